@@ -12,9 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kDefaultLease = 10min;  // until a master says otherwise
-constexpr Duration kGoodbye = 3s;          // for the stream's orderly end
+constexpr Duration kDefaultLease = 10min;  // until the master sets one
+constexpr Duration kGoodbye = 3s;          // for the orderly end of the stream
 
+/// Converts the state of an allocation to the protocol.
 v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::optional<Exit>& exit) {
   v1::AllocationUpdate update;
   update.set_allocation_id(id.value);
@@ -61,6 +62,7 @@ v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::o
   return update;
 }
 
+/// Seed of the reconnect jitter: agents that start together must not retry together.
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   for (const char byte : random_bytes(8)) seed = seed << 8 | static_cast<unsigned char>(byte);
@@ -70,7 +72,7 @@ std::uint64_t random_seed() {
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::string& prefix) {
-  // First of all: the threads of others inherit the signals it blocks.
+  // The watcher comes first: later threads must inherit the blocked signals.
   auto events = std::make_shared<Events>(65536);
   TRY_ASSIGN(auto watcher,
              Watcher::start({.ended = [events](std::uint64_t key) { events->push(ProcessEnded{key}); },
@@ -101,6 +103,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
           [this] { return hello(); }, random_seed()),
       core_(kDefaultLease, mono_now()) {}
 
+// Closing the queue releases jobs that are blocked in a push.
 Agent::~Agent() { events_->close(); }
 
 void Agent::run() {
@@ -114,6 +117,7 @@ void Agent::run() {
     link_.tick(mono_now());
     MonoTime wake = link_.next_deadline();
     if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
+    // One wait for all sources. The core is stepped at its deadline even if no event arrives.
     if (leave_at_) wake = std::min(wake, *leave_at_);
     for (const Event& event : events_->pop_batch(256, std::max(wake - mono_now(), Duration(0)))) {
       std::visit([this](const auto& value) { take(value); }, event);
@@ -136,7 +140,7 @@ void Agent::take_up() {
       log::info("allocation taken up again", {{"allocation", id}});
       feed(Found{id, *phase, read_stop(*dir), std::nullopt});
     } else {
-      // Before slots are offered: whatever it left must not meet the next one.
+      // Cleanup happens before slots are offered: leftovers must not meet the next allocation.
       Exit exit = conclude_end(id, *dir);
       if (!dir->read_supervisor()) exit.message = "the agent was stopped while preparing it";
       log::info("allocation ended while no agent ran", {{"allocation", id}, {"exit", exit.message}});
@@ -172,12 +176,14 @@ void Agent::take(const ProcessEnded& event) {
   if (!id) return;
   const auto dir = data_.allocation(*id);
   if (!dir) return;
+  // On a job's thread: cleaning up after a killed supervisor can take a minute.
   begin_job(*id, [id = *id, dir = *dir](std::stop_token) -> Event {
     return Input(Ended{id, conclude_end(id, dir)});
   });
 }
 
 void Agent::obey(const v1::AgentCommand& command) {
+  // Every message renews the lease, a heartbeat too.
   feed(Heard{});
   switch (command.command_case()) {
     case v1::AgentCommand::kWelcome: {
@@ -204,6 +210,7 @@ void Agent::obey(const v1::AgentCommand& command) {
 
 void Agent::start(const v1::StartAllocation& command) {
   const AllocationId id(command.allocation_id());
+  // An id that is no file name must not reach the file system.
   if (auto dir = data_.allocation(id); !dir) return log::error(dir.error().message);
   auto order = std::make_shared<Order>(Order{command, cluster_id_, grace_});
   feed(Start{id, std::move(order)});
@@ -213,6 +220,7 @@ void Agent::work(const v1::StorageWork& command) {
   storage::Work work{.root = command.root(),
                      .remove = {command.remove().begin(), command.remove().end()},
                      .list = command.list()};
+  // Storage may hang, so each command gets a thread of its own.
   storage_jobs_[command.number()] =
       std::jthread([work = std::move(work), number = command.number(), events = events_] {
         const storage::Done done = storage::perform(work);
@@ -264,7 +272,8 @@ void Agent::begin_job(const AllocationId& id, std::function<Event(std::stop_toke
 
 void Agent::perform(const Prepare& effect) {
   const auto dir = data_.allocation(effect.id);
-  if (!dir) return;  // refused in start()
+  // start() has rejected invalid ids.
+  if (!dir) return;
   log::info("allocation is prepared", {{"allocation", effect.id}});
   logs_.follow(effect.id, *dir);
   begin_job(effect.id,
@@ -278,6 +287,7 @@ void Agent::perform(const CancelPreparation& effect) {
 }
 
 void Agent::perform(const Launch& effect) {
+  // The answers go through the queue: the core must not be stepped while it is being stepped.
   const auto phase = runtime_.launch(effect.id);
   if (phase) {
     log::info("allocation is launched", {{"allocation", effect.id}});
@@ -292,6 +302,7 @@ void Agent::perform(const Launch& effect) {
 void Agent::perform(const Conclude& effect) {
   log::info("allocation ended", {{"allocation", effect.id}, {"exit", effect.exit.message}});
   if (const auto dir = data_.allocation(effect.id)) {
+    // Stored before the log is finished, so that a later agent process does not repeat the conclusion.
     if (auto written = write_outcome(*dir, effect.exit); !written) log::warn(written.error().message);
   }
   logs_.finish(effect.id);

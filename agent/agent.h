@@ -1,5 +1,5 @@
-// Owns the agent as a whole: one loop thread that turns what comes (master, ends of processes, finished jobs,
-// time) into inputs of the core and performs the core's effects.
+// The agent: one loop thread turns events (master, ends of processes, finished jobs, time) into inputs of the
+// core and performs the effects of the core.
 #pragma once
 
 #include <cstdint>
@@ -26,47 +26,59 @@
 
 namespace det::agent {
 
+/// One agent process. Must be created before any other thread exists, see Watcher::start.
 class Agent {
  public:
-  /// `prefix` is the installation (bin/ and share/det/ are in it).
+  /// Detects devices, locks the data directory, establishes trust and opens the channel to the master. Blocks
+  /// for seconds, longer when it joins with a token. `prefix`: the installation, which contains bin/ and
+  /// share/det/.
   static Result<std::unique_ptr<Agent>> create(Settings settings, const std::string& prefix);
   ~Agent();
 
-  /// Until SIGTERM or SIGINT: ends its allocations first.
+  /// Runs until SIGTERM or SIGINT, then ends its allocations and returns. Allocations of an earlier agent are
+  /// taken over at the start.
   void run();
 
  private:
+  // The process with this key of the Watcher has ended.
   struct ProcessEnded {
     std::uint64_t key = 0;
   };
+  // The directory of this allocation is deleted.
   struct Removed {
     AllocationId id;
   };
   using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone>;
   using Events = Queue<Event>;
 
-  /// How it reaches the master.
+  /// Connection to the master.
   struct Way {
     MasterTrust trust;
     std::shared_ptr<grpc::Channel> channel;
   };
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
         std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const Way& way);
-  /// What an earlier agent left becomes inputs of the core.
+  /// Turns the allocations that an earlier agent left into inputs of the core.
   void take_up();
+  // Steps the core and performs its effects.
   void feed(const Input& input);
+  // Whether run() may return.
   bool done(MonoTime now) const;
 
+  // Handlers of events, on the loop thread.
   void take(const Input& input);
   void take(const LinkEvent& event);
   void take(const ProcessEnded& event);
   void take(const Removed& event) { jobs_.erase(event.id); }
   void take(const v1::StorageDone& done);
+  // Handlers of the master's commands.
   void obey(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
   void work(const v1::StorageWork& command);
+  // First message of a stream: identity, devices, and the state of all allocations.
   v1::Hello hello() const;
 
+  // Effects of the core.
   void perform(const Prepare& effect);
   void perform(const CancelPreparation& effect);
   void perform(const Launch& effect);
@@ -77,12 +89,13 @@ class Agent {
   void perform(const Drop& effect);
   void perform(const Finish&);
 
-  /// Runs `work` on a thread of its own; one at a time per allocation. Its result is pushed as an event.
+  /// Runs `work` on a thread of its own and pushes its result as an event. One job at a time for an
+  /// allocation.
   void begin_job(const AllocationId& id, std::function<Event(std::stop_token)> work);
 
   const Settings settings_;
   const DataDir data_;
-  // Shared with callbacks that may come after our end.
+  // Shared with callbacks that may outlive this object.
   const std::shared_ptr<Events> events_;
   const std::unique_ptr<Watcher> watcher_;
   const PortBlock ports_;
@@ -95,9 +108,11 @@ class Agent {
   Core core_;
   std::string cluster_id_;
   Duration grace_ = kDefaultKillGrace;
-  std::optional<MonoTime> leave_at_;  ///< set by Finish: when we go even without the stream's orderly end
+  /// Set by Finish: deadline for the orderly end of the stream.
+  std::optional<MonoTime> leave_at_;
+  // Declared last: the jobs must end before the members that they use.
   std::map<AllocationId, std::jthread> jobs_;
-  std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by the number of the master's order
+  std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by command number
 };
 
 }  // namespace det::agent

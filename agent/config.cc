@@ -16,12 +16,13 @@ std::string host_name() {
   return ::gethostname(name, HOST_NAME_MAX) == 0 && name[0] != '\0' ? name : "agent";
 }
 
-/// "http://HOST:PORT/" as people copy it, HOST:PORT, or https://HOST:PORT.
+/// Reads "http://HOST:PORT/" as copied from a browser, HOST:PORT, or https://HOST:PORT.
 Result<std::string> read_master(std::string_view text) {
   const std::string_view scheme = text.starts_with("https://") ? "https://" : "";
   text.remove_prefix(text.starts_with("http://") ? 7 : scheme.size());
   while (text.ends_with('/')) text.remove_suffix(1);
   const std::size_t colon = text.rfind(':');
+  // The last colon, so that IPv6 addresses keep theirs.
   const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   if (colon == 0 || port.empty() || port.size() > 5 ||
       port.find_first_not_of("0123456789") != std::string::npos || text.find('/') != std::string::npos) {
@@ -31,6 +32,7 @@ Result<std::string> read_master(std::string_view text) {
   return std::string(scheme) + std::string(text);
 }
 
+/// Reads one of the names of SlotType.
 Result<SlotType> read_slot_type(const std::string& text) {
   if (text == "auto") return SlotType::kAuto;
   if (text == "cuda") return SlotType::kCuda;
@@ -78,6 +80,7 @@ const OptionTable& option_table() {
 }
 
 Result<Settings> read_settings(const Options& options) {
+  // Collects all problems before it fails.
   std::vector<Problem> problems;
   auto take = [&](const char* key, auto result, auto& into) {
     if (result) {
@@ -106,6 +109,7 @@ Result<Settings> read_settings(const Options& options) {
   settings.join_token_file = options.text("join_token_file");
   settings.master_cert = options.text("security.tls.master_cert");
   settings.master_cert_name = options.text("security.tls.master_cert_name");
+  // Names appear in tables and log lines, so control characters are rejected.
   for (const auto& [key, name] : {std::pair{"id", settings.id}, std::pair{"pool", settings.pool}}) {
     if (name.size() > 128 || has_control_characters(name) || find_bad_utf8(name)) {
       problems.push_back(

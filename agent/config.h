@@ -1,4 +1,4 @@
-// Owns the agent's settings: the table of keys (flags, environment, file) and what they mean together.
+// Settings of the agent: the table of option keys and the checked values.
 #pragma once
 
 #include <string>
@@ -10,27 +10,35 @@
 
 namespace det::agent {
 
+/// Kind of slots to offer. kAuto: CUDA devices if there are any, else CPUs.
 enum class SlotType { kAuto, kCuda, kCpu, kNone };
 
+/// The checked settings. The option table documents each of them.
 struct Settings {
-  std::string master;           ///< HOST:PORT, or https://HOST:PORT for one that speaks TLS
-  std::string join_token_file;  ///< read when the agent has no certificate yet
-  std::string master_cert,
-      master_cert_name;  ///< what vouches for the master and under which name; "": as it joined
+  /// HOST:PORT, or https://HOST:PORT for TLS.
+  std::string master;
+  /// Used while the agent has no certificate.
+  std::string join_token_file;
+  /// Certificate file that vouches for the master, and the name it is issued to; "": as established by
+  /// joining.
+  std::string master_cert, master_cert_name;
   std::string data_dir;
   std::string id;
   std::string pool;  ///< "": the master's default pool
   SlotType slot_type = SlotType::kAuto;
+  /// Number of slots that the CPUs are divided into.
   int cpu_slots = 1;
-  int artificial_slots = 0;  ///< 0: real ones
+  int artificial_slots = 0;  ///< for tests; 0: real slots
+  /// Disk limit of the cache of contexts and built models, in bytes.
   std::int64_t cache_bytes = 0;
+  /// Limit of one model build.
   Duration compile_timeout{};
   LogOptions log;
 };
 
-/// deploy/agent.yaml is sample_config(option_table()).
+/// The option keys of det-agent. deploy/agent.yaml is sample_config() of this table.
 const OptionTable& option_table();
-/// All that is wrong at once, naming keys and mends.
+/// Reads and checks the options. Errors: kInvalidArgument with one problem for each invalid setting.
 Result<Settings> read_settings(const Options& options);
 
 }  // namespace det::agent

@@ -18,12 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 constexpr Duration kInUse = std::chrono::minutes(10);
 
+/// Rejects paths, hidden files and anything that needs quoting.
 bool is_file_name(const std::string& text) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !text.empty() && text.size() <= 200 && text[0] != '.' &&
          text.find_first_not_of(kAllowed) == std::string::npos;
 }
 
+/// An entry of a cache.
 struct Entry {
   std::string path;
   std::int64_t bytes = 0;
@@ -59,6 +61,7 @@ Result<DataDir> DataDir::open(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(absolute + "/models", error)) {
     if (entry.path().filename().string().starts_with("building-")) (void)remove_tree(entry.path());
   }
+  // The identity outlives restarts and renames of the agent.
   auto instance = read_file(absolute + "/instance");
   if (!instance || trim(*instance).empty()) {
     instance = uuid4();
@@ -95,6 +98,7 @@ void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes)
     for (const auto& item : fs::directory_iterator(directory, error)) {
       const std::string path = item.path().string();
       struct stat status {};
+      // Locks and unfinished builds belong to running jobs.
       const bool working =
           path.ends_with(".lock") || item.path().filename().string().starts_with("building-");
       if (working || ::lstat(path.c_str(), &status) != 0) continue;
@@ -104,6 +108,7 @@ void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes)
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  // Recently used entries may be in use by an allocation.
   const std::int64_t in_use = wall_now().micros - kInUse.count();
   for (const Entry& entry : entries) {
     if (sum <= bytes || entry.used.micros >= in_use) return;

@@ -1,6 +1,10 @@
-// Owns the agent's directory: one agent at a time, its identity, where things lie, and the bound on its
-// caches.
-//   lock, instance · allocations/ID/ · contexts/DIGEST.tar.gz · models/KEY/ · tls/
+// Directory of an agent: exclusive lock, identity, layout, and the size limit of the caches.
+//
+//   lock, instance          held by one agent at a time; its identity
+//   allocations/ID/         see task/task_dir.h
+//   contexts/DIGEST.tar.gz  cache of contexts
+//   models/KEY/             cache of built models
+//   tls/                    certificates
 #pragma once
 
 #include <cstdint>
@@ -14,18 +18,22 @@
 
 namespace det::agent {
 
+/// An open data directory. Holds its lock for its lifetime. Reads are thread-safe.
 class DataDir {
  public:
-  /// Makes it (mode 0700) when absent. kFailedPrecondition when another agent has it.
+  /// Opens the directory; creates it with mode 0700 if absent. Errors: kFailedPrecondition if another agent
+  /// holds it, file system errors.
   static Result<DataDir> open(const std::string& path);
 
-  /// A uuid, the same for the directory's life: the machine's identity behind the agent's name.
+  /// UUID that stays with the directory: the identity of the machine, whatever the name of the agent.
   const std::string& instance() const { return instance_; }
   std::string contexts() const { return path_ + "/contexts"; }
   std::string models() const { return path_ + "/models"; }
   std::string tls() const { return path_ + "/tls"; }
-  /// kInvalidArgument when the id could not be a file name.
+  /// Returns the directory of an allocation, which need not exist. Errors: kInvalidArgument if the id is no
+  /// valid file name.
   Result<TaskDir> allocation(const AllocationId& id) const;
+  /// Returns the allocations that have a directory, sorted.
   std::vector<AllocationId> allocations() const;
 
  private:
@@ -38,9 +46,8 @@ class DataDir {
 
 /// Marks a cache entry (file or directory) as used now.
 void touch_entry(const std::string& path);
-/// Removes the entries of the directories that were unused longest until their sum is within `bytes`; entries
-/// used in the last ten minutes stay. Entries are files and directories; names "*.lock" and "building-*" are
-/// not entries.
+/// Removes the least recently used entries of the directories until their total size is at most `bytes`.
+/// Entries used in the last ten minutes stay. Files "*.lock" and "building-*" are not entries.
 void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes);
 
 }  // namespace det::agent

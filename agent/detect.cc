@@ -10,8 +10,8 @@
 namespace det::agent {
 namespace {
 
-// What we use of NVML's stable C interface (docs.nvidia.com/deploy/nvml-api); its header is not needed to
-// build.
+// The subset of NVML's stable C interface in use (docs.nvidia.com/deploy/nvml-api), declared here so that its
+// header is not needed for the build.
 using NvmlDevice = struct NvmlDeviceTag*;
 using NvmlResult = int;  // 0 is success
 using NvmlPlain = NvmlResult();
@@ -59,6 +59,7 @@ std::vector<Device> detect_cuda() {
   for (unsigned i = 0; i < number; ++i) {
     NvmlDevice device = nullptr;
     char brand[96] = {}, id[96] = {};
+    // A device without UUID cannot be selected by CUDA_VISIBLE_DEVICES.
     if (by_index(i, &device) != 0 || uuid(device, id, sizeof id - 1) != 0) {
       log::warn("a CUDA device does not answer and is not offered", {{"index", i}});
       continue;
@@ -75,6 +76,7 @@ Result<std::vector<Device>> detect_devices(const Settings& settings) {
   if (settings.slot_type == SlotType::kNone) return std::vector<Device>{};
   if (settings.slot_type != SlotType::kCpu) {
     std::vector<Device> cuda = detect_cuda();
+    // Reached for kAuto and kCuda.
     if (!cuda.empty()) return cuda;
     if (settings.slot_type == SlotType::kCuda) {
       return fail(

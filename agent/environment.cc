@@ -17,7 +17,7 @@ bool is_variable_name(const std::string& name) {
          name.find_first_not_of(kRest) == std::string::npos;
 }
 
-/// Threads that one slot is worth: a trial runs a process a slot.
+/// CPU threads of one process. A trial runs one process for each slot.
 int thread_count(const v1::StartAllocation& order, const Surroundings& around) {
   const int slots = static_cast<int>(around.devices.size());
   if (slots == 0 || order.slots_size() == 0 || around.devices[0].type == "ARTIFICIAL") return 1;
@@ -34,7 +34,7 @@ std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& a
   return list;
 }
 
-/// What det-launch, and any other launcher, needs to know of a gang over several agents.
+/// Variables that launchers need for a gang across several agents.
 void add_gang(const v1::StartAllocation& order, std::map<std::string, std::string>& variables) {
   if (order.gang_size() == 0) return;
   int ranks = 0, before = 0;
@@ -49,9 +49,9 @@ void add_gang(const v1::StartAllocation& order, std::map<std::string, std::strin
   variables["DET_WORLD_SIZE"] = std::to_string(ranks);
 }
 
-/// Where the ranks of upstream's launchers meet, and its DistributedContext: tasks share their machine's
-/// network, so each has ports of its own. A gang has a number for itself; else the first slot is one that
-/// nobody else of this agent holds.
+/// Rendezvous ports of Determined AI's launchers and its DistributedContext. Tasks share the network of their
+/// machine, so each needs its own ports: a gang has a port assigned by the master, any other task derives one
+/// from its first slot, which no other task of this agent holds.
 void add_ports(const v1::StartAllocation& order, int block, std::map<std::string, std::string>& variables) {
   if (order.gang_size() == 0 && order.slots_size() == 0) return;
   const bool gang = order.gang_size() > 0;
@@ -95,7 +95,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   const auto path = variables.find("PATH");
   variables["PATH"] =
       around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
-  // Python keeps up to 8 KiB of output back when it writes to a pipe, and loses them when it is killed.
+  // Python buffers up to 8 KiB of output when it writes to a pipe, and loses it when killed.
   variables.try_emplace("PYTHONUNBUFFERED", "1");
   const std::string threads = std::to_string(thread_count(order, around));
   variables["OMP_NUM_THREADS"] = threads;
@@ -122,9 +122,10 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_TASK_TYPE"] = order.trial_id() == 0 ? "COMMAND" : "TRIAL";
   variables["DET_ALLOCATION_ID"] = order.allocation_id();
   variables["DET_RESOURCES_ID"] = order.allocation_id() + "." + std::to_string(order.part());
-  variables["DET_RESOURCES_TYPE"] =
-      "docker-container";  // of upstream's kinds the one that asks the master for its rendezvous
-  variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());  // there is no user's token in a task
+  // Of Determined AI's kinds, the one for which its harness requests the rendezvous from the master. Tasks
+  // have no user's token, so DET_USER names the trial.
+  variables["DET_RESOURCES_TYPE"] = "docker-container";
+  variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
   if (order.trial_id() != 0) add_trial(order, around.port_block, variables);

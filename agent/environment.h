@@ -1,4 +1,4 @@
-// Owns the environment of a task's processes. Pure.
+// Environment variables of a task's processes. Pure.
 #pragma once
 
 #include <string>
@@ -9,25 +9,28 @@
 
 namespace det::agent {
 
-/// What the agent knows beside the order.
+/// Facts of the agent that a task's environment depends on, beside the command of the master.
 struct Surroundings {
-  std::string master;  ///< HOST:PORT, as the agent itself reaches it
+  /// HOST:PORT or https://HOST:PORT, as configured.
+  std::string master;
   std::string cluster_id;
   std::string agent_id;
   std::vector<Device> devices;
   int cpus = 1;
-  int port_block = 0;                      ///< agent/ports.h
-  std::string workdir, run_dir, programs;  ///< `programs`: put first in PATH
-  std::vector<std::string> base;           ///< the agent's own environment
-  std::string master_cert = "",
-              master_cert_name = "";  ///< what processes believe the master by; "": nothing to say
+  int port_block = 0;  ///< number of a PortBlock
+  /// Directories of the task; `programs` comes first in PATH.
+  std::string workdir, run_dir, programs;
+  std::vector<std::string> base;  ///< the agent's own environment
+  /// Certificate file and name by which processes verify the master; "": not needed.
+  std::string master_cert = "", master_cert_name = "";
 };
 
-/// "http://HOST:PORT", as upstream's harness wants its master.
+/// Returns "http://HOST:PORT" for an address without scheme, as Determined AI's harness expects it.
 std::string web_address(const std::string& master);
 
-/// The agent's own variables less its DET_ ones, then threads and devices of the slots, then the user's, then
-/// DET_*. `refused` receives the names of user variables that are no names or are reserved (DET_*).
+/// Returns the environment as NAME=value lines. Later sources override earlier ones: the agent's own
+/// variables without DET_*; PATH, threads and devices of the slots; the user's variables; DET_*. `refused`
+/// receives the names of user variables that are invalid or reserved (DET_*).
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused);
 

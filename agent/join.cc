@@ -15,12 +15,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kJoinTimeout = 10s;  // of the master, for one call
+constexpr Duration kJoinTimeout = 10s;  // limit of one call to the master
 constexpr Duration kProbe = 2s;
-constexpr Duration kLongestNap = 1h;   // between two looks at the certificate
+constexpr Duration kLongestNap = 1h;   // between two checks of the certificate
 constexpr Duration kShortestNap = 1s;  // also after a failure
 constexpr std::int64_t kMostBytes = 1 << 20;
 
+/// Files of the agent's identity.
 struct Files {
   explicit Files(const std::string& directory)
       : directory(directory),
@@ -30,7 +31,7 @@ struct Files {
   std::string directory, key, cert, ca;
 };
 
-/// "det_j_SECRET.PIN": what it is, and whom it is for.
+/// Returns the pin of a token "det_j_SECRET.PIN": the fingerprint of the certificate to trust.
 Result<std::string> pin_of(const std::string& token) {
   const std::size_t dot = token.find('.');
   const std::string pin = dot == std::string::npos ? "" : token.substr(dot + 1);
@@ -53,10 +54,11 @@ Address split_address(const std::string& master) {
   return {host, std::stoi(plain.substr(colon + 1))};
 }
 
-/// The certificate that the token names, of those that the master shows.
+/// Returns the certificate pinned by the token from the chain that the master presents.
 Result<std::string> find_anchor(const Settings& settings, const std::string& pin) {
   const Address at = split_address(settings.master);
   const std::string name = settings.master_cert_name.empty() ? at.host : settings.master_cert_name;
+  // The first probe trusts nothing; the second verifies the chain against the pinned certificate.
   TRY_ASSIGN(const TlsPeer shown, probe_tls(at.host, at.port, name, "", kJoinTimeout));
   for (const std::string& certificate : shown.chain) {
     TRY_ASSIGN(const CertificateFacts facts, read_certificate(certificate));
@@ -73,6 +75,7 @@ Result<std::string> find_anchor(const Settings& settings, const std::string& pin
                                            "stands in between; nothing was said to it");
 }
 
+/// Returns the agent's private key, created at the first call. It survives failed attempts to join.
 Result<std::string> own_key(const Files& files) {
   if (path_exists(files.key)) return read_file(files.key, kMostBytes);
   TRY(make_directories(files.directory, 0700));
@@ -91,6 +94,7 @@ void set_deadline(grpc::ClientContext& context) {
 Status join(const Settings& settings, const Files& files) {
   TRY_ASSIGN(const std::string text, read_file(settings.join_token_file, 4096));
   const std::string token(trim(text));
+  // The master is verified before the token is sent.
   TRY_ASSIGN(const std::string pin, pin_of(token));
   TRY_ASSIGN(const std::string anchor, find_anchor(settings, pin));
   TRY_ASSIGN(const std::string key, own_key(files));
@@ -113,7 +117,7 @@ Status join(const Settings& settings, const Files& files) {
   return {};
 }
 
-/// Renews once; the new certificate is in place afterwards.
+/// Renews once: on success the new certificate is stored.
 Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust,
              const std::string& agent_id) {
   TRY_ASSIGN(const std::string key, read_file(trust.own_key, kMostBytes));
@@ -127,7 +131,7 @@ Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& t
   return write_file_atomic(trust.own_cert, response.certificate(), 0600);
 }
 
-/// How long until a third of the certificate's life is left.
+/// Returns the time until a third of the lifetime is left.
 Duration until_renewal(const std::string& path, Duration life) {
   const auto pem = read_file(path, kMostBytes);
   const auto facts = pem ? read_certificate(*pem) : Result<CertificateFacts>(tl::unexpected(pem.error()));
@@ -141,6 +145,7 @@ Result<MasterTrust> establish_trust(const Settings& settings, const std::string&
   MasterTrust trust{.tls = is_tls(settings.master),
                     .cert_file = settings.master_cert,
                     .cert_name = settings.master_cert_name};
+  // Plain text. The probe detects a master that requires TLS, for a helpful message.
   if (!trust.tls) {
     const Address at = split_address(settings.master);
     const bool speaks_tls = probe_tls(at.host, at.port, at.host, "", kProbe).has_value();
@@ -172,8 +177,7 @@ Renewal::~Renewal() {
 
 void Renewal::run() {
   std::string last_trouble;
-  // What is left of it now stands for its life until it has been renewed once: renewing too early does no
-  // harm.
+  // The remaining time stands for the lifetime until the first renewal; renewing early does no harm.
   Duration life = until_renewal(trust_.own_cert, Duration(0));
   while (!stop_.closed()) {
     Duration nap = until_renewal(trust_.own_cert, life);

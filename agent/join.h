@@ -1,5 +1,5 @@
-// Owns the agent's certificate: how it gets one from a join token, where it lies, and that it never runs out.
-// Key and certificate are in DIR/tls, readable by the agent's user alone.
+// Certificate of the agent: obtained with a join token, stored in DATA_DIR/tls with mode 0600, renewed before
+// it expires.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -15,24 +15,27 @@
 
 namespace det::agent {
 
-/// How the agent reaches its master: `settings` as they are, with the certificate of `directory`
-/// (DATA_DIR/tls) when there is one. When there is none and a join token is given, joins first: the master
-/// must show the certificate that the token names before it is told anything. Blocks. Safe to repeat after
-/// any failure.
+/// Returns the credentials for the master: `settings` plus the certificate in `directory` (DATA_DIR/tls). If
+/// there is none and a join token is configured, joins the cluster first. The token is sent only to a master
+/// that presents the certificate pinned in the token. Blocks. Idempotent, also after a failure. Errors:
+/// kInvalidArgument (settings, token), kPermissionDenied (wrong master), errors of files and of the master.
 Result<MasterTrust> establish_trust(const Settings& settings, const std::string& directory);
 
-/// Renews the certificate when a third of its life is left. One thread; does nothing without a certificate.
+/// Renews the certificate when a third of its lifetime is left, on one thread. Does nothing without a
+/// certificate.
 class Renewal {
  public:
   Renewal(std::shared_ptr<grpc::Channel> channel, const MasterTrust& trust, std::string agent_id);
   ~Renewal();
 
  private:
+  // Body of the thread.
   void run();
   const std::shared_ptr<grpc::Channel> channel_;
   const MasterTrust trust_;
   const std::string agent_id_;
-  Queue<int> stop_{1};  ///< closed at the end: what the thread waits on
+  /// Closed by the destructor to wake the thread.
+  Queue<int> stop_{1};
   std::thread thread_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kFirstRetry = 200ms, kLastRetry = 5s;
-constexpr Duration kWelcomeTimeout = 20s;  // for a connection and the master's Welcome
+constexpr Duration kWelcomeTimeout = 20s;  // for the connection and the master's Welcome
 constexpr int kMissedHeartbeats = 3;
 
 }  // namespace
@@ -21,14 +21,14 @@ constexpr int kMissedHeartbeats = 3;
 Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // how long one connect may take
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // limit of one connection attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   TRY_ASSIGN(const auto credentials, channel_credentials(trust, arguments));
   return grpc::CreateCustomChannel(without_scheme(master), credentials, arguments);
 }
 
-/// One call of Link. Keeps itself alive until gRPC is done with it.
+/// One stream. Keeps itself alive until gRPC has finished with it.
 class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentCommand>,
                      public std::enable_shared_from_this<Link::Stream> {
  public:
@@ -38,7 +38,7 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
   void start() {
     self_ = shared_from_this();
     stub_->async()->Link(&context_, this);
-    // The link writes from its own thread: without a hold the call could be gone by then.
+    // The link writes from its own thread. Without a hold, the call could complete in between.
     AddHold();
     StartRead(&incoming_);
     StartCall();
@@ -46,7 +46,7 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
   void write(const v1::AgentMessage& message) { StartWrite(&message); }
   void half_close() { StartWritesDone(); }
   void cancel() { context_.TryCancel(); }
-  /// No call on this object after it.
+  /// Ends the hold. No call on this object may follow.
   void release() { RemoveHold(); }
 
  private:
@@ -59,6 +59,7 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
   void OnWriteDone(bool) override { sink_(LinkWritten{session_}); }
   void OnDone(const grpc::Status& status) override {
     sink_(LinkClosed{session_, status.error_code(), status.error_message()});
+    // Destroys this object when the last reference goes.
     const auto last = std::move(self_);
   }
 
@@ -86,6 +87,7 @@ Link::~Link() {
 
 void Link::open(MonoTime now) {
   ++session_;
+  // Messages of the old session are obsolete: Hello carries the current state.
   outgoing_.clear();
   writing_ = live_ = was_live_ = ended_ = half_closed_ = false;
   heard_ = now;
@@ -103,9 +105,11 @@ void Link::tick(MonoTime now) {
     return;
   }
   if (ended_) return;
+  // Three missed heartbeats of the master.
   if (now - heard_ >= (live_ ? heartbeat_ * kMissedHeartbeats : kWelcomeTimeout)) {
+    // Restarting the silence keeps the cancellation from repeating on every tick.
     stream_->cancel();
-    heard_ = now;  // once
+    heard_ = now;
     return;
   }
   if (live_ && !closing_ && now >= beat_at_) {
@@ -157,8 +161,9 @@ bool Link::handle(const LinkClosed& event, MonoTime now) {
   retry_ = std::clamp<Duration>(retry_ * 2, kFirstRetry, kLastRetry);
   const bool refused = event.code != grpc::OK && event.code != grpc::UNAVAILABLE &&
                        event.code != grpc::CANCELLED && event.code != grpc::DEADLINE_EXCEEDED;
-  // A refusal does not go away in a blink: a session lingers, devices are restored, a lease ends.
+  // A refusal takes time to resolve: an old session lingers, a device list is restored, a lease expires.
   if (refused) retry_ = kLastRetry;
+  // Jitter of ±25 % spreads the agents after a restart of the master.
   open_at_ = now + std::chrono::duration_cast<Duration>(retry_ * (0.75 + 0.5 * random_.uniform()));
   if (!closing_ && event.message != last_trouble_) {
     log::write(

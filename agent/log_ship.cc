@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kBatchLines = 1000;
 constexpr std::int64_t kBatchBytes = 1 << 20;
-constexpr Duration kLook = 100ms;  // between two looks at quiet files
+constexpr Duration kLook = 100ms;  // between two checks of quiet files
 constexpr Duration kFirstLogRetry = 200ms, kLastLogRetry = 5s;
 constexpr std::int64_t kPunchStep = 16 << 20;
 constexpr int kCallSeconds = 20;
@@ -22,6 +22,7 @@ constexpr int kCallSeconds = 20;
 constexpr std::array<std::string_view, 8> kLevels{"TRACE",   "DEBUG", "INFO",     "WARN",
                                                   "WARNING", "ERROR", "CRITICAL", "FATAL"};
 
+/// Maps spellings of levels to the master's names.
 std::string_view level_name(std::string_view word) {
   if (word == "WARN") return "WARNING";
   return word == "FATAL" ? "CRITICAL" : word;
@@ -37,6 +38,7 @@ v1::LogLine to_line(const LogRecord& record) {
   line.set_stdtype(record.stream == LogStream::kStderr ? "stderr" : "stdout");
   line.set_source(record.stream == LogStream::kAgent ? "agent" : "task");
   line.set_rank(-1);
+  // "[rank=N] " is written by det-launch in front of each line of a rank.
   std::string_view text = record.text;
   if (text.starts_with("[rank=")) {
     const std::size_t end = text.find(']');
@@ -49,6 +51,7 @@ v1::LogLine to_line(const LogRecord& record) {
       if (text.starts_with(' ')) text.remove_prefix(1);
     }
   }
+  // The longest level name has 8 characters.
   const std::size_t colon = text.substr(0, 10).find(':');
   if (colon != std::string_view::npos &&
       std::find(kLevels.begin(), kLevels.end(), text.substr(0, colon)) != kLevels.end()) {
@@ -87,10 +90,11 @@ void LogShip::handle(const Finish& command) {
 }
 
 void LogShip::run(std::stop_token stop) {
-  Duration retry{0};  // 0: the last try went well
+  Duration retry{0};  // 0: the last attempt succeeded
   Duration wait = kLook;
   while (!stop.stop_requested()) {
     const MonoTime retry_at = mono_now() + retry;
+    // During a back-off, commands are still accepted but nothing is sent.
     do {
       const Duration left = retry.count() > 0 ? retry_at - mono_now() : wait;
       for (const auto& command : commands_.pop_batch(64, std::max(left, Duration(0)))) {
@@ -99,6 +103,7 @@ void LogShip::run(std::stop_token stop) {
     } while (retry.count() > 0 && mono_now() < retry_at && !stop.stop_requested());
     wait = tasks_.empty() ? Duration(1h) : kLook;
     bool failed = false;
+    // A failure means that the master is unreachable, so the other tasks wait too.
     for (auto it = tasks_.begin(); it != tasks_.end() && !failed && !stop.stop_requested();) {
       const auto current = it++;
       const Sent sent = ship(current->first, current->second, stop);
@@ -115,6 +120,7 @@ void LogShip::run(std::stop_token stop) {
 
 LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token stop) {
   if (task.refused) return Sent::kAll;
+  // A damaged file cannot be followed beyond the damage: give up on it.
   const auto batch = read_log(task.dir.log(), task.position, kBatchLines, kBatchBytes);
   if (!batch) {
     log::warn("a task's log cannot be read on", {{"allocation", id}, {"reason", batch.error().message}});
@@ -138,6 +144,7 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
     return Sent::kSome;
   }
   log::debug("log not shipped", {{"allocation", id}, {"reason", status.error_message()}});
+  // A retry cannot succeed after these codes.
   const bool final = status.error_code() == grpc::NOT_FOUND || status.error_code() == grpc::INVALID_ARGUMENT;
   if (!final) return Sent::kNot;
   log::warn("the master refuses a task's log", {{"allocation", id}, {"reason", status.error_message()}});
@@ -147,12 +154,13 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
 
 void LogShip::advance(const AllocationId& id, Task& task, const LogBatch& batch, std::int64_t next_line) {
   if (next_line < batch.after.next_line) {
-    // The master kept less than it has said before (restored from a backup?); what was punched out is gone.
+    // The master has fewer lines than it acknowledged (restored from a backup?). Punched lines are lost.
     log::warn("the master counts fewer log lines than were sent", {{"allocation", id}, {"line", next_line}});
   }
   task.position = batch.after;
   if (auto written = write_position(task.dir.shipped(), task.position); !written)
     log::warn(written.error().message);
+  // In steps of 16 MiB: punching a hole costs a file system transaction.
   if (task.position.offset - task.punched < kPunchStep) return;
   task.punched = task.position.offset;
   punch_log(task.dir.log(), task.punched);

@@ -1,5 +1,5 @@
-// Owns the way of task logs to the master: one thread follows the log files and sends what is new, in
-// batches, again and again until it is durable. While the master is away the file is the buffer.
+// Shipping of task logs to the master. One thread follows the log files and sends new lines in batches until
+// they are durable. The file is the buffer while the master is unreachable.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -19,21 +19,26 @@
 
 namespace det::agent {
 
-/// The line as the master stores it: "[rank=3] " and "WARNING: " at its start become fields;
-/// rank -1 is none.
+/// Converts a record to the master's form. Prefixes "[rank=3] " and "WARNING: " become fields; rank is -1
+/// without a prefix.
 v1::LogLine to_line(const LogRecord& record);
 
+/// Ships the logs of all allocations of the agent. Lines are numbered, so that repeated batches are harmless.
 class LogShip {
  public:
-  /// `shipped` is called on the shipper's thread.
+  /// `shipped` is called on the shipper's thread when a finished log is durable or refused.
   LogShip(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
           std::function<void(AllocationId)> shipped);
   ~LogShip();
 
-  // Any thread; done in the order called.
+  // Thread-safe; executed in the order of the calls.
+
+  /// Starts to ship the log in `dir` from its stored position. Idempotent.
   void follow(const AllocationId& id, const TaskDir& dir);
-  /// Nothing more is written: `shipped` is called once all is durable, or the master will not have it.
+  /// Declares the log complete: `shipped` is called when every line is durable, or at once if the master
+  /// refuses the log.
   void finish(const AllocationId& id);
+  /// Stops shipping the log; `shipped` is not called.
   void forget(const AllocationId& id);
 
  private:
@@ -49,26 +54,32 @@ class LogShip {
   };
   struct Task {
     TaskDir dir;
+    /// First line that is not durable at the master.
     LogPosition position;
+    /// Offset up to which disk space was freed.
     std::int64_t punched = 0;
+    /// finish() was called.
     bool finishing = false;
-    bool refused = false;  ///< the master will not have it
+    /// Rejected by the master, or unreadable.
+    bool refused = false;
   };
+  // kAll: nothing is left. kSome: a batch was sent. kNot: the master cannot be reached.
   enum class Sent { kAll, kSome, kNot };
 
   void run(std::stop_token stop);
   void handle(const Follow& command);
   void handle(const Finish& command);
   void handle(const Drop& command) { tasks_.erase(command.id); }
-  /// One batch of one task.
+  /// Ships one batch of one task.
   Sent ship(const AllocationId& id, Task& task, std::stop_token stop);
+  // Stores the position after a durable batch and frees the disk space of shipped lines.
   void advance(const AllocationId& id, Task& task, const LogBatch& batch, std::int64_t next_line);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const std::string agent_id_;
   const std::function<void(AllocationId)> shipped_;
   Queue<std::variant<Follow, Finish, Drop>> commands_{4096};
-  std::map<AllocationId, Task> tasks_;  ///< the thread's own
+  std::map<AllocationId, Task> tasks_;  ///< used by the thread only
   std::jthread thread_;
 };
 

@@ -1,4 +1,4 @@
-// Owns the program det-agent: settings in, an Agent, run until told to stop.
+// Program det-agent: reads the settings, then creates and runs an Agent.
 #include <signal.h>
 
 #include <filesystem>
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   auto settings = det::agent::read_settings(*options);
   if (!settings) return refuse(settings.error(), kUsage);
   if (auto logging = det::init_log(settings->log); !logging) return refuse(logging.error(), 1);
+  // A closed connection is an error of the write, not the end of the agent.
   ::signal(SIGPIPE, SIG_IGN);
   const auto prefix = std::filesystem::path(det::program_path()).parent_path().parent_path();
   auto agent = det::agent::Agent::create(std::move(*settings), prefix.string());

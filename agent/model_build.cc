@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// A change in these rebuilds nothing. Everything else may be included, whatever its name.
+// Extensions that do not affect a build. A source may include any other file, whatever its name.
 constexpr std::array<std::string_view, 9> kNoSources{".yaml", ".yml", ".md",  ".rst", ".ipynb",
                                                      ".py",   ".sh",  ".log", ".png"};
 constexpr std::int64_t kOutputBytes = 1 << 20;
@@ -44,17 +44,19 @@ std::string replace_all(std::string text, std::string_view what, std::string_vie
   return text;
 }
 
+/// The source to compile, which includes the trial's.
 std::string wrapper_source(const BuildRequest& request) {
   return replace_all(replace_all(request.recipe.wrapper, "{module}", request.trial.module), "{class}",
                      request.trial.trial_class);
 }
 
-/// Run in the context's directory, the wrapper on standard input: so messages name files as the user does.
+/// Compiler command. It runs in the context's directory and reads the wrapper from standard input, so that
+/// messages show paths relative to it.
 std::vector<std::string> command_line(const BuildRequest& request, const std::string& output) {
   std::vector<std::string> argv{request.recipe.compiler};
   argv.insert(argv.end(), request.recipe.cxx_flags.begin(), request.recipe.cxx_flags.end());
   argv.push_back("-I.");
-  // As system directories: warnings about them are not the user's.
+  // System directories: warnings in them are not the user's.
   for (const std::string& directory : request.recipe.include_dirs)
     argv.insert(argv.end(), {"-isystem", directory});
   argv.insert(argv.end(), {"-x", "c++", "-", "-x", "none", "-o", output});
@@ -62,6 +64,7 @@ std::vector<std::string> command_line(const BuildRequest& request, const std::st
   return argv;
 }
 
+/// Returns all files that the result may depend on, sorted.
 Result<std::vector<std::string>> source_files(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;
@@ -85,7 +88,7 @@ Result<BuildOutcome> cached_outcome(const std::string& entry) {
   return outcome;
 }
 
-/// The compiler's own verdict on the source, and nothing else that may have stopped it.
+/// Whether the compiler rejected the source, as opposed to failing for another reason.
 bool is_verdict(const ExitStatus& status, const std::string& output) {
   return status.signal == 0 && output.find(": error: ") != std::string::npos;
 }
@@ -116,14 +119,14 @@ Result<BuildOutcome> compile(const BuildRequest& request, const std::string& ent
   outcome.output = make_utf8(outcome.output.substr(0, kOutputBytes));
   if (!status->ok() && !is_verdict(*status, outcome.output)) {
     const std::string said = outcome.output.empty() ? "" : ": " + outcome.output;
-    // A missing header or library, or a compiler that was killed: perhaps gone the next time.
+    // A missing header or library is not cached: it may exist the next time.
     if (status->signal == 0) return outcome;
     return fail(Code::kUnavailable, "the compiler ended with " + to_string(*status) + said);
   }
   if (!status->ok()) (void)remove_tree(work.path() + "/model.so");
   TRY(write_file_atomic(log, outcome.output));
   TRY(remove_tree(source));
-  // From here on nobody needs to build it again.
+  // The rename publishes the entry atomically.
   std::error_code error;
   fs::rename(work.path(), entry, error);
   if (error) return fail(Code::kUnavailable, entry + ": " + error.message());
@@ -146,12 +149,12 @@ Result<Recipe> read_recipe(const std::string& path) {
     value.at("include_dirs").get_to(recipe.include_dirs);
     value.at("link_flags").get_to(recipe.link_flags);
     value.at("wrapper").get_to(recipe.wrapper);
-    // <prefix>/share/det/model_build.json: an installation may be moved as a whole.
+    // <prefix>/share/det/model_build.json: an installation can be moved as a whole.
     const std::string prefix = fs::path(path).parent_path().parent_path().parent_path().string();
     for (std::vector<std::string>* words : {&recipe.cxx_flags, &recipe.include_dirs, &recipe.link_flags})
       for (std::string& word : *words) word = replace_all(word, "{prefix}", prefix);
-    // The compiler's own: named as another directory it would come before that of the C++ library, whose
-    // headers include the next of their names.
+    // As an explicit directory, /usr/include would come before the directory of the C++ library. The headers
+    // there find the C library by #include_next, which then fails.
     std::erase(recipe.include_dirs, "/usr/include");
     return recipe;
   } catch (const nlohmann::json::exception& error) {
@@ -169,6 +172,7 @@ std::optional<TrialName> parse_trial_name(const std::string& entrypoint) {
 
 Result<std::string> build_key(const BuildRequest& request) {
   Sha256 digest;
+  // Length-prefixed, so that different lists of texts cannot collide.
   auto add = [&](std::string_view text) {
     digest.update(std::to_string(text.size()) + ":");
     digest.update(text);
@@ -193,7 +197,7 @@ Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token st
   const std::string entry = request.models_dir + "/" + key;
   if (path_exists(entry)) return cached_outcome(entry);
   Result<FileLock> lock = fail(Code::kFailedPrecondition, "");
-  // Somebody else may be building it. The kernel gives the lock back when that one dies.
+  // Another process may be building it. The kernel releases the lock if that process dies.
   (void)wait_until(
       [&] {
         lock = FileLock::try_lock(entry + ".lock");
@@ -202,9 +206,11 @@ Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token st
       request.timeout);
   if (stop.stop_requested()) return fail(Code::kCancelled, "the build was stopped");
   if (!lock) return tl::unexpected(lock.error());
+  // The builder that held the lock may have succeeded meanwhile.
   if (path_exists(entry)) return cached_outcome(entry);
   auto outcome = compile(request, entry, stop);
-  // Who waits on the old file gets it and finds the entry; who comes later makes a new one and finds it too.
+  // Waiters on the unlinked lock file get the lock and find the entry. Later callers create a new file and
+  // find it too.
   (void)remove_tree(entry + ".lock");
   return outcome;
 }

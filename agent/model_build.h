@@ -1,5 +1,5 @@
-// Owns turning a trial's source into a shared object, once: a cache of builds keyed by all that a build
-// depends on. Whoever asks for a build that is under way waits for it, across processes.
+// Build of a trial's C++ source into a shared object, with a cache keyed by everything that the result
+// depends on. Concurrent requests for one build, also from several processes, compile once.
 #pragma once
 
 #include <optional>
@@ -17,19 +17,24 @@ struct Recipe {
   std::string sdk_id;
   std::string compiler;
   std::vector<std::string> cxx_flags, include_dirs, link_flags;
-  std::string
-      wrapper;  ///< the source that includes the trial's: "{module}" and "{class}" stand for its names
+  /// Source that includes the trial's; "{module}" and "{class}" stand for its names.
+  std::string wrapper;
 };
-/// Reads <prefix>/share/det/model_build.json; "{prefix}" in flags and directories becomes that prefix.
+/// Reads <prefix>/share/det/model_build.json. "{prefix}" in flags and directories becomes the prefix of
+/// `path`. Errors: kDataLoss, unreadable file.
 Result<Recipe> read_recipe(const std::string& path);
 
-/// An entrypoint of the form "module:Class": dotted names, no spaces.
+/// An entrypoint "module:Class": dotted names without spaces.
 struct TrialName {
-  std::string module;       ///< "pkg/model_def": path of the source without ".cpp"
-  std::string trial_class;  ///< "MNistTrial"; a class in a namespace as in C++: "ns::Trial"
+  /// "pkg/model_def": path of the source without ".cpp".
+  std::string module;
+  /// C++ name of the class: "MNistTrial", "ns::Trial".
+  std::string trial_class;
 };
+/// Returns nothing if the entrypoint has another form.
 std::optional<TrialName> parse_trial_name(const std::string& entrypoint);
 
+/// Inputs of build_model().
 struct BuildRequest {
   Recipe recipe;
   TrialName trial;
@@ -38,17 +43,22 @@ struct BuildRequest {
   Duration timeout = std::chrono::minutes(15);
 };
 
+/// Result of a build, successful or not.
 struct BuildOutcome {
-  std::string library;  ///< path of the shared object; "" when the source does not compile
-  std::string output;   ///< of the compiler, paths relative to the context
-  bool cached = false;  ///< nothing was compiled now
+  /// Path of the shared object; "" if the source does not compile.
+  std::string library;
+  /// Compiler messages; paths are relative to the context.
+  std::string output;
+  bool cached = false;  ///< nothing was compiled by this call
 };
 
-/// The digest of all that the build depends on: sources by path and content, recipe, compiler.
+/// Returns the cache key: a digest over paths and contents of the sources, the recipe and the compiler
+/// version.
 Result<std::string> build_key(const BuildRequest& request);
 
-/// A source that does not compile is an outcome (and cached as such), not a failure. kDeadlineExceeded: too
-/// slow; kCancelled: `stop` was asked for; kUnavailable: the compiler died of something else.
+/// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
+/// which is cached too. Errors: kDeadlineExceeded (timeout), kCancelled (`stop` requested), kUnavailable (the
+/// compiler was killed, or files cannot be written). Blocks for minutes. Safe to call concurrently.
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
 
 }  // namespace det::agent

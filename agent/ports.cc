@@ -12,8 +12,8 @@
 namespace det::agent {
 namespace {
 
-/// An abstract name is given back by the kernel with the process that holds it, and belongs to a network
-/// namespace.
+/// Binds an abstract Unix socket as a lock. The kernel releases it with the process, and its names belong to
+/// the network namespace, as ports do.
 UniqueFd hold(const std::string& name) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -27,7 +27,8 @@ UniqueFd hold(const std::string& name) {
 }  // namespace
 
 PortBlock::PortBlock(const std::string& instance) {
-  std::uint32_t mixed = 2166136261u;  // FNV-1a: the same in every release
+  // FNV-1a: its values do not depend on the release.
+  std::uint32_t mixed = 2166136261u;
   for (const char c : instance) mixed = (mixed ^ static_cast<unsigned char>(c)) * 16777619u;
   const int first = static_cast<int>(mixed % kBlocks);
   for (int i = 0; i < kBlocks && !held_; ++i) {

@@ -1,5 +1,5 @@
-// Owns which ports of this machine the tasks of this agent meet at: agents that share a machine have slots of
-// equal numbers.
+// TCP ports on which the tasks of this agent rendezvous. Agents on one machine have slots with equal numbers,
+// so each agent needs a block of ports of its own.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@
 
 namespace det::agent {
 
-/// A number that no other live agent of this machine (of this network namespace, which is whose ports they
-/// are) has, the same again after a restart unless another took it meanwhile.
+/// A block number that no other live agent in this network namespace holds. Stable across restarts unless
+/// another agent took the block meanwhile.
 class PortBlock {
  public:
   static constexpr int kBlocks = 15;
-  static constexpr int kSlots = 64;  ///< of a block; slots beyond share their ports
+  /// Ports of a block; slots beyond share them.
+  static constexpr int kSlots = 64;
 
-  /// `instance` says where the search begins.
+  /// `instance` (DataDir::instance) determines the first block to try.
   explicit PortBlock(const std::string& instance);
-  /// Below kBlocks; when all are taken, one that is shared.
+  /// Returns the number, below kBlocks. If all blocks are taken, the number is shared and a warning was
+  /// logged.
   int number() const { return number_; }
 
  private:

@@ -20,9 +20,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kMostContext = 128LL << 20;
-constexpr Duration kFetchTimeout = 5min;  // all tries together: the master may be restarting
+constexpr Duration kFetchTimeout = 5min;  // all attempts together; covers a restart of the master
 
-/// Below a message: the compiler's first error.
+/// Returns the compiler's first error on a line of its own, or "".
 std::string first_error(const std::string& output) {
   for (const std::string& line : split(output, '\n'))
     if (line.find(": error: ") != std::string::npos) return "\n" + line;
@@ -32,6 +32,7 @@ std::string first_error(const std::string& output) {
 Exit failed(std::string message) { return {Exit::Kind::kFailed, 1, std::move(message)}; }
 Exit lost(const Error& error) { return {Exit::Kind::kLost, 0, error.message}; }
 
+/// Downloads the context once and verifies its digest.
 Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_token stop) {
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(120, GPR_TIMESPAN)));
@@ -44,6 +45,7 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
   v1::GetContextResponse piece;
   while (reader->Read(&piece)) {
     bytes += piece.chunk();
+    // The cancellation makes Finish() fail, so an oversized context is rejected.
     if (static_cast<std::int64_t>(bytes.size()) > kMostContext) context.TryCancel();
   }
   const grpc::Status status = reader->Finish();
@@ -56,9 +58,11 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
   return bytes;
 }
 
-/// The archive, from the cache or the master.
+/// Returns the archive of the context from the cache, else from the master, with back-off on transient
+/// errors.
 Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop) {
   const std::string& digest = order.message.context_digest();
+  // The digest becomes a file name.
   if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return fail(Code::kInvalidArgument, "context digest: 64 hexadecimal digits were expected");
   }
@@ -82,6 +86,7 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
   return bytes;
 }
 
+/// One preparation, with the log that users read.
 class Preparation {
  public:
   Preparation(const Order& order, const TaskDir& dir, const Site& site, LogWriter log, std::stop_token stop)
@@ -95,6 +100,7 @@ class Preparation {
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: nothing to run");
+    // A list is never a trial class; a single string is one, or a shell command.
     if (!order_.message.entrypoint_is_list()) {
       if (const auto trial = parse_trial_name(command[0])) {
         if (auto exit = build(*trial, command)) return exit;
@@ -109,6 +115,7 @@ class Preparation {
     spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
+    // After the spec: the entries of this allocation are fresh and stay.
     trim_cache({site_.data.contexts(), site_.data.models()}, site_.settings.cache_bytes);
     return std::nullopt;
   }
@@ -129,7 +136,7 @@ class Preparation {
     return std::nullopt;
   }
 
-  /// A bad archive is the user's, a full disk is ours.
+  /// A bad archive is the user's failure; anything else, such as a full disk, is the platform's.
   Exit end_of(const Error& error) {
     if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
     say("ERROR", "the model directory could not be prepared: " + error.message);
@@ -174,6 +181,7 @@ class Preparation {
                                 : source + " built in " + human_duration(mono_now() - begun));
     command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
                outcome->library + ":" + trial.trial_class};
+    // Several processes form the trial: det-launch starts one for each slot.
     if (order_.message.slots_size() > 1 || order_.message.gang_size() > 1) {
       command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});
     }
@@ -183,6 +191,7 @@ class Preparation {
   Exit build_failed(const Error& error) {
     if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
     say("ERROR", error.message);
+    // A timeout of the compiler is the user's failure, anything else the platform's.
     return error.code == Code::kDeadlineExceeded ? failed(error.message) : lost(error);
   }
 
@@ -221,7 +230,7 @@ class Preparation {
 
 std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook) {
   if (!hook) return command;
-  // A fixed script; what comes from outside is only ever its arguments.
+  // The script is fixed; external input appears only as its arguments.
   const std::string shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
   std::vector<std::string> argv{shell, "-c", "set -e; . ./startup-hook.sh; set +e; exec \"$@\"",
                                 "startup-hook"};

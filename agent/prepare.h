@@ -1,5 +1,5 @@
-// Owns what lies between an order and a process: the context fetched, unpacked, built; the command and its
-// environment written down as the supervisor's spec.
+// Preparation of an allocation: fetches and unpacks the context, builds the trial, and writes command and
+// environment as the spec of the supervisor.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -19,29 +19,35 @@
 
 namespace det::agent {
 
+/// Command of the master to start an allocation, with settings of the connection it came from.
 struct Order {
+  /// The command as received.
   v1::StartAllocation message;
   std::string cluster_id;
+  /// SIGTERM to SIGKILL.
   Duration grace{};
 };
 
-/// What all preparations share; lives as long as the agent.
+/// Inputs shared by all preparations. Lives as long as the agent.
 struct Site {
+  /// Owned by the agent.
   const Settings& settings;
   const DataDir& data;
   std::vector<Device> devices;
-  std::string prefix;  ///< the installation: bin/ and share/det/ are in it
+  /// The installation, which contains bin/ and share/det/.
+  std::string prefix;
   std::shared_ptr<grpc::Channel> channel;
   MasterTrust trust;
+  /// Number of the agent's PortBlock.
   int port_block = 0;
 };
 
-/// Leaves `dir` with its spec.json; what the user should read of it is in its log. Nothing on success, else
-/// how the allocation ends. Blocks, for minutes when something is built; ends early when `stop` is asked for.
-/// Any thread.
+/// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,
+/// else the exit of the allocation. Blocks, for minutes when it builds a model; returns early if `stop` is
+/// requested. Thread-safe for different allocations.
 std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& site, std::stop_token stop);
 
-/// The argv for an entrypoint that is no trial class. Startup hook first, when `hook` is true.
+/// Returns the argument vector for an entrypoint that is no trial class. `hook`: run startup-hook.sh first.
 std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook);
 
 }  // namespace det::agent

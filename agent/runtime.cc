@@ -17,11 +17,11 @@ namespace {
 
 constexpr Duration kCleanup = std::chrono::minutes(1);
 
-/// What every process of an allocation inherits. The directory, not the allocation's id: two clusters on one
-/// machine whose experiments share a seed have equal ids.
+/// Environment entry that every process of the allocation inherits. It names the directory rather than the
+/// id: ids derive from the experiment's seed, so two clusters on one machine can have equal ones.
 std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.path(); }
 
-/// Our environment less what belongs to the agent, with the mark by which leftovers are found.
+/// The agent's environment without DET_*, plus the mark that identifies leftover processes.
 std::vector<std::string> supervisor_environment(const TaskDir& dir) {
   std::vector<std::string> lines = process_environment();
   std::erase_if(lines, [](const std::string& line) { return line.starts_with("DET_"); });
@@ -49,6 +49,7 @@ Phase phase_of(const TaskSpec& spec) { return spec.attaches ? Phase::kStarting :
 }  // namespace
 
 Runtime::~Runtime() {
+  // Detaching keeps Child's destructor from killing the supervisor.
   for (auto& [id, process] : processes_) {
     if (process.child) process.child->detach();
   }
@@ -64,6 +65,7 @@ Status Runtime::keep(const AllocationId& id, Process process) {
 Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(const TaskDir dir, data_.allocation(id));
   TRY_ASSIGN(const TaskSpec spec, dir.read_spec());
+  // A new session: signals to the agent's terminal must not reach the supervisor.
   TRY_ASSIGN(Child child, Child::spawn({.argv = {supervisor_, dir.path()},
                                         .env = supervisor_environment(dir),
                                         .cwd = dir.path(),
@@ -79,6 +81,7 @@ std::optional<Phase> Runtime::reattach(const AllocationId& id) {
   const auto process = dir->read_supervisor();
   const auto spec = dir->read_spec();
   if (!process || !spec) return std::nullopt;
+  // open_process() compares start times, so a reused pid is not mistaken for the supervisor.
   UniqueFd pidfd = open_process(*process);
   if (!pidfd || !keep(id, {0, std::nullopt, std::move(pidfd)})) return std::nullopt;
   return phase_of(*spec);
@@ -99,6 +102,7 @@ void Runtime::kill_hard(const AllocationId& id) {
 void Runtime::signal(const AllocationId& id, int number) {
   const auto it = processes_.find(id);
   if (it == processes_.end()) return;
+  // Through the pidfd: the pid may have been reused.
   (void)::syscall(SYS_pidfd_send_signal, it->second.fd(), number, nullptr, 0);
 }
 
@@ -106,7 +110,8 @@ std::optional<AllocationId> Runtime::ended(std::uint64_t key) {
   for (auto it = processes_.begin(); it != processes_.end(); ++it) {
     if (it->second.key != key) continue;
     AllocationId id = it->first;
-    if (it->second.child) (void)it->second.child->wait(std::chrono::seconds(10));  // reaped; it has ended
+    // The process has ended, so this only reaps it.
+    if (it->second.child) (void)it->second.child->wait(std::chrono::seconds(10));
     processes_.erase(it);
     return id;
   }

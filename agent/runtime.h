@@ -1,5 +1,5 @@
-// Owns allocations as processes: supervisors started, found again, signaled, and what they leave when they
-// end. Used by one thread, but for conclude_end.
+// Processes of allocations: starts, re-attaches and signals supervisors, and concludes their ends. Used by
+// one thread, except conclude_end.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,36 @@
 
 namespace det::agent {
 
+/// The supervisors of all live allocations of this agent.
 class Runtime {
  public:
+  /// `supervisor`: path of det-supervisor. `data` and `watcher` must outlive this object.
   Runtime(const DataDir& data, std::string supervisor, Watcher& watcher)
       : data_(data), supervisor_(std::move(supervisor)), watcher_(watcher) {}
-  /// Supervisors are left to run.
+  /// Leaves the supervisors running.
   ~Runtime();
 
-  /// Starts the supervisor on the spec that prepare left. Its end is told to the watcher.
+  /// Starts a supervisor with the spec that prepare() wrote. The watcher reports its end. Errors: damaged
+  /// spec, failure to spawn.
   Result<Phase> launch(const AllocationId& id);
-  /// Takes up the supervisor that an earlier agent started; nothing when it is gone.
+  /// Re-attaches to the supervisor that an earlier agent started. Returns nothing if it no longer runs.
   std::optional<Phase> reattach(const AllocationId& id);
-  /// Keeps `stop` for the agent's next life, then SIGTERM to the supervisor.
+  /// Stores `stop` for a later agent process, then sends SIGTERM to the supervisor.
   void terminate(const AllocationId& id, const Exit& stop);
-  /// SIGKILL to the supervisor, and so to the task's main process; conclude_end sees to the rest.
+  /// Sends SIGKILL to the supervisor, and thereby to the task's main process. conclude_end cleans up the
+  /// rest.
   void kill_hard(const AllocationId& id);
-  /// Whose end the watcher told.
+  /// Returns the allocation of a key that the watcher reported, and forgets it.
   std::optional<AllocationId> ended(std::uint64_t key);
 
  private:
   struct Process {
     std::uint64_t key = 0;
-    std::optional<Child> child;  ///< when we started it
-    UniqueFd pidfd;              ///< when we found it
+    std::optional<Child> child;  ///< set if this process started it
+    UniqueFd pidfd;              ///< set if it was re-attached
     int fd() const { return child ? child->pidfd() : pidfd.get(); }
   };
+  // Registers a process with the watcher.
   Status keep(const AllocationId& id, Process process);
   void signal(const AllocationId& id, int number);
 
@@ -49,12 +54,13 @@ class Runtime {
   std::uint64_t next_key_ = 0;
 };
 
-/// The end of an allocation whose supervisor is gone. Without exit.json the supervisor was killed: everything
-/// left of the task is killed too and the end is kLost, never a success. Blocks until nothing is left, a
-/// minute at most.
+/// Concludes an allocation after the end of its supervisor and returns its exit. A missing exit.json means
+/// that the supervisor was killed: the remaining processes of the task are killed, and the exit is kLost,
+/// never a success. Blocks until no process is left, at most one minute. Thread-safe.
 Exit conclude_end(const AllocationId& id, const TaskDir& dir);
 
-// The agent's words to its next life, in the allocation's directory.
+// Files in the allocation's directory that a later agent process reads. Writes are atomic; reads return
+// nothing for absent or damaged files.
 Status write_stop(const TaskDir& dir, const Exit& stop);
 std::optional<Exit> read_stop(const TaskDir& dir);
 Status write_outcome(const TaskDir& dir, const Exit& exit);

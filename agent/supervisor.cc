@@ -1,8 +1,8 @@
-// Owns the program det-supervisor: the small parent of one allocation's processes. It starts the task, writes
-// its output to the allocation's log, and ends only when nothing of the task is left; then, and only then,
-// exit.json is there. It outlives the agent and never speaks to the network. `det-supervisor DIR`, see
-// task/task_dir.h. SIGTERM: the task is asked to end (SIGTERM to its process group) and, after the grace,
-// made to. So is one that hangs (task/hang_watch.h).
+// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
+// task/task_dir.h. It starts the task, writes the output to the allocation's log, and ends only when no
+// process of the task is left; only then does exit.json exist. It outlives the agent and never uses the
+// network. On SIGTERM, or when the task hangs (task/hang_watch.h), the process group gets SIGTERM and, after
+// the grace, SIGKILL.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,14 +35,14 @@ namespace {
 
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
-constexpr std::size_t kDescribed = 20;  ///< most processes of which the log tells what they did
+constexpr std::size_t kDescribed = 20;  ///< limit of the processes described in the log when a task hangs
 
-/// One output of the task, on its way into the log.
+/// One output stream of the task.
 struct Output {
   UniqueFd fd;
   LogStream stream;
   LineSplitter lines;
-  std::deque<std::string> last;  ///< for who asks why it ended
+  std::deque<std::string> last;  ///< shown with the exit of a failed task
 
   void keep(LogWriter& log, std::string line) {
     if (line.find_first_not_of(" \t\r") != std::string::npos) {
@@ -52,7 +52,7 @@ struct Output {
     log.append(stream, std::move(line));
   }
 
-  /// False at its end.
+  /// Reads what is available. Returns false at the end of the stream.
   bool read_some(LogWriter& log) {
     char buffer[64 * 1024];
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
@@ -68,6 +68,7 @@ struct Output {
   }
 };
 
+/// The event loop around one task. Single-threaded.
 class Supervisor {
  public:
   Supervisor(TaskDir dir, TaskSpec spec, LogWriter log, UniqueFd signals)
@@ -77,13 +78,14 @@ class Supervisor {
         signals_(std::move(signals)),
         watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
 
-  /// Runs the task to its end and records it.
+  /// Runs the task to its end and writes exit.json.
   Status run() {
     if (auto started = start(); !started) {
       const int code = started.error().code == Code::kPermissionDenied ? 126 : 127;
       log_.append(LogStream::kAgent, "ERROR: " + started.error().message);
       return dir_.write_exit({{code, 0}, started.error().message});
     }
+    // Until the main process has ended and no descendant is left.
     while (!exit_ || children_left_) turn();
     drain();
     log_.flush_dropped();
@@ -97,7 +99,7 @@ class Supervisor {
     if (end.status.ok() && !hung_) return end;
     const auto& lines = outputs_[1].last.empty() ? outputs_[0].last : outputs_[1].last;
     end.last_lines.assign(lines.begin(), lines.end());
-    // Others may share our control group: it must look like one of ours, too.
+    // Other tasks may share the control group, so an OOM kill counts only if this task shows signs of one.
     const bool killed = end.status.shell_code() == 128 + SIGKILL ||
                         std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
                           return line.find("Killed") != std::string::npos;
@@ -117,11 +119,12 @@ class Supervisor {
     main_ = child.pid();
     outputs_[0].fd = std::move(child.out());
     outputs_[1].fd = std::move(child.err());
-    child.detach();  // all children are reaped in one place below
+    // All children are reaped in reap().
+    child.detach();
     return {};
   }
 
-  /// One wait for whatever comes, and what it asks for.
+  /// Waits for the next event and handles it.
   void turn() {
     std::array<pollfd, 3> fds{
         {{signals_.get(), POLLIN, 0}, {outputs_[0].fd.get(), POLLIN, 0}, {outputs_[1].fd.get(), POLLIN, 0}}};
@@ -134,12 +137,13 @@ class Supervisor {
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
-    // With the main process the allocation ends: nothing else may go on. New ones may be born while we kill.
-    // Orphans become our children, so when none is left there is nobody to look for.
+    // The allocation ends with its main process. Killing repeats, since new processes may appear meanwhile.
+    // The subreaper adopts orphans, so without children nothing is left.
     if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
   }
 
   int wait_ms() const {
+    // Poll quickly while killing; otherwise sleep until the next deadline.
     if (exit_) return 20;
     if (!kill_at_ && !watch_.watches()) return -1;
     const MonoTime next = kill_at_ ? *kill_at_ : watch_.next_look();
@@ -156,6 +160,7 @@ class Supervisor {
     hung_ = true;
     log_.append(LogStream::kAgent, "ERROR: it hangs: no batch, no report and no output for " +
                                        human_duration(watch_.timeout()) + " (hang_timeout); it is ended");
+    // Describe the processes before the signal changes their state.
     std::vector<pid_t> processes = descendants(::getpid());
     if (processes.size() > kDescribed) processes.resize(kDescribed);
     for (const pid_t pid : processes) {
@@ -177,6 +182,7 @@ class Supervisor {
     for (;;) {
       int status = 0;
       const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      // ECHILD: every process of the task has been reaped.
       if (pid < 0) children_left_ = errno != ECHILD;
       if (pid <= 0) return;
       if (pid != main_) continue;
@@ -189,8 +195,8 @@ class Supervisor {
     for (const pid_t pid : descendants(::getpid())) ::kill(pid, SIGKILL);
   }
 
-  /// What is still in the pipes. Nobody of the task is left to write more; who got hold of an end by other
-  /// ways is not waited for.
+  /// Reads what is left in the pipes. No process of the task can write any more. A descriptor that leaked
+  /// elsewhere must not delay the end, so this never waits.
   void drain() {
     for (Output& output : outputs_) {
       pollfd ready{output.fd.get(), POLLIN, 0};
@@ -215,27 +221,27 @@ class Supervisor {
   bool children_left_ = true;
 };
 
-/// What the task sees in the place of `place`, which is made where it is missing.
+/// Bind-mounts `directory` at `place`, which is created if missing. Best effort.
 void show(const std::string& directory, const char* place) {
   if (::mkdir(place, 0755) != 0 && errno != EEXIST) return;
   (void)::mount(directory.c_str(), place, nullptr, MS_BIND, nullptr);
 }
 
-/// Shows the allocation's own directory as /run/determined to the task, and to nobody else, and the storage
-/// of its checkpoints as /determined_shared_fs. Where we may not (we are not root), a Python harness of
-/// Determined does not find its cluster; all else goes on.
+/// Shows the allocation's own directory as /run/determined to the task only, and the storage of its
+/// checkpoints as /determined_shared_fs. Needs root; otherwise a Python harness of Determined AI does not
+/// detect its cluster, and everything else works.
 void show_upstream(const TaskDir& dir) {
   if (!path_exists(dir.upstream()) || ::unshare(CLONE_NEWNS) != 0) return;
-  // What the machine mounts later is seen here as well; what we mount is not seen there.
+  // Slave propagation: later mounts of the machine appear here, but the mounts made here stay private.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
   show(dir.upstream(), "/run/determined");
   if (path_exists(dir.upstream_storage())) show(dir.upstream_storage(), "/determined_shared_fs");
 }
 
 Status supervise(const std::string& path) {
-  ::setsid();  // fails when we lead a session already
+  ::setsid();  // fails if this process leads a session already
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno("PR_SET_CHILD_SUBREAPER");
-  // What ends a terminal's processes must not end us.
+  // Signals that end the processes of a terminal must not end the supervisor.
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(number, SIG_IGN);
   sigset_t mine;
   ::sigemptyset(&mine);
@@ -251,7 +257,7 @@ Status supervise(const std::string& path) {
   const auto self = identify(::getpid());
   if (!self) return fail(Code::kInternal, "/proc does not show this process");
   show_upstream(dir);
-  // Before the task exists: a task without this file has no supervisor to look for.
+  // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
   return Supervisor(std::move(dir), std::move(spec), std::move(log), std::move(signals)).run();
 }

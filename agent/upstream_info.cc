@@ -12,6 +12,7 @@
 namespace det::agent {
 namespace {
 
+/// Parses JSON of the master; an empty object if it is damaged, since these files are best effort.
 Json parsed(const std::string& text) {
   const auto json = parse_json(text, {.bytes = 64 << 20, .depth = 64});
   return json ? *json : Json::object();
@@ -50,6 +51,7 @@ Json rendezvous(const v1::StartAllocation& order) {
     addresses.push_back(part.address());
     slots.push_back(part.slots());
   }
+  // The processes of one agent meet on the loopback interface.
   if (order.gang_size() == 0) {
     addresses.push_back("127.0.0.1");
     slots.push_back(order.slots_size());
@@ -67,8 +69,8 @@ Json resources(const v1::StartAllocation& order, const Surroundings& around) {
   return {{"gpu_uuids", uuids}};
 }
 
-/// A place that is not there would be made by the task, on this machine's own disk, and nobody would find
-/// what is in it.
+/// Links the storage of shared_fs. A missing directory is created here: the task would otherwise create it on
+/// the machine's own disk, where its files are lost.
 Status link_storage(const TaskDir& dir, const v1::StartAllocation& order) {
   const Json config = parsed(order.experiment_config());
   const Json storage =
@@ -91,6 +93,7 @@ Status link_model(const TaskDir& dir) {
   TRY(remove_tree(place));
   TRY(make_directories(dir.upstream() + "/train", 0700));
   std::error_code error;
+  // Hard links: the copy takes no disk space.
   using Options = std::filesystem::copy_options;
   std::filesystem::copy(dir.workdir(), place,
                         Options::recursive | Options::create_hard_links | Options::copy_symlinks, error);

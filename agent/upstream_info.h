@@ -1,7 +1,6 @@
-// Owns the files by which upstream's Python harness learns that it runs on a cluster:
-// /run/determined/info/*.json, which its containers have, and the place /determined_shared_fs in which they
-// see a storage of type shared_fs. Here det-supervisor shows the allocation's own directory and the storage's
-// in these places, where it may.
+// Files through which Determined AI's Python harness detects a cluster: /run/determined/info/*.json and, for
+// shared_fs storage, /determined_shared_fs. det-supervisor bind-mounts the allocation's own directory and
+// storage there if it has the privilege.
 #pragma once
 
 #include <string>
@@ -11,13 +10,13 @@
 
 namespace det::agent {
 
-/// The files of the model directory as they were submitted, which upstream's Trainer stores in each
-/// checkpoint: /run/determined/train/model. They are links to those of the working directory: a task that
-/// writes into a file of its own model changes both.
+/// Hard-links the submitted model directory into /run/determined/train/model, which Determined AI's Trainer
+/// stores in each checkpoint. A task that modifies a file of its model in place changes both. Errors: file
+/// system errors.
 Status link_model(const TaskDir& dir);
 
-/// Writes the files below upstream()/info, and the link upstream_storage(); makes the directory that this
-/// names.
+/// Writes the files below upstream()/info and the link upstream_storage(), and creates the directory that the
+/// link points to. Errors: file system errors.
 Status write_upstream_info(const TaskDir& dir, const v1::StartAllocation& order, const Surroundings& around);
 
 }  // namespace det::agent

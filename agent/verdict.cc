@@ -10,7 +10,7 @@
 namespace det::agent {
 namespace {
 
-// As LibTorch, the C++ library, Python and the C library word it.
+// Messages of LibTorch, the C++ library, Python and the C library.
 constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",         "std::bad_alloc",
                                                     "can't allocate memory", "MemoryError",
                                                     "OutOfMemoryError",      "Cannot allocate memory"};
@@ -24,7 +24,7 @@ bool say(const std::vector<std::string>& lines, const std::array<std::string_vie
   });
 }
 
-/// The bytes of a program, as a text that every table and terminal takes.
+/// Replaces invalid UTF-8 and control characters, so that any table or terminal can show the line.
 std::string readable(const std::string& line) {
   std::string text = make_utf8(line);
   for (char& c : text)
@@ -39,6 +39,7 @@ Exit verdict_of(const TaskExit& exit) {
   const std::string how = exit.message.empty() ? to_string(exit.status) : exit.message;
   if (exit.status.ok() && exit.message.empty() && !exit.hung_for) return {Exit::Kind::kSucceeded, 0, how};
   Exit verdict{Exit::Kind::kFailed, code, how};
+  // In order of certainty: the supervisor's finding, the kernel's count, the words of the task.
   if (exit.hung_for) {
     verdict.kind = Exit::Kind::kHung;
     verdict.message = "it hung: no batch, no report and no output for " + human_duration(*exit.hung_for) +

@@ -1,4 +1,4 @@
-// Owns what the end of a task's main process means: whose fault it was, in words for people.
+// Classification of the end of a task's main process.
 #pragma once
 
 #include "agent/core/core.h"
@@ -6,9 +6,14 @@
 
 namespace det::agent {
 
-/// It hung when the supervisor says so, however it left when it was asked to. Out of memory is what the
-/// kernel has counted, or what the task's last lines say of a device or an allocator; storage full what they
-/// say. The message is one line, and below it the task's last lines when it failed. Pure.
+/// Classifies an exit and describes it for users. Pure.
+///
+///   kHung          the supervisor detected a hang, whatever the exit status
+///   kOutOfMemory   the kernel counted an OOM kill, or the last lines report one of a device or an allocator
+///   kStorageFull   the last lines report a full disk or quota
+///   kFailed        any other failure
+///
+/// The message is one line; after a failure the task's last lines follow.
 Exit verdict_of(const TaskExit& exit);
 
 }  // namespace det::agent

@@ -14,7 +14,7 @@
 namespace det::agent {
 namespace {
 
-// Keys of processes start above these.
+// epoll data of the two internal descriptors. Keys of processes are offset by kFirst.
 constexpr std::uint64_t kSignals = 0, kQuit = 1, kFirst = 2;
 
 Status add(int epoll, int fd, std::uint32_t events, std::uint64_t data) {
@@ -45,10 +45,12 @@ Result<std::unique_ptr<Watcher>> Watcher::start(Events events) {
 Watcher::~Watcher() {
   const std::uint64_t one = 1;
   (void)!::write(quit_.get(), &one, sizeof one);
+  // The thread sees kQuit and returns; callbacks in progress finish first.
   thread_.join();
 }
 
 Status Watcher::watch(int pidfd, std::uint64_t key) {
+  // One-shot: a pidfd stays readable after the end.
   return add(epoll_.get(), pidfd, EPOLLIN | EPOLLONESHOT, key + kFirst);
 }
 

@@ -1,4 +1,4 @@
-// Owns the thread that waits for ends of processes and for the signals that end the agent.
+// Thread that waits for the ends of processes and for the signals that stop the agent.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,22 @@
 
 namespace det::agent {
 
+/// Waits on pidfds and signals with epoll.
 class Watcher {
  public:
+  /// Callbacks, run on the watcher's thread.
   struct Events {
+    /// The process registered with this key has ended.
     std::function<void(std::uint64_t key)> ended;
-    std::function<void()> stop_asked;  ///< SIGTERM or SIGINT came
+    std::function<void()> stop_asked;  ///< SIGTERM or SIGINT arrived
   };
-  /// Blocks SIGTERM and SIGINT in the calling thread and so in all that it starts: call it first. The
-  /// callbacks run on the watcher's thread.
+  /// Starts the thread. Blocks SIGTERM and SIGINT in the calling thread and all threads that it starts later,
+  /// so it must be called before any other thread exists. Errors: of epoll, signalfd and eventfd.
   static Result<std::unique_ptr<Watcher>> start(Events events);
   ~Watcher();
 
-  /// Once the process of `pidfd` has ended, ended(key) is called, once. The descriptor stays the caller's and
-  /// must stay open until then. Any thread.
+  /// Calls ended(key) once when the process of `pidfd` has ended. The caller keeps the descriptor open until
+  /// then. Thread-safe.
   Status watch(int pidfd, std::uint64_t key);
 
  private:
@@ -31,9 +34,11 @@ class Watcher {
         epoll_(std::move(epoll)),
         signals_(std::move(signals)),
         quit_(std::move(quit)) {}
+  // Body of the thread.
   void run();
 
   Events events_;
+  /// epoll instance, signalfd, and the eventfd that ends the thread.
   UniqueFd epoll_, signals_, quit_;
   std::thread thread_;
 };

@@ -41,7 +41,7 @@ std::string_view type_name(char type) {
   }
 }
 
-/// Checks every entry as it passes; only what is allowed reaches the two functions.
+/// Validates entries as they stream past. Only allowed entries reach the callbacks.
 class Walk {
  public:
   using OnItem = std::function<Status(const ArchiveItem&)>;
@@ -59,6 +59,7 @@ class Walk {
       return refuse_entry("E-CTX-LIMIT", "", "the archive is larger than " + mebibytes(limits_.packed_bytes));
     }
     ByteSource source(bytes_);
+    // Counts the bytes after decompression, so that the limits hold before any header is parsed.
     const tar::Source stream = [&]() -> Result<std::string_view> {
       TRY_ASSIGN(const std::string_view piece, source.next());
       streamed_ += static_cast<std::int64_t>(piece.size());
@@ -72,7 +73,8 @@ class Walk {
   }
 
  private:
-  /// Bounds the work on what comes out of the compression, whatever it holds.
+  /// Bounds the decompressed stream, tar headers included (up to 4 blocks an entry), independent of its
+  /// content.
   Status check_stream() const {
     const std::int64_t overhead = limits_.entries * 4 * static_cast<std::int64_t>(tar::kBlock);
     if (streamed_ > limits_.unpacked_bytes + overhead) {
@@ -92,6 +94,7 @@ class Walk {
           "E-CTX-TYPE", header.path,
           "is " + std::string(type_name(header.type)) + "; only files and directories are allowed");
     }
+    // Size and mode come from the archive. The mode is normalized below.
     ArchiveItem item{normal_path(header.path), header.size, header.type == '5', 0644};
     if (++entries_ > limits_.entries) {
       return refuse_entry("E-CTX-LIMIT", header.path,
@@ -101,6 +104,7 @@ class Walk {
     TRY(paths_.add(item.path, item.directory));
     if (item.directory && item.size != 0)
       return refuse_entry("E-CTX-FORMAT", header.path, "a directory with content");
+    // The declared size counts before the content is read, so that a huge entry fails at its header.
     unpacked_ += item.size;
     if (item.size > limits_.unpacked_bytes || unpacked_ > limits_.unpacked_bytes) {
       return refuse_entry("E-CTX-LIMIT", header.path,
@@ -119,8 +123,8 @@ class Walk {
   std::int64_t streamed_ = 0, unpacked_ = 0, entries_ = 0;
 };
 
-/// Writes items below an open directory. Each step opens one name without following links, so no path can
-/// leave it.
+/// Writes entries below an open directory. Each step opens one path component with O_NOFOLLOW, so no path can
+/// leave the root even if the target changes concurrently.
 class Writer {
  public:
   explicit Writer(int root) : root_(root) {}
@@ -133,6 +137,7 @@ class Writer {
     const std::string name = slash == std::string::npos ? item.path : item.path.substr(slash + 1);
     TRY_ASSIGN(const UniqueFd directory, open_directory(item.directory ? item.path : parent));
     if (item.directory) return {};
+    // O_EXCL: a duplicate entry fails instead of overwriting the first one.
     file_.reset(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                          item.mode));
     if (!file_ || ::fchmod(file_.get(), item.mode) != 0) return fail_errno(path_);
@@ -151,6 +156,8 @@ class Writer {
     if (!at) return fail_errno(path);
     if (path.empty()) return at;
     for (const std::string& name : split(path, '/')) {
+      // mkdirat and openat operate on one component each: a symbolic link planted in between fails with
+      // ELOOP.
       const bool made = ::mkdirat(at.get(), name.c_str(), 0755) == 0;
       if (!made && errno != EEXIST) return fail_errno(path);
       UniqueFd next(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -203,6 +210,7 @@ Result<std::vector<ArchiveEntry>> read_archive(std::string_view bytes, const Arc
 }
 
 Status unpack(std::string_view bytes, const std::string& target, const ArchiveLimits& limits) {
+  // The first pass rejects bad archives before anything is written; the second pass extracts.
   TRY(check_archive(bytes, limits));
   TRY(make_directories(target));
   const UniqueFd root(::open(target.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// Owns making archives: the walk over a directory and the bytes of its tar.gz.
+// Packing: walks a directory and writes a deterministic tar.gz.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@
 namespace det {
 namespace {
 
-/// Gathers the files of one directory, names sorted, ignored ones skipped.
+/// Collects the entries of a directory tree: names sorted, ignored paths skipped.
 class DirectoryReader {
  public:
   DirectoryReader(const std::string& root, const ArchiveLimits& limits) : root_(root), limits_(limits) {}
@@ -29,11 +29,13 @@ class DirectoryReader {
   Result<std::vector<ArchiveEntry>> run() {
     char resolved[PATH_MAX];
     if (::realpath(root_.c_str(), resolved) == nullptr) return fail_errno(root_);
+    // The trailing slash keeps "/data/model2" from passing as a path below "/data/model".
     real_root_ = std::string(resolved) + (std::strcmp(resolved, "/") == 0 ? "" : "/");
     if (path_exists(root_ + "/.detignore")) {
       TRY_ASSIGN(const std::string rules, read_file(root_ + "/.detignore", 1 << 20));
       rules_.add(rules);
     }
+    // Depth-first in sorted order, so the result does not depend on the file system.
     TRY(read_directory_at(""));
     return std::move(entries_);
   }
@@ -62,6 +64,7 @@ class DirectoryReader {
   Status read_one(const std::string& path) {
     struct stat info {};
     if (::lstat(full(path).c_str(), &info) != 0) return fail_errno(full(path));
+    // An ignored directory is not entered, so rules cannot re-include a path below it (as in gitignore).
     if (rules_.ignored(path, S_ISDIR(info.st_mode))) return {};
     if (S_ISLNK(info.st_mode)) TRY(follow_link(path, info));
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
@@ -79,6 +82,8 @@ class DirectoryReader {
       entries_.push_back(std::move(entry));
       return read_directory_at(path);
     }
+    // read_file stops at the remaining budget, so that the directory is never held in memory beyond the
+    // limit.
     const std::int64_t room = limits_.unpacked_bytes - total_;
     Result<std::string> content = read_file(full(path), room);
     if (!content && content.error().code == Code::kResourceExhausted && info.st_size > room) {
@@ -93,7 +98,7 @@ class DirectoryReader {
     return {};
   }
 
-  /// A link to a file of the same directory stands for that file.
+  /// Replaces `info` by the link's target if that is a regular file inside the root; fails otherwise.
   Status follow_link(const std::string& path, struct stat& info) const {
     char resolved[PATH_MAX];
     if (::realpath(full(path).c_str(), resolved) == nullptr || ::stat(resolved, &info) != 0) {
@@ -122,6 +127,7 @@ Result<std::string> pack_entries(std::vector<ArchiveEntry> entries, const Archiv
   std::string bytes;
   std::int64_t content = 0;
   for (const ArchiveEntry& entry : entries) {
+    // Applies the checks of unpack: the master must accept every archive that is built here.
     TRY(paths.add(entry.path, entry.directory));
     const std::int64_t size = entry.directory ? 0 : static_cast<std::int64_t>(entry.content.size());
     content += size;
@@ -142,6 +148,7 @@ Result<std::string> pack_entries(std::vector<ArchiveEntry> entries, const Archiv
                         "packed, the files take " + std::to_string(size) + " bytes; " +
                             std::to_string(limits.packed_bytes) + " is the maximum");
   }
+  // unpack would reject this ratio as a zip bomb.
   const auto unpacked = static_cast<std::int64_t>(bytes.size());
   if (unpacked > (1 << 20) && unpacked / limits.ratio > size) {
     return refuse_entry("E-CTX-LIMIT", "",

@@ -5,7 +5,7 @@
 namespace det {
 namespace {
 
-/// Why the path is not allowed; "" when it is.
+/// Returns why the path is not allowed; "" if it is allowed.
 std::string path_fault(const std::string& path, const ArchiveLimits& limits) {
   if (path.empty()) return "the name is empty";
   if (path.size() > limits.path_bytes)
@@ -27,7 +27,8 @@ std::string path_fault(const std::string& path, const ArchiveLimits& limits) {
   return "";
 }
 
-/// What a terminal and JSON can take of a stranger's name.
+/// Makes an untrusted name safe for terminals and JSON: valid UTF-8, no control characters, at most 600
+/// bytes.
 std::string printable(const std::string& name) {
   std::string text;
   for (const char c : make_utf8(std::string_view(name).substr(0, 600))) {
@@ -53,6 +54,7 @@ std::string normal_path(std::string_view path) {
 Status PathTable::add(const std::string& path, bool directory) {
   if (const std::string fault = path_fault(path, limits_); !fault.empty())
     return refuse_entry("E-CTX-PATH", path, fault);
+  // Registers each parent as a directory, which detects "a" (a file) beside "a/b".
   for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     TRY(add_known(path.substr(0, slash), true, false, path));
   }
@@ -62,11 +64,13 @@ Status PathTable::add(const std::string& path, bool directory) {
 Status PathTable::add_known(const std::string& path, bool directory, bool named, const std::string& entry) {
   const auto [found, added] = known_.try_emplace(to_lower(path), Known{path, directory, named});
   if (added) {
-    // Directories that only paths imply cost as much as named ones.
+    // Implied directories count toward the limit too: they cost an inode each.
     if (static_cast<std::int64_t>(known_.size()) <= limits_.entries) return {};
     return refuse_entry("E-CTX-LIMIT", entry,
                         "more than " + std::to_string(limits_.entries) + " files and directories");
   }
+  // The key is the lower-case path, so names that differ only by case meet here (case-insensitive file
+  // systems).
   Known& other = found->second;
   if (other.path != path) {
     return refuse_entry("E-CTX-DUPLICATE", entry,

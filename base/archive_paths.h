@@ -1,4 +1,4 @@
-// Owns what a path in an archive may be, alone and beside the others. Pure; private to base/.
+// Path rules of archives. Pure. Private to base/.
 #pragma once
 
 #include <map>
@@ -8,29 +8,31 @@
 
 namespace det {
 
-/// One problem with code and entry, as an Error of kInvalidArgument.
+/// Returns kInvalidArgument with one problem: `code`, and `entry` (made printable) as its path.
 tl::unexpected<Error> refuse_entry(const char* code, const std::string& entry, std::string message);
 
-/// The normal form of a path as tar programs write it: leading "./" and a trailing "/" are dropped; "" is the
-/// root itself.
+/// Normalizes a path as tar programs write it: drops leading "./" and a trailing "/". Returns "" for the
+/// root.
 std::string normal_path(std::string_view path);
 
-/// Watches the entries of one archive; every entry is shown to it once, in any order.
+/// The paths of one archive. Detects duplicates and conflicts between files and directories.
 class PathTable {
  public:
   explicit PathTable(const ArchiveLimits& limits) : limits_(limits) {}
-  /// E-CTX-PATH, E-CTX-DUPLICATE or E-CTX-LIMIT; `path` is in normal form.
+  /// Adds an entry and its parent directories, in any order. `path` must be normalized.
+  /// Errors: E-CTX-PATH, E-CTX-DUPLICATE, E-CTX-LIMIT.
   Status add(const std::string& path, bool directory);
 
  private:
+  /// A path seen so far.
   struct Known {
     std::string path;
     bool directory;
-    bool named;  ///< an entry of its own, not only the parent of one
+    bool named;  ///< has an entry of its own; false for an implied parent
   };
   Status add_known(const std::string& path, bool directory, bool named, const std::string& entry);
   const ArchiveLimits limits_;
-  std::map<std::string, Known> known_;  ///< by lower-case path
+  std::map<std::string, Known> known_;  ///< key: lower-case path
 };
 
 }  // namespace det

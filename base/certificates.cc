@@ -22,12 +22,13 @@ using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
 using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
 
-constexpr int kLongestName = 64;  // of a common name (RFC 5280, ub-common-name)
+constexpr int kLongestName = 64;  // maximum of a common name (RFC 5280, ub-common-name)
 constexpr int kSerialBits = 127;
-constexpr int kLeastBits = 2048;  // of an RSA key in a request
-constexpr Duration kClockSkew = std::chrono::hours(1);
+constexpr int kLeastBits = 2048;                        // minimum of an RSA key in a request
+constexpr Duration kClockSkew = std::chrono::hours(1);  // certificates are valid from now minus this
 
-/// What OpenSSL says, and nothing of it left for the next.
+/// Returns OpenSSL's last error as kInternal and clears its per-thread error queue, so that later calls do
+/// not report it.
 tl::unexpected<Error> failed(const std::string& what) {
   char text[160] = "unknown reason";
   if (const unsigned long code = ERR_peek_last_error(); code != 0)
@@ -52,6 +53,7 @@ Result<Key> read_key(const std::string& pem) {
 
 Result<Certificate> read_pem(std::string_view pem) {
   Certificate certificate(PEM_read_bio_X509(reader(pem).get(), nullptr, nullptr, nullptr));
+  // A failed parse leaves errors in the queue of the thread.
   ERR_clear_error();
   if (!certificate) return fail(Code::kInvalidArgument, "this is no certificate in PEM form");
   return certificate;
@@ -75,6 +77,7 @@ Result<Request> read_request(const std::string& pem) {
   ERR_clear_error();
   if (!request) return fail(Code::kInvalidArgument, "this is no certificate request in PEM form");
   EVP_PKEY* const key = X509_REQ_get0_pubkey(request.get());
+  // The signature proves that the sender holds the private key.
   const bool good = key && X509_REQ_verify(request.get(), key) == 1;
   ERR_clear_error();
   if (!good) return fail(Code::kInvalidArgument, "the request is not signed with its own key");
@@ -104,6 +107,7 @@ bool set_name(X509_NAME* name, const std::string& text) {
 }
 
 bool set_serial(X509* certificate) {
+  // A random serial needs no counter on disk. RFC 5280 requires a positive number of at most 20 octets.
   const std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_new());
   return number && BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1 &&
          BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
@@ -111,21 +115,25 @@ bool set_serial(X509* certificate) {
 
 bool set_times(X509* certificate, Duration lifetime) {
   const auto seconds = [](Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); };
+  // The start lies in the past, so that a peer with a slow clock accepts the certificate.
   std::time_t now = static_cast<std::time_t>(wall_now().micros / 1'000'000);
   return X509_time_adj_ex(X509_getm_notBefore(certificate), 0, -seconds(kClockSkew), &now) != nullptr &&
          X509_time_adj_ex(X509_getm_notAfter(certificate), 0, seconds(lifetime), &now) != nullptr;
 }
 
+/// Content of a certificate to be made.
 struct Wish {
   std::string name;
   Duration lifetime;
-  std::string constraints, usage, extended, names;  ///< as OpenSSL writes them; "" is none
+  /// X.509 extensions in OpenSSL's text syntax; "" for none.
+  std::string constraints, usage, extended, names;
 };
 
-/// `issuer` null: it signs itself.
+/// Builds and signs a certificate. `issuer` null makes it self-signed.
 Result<Certificate> make(const Wish& wish, EVP_PKEY* key, X509* issuer, EVP_PKEY* issuer_key) {
   Certificate certificate(X509_new());
   X509* const made = certificate.get();
+  // The key identifier extensions are derived from the public key, so that is set before them.
   const bool built =
       made && X509_set_version(made, X509_VERSION_3) == 1 && set_serial(made) &&
       set_times(made, wish.lifetime) && set_name(X509_get_subject_name(made), wish.name) &&
@@ -148,7 +156,8 @@ bool is_address(const std::string& text) {
   return ::inet_pton(AF_INET, text.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
-/// A comma or a line end would begin something else in OpenSSL's text form.
+/// Accepts host name characters only: a comma or newline would inject further entries into OpenSSL's text
+/// syntax.
 bool is_host(const std::string& text) {
   return !text.empty() && text.size() <= 253 &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*") ==
@@ -167,6 +176,7 @@ Result<Identity> make_authority(const std::string& name, Duration lifetime) {
   Identity made;
   TRY_ASSIGN(made.key, make_private_key());
   TRY_ASSIGN(const Key key, read_key(made.key));
+  // pathlen:0: the authority cannot create intermediate authorities.
   const Wish wish{name, lifetime, "critical,CA:TRUE,pathlen:0", "critical,keyCertSign,cRLSign", "", ""};
   TRY_ASSIGN(const Certificate certificate, make(wish, key.get(), nullptr, key.get()));
   TRY_ASSIGN(made.certificate, certificate_text(certificate.get()));
@@ -261,6 +271,7 @@ bool vouches_for(std::string_view authority, std::string_view pem) {
   const auto issuer = read_pem(authority), subject = read_pem(pem);
   if (!issuer || !subject) return false;
   EVP_PKEY* const key = X509_get0_pubkey(issuer->get());
+  // Checks the signature itself, not only that issuer and subject names match.
   const bool good = key && X509_verify(subject->get(), key) == 1 &&
                     X509_check_issued(issuer->get(), subject->get()) == X509_V_OK &&
                     X509_cmp_current_time(X509_get0_notAfter(subject->get())) > 0 &&

@@ -5,7 +5,7 @@
 namespace det {
 namespace {
 
-/// Reads exactly `count` digits; -1 when there is anything else.
+/// Parses exactly `count` digits; -1 if any other character is found.
 int digits(const std::string& text, std::size_t at, std::size_t count) {
   if (at + count > text.size()) return -1;
   int value = 0;
@@ -16,7 +16,8 @@ int digits(const std::string& text, std::size_t at, std::size_t count) {
   return value;
 }
 
-/// The zone at `at` ("Z", "+02:00") in minutes east of UTC; false when it is none or more follows.
+/// Parses the zone at `at` ("Z", "+02:00") into minutes east of UTC. False if malformed or followed by more
+/// text.
 bool read_zone(const std::string& text, std::size_t at, int& minutes) {
   if (at >= text.size()) return false;
   const char sign = text[at];
@@ -76,6 +77,7 @@ Result<WallTime> parse_rfc3339(const std::string& text) {
                          (text[10] == 'T' || text[10] == 't' || text[10] == ' ') && text[13] == ':' &&
                          text[16] == ':';
   const year_month_day date{year(y), month(static_cast<unsigned>(mo)), day(static_cast<unsigned>(d))};
+  // Seconds of 60 are accepted: RFC 3339 permits leap seconds.
   if (!separated || !date.ok() || h > 23 || mi > 59 || s > 60) return bad();
 
   std::size_t at = 19;

@@ -20,6 +20,7 @@ struct Sha256::State {
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr);
 }
+// Defined here, where State is complete.
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 Sha256::~Sha256() = default;
@@ -46,6 +47,7 @@ Result<std::string> sha256_file(const std::string& path) {
   for (;;) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got == 0) return digest.hex();
+    // EINTR retries the read.
     if (got < 0 && errno != EINTR) return fail_errno(path);
     if (got > 0) digest.update({buffer.data(), static_cast<std::size_t>(got)});
   }

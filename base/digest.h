@@ -1,4 +1,4 @@
-// Owns SHA-256. (Target det_crypto, or det_archive, which brings it.)
+// SHA-256. Target det_crypto; det_archive links it too.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace det {
 
-/// Fed piece by piece; one result.
+/// Incremental SHA-256. One object computes one digest. Not thread-safe.
 class Sha256 {
  public:
   Sha256();
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   ~Sha256();
+  /// Appends bytes to the input. May be called repeatedly.
   void update(std::string_view bytes);
-  /// 64 lower-case hexadecimal digits. The object must not be used afterwards.
+  /// Finishes and returns 64 lower-case hexadecimal digits. The object must not be used afterwards.
   std::string hex();
 
  private:
@@ -26,8 +27,9 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
+/// Digest of a string as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
-/// Reads the file in pieces.
+/// Digest of a file, which is read in pieces of 256 KiB. Errors: those of fail_errno (base/files.h).
 Result<std::string> sha256_file(const std::string& path);
 
 }  // namespace det

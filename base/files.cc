@@ -50,25 +50,28 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// What a written file outlives.
+/// Durability of a written file: it survives a process crash, or a power failure too.
 enum class Lasts { kCrash, kPowerCut };
 
-/// Writes a fresh file; the caller removes it on failure.
+/// Writes a new file. The caller removes it on failure.
 Status write_new_file(const std::string& path, std::string_view content, mode_t mode, Lasts lasts) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return fail_errno(path);
   TRY(write_all(fd.get(), content));
-  // fchmod: the mode asked for, whatever the umask.
+  // open() applies the umask; fchmod sets the exact mode.
   if (::fchmod(fd.get(), mode) != 0 || (lasts == Lasts::kPowerCut && ::fsync(fd.get()) != 0))
     return fail_errno(path);
+  // Network file systems report some write errors only at close.
   if (::close(fd.release()) != 0) return fail_errno(path);
   return {};
 }
 
 Status replace(const std::string& path, std::string_view content, mode_t mode, Lasts lasts) {
+  // A random suffix: concurrent writers of the same file must not share a temporary.
   const std::string temporary = path + ".tmp-" + to_hex(random_bytes(6));
   Status written = write_new_file(temporary, content, mode, lasts);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = fail_errno(path);
+  // A failure leaves neither a temporary file nor a changed target.
   if (!written) ::unlink(temporary.c_str());
   return written;
 }
@@ -89,6 +92,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t limit) {
       if (errno == EINTR) continue;
       return fail_errno(path);
     }
+    // The limit is checked while reading: st_size is 0 for pipes and /proc files.
     content.append(buffer, static_cast<std::size_t>(got));
     if (static_cast<std::int64_t>(content.size()) > limit) {
       return fail(Code::kResourceExhausted, path + ": larger than " + std::to_string(limit) + " bytes");
@@ -133,7 +137,7 @@ Status make_directories(const std::string& path, mode_t mode) {
   }
   if (errno != ENOENT) return fail_errno(path);
   TRY(make_directories(fs::path(path).parent_path().string(), mode));
-  // Another process may have made it meanwhile.
+  // Another process may create it concurrently.
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fail_errno(path);
   return {};
 }
@@ -146,6 +150,7 @@ Status remove_tree(const std::string& path) {
 }
 
 bool path_exists(const std::string& path) {
+  // lstat: a dangling symbolic link still occupies its name.
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
 }

@@ -1,5 +1,5 @@
-// Owns plain work on files: bounded reads, writes that are whole or absent, trees, locks.
-// Paths come from operators and our own code, never from a stranger (see base/archive.h for those).
+// File system helpers: bounded reads, atomic writes, directory trees, locks. Paths come from operators and
+// from our own code; untrusted paths go through base/archive.h.
 #pragma once
 
 #include <sys/types.h>
@@ -15,44 +15,45 @@
 
 namespace det {
 
-/// kNotFound, kPermissionDenied, kResourceExhausted (disk full, too many descriptors), else kUnavailable; the
-/// message is `<what>: <strerror>`.
+/// Converts errno to an error with the message `<what>: <strerror>`. Codes: kNotFound, kPermissionDenied,
+/// kAlreadyExists, kResourceExhausted (disk full, out of descriptors or memory), else kUnavailable.
 tl::unexpected<Error> fail_errno(const std::string& what);
 
-/// The whole file. kResourceExhausted when it holds more than `limit` bytes. Works for pipes and /proc files
-/// too.
+/// Reads a whole file; pipes and /proc files too. Errors: kResourceExhausted (larger than `limit` bytes),
+/// fail_errno.
 Result<std::string> read_file(const std::string& path, std::int64_t limit = 64 << 20);
-/// After success the file holds `content` whole, also after a power cut; after failure or a crash the old one
-/// is untouched. Temporary file beside it, fsync, rename, fsync of the directory.
+/// Replaces a file atomically and durably: temporary file beside it, fsync, rename, fsync of the directory.
+/// After success the content survives a power failure; after a failure or crash the old file is intact.
 Status write_file_atomic(const std::string& path, std::string_view content, mode_t mode = 0644);
-/// After success whoever opens the file reads `content` whole; before, the old one. For what means nothing
-/// after a power cut, which it need not outlive: saves the fsyncs.
+/// Replaces a file atomically without fsync: readers see the old or the new content, never a mix. The content
+/// may be lost on power failure; for state that is meaningless after a reboot.
 Status replace_file(const std::string& path, std::string_view content, mode_t mode = 0644);
-/// All bytes or failure; retries short writes and EINTR.
+/// Writes all bytes; retries short writes and EINTR.
 Status write_all(int fd, std::string_view bytes);
-/// fsync of the directory `path`, so that renames inside it last.
+/// Calls fsync on a directory, which makes renames inside it durable.
 Status sync_directory(const std::string& path);
 
-/// With parents; no failure when it is there already.
+/// Creates a directory and its parents. Idempotent. Errors: kNotFound if a parent is not a directory.
 Status make_directories(const std::string& path, mode_t mode = 0755);
-/// The path and all below; follows no symbolic link. No failure when it is absent.
+/// Removes a file or a directory tree. Symbolic links are removed, not followed. Idempotent.
 Status remove_tree(const std::string& path);
+/// True if the path exists; a dangling symbolic link counts.
 bool path_exists(const std::string& path);
-/// Bytes an ordinary user may still write on the file system of `path`.
+/// Bytes that an unprivileged user may still write on the file system of `path`.
 Result<std::int64_t> free_space(const std::string& path);
-/// The path of the running program, links resolved.
+/// Absolute path of the running program, with symbolic links resolved; "" on failure.
 std::string program_path();
 
-/// A new directory (mode 0700), removed with its content at the end of its life. Under $TMPDIR, else /tmp.
+/// A new directory (mode 0700) that is removed with its content by the destructor.
 class TemporaryDirectory {
  public:
-  /// `parent` "" means $TMPDIR, else /tmp.
+  /// Creates `<parent>/<prefix>-XXXXXX`. `parent` "" means $TMPDIR, else /tmp.
   static Result<TemporaryDirectory> create(const std::string& prefix = "det", const std::string& parent = "");
   TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
   ~TemporaryDirectory();
   const std::string& path() const { return path_; }
-  /// Leaves the directory to the caller.
+  /// Gives up ownership: the directory is not removed.
   std::string release() { return std::exchange(path_, {}); }
 
  private:
@@ -60,13 +61,14 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-/// An advisory lock (flock) on a file that stays; held for the object's life or the process's, whichever ends
-/// first.
+/// An exclusive advisory lock (flock) on a file. Held until the object is destroyed or the process ends. The
+/// file itself is not removed.
 class FileLock {
  public:
-  /// Makes the file (mode 0600) when absent. kFailedPrecondition when another holder has it.
+  /// Acquires the lock without blocking; creates the file (mode 0600) if absent. Errors: kFailedPrecondition
+  /// (held by another process).
   static Result<FileLock> try_lock(const std::string& path);
-  /// Waits for the lock.
+  /// Acquires the lock; blocks until it is free.
   static Result<FileLock> lock(const std::string& path);
   int fd() const { return fd_.get(); }
 

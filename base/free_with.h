@@ -1,9 +1,9 @@
-// A deleter for std::unique_ptr that calls a C library's function.
+// Deleter for std::unique_ptr that calls a C function.
 #pragma once
 
 namespace det {
 
-/// `std::unique_ptr<SSL, FreeWith<SSL_free>>` frees its object with SSL_free.
+/// `std::unique_ptr<SSL, FreeWith<SSL_free>>` releases its object with SSL_free.
 template <auto kFree>
 struct FreeWith {
   template <typename T>

@@ -10,7 +10,7 @@ namespace det {
 namespace {
 
 constexpr std::size_t kPiece = 64 * 1024;
-constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip's wrapper
+constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window (15 bits), +16 for the gzip wrapper
 
 Bytef* as_bytes(const char* data) { return reinterpret_cast<Bytef*>(const_cast<char*>(data)); }
 
@@ -24,7 +24,7 @@ std::string gzip(std::string_view bytes) {
   std::array<char, kPiece> buffer;
   int state = Z_OK;
   while (state != Z_STREAM_END) {
-    // zlib counts input in 32 bits.
+    // zlib counts input in 32 bits, so larger inputs are fed in pieces.
     const std::size_t piece = std::min<std::size_t>(bytes.size(), std::numeric_limits<int>::max());
     stream.next_in = as_bytes(bytes.data());
     stream.avail_in = static_cast<uInt>(piece);
@@ -42,6 +42,7 @@ std::string gzip(std::string_view bytes) {
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
 
+/// Decompression state and output buffer.
 struct ByteSource::Inflater {
   z_stream stream{};
   std::array<char, kPiece> buffer;
@@ -74,6 +75,7 @@ Result<std::string_view> ByteSource::next() {
     const int state = inflate(&stream, Z_NO_FLUSH);
     rest_.remove_prefix(given - stream.avail_in);
     inflater_->done = state == Z_STREAM_END;
+    // With input left, an error means corruption; without, truncation.
     if (state != Z_OK && state != Z_STREAM_END) {
       return fail(Code::kDataLoss,
                   rest_.empty() ? "the gzip data ends too early" : "the gzip data is damaged");
@@ -81,6 +83,7 @@ Result<std::string_view> ByteSource::next() {
     const std::size_t made = kPiece - stream.avail_out;
     if (made > 0) return std::string_view(inflater_->buffer.data(), made);
   }
+  // A second gzip member would be ignored by some readers and read by others, so it is refused.
   if (!rest_.empty()) return fail(Code::kDataLoss, "bytes follow the end of the gzip data");
   return std::string_view();
 }

@@ -1,4 +1,4 @@
-// Owns gzip, in memory and piece by piece. Private to base/.
+// gzip compression in memory, and streaming decompression. Private to base/.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,22 @@
 
 namespace det {
 
-/// The same bytes for the same input: no time, no name.
+/// Compresses deterministically: no time and no file name in the header.
 std::string gzip(std::string_view bytes);
+/// True if `bytes` start with the gzip magic number.
 bool is_gzip(std::string_view bytes);
 
-/// Reads a stream in pieces of at most 64 KiB: one gzip member, or any other bytes as they are.
+/// Reads one gzip member, or plain bytes as they are, in pieces of at most 64 KiB. Not thread-safe.
 class ByteSource {
  public:
+  /// `bytes` must outlive the object. gzip is detected by its magic number.
   explicit ByteSource(std::string_view bytes);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  /// The next piece, valid until the next call; empty at the end. kDataLoss when the gzip data is damaged,
-  /// cut, or followed by anything.
+  /// Returns the next piece, valid until the next call; empty at the end.
+  /// Errors: kDataLoss (damaged or truncated gzip data, or bytes after its end).
   Result<std::string_view> next();
 
  private:

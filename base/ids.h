@@ -1,4 +1,4 @@
-// Owns the strong ids: a TrialId cannot be passed where an ExperimentId is wanted.
+// Strongly typed ids: passing a TrialId for an ExperimentId does not compile.
 #pragma once
 
 #include <compare>
@@ -9,6 +9,7 @@
 
 namespace det {
 
+/// An id distinct from every other id type by its tag. Ordered, hashable, printable.
 template <typename Tag, typename Value>
 struct Id {
   Value value{};
@@ -21,17 +22,18 @@ struct Id {
 using ExperimentId = Id<struct ExperimentTag, std::int64_t>;
 using TrialId = Id<struct TrialTag, std::int64_t>;
 using UserId = Id<struct UserTag, std::int64_t>;
-/// The name an agent was started with; unique in the cluster.
+/// Name that an agent was started with; unique in the cluster.
 using AgentId = Id<struct AgentTag, std::string>;
-/// What an allocation runs; of a trial "<experiment>.<request uuid>".
+/// A unit of work that allocations run. The id of a trial's task is "<experiment>.<request uuid>".
 using TaskId = Id<struct TaskTag, std::string>;
-/// One try at running a task: "<task>.<run number>".
+/// One attempt to run a task: "<task>.<run number>".
 using AllocationId = Id<struct AllocationTag, std::string>;
-/// Names one trial inside its experiment before the trial has a TrialId; a uuid made by the searcher.
+/// Identifies a trial within its experiment before it has a TrialId; a UUID made by the searcher.
 using RequestId = Id<struct RequestTag, std::string>;
-using CheckpointId = Id<struct CheckpointTag, std::string>;  ///< a uuid
+using CheckpointId = Id<struct CheckpointTag, std::string>;  ///< a UUID
 
-/// Restart fence of a trial: counts its allocations from 1. What carries an older number is refused.
+/// Fencing number of a trial's runs: counts its allocations from 1. Messages with an older number are
+/// rejected.
 using RunNumber = std::int32_t;
 
 }  // namespace det

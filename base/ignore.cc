@@ -5,8 +5,8 @@
 namespace det {
 namespace {
 
-/// Matches one pattern against one path, remembering dead ends, so that no pattern takes more than
-/// (its length) x (the path's length) steps.
+/// Matches one pattern against one path by backtracking. Failed states are memoized, which bounds the work by
+/// (pattern length) x (path length) steps for any pattern.
 class Matcher {
  public:
   Matcher(std::string_view pattern, std::string_view path)
@@ -25,6 +25,7 @@ class Matcher {
     if (p == pattern_.size()) return t == path_.size();
     if (pattern_[p] == '*') return star(p, t);
     if (t == path_.size()) return false;
+    // An unclosed bracket is an ordinary character.
     if (pattern_[p] == '[') {
       std::size_t after = p;
       const int in_set = set(after, path_[t]);
@@ -39,7 +40,7 @@ class Matcher {
     const bool part_start = p == 0 || pattern_[p - 1] == '/';
     if (part_start && pattern_.substr(p) == "**") return true;
     if (part_start && pattern_.substr(p).starts_with("**/")) {
-      // Zero or more whole directories.
+      // "**/" matches zero or more whole directories.
       if (match(p + 3, t)) return true;
       const std::size_t slash = path_.find('/', t);
       return slash != std::string_view::npos && match(p, slash + 1);
@@ -48,7 +49,8 @@ class Matcher {
     return t < path_.size() && path_[t] != '/' && match(p, t + 1);
   }
 
-  /// A bracket expression at `p`: 1 or 0 for in or out, with `p` moved behind it; -1 when it is not closed.
+  /// Evaluates the bracket expression at `p`: 1 if it contains `c`, 0 if not, -1 if it is not closed. Moves
+  /// `p` behind it.
   int set(std::size_t& p, char c) const {
     std::size_t at = p + 1;
     const bool negated = at < pattern_.size() && (pattern_[at] == '!' || pattern_[at] == '^');
@@ -56,6 +58,7 @@ class Matcher {
     bool found = false;
     for (bool first = true;; first = false) {
       if (at >= pattern_.size()) return -1;
+      // A "]" right after the opening bracket is a member of the set.
       if (pattern_[at] == ']' && !first) break;
       if (pattern_[at] == '\\' && at + 1 < pattern_.size()) ++at;
       const char low = pattern_[at++];
@@ -79,7 +82,7 @@ class Matcher {
 void IgnoreRules::add(std::string_view text) {
   for (std::string line : split(text, '\n')) {
     if (line.ends_with('\r')) line.pop_back();
-    // Spaces at the end count only when escaped.
+    // Trailing spaces count only if escaped.
     while (line.ends_with(' ') && !line.ends_with("\\ ")) line.pop_back();
     if (line.empty() || line[0] == '#') continue;
     Rule rule;
@@ -91,6 +94,7 @@ void IgnoreRules::add(std::string_view text) {
       rule.directory_only = true;
       line.pop_back();
     }
+    // As in gitignore, a pattern without a slash matches the file name at any depth.
     rule.anchored = line.find('/') != std::string::npos;
     if (line.starts_with('/')) line.erase(0, 1);
     if (line.empty()) continue;
@@ -103,7 +107,7 @@ bool IgnoreRules::ignored(std::string_view path, bool is_directory) const {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
     if (rule->directory_only && !is_directory) continue;
-    // The last rule that matches decides.
+    // The last matching rule decides.
     if (Matcher(rule->pattern, rule->anchored ? path : name).match()) return !rule->negated;
   }
   return false;

@@ -1,4 +1,4 @@
-// Owns which files of a directory are not uploaded: gitignore's patterns, last match wins. Pure.
+// Ignore rules for uploads, in gitignore syntax. The last matching pattern wins. Pure.
 #pragma once
 
 #include <string>
@@ -7,16 +7,19 @@
 
 namespace det {
 
-/// Patterns as in gitignore(5): `*`, `?`, `[a-z]`, `[!a]`, `**`, a leading or inner `/` anchors at the root,
-/// a trailing `/` matches directories only, `!` takes back, `#` comments, `\` escapes. What lies below an
-/// ignored directory is ignored: callers do not descend into one.
+/// An ordered list of patterns as in gitignore(5): `*`, `?`, `[a-z]`, `[!a]` and `**`; a leading or inner `/`
+/// anchors at the root; a trailing `/` matches directories only; `!` negates; `#` starts a comment; `\`
+/// escapes. A directory walk must not enter an ignored directory: paths below it are not matched by its
+/// pattern.
 class IgnoreRules {
  public:
   IgnoreRules() = default;
-  /// One pattern a line.
+  /// Parses one pattern a line.
   explicit IgnoreRules(std::string_view text) { add(text); }
+  /// Appends patterns, which take precedence over the existing ones.
   void add(std::string_view text);
-  /// `path` is relative to the root, with '/', without a leading or trailing one.
+  /// True if the path is ignored. `path` is relative to the root, '/' separated, without a leading or
+  /// trailing '/'.
   bool ignored(std::string_view path, bool is_directory) const;
 
  private:
@@ -27,7 +30,7 @@ class IgnoreRules {
   std::vector<Rule> rules_;
 };
 
-/// What is never uploaded: caches of Python and editors, `.git/`, terraform's files, `/shared_fs`.
+/// Patterns that always apply: caches of Python and editors, `.git/`, Terraform files, `/shared_fs`.
 IgnoreRules builtin_ignore_rules();
 
 }  // namespace det

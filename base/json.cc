@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-// For the declaration in cmake/precompiled/std.h.
+// Instantiates the template that cmake/precompiled/std.h declares extern.
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace det {
@@ -18,13 +18,14 @@ tl::unexpected<Error> refuse(std::string message) {
   return fail(Code::kInvalidArgument, "JSON: " + std::move(message));
 }
 
-/// nlohmann-json's message without its "[json.exception…] " prefix.
+/// Strips the "[json.exception...] " prefix from a message of nlohmann-json.
 std::string plain_message(const std::string& what) {
   const std::size_t at = what.find("] ");
   return at == std::string::npos ? what : what.substr(at + 2);
 }
 
-/// Too deep a text is found before parsing, so that no recursion anywhere can be driven by it.
+/// Scans the nesting before parsing, so that untrusted input cannot drive the recursion of any parser or
+/// destructor.
 bool too_deep(std::string_view text, int limit) {
   int depth = 0;
   bool in_string = false;
@@ -72,7 +73,8 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (const auto bad = find_bad_utf8(text)) return refuse("invalid UTF-8 at byte " + std::to_string(*bad));
   if (too_deep(text, limits.depth)) return refuse("nested deeper than " + std::to_string(limits.depth));
 
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  // One set of keys for each open object; nlohmann-json itself accepts duplicate keys.
+  std::vector<std::set<std::string>> keys;
   std::string repeated;
   const auto watch = [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
@@ -88,13 +90,14 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
     if (!repeated.empty()) return refuse("the key \"" + repeated + "\" is set twice");
     return value;
   } catch (const Json::exception& error) {
-    // It quotes what it read last, which may end inside a character.
+    // The message quotes the last bytes read, which may end inside a UTF-8 character.
     return refuse(make_utf8(plain_message(error.what())));
   }
 }
 
 std::string dump_json(const Json& value, int indent) {
   if (!has_non_finite(value)) return dump(value, indent);
+  // Copies only if needed: the common document has no NaN or infinity.
   Json named = value;
   name_non_finite(named);
   return dump(named, indent);

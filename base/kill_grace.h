@@ -1,11 +1,11 @@
-// Owns the time from SIGTERM to SIGKILL of a task where nobody has set another (the master's
-// agent_kill_grace).
+// Default of the master's agent_kill_grace setting.
 #pragma once
 
 #include "base/clock.h"
 
 namespace det {
 
+/// Time between SIGTERM and SIGKILL when a task is stopped, unless agent_kill_grace sets another.
 constexpr Duration kDefaultKillGrace = std::chrono::seconds(10);
 
 }  // namespace det

@@ -17,10 +17,11 @@
 namespace det {
 namespace {
 
+/// Destination of the log. Published atomically; never modified after publication.
 struct Target {
   LogOptions options;
   std::shared_ptr<spdlog::logger> logger;
-  const Target* previous = nullptr;  ///< replaced by this one; kept reachable, so that no leak is reported
+  const Target* previous = nullptr;  ///< the replaced target; keeps it reachable for leak checkers
 };
 
 std::shared_ptr<spdlog::logger> make_logger(const std::string& file) {
@@ -31,25 +32,26 @@ std::shared_ptr<spdlog::logger> make_logger(const std::string& file) {
     sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
   }
   auto logger = std::make_shared<spdlog::logger>("det", sink);
+  // The lines arrive formatted. Each one is flushed, so that a crash loses none.
   logger->set_pattern("%v");
   logger->set_level(spdlog::level::trace);
   logger->flush_on(spdlog::level::trace);
   return logger;
 }
 
+/// Minimum level, readable without a lock on the hot path.
 std::atomic<int>& threshold() {
   static std::atomic<int> level{static_cast<int>(LogLevel::kInfo)};
   return level;
 }
 
-/// Targets are replaced rarely and never freed: a thread that logs while another calls init_log keeps a whole
-/// one.
+/// The current target. Replaced targets are never freed: another thread may still be writing to one.
 std::atomic<const Target*>& target() {
   static std::atomic<const Target*> current{new Target{{}, make_logger(""), nullptr}};
   return current;
 }
 
-/// Line ends and control characters would forge lines or drive a terminal.
+/// Escapes newlines and control characters, which would otherwise forge log lines or control a terminal.
 void append_escaped(std::string& line, std::string_view text) {
   for (const char c : make_utf8(text)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -71,7 +73,7 @@ void append_escaped(std::string& line, std::string_view text) {
 
 Json json_value(const LogField& field) {
   if (!field.bare) return make_utf8(field.value);
-  Result<Json> number = parse_json(field.value);  // NaN is no JSON number: it stays text
+  Result<Json> number = parse_json(field.value);  // NaN is no JSON number and stays a string
   return number ? std::move(*number) : Json(field.value);
 }
 
@@ -132,6 +134,7 @@ std::string format_text(std::string_view message, Fields fields) {
     line += ' ';
     append_escaped(line, field.key);
     line += '=';
+    // Quotes values with spaces, quotes or '='. Quotes inside a value are not escaped.
     const bool quote = field.value.empty() || field.value.find_first_of(" \"=\t\n") != std::string::npos;
     if (quote) line += '"';
     append_escaped(line, field.value);
@@ -143,6 +146,7 @@ std::string format_text(std::string_view message, Fields fields) {
 std::string format(const LogOptions& options, std::string_view time, LogLevel level, std::string_view message,
                    Fields fields) {
   if (options.json) {
+    // Fields keep their order: time, level, program, message, then the fields of the call.
     Json line = {{"time", time}, {"level", log_level_name(level)}};
     if (!options.program.empty()) line["program"] = options.program;
     line["message"] = make_utf8(message);
@@ -157,6 +161,7 @@ std::string format(const LogOptions& options, std::string_view time, LogLevel le
 }
 
 void write(LogLevel level, std::string_view message, Fields fields) {
+  // A relaxed load is enough: a level change need not take effect at once.
   if (static_cast<int>(level) < threshold().load(std::memory_order_relaxed)) return;
   const Target& current = *target().load();
   const WallTime now = wall_now();

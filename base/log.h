@@ -1,5 +1,5 @@
-// Owns how a daemon writes its own log: one line of text for people, or one JSON object for machines. Must
-// never be handed a secret. Users' trial logs do not pass here.
+// Log of a daemon: one text line or one JSON object for each event. Thread-safe. Must not receive secrets.
+// The logs of users' tasks do not pass through this module.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,33 @@
 namespace det {
 
 enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError };
-/// "trace", "debug", "info", "warn" (or "warning"), "error", in any case.
+/// Parses "trace", "debug", "info", "warn" (or "warning") or "error", ignoring case. Errors:
+/// kInvalidArgument.
 Result<LogLevel> parse_log_level(std::string_view name);
+/// Lower-case name: "trace", "debug", "info", "warn", "error".
 std::string_view log_level_name(LogLevel level);
 
+/// Destination and format.
 struct LogOptions {
-  LogLevel level = LogLevel::kInfo;
-  bool json = false;
-  std::string file;     ///< appended to; "" is stderr
-  std::string program;  ///< "master": named in every line
+  LogLevel level = LogLevel::kInfo;  ///< minimum level that is written
+  bool json = false;                 ///< JSON objects instead of text lines
+  std::string file;                  ///< opened for append; "" means stderr
+  std::string program;               ///< name on every line: "master"
 };
 
-/// Sets where all threads log from now on. Before the first call lines of level info and up go to stderr as
-/// text.
+/// Sets the destination and format for all threads. Before the first call, lines of level info and above go
+/// to stderr as text. Errors: kUnavailable (the file cannot be opened).
 Status init_log(const LogOptions& options);
-/// May be called at any time from any thread.
+/// Changes the minimum level. May be called at any time from any thread.
 void set_log_level(LogLevel level);
+/// Returns the minimum level.
 LogLevel log_level();
 
-/// One fact beside the message: {"trial", 12}, {"agent", name}, {"seconds", 0.5}.
+/// A key and value beside the message: {"trial", 12}, {"agent", name}, {"seconds", 0.5}.
 struct LogField {
   std::string_view key;
   std::string value;
-  bool bare = false;  ///< a number or truth value: not quoted in JSON
+  bool bare = false;  ///< a number or boolean: not quoted in JSON
 
   LogField(std::string_view k, std::string v) : key(k), value(std::move(v)) {}
   LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
@@ -55,9 +59,9 @@ namespace log {
 
 using Fields = std::initializer_list<LogField>;
 
-/// Thread-safe. Text: `2026-03-02T02:15:18.299569Z INFO  master: agent connected agent=a1 slots=8`; JSON:
-/// {"time":…,"level":"info","program":"master","message":"agent connected","agent":"a1","slots":8}.
-/// Control characters are escaped in both: a message never makes a second line.
+/// Writes one line if `level` is enabled. Control characters are escaped, so a message never spans two lines.
+/// Text: `2026-03-02T02:15:18.299569Z INFO  master: agent connected agent=a1 slots=8`
+/// JSON: {"time":...,"level":"info","program":"master","message":"agent connected","agent":"a1","slots":8}
 void write(LogLevel level, std::string_view message, Fields fields);
 
 inline void trace(std::string_view message, Fields fields = {}) { write(LogLevel::kTrace, message, fields); }
@@ -66,10 +70,11 @@ inline void info(std::string_view message, Fields fields = {}) { write(LogLevel:
 inline void warn(std::string_view message, Fields fields = {}) { write(LogLevel::kWarning, message, fields); }
 inline void error(std::string_view message, Fields fields = {}) { write(LogLevel::kError, message, fields); }
 
-/// The line `write` would print, without the line end; pure.
+/// Returns the line that `write` would print, without the newline. Pure.
 std::string format(const LogOptions& options, std::string_view time, LogLevel level, std::string_view message,
                    Fields fields);
-/// What stands behind time, level and program in a line of text: `agent connected agent=a1 slots=8`.
+/// Returns message and fields of a text line, without time, level and program: `agent connected agent=a1
+/// slots=8`.
 std::string format_text(std::string_view message, Fields fields);
 
 }  // namespace log

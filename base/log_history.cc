@@ -7,9 +7,9 @@
 namespace det::log {
 namespace {
 
-constexpr std::size_t kLongest = 4 << 10;
+constexpr std::size_t kLongest = 4 << 10;  // bytes of one line
 
-/// Never freed: threads may log to the very end.
+/// The ring; null before keep_history. Never freed, since threads may log until the process exits.
 std::atomic<Newest<Line>*>& kept() {
   static std::atomic<Newest<Line>*> lines{nullptr};
   return lines;
@@ -28,6 +28,7 @@ std::vector<Line> history(std::uint64_t after, std::size_t most) {
   const Newest<Line>* all = kept();
   if (!all) return {};
   std::pair<std::uint64_t, std::vector<Line>> found = all->after(after, most);
+  // The ring numbers its items consecutively, so the ids follow from the first one.
   for (Line& line : found.second) line.id = found.first++;
   return std::move(found.second);
 }

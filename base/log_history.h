@@ -1,4 +1,4 @@
-// Owns the newest lines of this process's own log, in memory, for those who may read them while it runs.
+// In-memory ring of this process's newest log lines, for the admin API. Thread-safe after keep_history.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,24 @@
 
 namespace det::log {
 
+/// A line of the log.
 struct Line {
-  std::uint64_t id = 0;  ///< from 1, without gaps
+  std::uint64_t id = 0;  ///< consecutive, from 1
   WallTime time;
   LogLevel level = LogLevel::kInfo;
-  std::string text;  ///< message and fields as in a line of text, at most 4 KiB
+  std::string text;  ///< message and fields as on a text line, cut at 4 KiB
 };
 
-/// From now on the newest `lines` lines are kept; none are before the first call, which is the only one.
-/// Before threads.
+/// Starts keeping the newest `lines` lines; earlier lines are not kept. Call at most once, before other
+/// threads start.
 void keep_history(std::size_t lines);
-/// The id of the newest line; 0 before the first. Any thread, as history().
+/// Returns the id of the newest line; 0 if there is none.
 std::uint64_t newest_line();
-/// Those after the line `after` that are still there, at most `most`, oldest first.
+/// Returns up to `most` lines with ids greater than `after`, oldest first. Lines that the ring has dropped
+/// are missing.
 std::vector<Line> history(std::uint64_t after, std::size_t most);
 
-/// For log::write alone.
+/// Appends a line. Called by log::write only.
 void remember(WallTime time, LogLevel level, std::string_view message, Fields fields);
 
 }  // namespace det::log

@@ -16,6 +16,7 @@ extern char** environ;
 namespace det {
 namespace {
 
+/// `db.host` becomes "--db-host".
 std::string flag_name(const std::string& key) {
   std::string name = key;
   std::replace_if(
@@ -23,6 +24,7 @@ std::string flag_name(const std::string& key) {
   return "--" + name;
 }
 
+/// `db.host` becomes "DET_DB_HOST".
 std::string env_name(const OptionTable& table, const std::string& key) {
   std::string name = to_upper(key);
   std::replace_if(
@@ -48,7 +50,7 @@ std::string_view form_of(OptionKey::Kind kind) {
   return "TEXT";
 }
 
-/// The value as its kind counts it, or why it is none.
+/// Parses the text by kind: integer, 0 or 1, bytes, or microseconds. Returns 0 for strings and trees.
 Result<std::int64_t> read_number(OptionKey::Kind kind, const std::string& text) {
   switch (kind) {
     case OptionKey::Kind::kString:
@@ -78,7 +80,7 @@ Result<std::int64_t> read_number(OptionKey::Kind kind, const std::string& text) 
 
 }  // namespace
 
-/// Fills an Options layer by layer and gathers every problem on the way.
+/// Fills an Options layer by layer and collects all problems.
 class OptionLoader {
  public:
   explicit OptionLoader(const OptionTable& table) : table_(table) {
@@ -90,7 +92,9 @@ class OptionLoader {
   Result<Options> load(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& environment) {
     read_arguments(arguments);
+    // Help, version and sample work with a broken configuration file too.
     if (options_.help_ || options_.version_ || options_.sample_) return std::move(options_);
+    // Applied in order of precedence: each layer overwrites the one before.
     if (!file_.empty()) TRY(read_file_layer());
     read_environment(environment);
     for (const auto& [key, text] : flags_) put(*key, text, flag_name(key->name), 0, 0, true);
@@ -106,10 +110,12 @@ class OptionLoader {
     return nullptr;
   }
 
+  /// Records a problem. The file name is added for problems with a line.
   void problem(const char* code, const std::string& path, std::string message, int line = 0, int column = 0) {
     problems_.push_back({code, path, std::move(message), line > 0 ? file_ : "", line, column});
   }
 
+  /// Parses and stores a value. `source` names the flag or variable in problems; "" uses the key.
   void put(const OptionKey& key, const std::string& text, const std::string& source, int line, int column,
            bool set) {
     const Result<std::int64_t> number = read_number(key.kind, text);
@@ -139,7 +145,7 @@ class OptionLoader {
     }
   }
 
-  /// One `--key value` or `--key=value`; `i` moves on when the value is the next argument.
+  /// Parses `--key value` or `--key=value`. Advances `i` if the value is the next argument.
   void read_flag(const std::string& name, std::optional<std::string> value,
                  const std::vector<std::string>& arguments, std::size_t& i) {
     std::vector<std::string> names{"--config", "--help", "--version", "--sample-config"};
@@ -151,11 +157,12 @@ class OptionLoader {
     }
     if (key == nullptr && name != "--config") {
       problem("E-CFG-UNKNOWN", name, "unknown argument" + did_you_mean(name, names));
-      // Its value, if any, is not a second mistake.
+      // Skips the value of an unknown flag, so that it is not reported as a second problem.
       if (!value && name.starts_with("--") && i + 1 < arguments.size() && !arguments[i + 1].starts_with("-"))
         ++i;
       return;
     }
+    // A boolean flag never consumes the next argument.
     if (!value && key != nullptr && key->kind == OptionKey::Kind::kBool) value = "true";
     if (!value && i + 1 < arguments.size()) value = arguments[++i];
     if (!value) {
@@ -180,6 +187,7 @@ class OptionLoader {
     return {};
   }
 
+  /// Walks a map of the file. `prefix` is the dotted path with a trailing dot, or "".
   void read_map(const YamlNode& map, const std::string& prefix) {
     for (const YamlEntry& entry : map.entries) {
       const std::string name = prefix + entry.key;
@@ -207,7 +215,7 @@ class OptionLoader {
   }
 
   void read_scalar(const OptionKey& key, const YamlEntry& entry) {
-    if (entry.value.is_null()) return;  // `key:` alone leaves the default
+    if (entry.value.is_null()) return;  // `key:` without a value keeps the default
     if (entry.value.is_list() || entry.value.is_map()) {
       problem("E-CFG-TYPE", key.name, "must be one value, found " + std::string(kind_name(entry.value.kind)),
               entry.value.line, entry.value.column);
@@ -216,12 +224,13 @@ class OptionLoader {
     put(key, entry.value.text, "", entry.value.line, entry.value.column, true);
   }
 
+  /// True if `name` is a prefix of some key, so that a map is expected there.
   bool is_section(const std::string& name) const {
     return std::any_of(table_.keys.begin(), table_.keys.end(),
                        [&](const OptionKey& key) { return key.name.starts_with(name + "."); });
   }
 
-  /// What may stand at this level of the file.
+  /// The key names at this level of the file, for "did you mean".
   std::vector<std::string> siblings(const std::string& prefix) const {
     std::vector<std::string> names;
     for (const OptionKey& key : table_.keys) {
@@ -319,6 +328,7 @@ std::string sample_config(const OptionTable& table) {
     std::vector<std::string> parts = split(key.name, '.');
     const std::string leaf = parts.back();
     parts.pop_back();
+    // Prints section headers only for the path components that differ from the previous key.
     std::size_t same = 0;
     while (same < parts.size() && same < section.size() && parts[same] == section[same]) ++same;
     for (std::size_t i = same; i < parts.size(); ++i) text += std::string(2 * i, ' ') + parts[i] + ":\n";

@@ -8,7 +8,8 @@
 namespace det {
 namespace {
 
-// det.<t: TLS | p: plain><b: believed | n: not>.<random>.<certificate, base64url>.<address, ':' as '_'>
+// Format: det.<t: TLS | p: plain><b: believed | n: not>.<random>.<certificate>.<address>
+// The certificate digest is base64url; the address has '_' in place of ':'.
 constexpr std::string_view kPrefix = "det.";
 constexpr std::size_t kRandomBytes = 8, kLongestAddress = 39, kDigestBytes = 32;
 
@@ -23,7 +24,7 @@ std::string bytes_of(std::string_view hex) {
 }  // namespace
 
 std::string peer_name(const Peer& peer) {
-  // The zone of a link-local address means nothing to anybody else.
+  // The zone of a link-local address ("%eth0") is meaningful on its own host only.
   std::string address = peer.address.substr(0, peer.address.find('%')).substr(0, kLongestAddress);
   std::replace(address.begin(), address.end(), ':', '_');
   return std::string(kPrefix) + (peer.tls ? "t" : "p") + (peer.believed ? "b" : "n") + "." +
@@ -38,6 +39,7 @@ std::optional<Peer> read_peer_name(std::string_view name) {
   const auto digest = from_base64(parts[3]);
   if (!digest || (!digest->empty() && digest->size() != kDigestBytes)) return std::nullopt;
   Peer peer{.certificate = to_hex(*digest), .believed = parts[1][1] == 'b', .tls = parts[1][0] == 't'};
+  // An IPv4 address contains dots itself, so it spans several parts.
   peer.address = join({parts.begin() + 4, parts.end()}, ".");
   std::replace(peer.address.begin(), peer.address.end(), '_', ':');
   return peer;

@@ -1,6 +1,6 @@
-// Owns the name of a connection that was not taken over as a plain socket: it says who is at the far end,
-// where the socket itself can no longer tell. (The master ends TLS in front of gRPC, which then sees a Unix
-// socket of this name.)
+// Encodes facts about a network peer in the name of an abstract Unix socket. The master terminates TLS in
+// front of gRPC; gRPC then sees a Unix socket and reads address and certificate of the peer from that name.
+// Pure.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace det {
 
+/// The remote end of a connection.
 struct Peer {
   std::string address;      ///< numeric, without port
-  std::string certificate;  ///< SHA-256 of the client's certificate, hexadecimal; "": it showed none
-  bool believed = false;    ///< our own authority signed it
-  bool tls = false;         ///< what it says cannot be read on the way
+  std::string certificate;  ///< SHA-256 of the client certificate, hexadecimal; "" without one
+  bool believed = false;    ///< the certificate is signed by the master's own authority
+  bool tls = false;         ///< the connection is encrypted
 };
 
-/// At most 107 bytes of [A-Za-z0-9._-], so that it is a name of an abstract Unix socket; unique by its random
-/// part.
+/// Encodes a peer as an abstract socket name: at most 107 bytes of [A-Za-z0-9._-], unique by a random part.
 std::string peer_name(const Peer& peer);
-/// The opposite; nothing for other names.
+/// Inverse of peer_name. Returns nothing for other names.
 std::optional<Peer> read_peer_name(std::string_view name);
 
 }  // namespace det

@@ -24,9 +24,10 @@
 namespace det {
 namespace {
 
-constexpr unsigned kCloseOnExec = 1U << 2;  // CLOSE_RANGE_CLOEXEC, absent from some headers
+constexpr unsigned kCloseOnExec = 1U << 2;  // CLOSE_RANGE_CLOEXEC, missing in some headers
 
-/// What the forked child tells us through the close-on-exec pipe when it could not become the program.
+/// Sent by the forked child through the close-on-exec report pipe if a step before exec, or exec itself,
+/// fails.
 struct ExecFailure {
   int error;
   int step;  ///< index into kSteps
@@ -34,7 +35,7 @@ struct ExecFailure {
 constexpr std::array<const char*, 6> kSteps{"start", "set group", "set user", "enter", "open", "run"};
 enum Step { kSession, kGroup, kUser, kDirectory, kRedirect, kExec };
 
-/// All the child needs between fork and exec, prepared before fork: no allocation happens after it.
+/// Everything the child needs between fork and exec, prepared before fork: malloc is not async-signal-safe.
 struct Launch {
   std::string program;
   std::vector<char*> argv, env;
@@ -43,7 +44,7 @@ struct Launch {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   bool new_session = false;
-  pid_t dies_with = 0;  ///< the parent whose end is the child's; 0: none
+  pid_t dies_with = 0;  ///< parent pid: SIGKILL when that process ends; 0 for none
   int report = -1;
 };
 
@@ -69,14 +70,15 @@ Result<std::string> find_program(const std::string& name) {
   const ExecFailure failure{errno, step};
   const ssize_t ignored = ::write(launch.report, &failure, sizeof failure);
   (void)ignored;
+  // _exit runs no destructors or atexit handlers of the parent.
   ::_exit(127);
 }
 
-/// Runs in the forked child; only async-signal-safe calls.
+/// Runs in the forked child. Only async-signal-safe calls are allowed.
 [[noreturn]] void become_program(Launch& launch) {
   const int grouped = launch.new_session ? ::setsid() : ::setpgid(0, 0);
   if (grouped < 0) child_fail(launch, kSession);
-  // Move our ends out of 0..2 first, so that no dup2 tramples a source.
+  // Moves source descriptors out of 0..2 first, so that no dup2 overwrites one that is still needed.
   for (int& fd : launch.streams) {
     if (fd >= 0 && fd < 3) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
   }
@@ -86,25 +88,27 @@ Result<std::string> find_program(const std::string& name) {
   }
   if (launch.cwd != nullptr && ::chdir(launch.cwd) != 0) child_fail(launch, kDirectory);
   if (launch.gid || launch.uid) {
+    // Groups before the user id: dropping the user id removes the right to change groups.
     if (::setgroups(0, nullptr) != 0) child_fail(launch, kGroup);
     if (launch.gid && ::setresgid(*launch.gid, *launch.gid, *launch.gid) != 0) child_fail(launch, kGroup);
     if (launch.uid && ::setresuid(*launch.uid, *launch.uid, *launch.uid) != 0) child_fail(launch, kUser);
   }
-  // Descriptors that others opened, or that we inherited ourselves, without close-on-exec.
+  // Covers descriptors opened without O_CLOEXEC by libraries or inherited from our parent.
   ::syscall(SYS_close_range, 3, ~0U, kCloseOnExec);
+  // exec keeps ignored signals and the signal mask, so both are reset.
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (launch.dies_with != 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != launch.dies_with) ::_exit(127);  // it ended before the kernel knew
+    if (::getppid() != launch.dies_with) ::_exit(127);  // the parent ended before prctl
   }
   ::execve(launch.program.c_str(), launch.argv.data(), launch.env.data());
   child_fail(launch, kExec);
 }
 
-/// Opens one standard stream: `child` is what the child gets, `parent` our end of a pipe.
+/// Opens one standard stream: `child` receives the child's end, `parent` our end of a pipe.
 Status open_stream(const Stream& stream, int target, UniqueFd& child, UniqueFd& parent) {
   switch (stream.kind) {
     case Stream::Kind::kInherit:
@@ -127,7 +131,7 @@ Status open_stream(const Stream& stream, int target, UniqueFd& child, UniqueFd& 
   return child ? Status{} : fail_errno(stream.path.empty() ? "/dev/null" : stream.path);
 }
 
-/// The child's word about exec: nothing means it runs.
+/// Reads the report pipe. End of file means that exec closed it, so the program runs.
 Status read_exec_result(int fd, const ProcessOptions& options) {
   ExecFailure failure{};
   ssize_t got;
@@ -145,14 +149,15 @@ ExitStatus from_siginfo(const siginfo_t& info) {
   return {0, info.si_status};
 }
 
-/// Waits for an event on `fds`, no longer than until `deadline`.
+/// Polls `fds` until an event or `deadline`. Rounds up to whole milliseconds, so that it does not spin near
+/// the deadline.
 int poll_until(std::vector<pollfd>& fds, MonoTime deadline) {
   const std::int64_t micros = std::max<std::int64_t>(0, (deadline - mono_now()).count());
   const int timeout = static_cast<int>(std::min<std::int64_t>((micros + 999) / 1000, INT_MAX));
   return ::poll(fds.data(), fds.size(), timeout);
 }
 
-/// Reads what is there; closes the descriptor at its end.
+/// Reads once and keeps up to `limit` bytes. Closes the descriptor at end of file.
 void drain(UniqueFd& fd, std::string& kept, std::int64_t limit, bool& truncated) {
   char buffer[64 * 1024];
   const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
@@ -167,14 +172,15 @@ void drain(UniqueFd& fd, std::string& kept, std::int64_t limit, bool& truncated)
   if (static_cast<std::size_t>(got) > room) truncated = true;
 }
 
+/// Writes some input. Closes the descriptor when all is written, or when the child has closed its end.
 void feed(UniqueFd& fd, std::string_view& input) {
   const ssize_t wrote = input.empty() ? 0 : ::write(fd.get(), input.data(), input.size());
   if (wrote > 0) input.remove_prefix(static_cast<std::size_t>(wrote));
   if (input.empty() || (wrote < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
 }
 
-/// A child that closes its input early must not kill us: SIGPIPE is held back from this thread while it
-/// writes.
+/// Blocks SIGPIPE in this thread while it exists and discards a pending one, so that a child that closes its
+/// input early does not kill this process.
 class PipeSignalHeld {
  public:
   PipeSignalHeld() {
@@ -183,6 +189,7 @@ class PipeSignalHeld {
     ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   }
   ~PipeSignalHeld() {
+    // Discards the SIGPIPE that was raised meanwhile, unless the caller had blocked it already.
     const timespec none{};
     if (::sigismember(&before_, SIGPIPE) == 0) {
       while (::sigtimedwait(&pipe_, nullptr, &none) > 0) {
@@ -241,11 +248,11 @@ Result<Child> Child::spawn(const ProcessOptions& options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");
   UniqueFd report_in(ends[0]), report_out(ends[1]);
-  // Above 2, or a redirection would overwrite it.
+  // A report descriptor in 0..2 would be overwritten by a redirection.
   if (report_out.get() < 3) report_out.reset(::fcntl(report_out.get(), F_DUPFD_CLOEXEC, 3));
   launch.report = report_out.get();
 
-  // No handler of ours may run in the child before it is the program.
+  // Blocks all signals across fork: no handler of ours may run in the child before exec.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -258,8 +265,10 @@ Result<Child> Child::spawn(const ProcessOptions& options) {
     return fail_errno("fork");
   }
   child.pid_ = pid;
+  // A pidfd cannot refer to a recycled pid, unlike the pid itself.
   child.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!child.pidfd_) return fail_errno("pidfd_open");
+  // Our copy of the write end must be closed, or the read below never sees end of file.
   report_out.reset();
   if (Status started = read_exec_result(report_in.get(), options); !started) {
     (void)child.wait(std::chrono::hours(1));  // it is in _exit
@@ -293,6 +302,7 @@ Child::~Child() { end(); }
 void Child::end() {
   if (pid_ < 0) return;
   if (!status_) {
+    // The child itself too: it may have moved to another process group.
     (void)signal_group(SIGKILL);
     (void)signal(SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -314,7 +324,7 @@ Status Child::signal(int number) {
 }
 
 Status Child::signal_group(int number) {
-  // Once the child is reaped its number may belong to strangers.
+  // After reaping, the pid may belong to another process.
   if (pid_ < 0 || status_) return {};
   return ::kill(-pid_, number) == 0 || errno == ESRCH ? Status{} : fail_errno("kill");
 }
@@ -361,8 +371,7 @@ Result<ProcessResult> run_process(const ProcessOptions& options, const RunLimits
   const MonoTime deadline = mono_now() + limits.timeout;
   ProcessResult result;
   bool ended = false;
-  // After the child's end, what is in the pipes is still read; a grandchild that holds them open is not
-  // waited for.
+  // After the child's end the pipes are drained, but a grandchild that holds them open is not waited for.
   while (!ended && !result.timed_out) {
     std::vector<pollfd> fds{{child.pidfd(), POLLIN, 0},
                             {child.out() ? child.out().get() : -1, POLLIN, 0},
@@ -377,6 +386,7 @@ Result<ProcessResult> run_process(const ProcessOptions& options, const RunLimits
     if (events > 0 && fds[0].revents != 0 && fds[1].revents == 0 && fds[2].revents == 0) ended = true;
     result.timed_out = !ended && mono_now() >= deadline;
   }
+  // Kills what is left of the group, on timeout and after a normal end alike.
   result.status = child.stop(Duration(0));
   return result;
 }

@@ -1,5 +1,5 @@
-// Owns the ways threads of a daemon hand things to each other: a bounded queue, and the newest of a series
-// that anybody may look back at. The only mutexes of the daemons' own code live here.
+// Thread-safe containers between the threads of a daemon: a bounded queue and a ring of newest items.
+// Together with base/shared.h they hold the only mutexes of the daemons.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,16 @@
 
 namespace det {
 
-/// Many producers, any number of consumers. Bounded: a full queue refuses (try_push) or blocks (push), so a
-/// slow consumer is felt by its producers instead of by memory. After close() pushes are refused and pops
-/// drain.
+/// A bounded multi-producer multi-consumer FIFO. A full queue applies backpressure: try_push fails and push
+/// blocks. After close(), pushes fail and pops drain the remaining items.
 template <typename T>
 class Queue {
  public:
+  /// Creates a queue for at most `capacity` items.
   explicit Queue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// False when full or closed; `item` is then untouched.
+  /// Appends an item without blocking. Returns false and leaves `item` untouched if the queue is full or
+  /// closed.
   bool try_push(T&& item) {
     {
       std::lock_guard lock(mutex_);
@@ -34,15 +35,14 @@ class Queue {
     return true;
   }
 
-  /// Waits for room; false when closed.
+  /// Appends an item; blocks while the queue is full. Returns false if it is closed.
   bool push(T&& item) { return put(std::move(item), false); }
 
-  /// Ahead of all that wait, with the room of push(): for things that are best used again while they are
-  /// warm.
+  /// Like push, but puts the item first: for reuse of the most recently used (cache-warm) item.
   bool push_front(T&& item) { return put(std::move(item), true); }
 
-  /// Waits up to `timeout` for something, then takes at most `most` items in order; empty on time-out or
-  /// close.
+  /// Waits up to `timeout` for an item, then removes up to `most` items in order. Returns an empty vector on
+  /// timeout or if the queue is closed and empty.
   template <typename Rep, typename Period>
   std::vector<T> pop_batch(std::size_t most, std::chrono::duration<Rep, Period> timeout) {
     std::unique_lock lock(mutex_);
@@ -57,7 +57,7 @@ class Queue {
     return batch;
   }
 
-  /// Waits for one item; nothing when the queue is closed and drained.
+  /// Blocks until an item is available. Returns nothing once the queue is closed and drained.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return closed_ || !items_.empty(); });
@@ -69,6 +69,7 @@ class Queue {
     return item;
   }
 
+  /// Fails all blocked and future pushes, and wakes all consumers. Idempotent.
   void close() {
     {
       std::lock_guard lock(mutex_);
@@ -78,19 +79,23 @@ class Queue {
     room_.notify_all();
   }
 
+  /// True after close().
   bool closed() const {
     std::lock_guard lock(mutex_);
     return closed_;
   }
+  /// Items in the queue; another thread may change it at any time.
   std::size_t size() const {
     std::lock_guard lock(mutex_);
     return items_.size();
   }
 
  private:
+  /// Common part of push and push_front.
   bool put(T&& item, bool ahead) {
     {
       std::unique_lock lock(mutex_);
+      // Waits for room under the same lock that inserts, so the bound is never exceeded.
       room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
       if (closed_) return false;
       ahead ? items_.push_front(std::move(item)) : items_.push_back(std::move(item));
@@ -100,34 +105,38 @@ class Queue {
   }
 
   const std::size_t capacity_;
+  // Guards items_ and closed_. ready_ signals new items, room_ signals removed ones.
   mutable std::mutex mutex_;
   std::condition_variable ready_, room_;
   std::deque<T> items_;
   bool closed_ = false;
 };
 
-/// The newest items of many producers, for any number of readers: what is old makes room. The n-th item ever
-/// added has the number n.
+/// A ring of the newest items of many producers, for any number of readers; old items are dropped. Items are
+/// numbered from 1 in the order of add.
 template <typename T>
 class Newest {
  public:
+  /// Creates a ring of at most `capacity` items.
   explicit Newest(std::size_t capacity) : capacity_(capacity) {}
 
+  /// Appends an item; drops the oldest one if the ring is full.
   void add(T item) {
     std::lock_guard lock(mutex_);
     if (items_.size() == capacity_) items_.pop_front();
     items_.push_back(std::move(item));
     ++last_;
   }
-  /// Of the newest; 0 before the first.
+  /// Returns the number of the newest item; 0 if none was added.
   std::uint64_t last() const {
     std::lock_guard lock(mutex_);
     return last_;
   }
-  /// Those behind `number` that are still there, at most `most`, oldest first; and the number of the first of
-  /// them.
+  /// Returns up to `most` items with numbers greater than `number`, oldest first, and the number of the first
+  /// one. Dropped items are skipped.
   std::pair<std::uint64_t, std::vector<T>> after(std::uint64_t number, std::size_t most) const {
     std::lock_guard lock(mutex_);
+    // Items 1..gone have been dropped.
     const std::uint64_t gone = last_ - items_.size();
     const std::uint64_t skipped = std::min(std::max(number, gone), last_);
     const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(skipped - gone);
@@ -137,9 +146,10 @@ class Newest {
 
  private:
   const std::size_t capacity_;
+  // Guards items_ and last_.
   mutable std::mutex mutex_;
   std::deque<T> items_;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ = 0;  ///< number of items ever added
 };
 
 }  // namespace det

@@ -15,6 +15,8 @@ std::uint64_t Random::below(std::uint64_t bound) {
   for (;;) {
     const unsigned __int128 product = static_cast<unsigned __int128>(next()) * bound;
     const auto low = static_cast<std::uint64_t>(product);
+    // Rejects the first (2^64 mod bound) values of `low`, which would bias the result. The modulo is rarely
+    // computed.
     if (low >= bound || low >= -bound % bound) return static_cast<std::uint64_t>(product >> 64);
   }
 }
@@ -22,6 +24,7 @@ std::uint64_t Random::below(std::uint64_t bound) {
 double Random::uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
 std::string Random::uuid() {
+  // Sets the version (4) and variant (10) bits of RFC 4122.
   const std::uint64_t high = (next() & ~0xF000ull) | 0x4000ull;
   const std::uint64_t low = (next() & ~(3ull << 62)) | (1ull << 63);
   char text[37];

@@ -23,7 +23,7 @@ tl::unexpected<Error> fail(std::vector<Problem> problems) {
 std::string_view code_name(Code code) {
   switch (code) {
     case Code::kCancelled:
-      return "Canceled";
+      return "Canceled";  // gRPC spells it with one "l"
     case Code::kUnknown:
       return "Unknown";
     case Code::kInvalidArgument:
@@ -61,7 +61,7 @@ std::string_view code_name(Code code) {
 int http_status(Code code) {
   switch (code) {
     case Code::kCancelled:
-      return 499;
+      return 499;  // nginx: client closed request
     case Code::kInvalidArgument:
     case Code::kFailedPrecondition:
     case Code::kOutOfRange:

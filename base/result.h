@@ -1,5 +1,5 @@
-// Owns how the daemons and the CLI speak of failure: a value or an Error, never an exception across a border.
-// The codes are gRPC's sixteen, so that both borders (gRPC, HTTP) are a table and nothing more.
+// Error handling of daemons and CLI: functions return a value or an Error; no exception crosses a module
+// boundary. The codes are those of gRPC, so mapping them to gRPC and HTTP is one table each.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace det {
 
-/// gRPC's status codes, with gRPC's numbers (https://grpc.github.io/grpc/core/md_doc_statuscodes.html).
+/// gRPC status codes with gRPC's numbers (https://grpc.github.io/grpc/core/md_doc_statuscodes.html).
 enum class Code {
   kCancelled = 1,
   kUnknown = 2,
@@ -30,55 +30,58 @@ enum class Code {
   kUnauthenticated = 16,
 };
 
-/// One thing wrong with a user's document; a bad document yields all of its problems at once.
+/// One defect of a user's document. Validation reports all problems of a document at once.
 struct Problem {
-  std::string code;     ///< stable, for programs: "E-CFG-RANGE"
-  std::string path;     ///< dotted path into the document: "searcher.max_trials", "labels[0]"; "" is the top
-  std::string message;  ///< names the thing and the mend
-  std::string file;     ///< as the user named it; "" when unknown
-  int line = 0;         ///< from 1; 0 when unknown
-  int column = 0;       ///< from 1; 0 when unknown
+  std::string code;     ///< stable identifier for programs: "E-CFG-RANGE"
+  std::string path;     ///< into the document: "searcher.max_trials", "labels[0]"; "" is the top
+  std::string message;  ///< what is wrong and how to fix it
+  std::string file;     ///< as given by the user; "" if unknown
+  int line = 0;         ///< from 1; 0 if unknown
+  int column = 0;       ///< from 1; 0 if unknown
 
   bool operator==(const Problem&) const = default;
 };
 
-/// `const.yaml:14:16  searcher.max_trials  E-CFG-RANGE  must be an integer >= 1, got 0`
+/// Formats as `const.yaml:14:16  searcher.max_trials  E-CFG-RANGE  must be an integer >= 1, got 0`.
 std::string to_string(const Problem& problem);
 
-/// A failure. `message` names the thing and the mend, in one sentence without a full stop.
+/// A failure. `message` states what failed and how to fix it, in one sentence without a full stop.
 struct Error {
   Code code = Code::kUnknown;
   std::string message;
-  std::vector<Problem> problems;  ///< only for kInvalidArgument, when a document was refused
+  std::vector<Problem> problems;  ///< set only for kInvalidArgument, when a document was rejected
 
   bool operator==(const Error&) const = default;
 };
 
+/// Either a value or an Error. Status is the result of functions without a value.
 template <typename T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
+/// Returns an error, for use in a return statement.
 inline tl::unexpected<Error> fail(Code code, std::string message) {
   return tl::unexpected(Error{code, std::move(message), {}});
 }
-/// Refuses a document: the message lists every problem, a line each.
+/// Rejects a document: kInvalidArgument with a message that lists every problem, one a line.
 tl::unexpected<Error> fail(std::vector<Problem> problems);
 
-/// gRPC's name of the code in CamelCase, as upstream's HTTP errors carry it in `reason`: "NotFound".
+/// gRPC's name in CamelCase: "NotFound". Determined AI's HTTP errors carry it in `reason`.
 std::string_view code_name(Code code);
-/// The HTTP status the gateway answers with (grpc-gateway's table).
+/// HTTP status of the gateway, following grpc-gateway's table.
 int http_status(Code code);
 
 }  // namespace det
 
 #define DET_CONCAT_(a, b) a##b
 #define DET_CONCAT(a, b) DET_CONCAT_(a, b)
-/// TRY(expression): returns its error from this function, else goes on.
+/// TRY(expression): evaluates a Result or Status; on failure returns its error from the enclosing function.
 #define TRY(expression)                                                                                      \
   do {                                                                                                       \
     if (auto&& try_result = (expression); !try_result) return tl::unexpected(std::move(try_result).error()); \
   } while (false)
-/// TRY_ASSIGN(auto x, expression): the value, or returns the error from this function.
+/// TRY_ASSIGN(auto x, expression): assigns the value of a Result; on failure returns its error from the
+/// enclosing function.
 #define TRY_ASSIGN_(temporary, declaration, expression)                \
   auto temporary = (expression);                                       \
   if (!temporary) return tl::unexpected(std::move(temporary).error()); \

@@ -13,6 +13,7 @@ namespace {
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr char kUrlAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// Encodes groups of three bytes as four characters.
 std::string encode(std::string_view bytes, const char* alphabet, bool pad) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -33,6 +34,7 @@ std::string encode(std::string_view bytes, const char* alphabet, bool pad) {
   return text;
 }
 
+/// Value of a base64 character in either alphabet; -1 if it is none.
 int sextet(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -47,6 +49,7 @@ int sextet(char c) {
 std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t at = 0; at < count;) {
+    // getrandom may be interrupted by a signal or return fewer bytes for large requests.
     const ssize_t got = ::getrandom(bytes.data() + at, count - at, 0);
     if (got < 0 && errno != EINTR) {
       std::perror("getrandom");
@@ -61,6 +64,7 @@ std::string random_token() { return to_base64url(random_bytes(32)); }
 
 std::string uuid4() {
   std::string bytes = random_bytes(16);
+  // Version 4 and the RFC 4122 variant.
   bytes[6] = static_cast<char>((bytes[6] & 0x0F) | 0x40);
   bytes[8] = static_cast<char>((bytes[8] & 0x3F) | 0x80);
   std::string text = to_hex(bytes);
@@ -70,6 +74,7 @@ std::string uuid4() {
 
 bool equal_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
+  // volatile keeps the compiler from leaving the loop at the first difference.
   volatile unsigned char difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     difference = static_cast<unsigned char>(
@@ -102,7 +107,7 @@ Result<std::string> from_base64(std::string_view text) {
       bytes += static_cast<char>(group >> bits & 0xFF);
     }
   }
-  // Bits left over must be zero: one text for one sequence of bytes.
+  // Unused trailing bits must be zero, so that every byte string has exactly one encoding.
   if ((group & ((1u << bits) - 1)) != 0) return bad();
   return bytes;
 }

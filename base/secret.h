@@ -1,4 +1,4 @@
-// Owns what must not be guessed, and the text forms of bytes. Randomness comes from the kernel.
+// Cryptographic randomness from the kernel, constant-time comparison, base64 and hexadecimal. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,24 @@
 
 namespace det {
 
-/// From getrandom(2); ends the process when the kernel has none to give.
+/// Returns bytes of getrandom(2). Aborts the process if the kernel has no randomness.
 std::string random_bytes(std::size_t count);
-/// 256 bits as 43 characters of base64url: session tokens, passwords made for users.
+/// Returns 256 random bits as 43 characters of base64url, for session tokens and generated passwords.
 std::string random_token();
-/// A random (version 4) UUID that nobody can guess.
+/// Returns an unpredictable version 4 UUID.
 std::string uuid4();
 
-/// Equal, in time that depends on the lengths alone.
+/// Compares in constant time: the duration depends only on the lengths.
 bool equal_secret(std::string_view a, std::string_view b);
 
-/// RFC 4648 with padding.
+/// Encodes as RFC 4648 base64 with padding.
 std::string to_base64(std::string_view bytes);
-/// RFC 4648 §5 without padding.
+/// Encodes as RFC 4648 section 5 (URL-safe alphabet) without padding.
 std::string to_base64url(std::string_view bytes);
-/// Reads both alphabets; padding may be absent, nothing else may be.
+/// Decodes either alphabet, with or without padding. Errors: kInvalidArgument (any other character or
+/// length).
 Result<std::string> from_base64(std::string_view text);
-/// Lower-case hexadecimal.
+/// Encodes as lower-case hexadecimal.
 std::string to_hex(std::string_view bytes);
 
 }  // namespace det

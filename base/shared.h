@@ -1,5 +1,5 @@
-// Owns a value that any thread replaces whole and any thread reads. (std::atomic<std::shared_ptr> of GCC 12
-// is one too, but the thread sanitizer sees a race in it.)
+// A shared pointer that any thread may replace and read. (std::atomic<std::shared_ptr> of GCC 12 does the
+// same, but ThreadSanitizer reports a race in it.)
 #pragma once
 
 #include <memory>
@@ -7,17 +7,21 @@
 
 namespace det {
 
+/// Copy-on-write holder of an immutable value. Thread-safe.
 template <typename T>
 class Shared {
  public:
-  /// Null before the first set.
+  /// Returns the current value; null before the first set. The value stays valid while the caller holds the
+  /// pointer.
   std::shared_ptr<const T> get() const {
     const std::lock_guard lock(mutex_);
     return value_;
   }
+  /// Replaces the value. Readers keep the old one until they release it.
   void set(std::shared_ptr<const T> value) {
     const std::lock_guard lock(mutex_);
-    value_.swap(value);  // the old one dies with the argument, behind the lock
+    // Swapping destroys the old value with the argument, after the lock is released.
+    value_.swap(value);
   }
 
  private:

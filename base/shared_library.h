@@ -1,5 +1,4 @@
-// Owns libraries that are looked for while the program runs: those that a machine need not have, or that few
-// runs need.
+// Optional libraries, loaded with dlopen at run time.
 #pragma once
 
 #include <string>
@@ -8,23 +7,25 @@
 
 namespace det {
 
-/// Stays loaded until the process ends, so what was found in it may be called as long.
+/// A loaded library. It is never unloaded, so its functions stay valid until the process ends.
 class SharedLibrary {
  public:
+  /// Symbol resolution inside the library.
   enum class Symbols {
-    kAsLoaded,  ///< the process's come before its own
-    kOwnFirst,  ///< for a library that brings another release of what the process has
+    kAsLoaded,  ///< the process's symbols take precedence (default of dlopen)
+    kOwnFirst,  ///< RTLD_DEEPBIND: for a library that bundles another version of one in use
   };
-  /// `name` as dlopen takes it. kNotFound with the loader's words.
+  /// Loads a library; `name` is the argument of dlopen. Errors: kNotFound with the loader's message.
   static Result<SharedLibrary> open(const std::string& name, Symbols symbols = Symbols::kAsLoaded);
 
-  /// function = the library's function of this name, whose type it is said to be; null when there is none.
+  /// Sets `function` to the symbol `name`; null if it is missing. The caller is responsible for the type.
+  /// Chainable.
   template <typename Function>
   SharedLibrary& find(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(address(name));
     return *this;
   }
-  /// kNotFound that names what find() did not find.
+  /// Errors: kNotFound listing every symbol that find() did not resolve.
   Status complete() const;
 
  private:

@@ -8,9 +8,10 @@
 namespace det::tar {
 namespace {
 
-constexpr std::int64_t kMostExtension = 64 * 1024;  // of one extended header; ours hold a path
+// Maximum size of one extended header; archives written here store only a path in it.
+constexpr std::int64_t kMostExtension = 64 * 1024;
 
-// Offset and length of the header's fields.
+// Offset and length of a header field.
 struct Field {
   std::size_t at, length;
 };
@@ -25,13 +26,15 @@ std::string_view text_field(std::string_view block, Field field) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Octal digits between spaces and NULs, or GNU's base-256; nothing when it is neither or does not fit.
+/// Parses octal digits (padded with spaces and NULs) or GNU base-256. Returns nothing if malformed or out of
+/// range.
 std::optional<std::int64_t> number_field(std::string_view block, Field field) {
   std::string_view text = block.substr(field.at, field.length);
   std::int64_t value = 0;
   const auto first = static_cast<unsigned char>(text[0]);
   if ((first & 0x80) != 0) {
-    if (first != 0x80) return std::nullopt;  // negative or beyond 2^88
+    // Other prefixes are negative numbers or values beyond 2^88.
+    if (first != 0x80) return std::nullopt;
     for (const char c : text.substr(1)) {
       if (value >> 55 != 0) return std::nullopt;
       value = value << 8 | static_cast<unsigned char>(c);
@@ -47,6 +50,7 @@ std::optional<std::int64_t> number_field(std::string_view block, Field field) {
   return value;
 }
 
+/// Sums all bytes of the header; the checksum field itself counts as spaces.
 std::int64_t checksum(std::string_view block) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < kBlock; ++i) {
@@ -58,7 +62,7 @@ std::int64_t checksum(std::string_view block) {
 
 bool all_zero(std::string_view bytes) { return bytes.find_first_not_of('\0') == std::string_view::npos; }
 
-/// Reads "LENGTH KEY=VALUE\n" records.
+/// Parses pax records: "LENGTH KEY=VALUE\n".
 Status read_pax(std::string_view text, std::map<std::string, std::string>& records) {
   while (!text.empty()) {
     std::size_t length = 0;
@@ -77,7 +81,7 @@ Status read_pax(std::string_view text, std::map<std::string, std::string>& recor
   return {};
 }
 
-/// Reads a stream of any pieces as blocks.
+/// Reassembles a stream of arbitrary pieces into blocks and entries.
 class Reader {
  public:
   Reader(const Source& source, const Visitor& visitor) : source_(source), visitor_(visitor) {}
@@ -100,6 +104,7 @@ class Reader {
     return block;
   }
 
+  /// Passes exactly `count` bytes to `sink`, in pieces. Fails if the stream ends first.
   template <typename Sink>
   Status take(std::int64_t count, const Sink& sink) {
     while (count > 0) {
@@ -119,6 +124,7 @@ class Reader {
     return take(static_cast<std::int64_t>(padding(size).size()), [](std::string_view) { return Status{}; });
   }
 
+  /// After the end mark only zeros may follow: tar pads archives to a record of 20 blocks.
   Status read_tail() {
     for (;;) {
       if (!all_zero(rest_)) return damaged("bytes follow the end of the archive");
@@ -130,6 +136,7 @@ class Reader {
   Status read_entry(std::string_view block) {
     const auto sum = number_field(block, kChecksum), size = number_field(block, kSize),
                mode = number_field(block, kMode);
+    // The checksum comes first: bytes that are not tar at all must not be parsed further.
     if (!sum || *sum != checksum(block)) return damaged("this is no tar archive, or it is damaged");
     if (!size)
       return damaged("an entry's size is damaged or beyond all bounds: " +
@@ -147,7 +154,7 @@ class Reader {
     header.mode = mode ? static_cast<unsigned>(*mode & 07777) : 0;
     header.type = type == '\0' || type == '7' ? '0' : type;
     TRY(apply_extensions(header));
-    // Before 1988 a trailing slash made a directory.
+    // Pre-POSIX tar marks a directory by a trailing slash.
     if (header.type == '0' && header.path.ends_with('/')) header.type = '5';
     TRY(visitor_.entry(header));
     TRY(take(header.size, visitor_.content));
@@ -163,11 +170,13 @@ class Reader {
     }));
     TRY(skip_padding(size));
     if (type == 'x') return read_pax(text, local_);
-    if (type == 'K') return {};  // the name a link leads to
+    // 'K' is the target name of a link; links are rejected anyway.
+    if (type == 'K') return {};
     if (type == 'L') {
       local_["path"] = text.substr(0, text.find('\0'));
       return {};
     }
+    // A global header could rename or resize every later entry, so those keys are refused.
     std::map<std::string, std::string> global;
     TRY(read_pax(text, global));
     for (const char* key : {"path", "size", "linkpath"}) {
@@ -177,7 +186,7 @@ class Reader {
     return {};
   }
 
-  /// What stood in the extended headers before an entry holds for that entry alone.
+  /// Applies the extended headers before this entry, and clears them: they hold for one entry.
   Status apply_extensions(Header& header) {
     const std::map<std::string, std::string> records = std::exchange(local_, {});
     for (const auto& [key, value] : records) {
@@ -219,12 +228,13 @@ std::string header_block(std::string_view path, std::int64_t size, unsigned mode
   put_octal(block, kSize, static_cast<std::uint64_t>(size));
   block[kType] = type;
   block.replace(kMagic.at, 8, std::string_view("ustar\00000", 8));
+  // Checksum format: six digits, NUL, space. header_block computes it last, over all other fields.
   put_octal(block, {kChecksum.at, 7}, static_cast<std::uint64_t>(checksum(block)));
   block[kChecksum.at + 7] = ' ';
   return block;
 }
 
-/// "LENGTH path=PATH\n", where LENGTH counts itself.
+/// Returns "LENGTH path=PATH\n"; LENGTH includes its own digits.
 std::string pax_path(const std::string& path) {
   const std::string body = " path=" + path + "\n";
   std::size_t length = body.size() + 1;

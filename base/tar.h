@@ -1,5 +1,5 @@
-// Owns the tar format as POSIX.1-2001 (ustar and pax) and GNU tar write it: blocks, header fields, extended
-// headers. Knows nothing of what is allowed; that is archive.cc's. Private to base/.
+// Tar format: POSIX.1-2001 (ustar, pax) and the GNU extensions for long names. Parses and writes blocks. The
+// policy on allowed entries is in archive.cc. Private to base/.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,40 @@
 
 namespace det::tar {
 
+/// Size of a tar block in bytes.
 inline constexpr std::size_t kBlock = 512;
 
+/// An entry after its extended headers have been applied.
 struct Header {
-  std::string path;  ///< as it stands in the archive, after extended headers
-  std::int64_t size = 0;
+  std::string path;       ///< as stored in the archive
+  std::int64_t size = 0;  ///< bytes
   unsigned mode = 0;
-  char type =
-      '0';  ///< '0' file, '5' directory, '1' hard link, '2' symbolic link, …; 'S' also for pax sparse files
+  /// Type flag: '0' file, '5' directory, '1' hard link, '2' symbolic link, ...; 'S' also for pax sparse
+  /// files.
+  char type = '0';
 };
 
-/// What a reader of a tar stream wants to know. A failure ends the reading.
+/// Callbacks of read. An error that a callback returns ends the reading.
 struct Visitor {
-  /// Before the content of an entry.
+  /// Called with the header, before the content of the entry.
   std::function<Status(const Header&)> entry;
-  /// A piece of the content of the entry that was named last; pieces come in order.
+  /// Called for each piece of the current entry's content, in order.
   std::function<Status(std::string_view)> content;
 };
 
-/// Gives the next bytes of a stream; empty at its end.
+/// Returns the next bytes of a stream; empty at its end.
 using Source = std::function<Result<std::string_view>()>;
 
-/// Reads the stream to its very end. kDataLoss when it is not tar, is cut, or has anything but zeros after
-/// its end mark.
+/// Reads the stream to its end. Errors: kDataLoss (not tar, truncated, or non-zero bytes after the end mark),
+/// errors of `source` and of the callbacks.
 Status read(const Source& source, const Visitor& visitor);
 
-/// The header blocks of a file or directory with owner 0 and time 0. `path` of a directory ends with '/'.
+/// Returns the header blocks of a file or directory, with owner 0 and time 0. Writes a pax header if the path
+/// is longer than 100 bytes. The path of a directory must end with '/'.
 std::string make_header(const std::string& path, std::int64_t size, unsigned mode, bool directory);
-/// Zeros from the end of `size` content bytes to the end of their block.
+/// Returns the zeros that fill the last block after `size` bytes of content.
 std::string padding(std::int64_t size);
-/// The two zero blocks at the end.
+/// Returns the two zero blocks that end an archive.
 std::string end_mark();
 
 }  // namespace det::tar

@@ -7,11 +7,12 @@
 namespace det {
 namespace {
 
-/// Length of the well-formed UTF-8 sequence at the front of `text`; 0 when it is ill-formed.
+/// Length of the well-formed UTF-8 sequence at the front of `text`; 0 if it is ill-formed.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
+  // 0x80..0xBF are continuation bytes; 0xC0, 0xC1 start overlong forms; above 0xF4 is beyond U+10FFFF.
   if (lead < 0xC2 || lead > 0xF4) return 0;
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   if (text.size() < length) return 0;
@@ -68,7 +69,7 @@ std::string to_upper(std::string_view text) {
 
 std::optional<std::size_t> find_bad_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    // Nearly all of nearly every text.
+    // Fast path: eight ASCII bytes at a time, which is nearly all of most texts.
     std::uint64_t eight = 0;
     if (text.size() - at >= 8) std::memcpy(&eight, text.data() + at, 8);
     if (text.size() - at >= 8 && (eight & 0x8080'8080'8080'8080) == 0) {
@@ -106,6 +107,7 @@ bool has_control_characters(std::string_view text) {
     const auto next = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
     const auto third = at + 2 < text.size() ? static_cast<unsigned char>(text[at + 2]) : 0;
     if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) return true;  // C1
+    // U+200E, U+200F (direction marks) and U+202A..U+202E (embeddings and overrides).
     if (byte == 0xE2 && next == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE)))
       return true;
     if (byte == 0xE2 && next == 0x81 && third >= 0xA6 && third <= 0xA9) return true;  // bidi isolates
@@ -117,6 +119,7 @@ int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
+    // One row of the dynamic program; `diagonal` is the value at (i-1, j-1).
     int diagonal = row[0];
     row[0] = static_cast<int>(i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
@@ -130,8 +133,10 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
   std::string nearest;
+  // Exclusive bound: a distance below 3 and below the length of the word.
   int best = std::min<int>(3, static_cast<int>(std::min<std::size_t>(word.size(), 3)));
   for (const std::string& candidate : candidates) {
+    // The length difference is a lower bound of the distance.
     const std::size_t longer = std::max(word.size(), candidate.size());
     const std::size_t shorter = std::min(word.size(), candidate.size());
     if (longer - shorter > 2) continue;

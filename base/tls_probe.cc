@@ -22,6 +22,7 @@ using Context = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using Tls = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
 
+/// Polls one descriptor. False at the deadline.
 bool wait_for(int fd, short events, MonoTime deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - mono_now()).count();
   pollfd entry{fd, events, 0};
@@ -34,6 +35,7 @@ Result<UniqueFd> connect_to(const std::string& host, int port, MonoTime deadline
   hints.ai_socktype = SOCK_STREAM;
   if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); code != 0)
     return fail(Code::kUnavailable, where + ": " + ::gai_strerror(code));
+  // Tries every address within one common deadline.
   const std::unique_ptr<addrinfo, FreeWith<::freeaddrinfo>> all(found);
   std::string why = "no address";
   for (const addrinfo* each = found; each; each = each->ai_next) {
@@ -42,6 +44,7 @@ Result<UniqueFd> connect_to(const std::string& host, int port, MonoTime deadline
     int error = ::connect(fd.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       socklen_t size = sizeof error;
+      // A non-blocking connect reports its outcome in SO_ERROR once the socket is writable.
       error = ETIMEDOUT;
       if (wait_for(fd.get(), POLLOUT, deadline)) ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
@@ -55,7 +58,7 @@ bool add_anchors(SSL_CTX* context, const std::string& anchors) {
   if (anchors.empty()) return SSL_CTX_set_default_verify_paths(context) == 1;
   const Bio bio(BIO_new_mem_buf(anchors.data(), static_cast<int>(anchors.size())));
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  // What the user trusts is trusted, whoever signed it in turn.
+  // A trusted certificate ends the chain even if it is not self-signed.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   bool some = false;
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
@@ -92,12 +95,13 @@ Result<TlsPeer> probe_tls(const std::string& host, int port, const std::string& 
   TRY_ASSIGN(const UniqueFd fd, connect_to(host, port, deadline));
   const Tls tls(SSL_new(context.get()));
   X509_VERIFY_PARAM* const rules = SSL_get0_param(tls.get());
+  // SNI carries host names only, never addresses (RFC 6066).
   if (X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str()) != 1) {
     X509_VERIFY_PARAM_set1_host(rules, name.c_str(), 0);
     SSL_set_tlsext_host_name(tls.get(), name.c_str());
   }
   ERR_clear_error();
-  // The handshake goes on whatever is wrong: the problem is the answer.
+  // The handshake continues despite verification errors; the result is read afterwards.
   SSL_set_verify(tls.get(), SSL_VERIFY_NONE, nullptr);
   SSL_set_fd(tls.get(), fd.get());
   TRY(shake_hands(tls.get(), fd.get(), host + ":" + std::to_string(port), deadline));

@@ -1,4 +1,4 @@
-// Owns looking at whom one would speak TLS with, before any secret is said. (Target det_tls.)
+// Inspects the certificate of a TLS server before any secret is sent to it. Target det_tls.
 #pragma once
 
 #include <string>
@@ -9,13 +9,16 @@
 
 namespace det {
 
+/// Certificates of a server and the outcome of their verification.
 struct TlsPeer {
-  std::vector<std::string> chain;  ///< PEM; the server's own first
-  std::string problem;  ///< why it is not to be believed; "": the anchors vouch for it under this name
+  std::vector<std::string> chain;  ///< PEM; the server's own certificate first
+  std::string problem;             ///< why verification failed; "" if the chain is trusted for the name
 };
 
-/// Shakes hands with a TLS server and hangs up. `anchors` is PEM; "" means the system's. `name` is the one
-/// that the certificate must be for. kUnavailable when nobody answers, or something that does not speak TLS.
+/// Performs a TLS handshake and disconnects. A certificate that fails verification is not an error: see
+/// TlsPeer::problem. `anchors` is PEM of trusted certificates; "" means the system's. `name` is the host name
+/// or address that the certificate must cover. Blocks up to `timeout`.
+/// Errors: kUnavailable (no connection, no TLS, timeout), kInvalidArgument (`anchors` is not PEM).
 Result<TlsPeer> probe_tls(const std::string& host, int port, const std::string& name,
                           const std::string& anchors, Duration timeout);
 

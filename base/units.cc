@@ -15,8 +15,8 @@ constexpr double kTwoTo63 = 9223372036854775808.0;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes "12" or "1.5" (also ".5") off the front of `text`; false when there is none. Digits are required at
-/// the end.
+/// Consumes "12", "1.5" or ".5" from the front of `text`. False if there is no number, or no digit after the
+/// point.
 bool take_number(std::string_view& text, std::string& number) {
   std::size_t at = 0;
   while (at < text.size() && is_digit(text[at])) ++at;
@@ -63,7 +63,7 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
     power = static_cast<int>(at) + 1;
   }
   if (number.find('.') == std::string::npos) {
-    // Whole numbers are exact beyond 2^53.
+    // Integer arithmetic: a double is exact only up to 2^53.
     unsigned __int128 value = 0;
     for (const char c : number) {
       value = value * 10 + static_cast<unsigned>(c - '0');
@@ -73,6 +73,7 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
     if (value >> 63 != 0) return bad("is beyond 2^63 - 1 bytes");
     return static_cast<std::int64_t>(value);
   }
+  // Fractions are rounded down to whole bytes.
   const double value = std::floor(std::ldexp(std::strtod(number.c_str(), nullptr), 10 * power));
   if (!(value < kTwoTo63)) return bad("is beyond 2^63 - 1 bytes");
   return static_cast<std::int64_t>(value);
@@ -105,12 +106,14 @@ Result<Duration> parse_duration(std::string_view text) {
     while (letters < rest.size() && !is_digit(rest[letters]) && rest[letters] != '.') ++letters;
     const std::string_view name = rest.substr(0, letters);
     rest.remove_prefix(letters);
+    // Starts behind the previous unit, which enforces descending order without repeats.
     std::size_t unit = next_unit;
     while (unit < kTimeUnits.size() && kTimeUnits[unit].name != name) ++unit;
     if (unit == kTimeUnits.size()) return bad(kForm);
     next_unit = unit + 1;
     total += std::strtod(number.c_str(), nullptr) * static_cast<double>(kTimeUnits[unit].micros);
   }
+  // The bound keeps the sum far from overflow; the negated comparison also rejects NaN.
   if (!(total < 9.0e15)) return bad("is beyond 285 years");
   return Duration(std::llround(total));
 }
@@ -119,7 +122,7 @@ std::string format_duration(Duration duration) {
   std::int64_t left = duration.count();
   if (left == 0) return "0s";
   std::string text = left < 0 ? "-" : "";
-  // Towards zero on the negative side: the smallest count has no positive twin.
+  // Works on the signed value: negating the smallest int64 would overflow.
   for (const TimeUnit& unit : kTimeUnits) {
     const std::int64_t count = left / unit.micros;
     left %= unit.micros;

@@ -11,7 +11,7 @@ bool wait_until(const std::function<bool()>& predicate, Duration timeout) {
   for (int nap_ms = 1;; nap_ms = std::min(nap_ms * 2, 50)) {
     if (predicate()) return true;
     if (mono_now() >= deadline) return false;
-    ::poll(nullptr, 0, nap_ms);
+    ::poll(nullptr, 0, nap_ms);  // sleeps without touching any descriptor
   }
 }
 

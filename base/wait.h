@@ -1,5 +1,4 @@
-// Owns waiting for something that cannot wake us: for tests and tools. Daemons wait on descriptors and
-// queues.
+// Polling for tests and tools. Daemons wait on descriptors and queues instead.
 #pragma once
 
 #include <functional>
@@ -8,8 +7,8 @@
 
 namespace det {
 
-/// Asks until `predicate` says yes or `timeout` has passed; the last answer. Asks at least once; naps 1 ms
-/// growing to 50 ms between.
+/// Polls `predicate` until it returns true or `timeout` has passed, at intervals growing from 1 ms to 50 ms.
+/// Evaluates it at least once. Returns its last value. Blocks.
 bool wait_until(const std::function<bool()>& predicate, Duration timeout);
 
 }  // namespace det

@@ -20,17 +20,17 @@ struct Position {
   int line = 0, column = 0;
 };
 
-/// Thrown by the builder through yaml-cpp when reading on would cost too much or mean nothing; parse_yaml
-/// catches it.
+/// Thrown through yaml-cpp to stop parsing at a limit or a fatal problem; caught in parse_yaml.
 struct Stop {};
 
-/// What a subtree costs when it is copied.
+/// Cost of copying a subtree.
 struct Cost {
   int nodes = 1;
-  int depth = 0;  ///< of lists and maps
+  int depth = 0;  ///< nesting of lists and maps
   std::size_t bytes = 0;
 };
 
+/// Computes the cost of a subtree.
 Cost cost_of(const YamlNode& node) {
   Cost cost{1, 0, node.text.size()};
   const auto add = [&](const YamlNode& child) {
@@ -48,7 +48,7 @@ Cost cost_of(const YamlNode& node) {
   return cost;
 }
 
-/// Builds the tree from yaml-cpp's events and stops at the first limit.
+/// Builds the tree from yaml-cpp's events and stops at the first exceeded limit.
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::string_view text, std::string file, const YamlLimits& limits)
@@ -63,18 +63,19 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  /// yaml-cpp counts bytes from 0; people count characters from 1.
+  /// Converts a mark (bytes, from 0) into a line and column (characters, from 1).
   Position position(const YAML::Mark& mark) {
     if (mark.is_null()) return {1, 1};
     const std::size_t end = offset(mark);
     const std::size_t start = end - std::min(end, static_cast<std::size_t>(std::max(mark.column, 0)));
-    // A long line is counted once, not once a node.
+    // Continues counting from the previous node on the same line: long lines stay linear instead of
+    // quadratic.
     if (counted_.start != start || counted_.end > end) counted_ = {start, start, 1};
     for (; counted_.end < end; ++counted_.end) counted_.column += (text_[counted_.end] & 0xC0) != 0x80;
     return {mark.line + 1, counted_.column};
   }
 
-  /// The name of the alias at `mark`.
+  /// Returns the name of the alias at `mark`.
   std::string alias_name(const YAML::Mark& mark) const {
     const std::string_view rest = text_.substr(std::min(offset(mark) + 1, text_.size()));
     return std::string(rest.substr(0, rest.find_first_of(" \t\r\n,[]{}")));
@@ -82,6 +83,7 @@ class Builder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
+    // yaml-cpp starts a second document also for stray text after the first one.
     const bool marker = text_.substr(std::min<std::size_t>(mark.pos, text_.size())).starts_with("---");
     if (marker) {
       stop("E-YAML-MULTI", "only one document is allowed; remove what follows", position(mark));
@@ -103,6 +105,7 @@ class Builder : public YAML::EventHandler {
     if (value.find('\0') != std::string::npos) {
       stop("E-YAML-ENCODING", "the text holds a NUL character", {node.line, node.column});
     }
+    // yaml-cpp reports "?" for a plain scalar and "!" for a quoted one.
     if (tag == "?") {
       type_plain_scalar(node);
     } else if (tag == "!") {
@@ -122,6 +125,7 @@ class Builder : public YAML::EventHandler {
     if (++aliases_ > limits_.aliases) {
       stop("E-YAML-ALIAS", "more than " + std::to_string(limits_.aliases) + " aliases", at);
     }
+    // Charges the expansion before copying, so that nested aliases (a "billion laughs" bomb) fail early.
     const Cost cost = cost_of(found->second);
     nodes_ += cost.nodes;
     bytes_ += cost.bytes;
@@ -149,15 +153,15 @@ class Builder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  /// A list or map whose end has not come yet.
+  /// A list or map that is not closed yet.
   struct Open {
     YamlNode node;
     YAML::anchor_t anchor;
     bool flow;
-    bool key_next;                    ///< of a map: the next node is a key
-    bool skip_value = false;          ///< the key was refused: its value is read and dropped
-    YamlEntry entry;                  ///< of a map: the key that waits for its value
-    std::map<std::string, int> keys;  ///< of a map: the line of each key
+    bool key_next;                    ///< map: the next node is a key
+    bool skip_value = false;          ///< map: the key was rejected, so its value is discarded
+    YamlEntry entry;                  ///< map: the key of the next value
+    std::map<std::string, int> keys;  ///< map: line of each key, for duplicates
   };
 
   [[noreturn]] void stop(const char* code, std::string message, Position at) {
@@ -179,9 +183,10 @@ class Builder : public YAML::EventHandler {
     return grouped;
   }
 
-  /// Of texts, after aliases are expanded and with the copies kept for anchors.
+  /// Limit on scalar bytes, including expanded aliases and the copies kept for anchors.
   std::size_t most_bytes() const { return 4 * limits_.bytes; }
 
+  /// Dotted path of the current position, for problems.
   std::string path() const {
     std::string text;
     for (const Open& open : open_) {
@@ -210,7 +215,7 @@ class Builder : public YAML::EventHandler {
     return node;
   }
 
-  /// yaml-cpp takes tabs for indentation in places where YAML forbids them.
+  /// Rejects tabs in indentation, which yaml-cpp accepts in places where YAML forbids them.
   void check_indent(const YAML::Mark& mark, Position at) {
     if (open_.empty() || open_.back().flow) return;
     const auto pos = static_cast<std::size_t>(std::max(mark.pos, 0));
@@ -222,9 +227,10 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  /// yaml-cpp takes the end of the text for a missing closing quote when a line end stands before it.
+  /// Detects a missing closing quote: yaml-cpp accepts the end of the text as one if a newline precedes it.
   void check_closed(const YAML::Mark& mark, const YamlNode& node) {
     std::string_view rest = text_.substr(offset(mark));
+    // Skips the anchor and the tag in front of the quote.
     while (rest.starts_with('&') || rest.starts_with('!')) {
       rest.remove_prefix(std::min(rest.find_first_of(" \t\r\n"), rest.size()));
       rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
@@ -244,7 +250,7 @@ class Builder : public YAML::EventHandler {
     stop("E-YAML-SYNTAX", "the quoted text that starts here is not closed", {node.line, node.column});
   }
 
-  /// yaml-cpp writes these four as single bytes that are no UTF-8, or as other characters.
+  /// Rejects four escapes that yaml-cpp decodes to ill-formed UTF-8 or to other characters.
   void check_escape(std::string_view letter, const YamlNode& node) {
     if (letter.find_first_of("N_LP") == std::string_view::npos) return;
     stop("E-YAML-SYNTAX",
@@ -252,7 +258,7 @@ class Builder : public YAML::EventHandler {
          {node.line, node.column});
   }
 
-  /// Only the core schema's scalar tags mean something here.
+  /// Applies a scalar tag of the core schema; reports any other tag.
   void apply_tag(YamlNode& node, const std::string& tag) {
     using Kind = YamlNode::Kind;
     if (tag == "tag:yaml.org,2002:str") {
@@ -291,7 +297,7 @@ class Builder : public YAML::EventHandler {
     finish(std::move(done.node), done.anchor);
   }
 
-  /// A node is whole: it becomes the root, an item, a key or a value.
+  /// Attaches a complete node to its parent as an item, key or value, or makes it the root.
   void finish(YamlNode node, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) keep(node, anchor);
     if (open_.empty()) {
@@ -311,6 +317,8 @@ class Builder : public YAML::EventHandler {
     }
   }
 
+  /// Registers a map key. A bad key is reported and its value discarded, so that parsing can find further
+  /// problems.
   void take_key(Open& map, YamlNode key) {
     const Position at{key.line, key.column};
     const std::string where = path();
@@ -329,7 +337,7 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  /// Anchored nodes are kept by copy, within the same bounds as the tree itself.
+  /// Stores a copy of an anchored node. Copies count toward the same limits as the tree.
   void keep(const YamlNode& node, YAML::anchor_t anchor) {
     const Cost cost = cost_of(node);
     kept_nodes_ += cost.nodes;
@@ -349,10 +357,11 @@ class Builder : public YAML::EventHandler {
   std::map<YAML::anchor_t, YamlNode> anchors_;
   int documents_ = 0, nodes_ = 0, kept_nodes_ = 0, aliases_ = 0;
   std::size_t bytes_ = 0;
+  // The line of the last position() call and the characters counted on it so far.
   struct {
     std::size_t start, end;
     int column;
-  } counted_{0, 0, 1};  ///< of the line that was asked about last
+  } counted_{0, 0, 1};
 };
 
 tl::unexpected<Error> refuse(const char* code, std::string message, const std::string& file, Position at) {
@@ -372,7 +381,8 @@ Position position_of_byte(std::string_view text, std::size_t offset) {
   return at;
 }
 
-/// Offset and name of the first thing yaml-cpp would take and we do not; bytes it never sees cannot fool it.
+/// Rejects input that yaml-cpp would accept or transcode: byte order marks, UTF-16, NUL, control characters,
+/// bad UTF-8.
 Status check_encoding(std::string_view text, const std::string& file) {
   const auto bad = [&](std::size_t offset, const std::string& what) {
     return refuse("E-YAML-ENCODING",
@@ -415,6 +425,7 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& file, cons
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
+    // The second call detects a further document or trailing text.
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const Stop&) {
     // The problem is already in the list.

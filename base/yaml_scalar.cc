@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 
-/// Takes the longest run of `set` off the front and returns its length.
+/// Consumes the longest prefix of characters in `set` and returns its length.
 std::size_t take(std::string_view& text, std::string_view set) {
   const std::size_t end = text.find_first_not_of(set);
   const std::size_t length = end == std::string_view::npos ? text.size() : end;
@@ -19,6 +19,7 @@ std::size_t take(std::string_view& text, std::string_view set) {
   return length;
 }
 
+/// Consumes a sign. True if it is a minus.
 bool take_sign(std::string_view& text) {
   if (!text.starts_with('-') && !text.starts_with('+')) return false;
   const bool negative = text[0] == '-';
@@ -38,7 +39,7 @@ bool is_decimal_integer(std::string_view text) {
   return take(text, kDigits) > 0 && text.empty();
 }
 
-/// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?
+/// Matches [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?
 bool is_float(std::string_view text) {
   take_sign(text);
   const std::size_t whole = take(text, kDigits);
@@ -67,7 +68,7 @@ void set_int(YamlNode& node, std::int64_t value) {
   node.number = static_cast<double>(value);
 }
 
-/// 0x1F and 0o17; false when `text` is neither.
+/// Types 0x1F and 0o17. False if `text` is neither.
 bool type_radix(YamlNode& node, std::string_view text) {
   const bool hex = text.starts_with("0x"), octal = text.starts_with("0o");
   if (!hex && !octal) return false;
@@ -89,6 +90,7 @@ void type_plain_scalar(YamlNode& node) {
     node.kind = YamlNode::Kind::kBool;
     node.boolean = text[0] == 't' || text[0] == 'T';
   } else if (is_decimal_integer(text)) {
+    // from_chars does not accept a leading plus.
     const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
     std::int64_t value = 0;
     const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -120,6 +122,7 @@ bool needs_quotes(std::string_view text) {
   probe.text = std::string(text);
   type_plain_scalar(probe);
   if (probe.kind != YamlNode::Kind::kString) return true;
+  // YAML 1.1 reads these as booleans.
   if (one_of(to_lower(text), {"yes", "no", "on", "off", "y", "n"})) return true;
   if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) return true;
   if (text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;

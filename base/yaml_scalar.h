@@ -1,4 +1,4 @@
-// Owns how a plain YAML scalar is typed: YAML 1.2's core schema. Private to base/.
+// Types of plain YAML scalars by YAML 1.2's core schema. Pure. Private to base/.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace det {
 
-/// Sets kind, boolean, integer and number from node.text as a plain (unquoted) scalar. An integer beyond 64
-/// bits is a double; a double beyond range is an infinity.
+/// Sets kind, boolean, integer and number from node.text, read as a plain (unquoted) scalar. An integer
+/// beyond 64 bits becomes a double; a double out of range becomes an infinity.
 void type_plain_scalar(YamlNode& node);
 
-/// True when `text` written plainly would not be read back as this very string, by YAML 1.2 or 1.1.
+/// True if YAML 1.1 or 1.2 would read the unquoted `text` as anything but this string. `text` may be empty.
 bool needs_quotes(std::string_view text);
 
 }  // namespace det

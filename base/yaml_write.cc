@@ -1,4 +1,4 @@
-// Owns what is done with a YAML tree once it is read: look-ups, JSON, and YAML for people.
+// Operations on parsed YAML trees: lookup, conversion to JSON, and block-style output.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,21 +9,23 @@
 namespace det {
 namespace {
 
+/// Formats a scalar, or an empty list or map.
 std::string scalar_text(const Json& value) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     return needs_quotes(text) ? dump_json(value) : text;
   }
+  // JSON has no literal for these values; YAML does.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     const double number = value.get<double>();
     return std::isnan(number) ? ".nan" : number > 0 ? ".inf" : "-.inf";
   }
-  return dump_json(value);  // numbers, true, false, null, [] and {} are YAML as they stand
+  return dump_json(value);  // scalars, [] and {} in JSON syntax are valid YAML
 }
 
 void write(std::string& out, const Json& value, int indent);
 
-/// The value after "key:" or "-", with its line end.
+/// Writes the value after "key:" or "-", including the newline.
 void write_value(std::string& out, const Json& value, int indent) {
   if (value.is_structured() && !value.empty()) {
     out += '\n';
@@ -45,7 +47,7 @@ void write(std::string& out, const Json& value, int indent) {
       out.append(static_cast<std::size_t>(indent), ' ');
       out += '-';
       if (item.is_object() && !item.empty()) {
-        // The first key stands on the dash's line.
+        // The first key goes on the line of the dash, the others below it at the same indentation.
         std::string nested;
         write(nested, item, indent + 2);
         out += ' ' + nested.substr(static_cast<std::size_t>(indent) + 2);

@@ -18,6 +18,7 @@ Result<v1::Workspace> find_workspace(Client& client, const std::string& name) {
   v1::GetWorkspacesRequest request;
   request.set_name(name);
   TRY_ASSIGN(auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaces, request));
+  // The filter of the request matches substrings, in any case.
   for (v1::Workspace& each : *response.mutable_workspaces())
     if (each.name() == name) return std::move(each);
   return fail(Code::kNotFound,
@@ -30,6 +31,7 @@ Result<v1::Project> find_project(Client& client, const std::string& workspace, c
   request.set_id(found.id());
   request.set_name(project);
   TRY_ASSIGN(auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  // The name filter of the request may match more than the exact name.
   for (v1::Project& each : *response.mutable_projects())
     if (each.name() == project) return std::move(each);
   return fail(Code::kNotFound, "project \"" + project + "\" not found in workspace \"" + workspace +
@@ -56,6 +58,7 @@ Result<std::map<int, std::string>> user_names(Client& client) {
 Result<std::string> ask_new_password(const std::string& user) {
   TRY_ASSIGN(const std::string once, ask_secret("New password for user " + user + ": "));
   if (once.empty()) return fail(Code::kInvalidArgument, "the password is empty");
+  // A script supplies the password once: there is no typing error to catch.
   if (!is_terminal(0)) return once;
   TRY_ASSIGN(const std::string again, ask_secret("Again: "));
   if (once != again) return fail(Code::kInvalidArgument, "the two passwords differ; try again");

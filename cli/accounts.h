@@ -1,4 +1,4 @@
-// Owns finding people, workspaces and projects by what users call them: a name or an id.
+// Resolves the users, workspaces and projects that users name on the command line.
 #pragma once
 
 #include <map>
@@ -12,18 +12,20 @@
 
 namespace det::cli {
 
-/// kNotFound.
+/// Returns the object with exactly this name. Errors: kNotFound; those of Client::call(). Blocks for one
+/// call, find_project() for two.
 Result<v1::User> find_user(Client& client, const std::string& name);
 Result<v1::Workspace> find_workspace(Client& client, const std::string& name);
 Result<v1::Project> find_project(Client& client, const std::string& workspace, const std::string& project);
 
-/// How projects look in a list.
+/// Formats projects as a table, one row each. --quiet prints their names.
 Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& projects);
 
-/// The names of users by their ids, for lists.
+/// Returns the names of all users by user id. Blocks for one call.
 Result<std::map<int, std::string>> user_names(Client& client);
 
-/// Asks twice on a terminal, reads a line otherwise. kInvalidArgument when the two differ or it is empty.
+/// Reads a new password: twice and without echo on a terminal, else one line of standard input. Errors:
+/// kInvalidArgument (empty, or the two entries differ); those of ask_secret().
 Result<std::string> ask_new_password(const std::string& user);
 
 }  // namespace det::cli

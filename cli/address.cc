@@ -8,6 +8,7 @@
 namespace det::cli {
 namespace {
 
+/// Parses 1 to 65535. `whole` is the address for the error message.
 Result<int> parse_port(std::string_view text, std::string_view whole) {
   int port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -19,6 +20,7 @@ Result<int> parse_port(std::string_view text, std::string_view whole) {
 }  // namespace
 
 std::string Address::target() const {
+  // Only an IPv6 address contains a colon: the port was split off by parse_address().
   const bool v6 = host.find(':') != std::string::npos;
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
@@ -38,6 +40,7 @@ Result<Address> parse_address(std::string_view text) {
     address.port = address.tls ? 443 : 80;
     rest.remove_prefix(at + 3);
   }
+  // Addresses copied from a browser end with a slash.
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find('@') != std::string_view::npos) return bad("it must not hold a user name or password");
   if (rest.find_first_of("?#/ ") != std::string_view::npos) return bad("only host and port belong there");

@@ -1,4 +1,4 @@
-// Owns how the master's address is written and found.
+// Parses the master's address and selects the one that a command uses.
 #pragma once
 
 #include <string>
@@ -8,24 +8,26 @@
 
 namespace det::cli {
 
+/// Network address of a master.
 struct Address {
-  bool tls = false;
-  std::string host;  ///< of IPv6 without brackets
-  int port = 0;
+  bool tls = false;  ///< true for https://
+  std::string host;  ///< host name or IP address; IPv6 without brackets
+  int port = 0;      ///< 1 to 65535
 
-  /// "host:port" as gRPC takes it.
+  /// "host:port" as gRPC expects it; an IPv6 host is put into brackets.
   std::string target() const;
-  /// "http://host:port": what people read, and the key of stored tokens.
+  /// "http://host:port" or "https://host:port". Shown to users, and the key of stored logins.
   std::string url() const;
   bool operator==(const Address&) const = default;
 };
 
-/// "host", "host:port" (8080 when not said), "http://…" (80), "https://…" (443); a path, query or user is
-/// refused.
+/// Parses "host" or "host:port" (default port 8080), "http://…" (80) or "https://…" (443). Ignores one
+/// trailing slash. Errors: kInvalidArgument (another scheme, a path, a query, a user name, a bad port).
 Result<Address> parse_address(std::string_view text);
 
-/// What the user named with -m, else the first set of DET_MASTER, DETERMINED_MASTER, DET_MASTER_ADDR, else
-/// what the configuration file says, else localhost:8080.
+/// Returns the first of these that is set: `flag` (the value of -m); the environment variables DET_MASTER,
+/// DETERMINED_MASTER and DET_MASTER_ADDR; `configured` (`master` in det.yaml). Without any of them returns
+/// localhost:8080. Errors: those of parse_address().
 Result<Address> find_master(const std::string& flag, const std::string& configured = "");
 
 }  // namespace det::cli

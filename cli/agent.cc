@@ -1,4 +1,4 @@
-// Owns `det agent`.
+// `det agent`: lists agents, takes them out of service and revokes their certificates.
 #include <iostream>
 
 #include "base/text.h"
@@ -33,6 +33,7 @@ Action declare_list_agents(CLI::App& app) {
   };
 }
 
+/// Flags of `enable` and `disable`: one agent or all of them.
 struct ServiceFlags {
   std::string agent;
   bool all = false, drain = false;
@@ -45,6 +46,7 @@ struct ServiceFlags {
   }
 };
 
+/// Returns the ids of the selected agents. Errors: kInvalidArgument (neither an agent nor --all).
 Result<std::vector<std::string>> agents_of(Client& client, const ServiceFlags& flags) {
   if (!flags.all && flags.agent.empty()) return fail(Code::kInvalidArgument, "name an agent, or say --all");
   if (!flags.all) return std::vector<std::string>{flags.agent};
@@ -54,7 +56,7 @@ Result<std::vector<std::string>> agents_of(Client& client, const ServiceFlags& f
   return ids;
 }
 
-/// What still runs on agents that drain.
+/// Lists the containers that still run on the agents.
 Table containers_table(const std::vector<v1::Agent>& agents) {
   Table table{{"Agent ID", "Allocation ID", "Task ID", "Slots"}, {}, {1}};
   for (const v1::Agent& agent : agents) {
@@ -73,6 +75,7 @@ Action declare_agent_disable(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto ids, agents_of(*client, *flags));
+    // Lines for people would break the JSON or CSV of the same command.
     const bool for_people = !flags->output.structured() && !flags->output.csv;
     std::vector<v1::Agent> agents;
     for (const std::string& id : ids) {
@@ -85,6 +88,7 @@ Action declare_agent_disable(CLI::App& app) {
         std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
     }
     const Table running = containers_table(agents);
+    // Without --drain the containers are preempted, so the list would be outdated when it is printed.
     if (for_people && (!flags->drain || running.rows.empty())) return 0;
     if (for_people) std::cout << "Still running there:\n";
     TRY(flags->output.print(running, [&] { return list_to_json(agents); }));
@@ -114,6 +118,7 @@ Action declare_agent_enable(CLI::App& app) {
   };
 }
 
+/// Ends the trust in an agent's certificates. The agent needs a new join token to return.
 Action declare_agent_revoke(CLI::App& app) {
   auto agent = std::make_shared<std::string>();
   app.add_option("AGENT", *agent, "The agent's id.")->required();

@@ -1,4 +1,4 @@
-// Owns `det audit`: who changed what, and who was refused.
+// `det audit`: the log of changes and of refused requests.
 #include <iostream>
 
 #include "cli/command.h"
@@ -23,9 +23,10 @@ Action declare_audit_list(CLI::App& app) {
     v1::GetAuditLogRequest request;
     request.set_username(flags->user);
     request.set_limit(flags->tail);
+    // Descending order with a limit selects the newest entries.
     request.set_order_by(v1::ORDER_BY_DESC);
     TRY_ASSIGN(auto response, client->call(&v1::AuditService::Stub::GetAuditLog, request));
-    // The newest at the end, as in every log.
+    // Printed in ascending order, as logs are read.
     std::reverse(response.mutable_entries()->pointer_begin(), response.mutable_entries()->pointer_end());
     Table table{{"Time", "User", "Action", "Object", "Outcome", "Address"}, {}};
     for (const v1::AuditEntry& each : response.entries()) {

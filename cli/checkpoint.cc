@@ -1,4 +1,4 @@
-// Owns `det checkpoint`.
+// `det checkpoint`: lists, shows, downloads and deletes checkpoints.
 #include <iostream>
 
 #include "base/units.h"
@@ -14,6 +14,7 @@ CLI::Option* add_uuid(CLI::App& app, std::string& uuid) {
   return app.add_option("UUID", uuid, "The checkpoint's uuid.")->required();
 }
 
+/// Shows a checkpoint with the number and the total size of its files.
 Action declare_describe_checkpoint(CLI::App& app) {
   auto uuid = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
@@ -39,6 +40,7 @@ Action declare_describe_checkpoint(CLI::App& app) {
   };
 }
 
+/// Downloads a checkpoint from its storage or through the master (--mode).
 Action declare_checkpoint_download(CLI::App& app) {
   auto uuid = std::make_shared<std::string>();
   auto directory = std::make_shared<std::string>();
@@ -54,6 +56,7 @@ Action declare_checkpoint_download(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     const std::string target = directory->empty() ? "checkpoints/" + *uuid : *directory;
+    // `auto` tries the storage first, which bypasses the master.
     TRY(*mode == "master" ? download_checkpoint(*client, *uuid, target)
                           : copy_checkpoint(*client, *uuid, target, *mode == "auto"));
     std::cout << (*quiet ? target : "Downloaded checkpoint " + *uuid + " to " + target) << '\n';
@@ -61,6 +64,7 @@ Action declare_checkpoint_download(CLI::App& app) {
   };
 }
 
+/// Flags of the verbs that delete: the checkpoints, and whether to prompt.
 struct RemoveFlags {
   std::vector<std::string> uuids, globs;
   bool yes = false;
@@ -70,7 +74,7 @@ struct RemoveFlags {
         ->delimiter(',');
     app.add_flag("-y,--yes", yes, "Do not ask.");
   }
-  /// kCancelled when the user says no.
+  /// Prompts the user unless --yes is set. Errors: kCancelled (not confirmed).
   Status ask_first(const std::string& what) const {
     if (yes) return {};
     const std::string count =
@@ -80,6 +84,7 @@ struct RemoveFlags {
   }
 };
 
+/// Deletes checkpoints and their files. Prompts unless --yes is set.
 Action declare_checkpoint_delete(CLI::App& app) {
   auto flags = std::make_shared<RemoveFlags>();
   flags->declare(app);
@@ -95,6 +100,7 @@ Action declare_checkpoint_delete(CLI::App& app) {
   };
 }
 
+/// `det checkpoint rm`: removes the files that match --glob and keeps the checkpoints.
 Action declare_remove_files(CLI::App& app) {
   auto flags = std::make_shared<RemoveFlags>();
   flags->declare(app);

@@ -1,5 +1,5 @@
-// Owns the connection to the master: one lazy channel, the user's token on every call, retries while the
-// master is away, and gRPC's failures as ours.
+// gRPC client of the CLI: one lazy channel, the login token on every call, retries while the master is
+// unreachable, and gRPC statuses mapped to det::Error.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,19 +14,23 @@
 
 namespace det::cli {
 
-/// Calls may come from several threads once the token is set.
+/// Connection to one master. The constructor does not block: the channel connects on the first call. Calls
+/// are thread-safe once the token and the patience are set.
 class Client {
  public:
   explicit Client(Address address);
 
   const Address& address() const { return address_; }
+  /// For client-streaming calls, which create their own stub.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  /// Sent as "authorization: Bearer <token>" with every call. Empty by default: nothing is sent.
   void set_token(std::string token) { token_ = std::move(token); }
   const std::string& token() const { return token_; }
-  /// How long a call waits for a master that is away; a second at first.
+  /// Maximum time to wait for an unreachable master. Default: 1 s.
   void set_patience(Duration patience) { patience_ = patience; }
 
-  /// One unary call. UNAVAILABLE is tried again while patience lasts: every call of the API may be repeated.
+  /// Makes a unary call with a deadline of kUnaryTimeout for each attempt. Retries UNAVAILABLE while the
+  /// patience lasts: every RPC of the API is safe to repeat. Errors: those of to_status().
   template <typename Stub, typename Request, typename Response>
   Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                         const Request& request) {
@@ -40,7 +44,9 @@ class Client {
     return response;
   }
 
-  /// Reads a stream to its end or until `take` says no. Not retried: the caller knows where to go on.
+  /// Reads a server stream and calls `take(message)` for each message, until the stream ends or `take`
+  /// returns false. Succeeds in both cases. Errors: those of to_status(). No deadline. Not retried: only the
+  /// caller has the position to resume from.
   template <typename Stub, typename Request, typename Response, typename Take>
   Status stream(std::unique_ptr<grpc::ClientReader<Response>> (Stub::*method)(grpc::ClientContext*,
                                                                               const Request&),
@@ -58,15 +64,18 @@ class Client {
     return to_status(status);
   }
 
-  /// Calls `attempt` again while it says UNAVAILABLE and patience lasts.
+  /// Repeats `attempt` while it returns UNAVAILABLE and the patience lasts. Returns the last attempt's
+  /// to_status(). Callers use it for client-streaming uploads.
   Status retry(const std::function<grpc::Status()>& attempt);
-  /// Token and, unless `timeout` is 0, deadline.
+  /// Adds the token to `context` and, unless `timeout` is 0, a deadline.
   void prepare(grpc::ClientContext& context, Duration timeout) const;
-  /// Waits for the channel to be connected again, as long as patience lasts.
+  /// Blocks until the channel is connected. Returns false when the patience ends first.
   bool reconnect();
-  /// The failure, with the problems of a refused document and the mend for what a user can mend.
+  /// Converts a gRPC status. The error carries the problems of a rejected document (det.v1.Problems in the
+  /// status details). Its message names a remedy for an unreachable master and an expired login.
   Status to_status(const grpc::Status& status) const;
 
+  /// Deadline of one attempt of a unary call.
   static constexpr Duration kUnaryTimeout = std::chrono::seconds(60);
 
  private:

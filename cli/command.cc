@@ -13,17 +13,18 @@
 namespace det::cli {
 namespace {
 
+/// Returns the full command, such as "det experiment create".
 std::string path_of(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
   return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
 }
 
-/// CLI11's own help() would tell of the verb `help`.
+/// CLI11's own help() would delegate to the selected subcommand, which is `help` itself.
 std::string help_of(const CLI::App& app) {
   return app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
 }
 
-/// The parsers of one table, and what each leaf does.
+/// CLI11 parsers for the whole tree of commands, with the action of each leaf.
 struct Parser {
   CLI::App app{"Train deep-learning models on a Determinant cluster.", "det"};
   std::map<const CLI::App*, Action> actions;
@@ -33,10 +34,12 @@ struct Parser {
     const std::string path = above + command.names.front();
     CLI::App& app = *parent.add_subcommand(command.names.front(), command.summary);
     for (std::size_t i = 1; i < command.names.size(); ++i) app.alias(command.names[i]);
+    // Global flags such as -m are accepted after the verb as well.
     app.fallthrough();
     if (command.declare) actions[&app] = command.declare(app);
     if (const std::string example = example_of(path); !example.empty())
       app.footer((app.get_footer().empty() ? "" : app.get_footer() + "\n\n") + "Example:\n  " + example);
+    // At most one verb: a noun alone is legal and runs `list`.
     if (command.verbs.empty()) return;
     app.require_subcommand(0, 1);
     for (const Command& verb : command.verbs) add(app, verb, path + " ");
@@ -56,8 +59,10 @@ struct Parser {
     app.add_option("-m,--master", session.master_flag,
                    "The master's address; else $DET_MASTER, else localhost:8080.");
     app.add_option_function<std::string>(
+        // known_trust() reads the file's name from the environment.
         "--cert-file", [](const std::string& file) { ::setenv("DET_MASTER_CERT_FILE", file.c_str(), 1); },
         "What vouches for a master that speaks TLS (PEM); else $DET_MASTER_CERT_FILE. noverify: anybody.");
+    // Prompt only a person: a script must not block on a question.
     if (is_terminal(0) && is_terminal(2)) {
       set_confirm([](const std::string& question) -> Result<bool> {
         TRY_ASSIGN(const std::string answer, ask(question));
@@ -70,6 +75,7 @@ struct Parser {
   }
 };
 
+/// Returns the innermost command that was named.
 const CLI::App* chosen(const CLI::App& app) {
   const std::vector<CLI::App*> next = app.get_subcommands();
   return next.empty() ? &app : chosen(*next.front());
@@ -80,7 +86,7 @@ int usage(const CLI::App& app, const std::string& why) {
   return 2;
 }
 
-/// A word where a command was expected: the nearest one there is.
+/// Describes a word that is no command, flag or argument, with the nearest valid one.
 std::string unknown_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* each : app.get_subcommands(nullptr)) {
@@ -131,6 +137,7 @@ void print_error(const Error& error) {
 int run(const std::vector<std::string>& arguments) {
   Parser parser;
   try {
+    // CLI11 takes the arguments in reverse order.
     parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     return report(parser, error);
@@ -138,7 +145,7 @@ int run(const std::vector<std::string>& arguments) {
   const CLI::App* app = chosen(parser.app);
   auto action = parser.actions.find(app);
   if (action == parser.actions.end()) {
-    // A noun alone lists.
+    // A noun without a verb runs its `list`.
     const auto children =
         app->get_subcommands([](const CLI::App* child) { return child->get_name() == "list"; });
     if (children.empty()) {
@@ -148,6 +155,7 @@ int run(const std::vector<std::string>& arguments) {
     action = parser.actions.find(children.front());
   }
   const Result<int> result = action->second(parser.session);
+  // Results precede the error message also when both streams share a pipe.
   std::cout.flush();
   if (result) return *result;
   print_error(result.error());

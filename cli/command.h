@@ -1,5 +1,4 @@
-// Owns how commands are declared: a tree of data. Reading arguments, help, completion and exit codes follow
-// from it.
+// The tree of commands, as data. Argument parsing, help, completion and exit codes are derived from it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,24 +11,28 @@
 
 namespace det::cli {
 
-/// What a command does once its arguments are read; the exit code.
+/// Runs a command after its arguments were parsed. Returns the exit code.
 using Action = std::function<Result<int>(Session&)>;
 
+/// A noun with verbs, or a verb with an action.
 struct Command {
-  std::vector<std::string> names;  ///< the first is shown, the others are as good
-  std::string summary;             ///< one line
-  /// Declares flags and arguments; null for a noun that has only verbs.
+  std::vector<std::string> names;  ///< the first is shown in help; the others are aliases
+  std::string summary;             ///< one line of help
+  /// Adds flags and arguments to the parser and returns the action. The action owns the variables that the
+  /// options write to, and must live as long as the parser. Null for a noun that has only verbs.
   std::function<Action(CLI::App&)> declare = {};
-  std::vector<Command> verbs = {};  ///< of a noun; alone it does its verb `list`, when it has one
+  /// Verbs of a noun. A noun without a verb on the command line runs `list`, when it has one.
+  std::vector<Command> verbs = {};
 };
 
-/// Example lines of the command "experiment create"; "" when there is none. From cli/examples.cc.
+/// Returns the example lines of a command such as "experiment create"; "" when it has none. Defined in
+/// cli/examples.cc.
 std::string example_of(const std::string& path);
 
-/// The whole table.
+/// Returns all nouns in the order of the help text. Defined in cli/commands.cc.
 const std::vector<Command>& commands();
 
-// One file a noun.
+// One function per noun, each defined in its own file.
 Command experiment_command();
 Command trial_command();
 Command checkpoint_command();
@@ -56,13 +59,17 @@ Command completion_command();
 Command task_command();
 Command doctor_command();
 
-/// Exit codes: 0 fine, 1 the master said no or what was waited for failed, 2 wrong usage or configuration, 3
-/// no master or nobody logged in.
+/// Returns the process's exit code for an error. The exit codes of det are:
+///   0  success
+///   1  the master refused the request, or the awaited object failed
+///   2  invalid usage or configuration (kInvalidArgument)
+///   3  no master or no login (kUnavailable, kDeadlineExceeded, kUnauthenticated)
 int exit_code(const Error& error);
-/// Prints the failure on stderr: one line, or one for each problem of a document.
+/// Prints an error to stderr: one line, or one line per problem of a rejected document.
 void print_error(const Error& error);
 
-/// Reads the arguments (without the program's name) and does what they say; the exit code.
+/// Parses `arguments` (without the program's name), runs the command and prints its error, if any. Returns
+/// the exit code.
 int run(const std::vector<std::string>& arguments);
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det command`: any command line in an allocation of the cluster.
+// `det command`: runs any command line in an allocation of the cluster.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -21,10 +21,11 @@ namespace det::cli {
 namespace {
 
 using CommandStub = v1::CommandService::Stub;
+/// Context bytes per message, and the archive size from which a progress bar is shown.
 constexpr std::size_t kCommandChunk = 1 << 20;
 constexpr std::size_t kCommandWorthABar = 4 << 20;
 constexpr Duration kCommandUploadPatience = std::chrono::seconds(30);
-/// Of a command that was killed before it began, or lost: it has no exit code.
+/// Exit code for a command without one: it was killed before it started, or lost.
 constexpr int kNoExitCode = 1;
 
 std::string state_of(const v1::Command& command) {
@@ -32,13 +33,14 @@ std::string state_of(const v1::Command& command) {
   return name.starts_with("STATE_") ? name.substr(6) : name;
 }
 
+/// Flags of `det command run`.
 struct RunFlags {
   std::string config, context, template_name, workspace;
   std::vector<std::string> includes, overrides, volumes;
   bool detach = false;
 };
 
-/// "/host:/container" as a bind mount.
+/// Parses "/host:/container" into an element of bind_mounts.
 Result<Json> mount_of(const std::string& volume) {
   const std::size_t colon = volume.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == volume.size() || colon != volume.rfind(':'))
@@ -46,7 +48,8 @@ Result<Json> mount_of(const std::string& volume) {
   return Json{{"host_path", volume.substr(0, colon)}, {"container_path", volume.substr(colon + 1)}};
 }
 
-/// The configuration as it is sent: the file, what the flags say over it, and the command line over that.
+/// Returns the configuration to send. Later sources override earlier ones: the file, --config, `words` as the
+/// entrypoint, --volume.
 Result<std::string> config_text(const RunFlags& flags, const std::vector<std::string>& words) {
   std::string text = "{}";
   if (!flags.config.empty()) {
@@ -59,6 +62,8 @@ Result<std::string> config_text(const RunFlags& flags, const std::vector<std::st
   overrides.push_back({"entrypoint=" + dump_json(Json(words))});
   if (!flags.volumes.empty()) {
     TRY_ASSIGN(const YamlNode root, parse_yaml(text, flags.config));
+    // --volume adds to the mounts of the file. An override replaces a list as a whole, so both are merged
+    // here.
     const YamlNode* const known = root.is_map() ? root.find("bind_mounts") : nullptr;
     Json mounts = known && known->is_list() ? Json(det::to_json(*known)) : Json::array();
     for (const std::string& volume : flags.volumes) {
@@ -70,7 +75,8 @@ Result<std::string> config_text(const RunFlags& flags, const std::vector<std::st
   return expconf::apply_overrides(text, flags.config.empty() ? "config" : flags.config, overrides);
 }
 
-/// One try; repeated with the same request id it finds what an earlier one made.
+/// Makes one upload attempt. A repetition with the same request id returns the command that an earlier
+/// attempt created.
 grpc::Status upload_files(Client& client, const v1::UploadCommandRequest& first, const std::string& bytes,
                           v1::LaunchCommandResponse& response) {
   grpc::ClientContext context;
@@ -97,7 +103,7 @@ Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id
   return client.call(&CommandStub::GetCommand, request);
 }
 
-/// Prints what it prints, and ends as it ends.
+/// Prints the command's log until it ends. Returns its exit code.
 Result<int> follow_command(Client& client, const std::string& id) {
   v1::TaskLogsRequest request;
   request.set_task_id(id);
@@ -112,9 +118,11 @@ Result<int> follow_command(Client& client, const std::string& id) {
 
 Result<int> run_command(Session& session, const RunFlags& flags, const std::vector<std::string>& words) {
   if (words.empty()) return fail(Code::kInvalidArgument, "say what to run: det command run [FLAGS] COMMAND…");
+  // prefix_command() passes unknown flags through as the start of the command line.
   if (words.front().starts_with("-"))
     return fail(Code::kInvalidArgument,
                 "unknown flag " + words.front() + "; flags go before the command line");
+  // Everything that can fail without the master is done first.
   TRY_ASSIGN(std::string text, config_text(flags, words));
   TRY_ASSIGN(const Context context, pack_context(flags.context, flags.includes));
   TRY_ASSIGN(Client * client, session.client());
@@ -144,7 +152,7 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
 
 Action declare_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
-  // What follows the first word that is no flag is the command line, its flags too.
+  // The command line starts at the first word that is not a flag, and keeps its own flags.
   app.fallthrough(false);
   app.prefix_command();
   const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
@@ -169,6 +177,7 @@ struct CommandListFlags {
   Output output;
 };
 
+/// Lists all pages of commands; by default those of the current user only.
 Result<int> list_commands(Session& session, const CommandListFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetCommandsRequest request;
@@ -259,6 +268,7 @@ Action declare_command_logs(CLI::App& app) {
   };
 }
 
+/// Kills several commands. With --force a failure does not stop the others; the exit code is then 1.
 Action declare_command_kill(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
   auto force = std::make_shared<bool>(false);

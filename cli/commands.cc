@@ -1,4 +1,4 @@
-// Owns the order of the nouns in help and completion.
+// The table of all nouns, in the order of help and completion.
 #include "cli/command.h"
 #include "cli/deploy.h"
 #include "cli/join_token.h"
@@ -7,6 +7,7 @@
 namespace det::cli {
 
 const std::vector<Command>& commands() {
+  // Built on first use, after all static initialisers have run.
   static const std::vector<Command> table = [] {
     std::vector<Command> all{experiment_command(),     trial_command(),
                              checkpoint_command(),     agent_command(),

@@ -21,9 +21,10 @@ namespace det::cli {
 namespace {
 
 using Candidates = std::vector<Candidate>;
+// Limits of what a completion fetches: the whole query has 800 ms (cli/completion.cc).
 constexpr int kNewest = 100, kNewestForTrials = 10, kNewestForCheckpoints = 5;
 
-// ---- what the master knows; each takes the arguments before the one at the cursor ----
+// ---- candidates from the master; `before` holds the arguments ahead of the cursor ----
 using Source = std::function<Result<Candidates>(Client&, const std::vector<std::string>& before)>;
 
 Result<std::vector<v1::Experiment>> newest_experiments(Client& client, int count) {
@@ -43,6 +44,7 @@ Result<Candidates> experiments(Client& client, const std::vector<std::string>&) 
   return found;
 }
 
+/// Trials of the newest experiments, one call per experiment.
 Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
   TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForTrials));
   Candidates found;
@@ -55,6 +57,7 @@ Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
+/// Checkpoints of the newest experiments, one call or more per experiment.
 Result<Candidates> checkpoints(Client& client, const std::vector<std::string>&) {
   TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForCheckpoints));
   Candidates found;
@@ -75,6 +78,7 @@ Result<Candidates> agents(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
+/// Slots of the agent that precedes the cursor.
 Result<Candidates> slots(Client& client, const std::vector<std::string>& before) {
   TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
   Candidates found;
@@ -107,6 +111,7 @@ Result<Candidates> workspaces(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
+/// Projects of the workspace that precedes the cursor.
 Result<Candidates> projects(Client& client, const std::vector<std::string>& before) {
   if (before.empty()) return Candidates();
   TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, before.back()));
@@ -142,8 +147,8 @@ Result<Candidates> tokens(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
-/// By "noun ARGUMENT", "noun verb ARGUMENT", the name of the argument alone, or a flag: the first that is
-/// there.
+/// Source of each argument and flag. Keys, the most specific first: "noun verb ARGUMENT", "noun ARGUMENT",
+/// the name of the argument alone, or a flag.
 const std::map<std::string, Source>& sources() {
   static const std::map<std::string, Source> table{
       {"experiment ID", experiments},
@@ -180,7 +185,7 @@ const std::map<std::string, Source>& sources() {
   return table;
 }
 
-/// Likewise, what is always the same.
+/// Values that do not depend on the cluster. Same keys as sources().
 const std::map<std::string, std::vector<std::string>>& fixed_words() {
   static const std::map<std::string, std::vector<std::string>> table{
       {"SHELL", {"bash", "zsh", "fish"}},
@@ -198,9 +203,9 @@ const std::map<std::string, std::vector<std::string>>& fixed_words() {
 
 // ---- the words before the cursor ----
 struct Place {
-  std::vector<const Command*> path;
-  std::vector<std::string> arguments;  ///< of the command, those before the cursor
-  std::string pending;                 ///< the flag whose value stands at the cursor; ""
+  std::vector<const Command*> path;    ///< noun and verbs
+  std::vector<std::string> arguments;  ///< positional arguments before the cursor
+  std::string pending;                 ///< flag that takes the word at the cursor as its value; ""
   Session session;
 };
 
@@ -208,14 +213,14 @@ bool is_name_of(const Command& command, const std::string& word) {
   return std::find(command.names.begin(), command.names.end(), word) != command.names.end();
 }
 
-/// The option of the command with this flag; null when there is none.
+/// Returns the option with this flag; null when the command has none.
 const CLI::Option* find_flag(const CLI::App& app, const std::string& flag) {
   for (const CLI::Option* option : app.get_options())
     if (option->check_name(flag)) return option;
   return nullptr;
 }
 
-/// A shell that splits words at colons sends three for "host:80".
+/// Joins words that the shell has split. Bash breaks words at colons and sends three for "host:80".
 std::vector<std::string> joined_at_colons(std::vector<std::string> words) {
   std::vector<std::string> joined;
   bool glue = false;
@@ -231,14 +236,17 @@ std::vector<std::string> joined_at_colons(std::vector<std::string> words) {
   return joined;
 }
 
+/// Interprets the words before the cursor. Does not use CLI11's parser, which rejects incomplete commands.
 Place read_words(const std::vector<std::string>& words) {
   Place place;
   const std::vector<Command>* table = &commands();
   CLI::App app;
-  Action kept;  // the declared options point into it
+  // The options declared on `app` write to variables that the action owns.
+  Action kept;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (!place.pending.empty()) {
+      // The query must use the master and the user of the command line.
       if (place.pending == "-m" || place.pending == "--master") place.session.master_flag = word;
       if (place.path.empty() && (place.pending == "-u" || place.pending == "--user"))
         place.session.user_flag = word;
@@ -273,6 +281,7 @@ void add_flags(const CLI::App& app, Candidates& found) {
   }
 }
 
+/// Returns the candidates of the first key that has a source. Any failure yields an empty list.
 Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
   Candidates found;
   for (const std::string& key : keys) {
@@ -284,6 +293,7 @@ Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
     if (source == sources().end()) continue;
     const auto client = place.session.client();
     if (!client) return found;
+    // A completion must not wait for an unreachable master.
     (*client)->set_patience(Duration(0));
     const auto answer = source->second(**client, place.arguments);
     return answer ? *answer : found;
@@ -291,6 +301,7 @@ Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
   return found;
 }
 
+/// Returns the candidates for the word at the cursor, of which `begun` is typed: flags, verbs or values.
 Candidates at_cursor(Place& place, const std::string& begun) {
   const std::string noun = place.path.empty() ? "" : place.path.front()->names.front();
   if (!place.pending.empty()) return ask_master(place, {place.pending});
@@ -319,6 +330,7 @@ Candidates at_cursor(Place& place, const std::string& begun) {
   for (const CLI::Option* option : app.get_options())
     if (option->get_positional()) positionals.push_back(option);
   if (positionals.empty()) return found;
+  // A list such as IDS takes all further words.
   const bool last_is_list = positionals.back()->get_items_expected_max() > 1;
   if (place.arguments.size() >= positionals.size() && !last_is_list) return found;
   const CLI::Option* option = positionals[std::min(place.arguments.size(), positionals.size() - 1)];
@@ -335,7 +347,7 @@ std::vector<Candidate> complete(std::vector<std::string> words) {
   Place place = read_words(words);
   const std::string begun = words.back();
   Candidates found = at_cursor(place, begun);
-  // What could play tricks with a shell or a terminal is not offered.
+  // Names come from the cluster: control characters could manipulate the shell or the terminal.
   std::erase_if(found, [&](const Candidate& each) {
     return !each.text.starts_with(begun) || each.text.empty() || has_control_characters(each.text);
   });

@@ -1,5 +1,4 @@
-// Owns what may stand at the cursor of a command line: commands, flags, and the names and ids that the master
-// knows.
+// Shell completion: commands, flags, and names and ids that the master returns.
 #pragma once
 
 #include <string>
@@ -9,13 +8,14 @@
 
 namespace det::cli {
 
+/// A possible completion: the inserted text, and a description for zsh and fish (may be empty).
 struct Candidate {
   std::string text, about;
 };
 
-/// For the last of `words` (without the program's name), which may be empty or begun. Asks the master at most
-/// once or twice; a failure is no candidates. Nothing also where a file's name belongs: shells complete
-/// those.
+/// Returns the completions of the last of `words`, which may be empty or incomplete. `words` excludes the
+/// program's name. Queries the master for names and ids. Any failure yields an empty list, as does a position
+/// where a file name belongs: shells complete those. Texts with control characters are left out.
 std::vector<Candidate> complete(std::vector<std::string> words);
 
 }  // namespace det::cli

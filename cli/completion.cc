@@ -1,4 +1,4 @@
-// Owns `det completion`: a short script for each shell, and the answer that the script asks for.
+// `det completion`: prints a script per shell, and computes the completions that the scripts request.
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 namespace det::cli {
 namespace {
 
-// The program that was typed is asked: what it offers is what it takes. Names come from the cluster: no shell
-// may expand them.
+// Each script runs the program that was typed, so that completions match its version. Names come from the
+// cluster: the scripts never let the shell expand them.
 constexpr const char* kBash = R"(_det() {
   mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
@@ -35,8 +35,10 @@ complete -c det -f -k -a '(__det_complete)'
 complete -c det -n 'test (count (__det_complete)) -eq 0' -F
 )";
 
-constexpr suseconds_t kMostMicroseconds = 800'000;  ///< a slow master is as one that is away
+/// Time limit of a completion. A slow master is treated as unreachable.
+constexpr suseconds_t kMostMicroseconds = 800'000;
 
+/// Puts a backslash before each of `characters`.
 std::string escaped(const std::string& text, std::string_view characters) {
   std::string result;
   for (const char c : text) {
@@ -46,13 +48,16 @@ std::string escaped(const std::string& text, std::string_view characters) {
   return result;
 }
 
+/// Formats a candidate for the shell: fish separates text and description by a tab, zsh by a colon.
 std::string line_for(const std::string& shell, const Candidate& each) {
   if (shell == "fish") return each.text + (each.about.empty() ? "" : "\t" + each.about);
   if (shell == "zsh") return escaped(each.text, ":\\") + (each.about.empty() ? "" : ":" + each.about);
   return escaped(each.text, " \\'\"$`&|;<>()*?[]{}~!#");
 }
 
+/// Prints the completions of the last word, a line each; nothing when the time limit is exceeded.
 void answer(const std::string& shell, const std::vector<std::string>& words) {
+  // Lines are printed in one piece at the end, so an expired timer leaves no partial list.
   std::signal(SIGALRM, [](int) { ::_exit(0); });
   const itimerval limit{{0, 0}, {0, kMostMicroseconds}};
   ::setitimer(ITIMER_REAL, &limit, nullptr);

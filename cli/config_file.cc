@@ -13,6 +13,7 @@ Result<ConfigFile> read_config_file(const std::string& path) {
   if (path.empty() || !path_exists(path)) return config;
   TRY_ASSIGN(const std::string text, read_file(path, 64 << 10));
   TRY_ASSIGN(const YamlNode root, parse_yaml(text, path));
+  // A file of comments only is valid.
   if (root.is_null()) return config;
   std::vector<Problem> problems;
   const auto wrong = [&](const char* code, const std::string& key, const YamlEntry& at,
@@ -31,6 +32,7 @@ Result<ConfigFile> read_config_file(const std::string& path) {
       (entry.key == "master" ? config.master : config.user) = entry.value.text;
     }
   }
+  // All problems are reported at once, each with its position.
   if (!problems.empty()) return fail(std::move(problems));
   return config;
 }

@@ -1,4 +1,4 @@
-// Owns the user's own defaults of the det command: a small YAML file, written by hand.
+// The user's defaults for det: a small YAML file, det.yaml, written by hand.
 #pragma once
 
 #include <string>
@@ -7,17 +7,19 @@
 
 namespace det::cli {
 
-/// What flags and the environment may say as well; they win. "" is not said.
+/// Settings of det.yaml. "" is unset. Flags and environment variables override them.
 struct ConfigFile {
-  std::string master;  ///< as -m takes it
-  std::string user;    ///< as -u takes it
+  std::string master;  ///< address of the master, as for -m
+  std::string user;    ///< user to act as, as for -u
 };
 
-/// Nothing when the file is absent. kInvalidArgument with problems that name line and column.
+/// Reads the settings, at most 64 KiB. Returns unset ones when the file does not exist or `path` is "".
+/// Errors: kInvalidArgument, with line and column of each unknown setting and each wrong type.
 Result<ConfigFile> read_config_file(const std::string& path);
 
-/// Directory of the command's files: ${XDG_CONFIG_HOME:-~/.config}/det; "" when the environment names no
-/// home. Determined's own client keeps its files in ~/.config/determined, in other formats.
+/// Returns the directory of det's files: ${XDG_CONFIG_HOME:-~/.config}/det; "" when the environment has
+/// neither XDG_CONFIG_HOME nor HOME. Determined AI's client keeps files of other formats in
+/// ~/.config/determined.
 std::string config_directory();
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det config-policies`: what the admin fixes in new experiments and tasks, and how far users may go.
+// `det config-policies`: fixed values and limits that administrators set for new experiments and tasks.
 #include <functional>
 #include <iostream>
 
@@ -15,7 +15,7 @@ namespace {
 
 using PolicyStub = v1::ConfigPolicyService::Stub;
 
-/// Whose policies a command is about.
+/// Scope of a command: a kind of workload, in one workspace or the whole cluster.
 struct Whose {
   std::string workload, workspace;
 
@@ -26,10 +26,11 @@ struct Whose {
     app.add_option("-w,--workspace", workspace, "Of this workspace; else of the whole cluster.");
   }
   bool of_tasks() const { return to_lower(workload) == "tasks"; }
-  /// As the API calls it.
+  /// The workload type as the API names it.
   const char* type() const { return of_tasks() ? "NTSC" : "EXPERIMENT"; }
 
-  /// The call's answer: `global` of the cluster, `local` of the workspace. `more` is filled in by the caller.
+  /// Calls `global` for the cluster, or `local` for a workspace. `more` fills in the request; the pointer of
+  /// the other kind is null.
   template <typename Global, typename Local, typename Response>
   Result<Response> ask(
       Client& client, grpc::Status (PolicyStub::*global)(grpc::ClientContext*, const Global&, Response*),
@@ -79,6 +80,7 @@ Action declare_set(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     auto text = read_file(*file, 64 << 20);
     if (!text) return fail(Code::kInvalidArgument, text.error().message);
+    // Validated before the call: a bad file needs no master.
     TRY(expconf::read_policies(
         *text, *file, whose->of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
     TRY_ASSIGN(Client * client, session.client());

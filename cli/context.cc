@@ -11,6 +11,7 @@ namespace det::cli {
 namespace fs = std::filesystem;
 namespace {
 
+/// Returns the last component, also for ".", ".." and paths that end with a slash.
 std::string base_name(const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::absolute(path, error).lexically_normal();
@@ -25,12 +26,14 @@ Status require_directory(const std::string& path) {
                                           "; name the directory with your model's files");
 }
 
+/// Reads one --include: a file, or a directory with everything below it.
 Result<std::vector<ArchiveEntry>> read_included(const std::string& path) {
   std::error_code error;
   const std::string name = base_name(path);
   if (!fs::is_directory(path, error)) {
     auto content = read_file(path, ArchiveLimits{}.unpacked_bytes);
     if (!content) return fail(Code::kInvalidArgument, "--include " + content.error().message);
+    // An archive keeps only the executable bit of a mode (base/archive.h).
     const bool runs = (fs::status(path, error).permissions() & fs::perms::owner_exec) != fs::perms::none;
     return std::vector<ArchiveEntry>{{name, std::move(*content), false, runs ? 0755u : 0644u}};
   }
@@ -48,6 +51,7 @@ Result<Context> pack_context(const std::string& directory, const std::vector<std
     TRY(require_directory(directory));
     TRY_ASSIGN(entries, read_directory(directory));
   }
+  // Two entries of one name would overwrite each other when the context is unpacked.
   std::set<std::string> roots;
   for (const ArchiveEntry& entry : entries) roots.insert(entry.path.substr(0, entry.path.find('/')));
   for (const std::string& include : includes) {
@@ -59,6 +63,7 @@ Result<Context> pack_context(const std::string& directory, const std::vector<std
   }
   Context context;
   for (const ArchiveEntry& entry : entries) {
+    // A changed executable bit is a change of the file, so it is part of the fingerprint.
     context.fingerprints[entry.path] =
         entry.directory ? "directory" : ((entry.mode & 0100) != 0 ? "x" : "") + sha256_hex(entry.content);
     if (entry.directory) continue;

@@ -1,4 +1,4 @@
-// Owns what travels with an experiment: the model directory and the files of --include, as one archive.
+// The context of an experiment or command: the model directory and the files of --include, as one archive.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,23 @@
 
 namespace det::cli {
 
+/// A packed context, with the figures that `create` prints.
 struct Context {
   std::string bytes;               ///< tar.gz
-  std::vector<std::string> files;  ///< their paths
+  std::vector<std::string> files;  ///< paths of the regular files
+  /// Number of regular files, and the sum of their sizes in bytes.
   std::int64_t file_count = 0, content_bytes = 0;
-  /// Path → what is there, as a digest that says the mode too; directories as well.
+  /// Path → fingerprint. Files: SHA-256 of the content, after an "x" when executable. Directories:
+  /// "directory".
   std::map<std::string, std::string> fingerprints;
 };
 
-/// `directory` "" is none. An included file or directory keeps its own name; two of one name are refused.
+/// Packs `directory` ("" for none) and the included files and directories, each under its own base name.
+/// Reads everything into memory. Errors: kInvalidArgument (a path does not exist, or two entries have the
+/// same name); those of read_directory().
 Result<Context> pack_context(const std::string& directory, const std::vector<std::string>& includes);
 
-/// How the directory is called in what create prints: "." is "../<name>", everything else as it was given.
+/// Returns the name to print for `directory`: "../<name>" for the current directory, else the argument.
 std::string shown_directory(const std::string& directory);
 
 }  // namespace det::cli

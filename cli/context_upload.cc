@@ -16,12 +16,14 @@
 namespace det::cli {
 namespace {
 
+/// Context bytes per message, and the archive size from which a progress bar is shown.
 constexpr std::size_t kContextChunk = 1 << 20, kContextWorthABar = 4 << 20;
-constexpr std::size_t kMostChanges = 2 << 20;  ///< bytes that go in one message
+constexpr std::size_t kMostChanges = 2 << 20;  ///< limit of the changes, which travel in one message
 constexpr std::size_t kMostRemembered = 16, kMostFiles = 5000;
 constexpr int kUploadCacheVersion = 1;
 
-/// One try; repeated with the same request id it finds what an earlier one made.
+/// Makes one upload attempt. A repetition with the same request id returns the experiment that an earlier
+/// attempt created.
 grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& create,
                            const std::string& bytes, v1::CreateExperimentResponse& response) {
   grpc::ClientContext context;
@@ -44,18 +46,20 @@ grpc::Status upload_chunks(Client& client, const v1::CreateExperimentRequest& cr
   return writer->Finish();
 }
 
-/// The changed files as an archive; "" when sending all is as good.
+/// Returns an archive of the changed files; "" when a full upload costs about as much.
 Result<std::string> pack_changes(const Context& context, const ContextChanges& changes) {
   const std::set<std::string> wanted(changes.changed.begin(), changes.changed.end());
   TRY_ASSIGN(std::vector<ArchiveEntry> entries, read_archive(context.bytes));
   std::erase_if(entries, [&](const ArchiveEntry& entry) { return !wanted.contains(entry.path); });
   if (entries.empty()) return std::string();
   TRY_ASSIGN(std::string bytes, pack_entries(std::move(entries)));
+  // The changes travel in one message and must save at least half of the upload.
   const bool worth_it = bytes.size() < kMostChanges && bytes.size() < context.bytes.size() / 2;
   return worth_it ? std::move(bytes) : std::string();
 }
 
-/// Nothing when the master does not know these files, or knows no such call.
+/// Creates the experiment without a full upload. Returns nothing when the master does not have the files, or
+/// is too old for this call.
 Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client,
                                                               const v1::CreateExperimentRequest& create,
                                                               const Context& context,
@@ -67,6 +71,7 @@ Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client,
   if (!before.digest.empty() && before.digest != digest) {
     const ContextChanges changes = changes_since(before, context);
     TRY_ASSIGN(std::string packed, pack_changes(context, changes));
+    // No changed file is a valid delta: files may only have been removed.
     if (!packed.empty() || changes.changed.empty()) {
       request.set_base(before.digest);
       request.set_changes(std::move(packed));
@@ -79,6 +84,7 @@ Result<std::optional<v1::CreateExperimentResponse>> by_digest(Client& client,
   return std::optional(std::move(*response->mutable_created()));
 }
 
+/// Returns the cache file; an empty cache when it is missing, damaged or of another version.
 Json load_manifest(const std::string& path) {
   const Json nothing = {{"version", kUploadCacheVersion}, {"contexts", Json::array()}};
   const auto text = read_file(path, 64 << 20);
@@ -127,6 +133,7 @@ SentContext SentContexts::find(const std::string& key) const {
 }
 
 void SentContexts::remember(const std::string& key, const SentContext& sent) const {
+  // Bounds the size of the cache file, which every submission reads.
   if (path_.empty() || sent.fingerprints.size() > kMostFiles) return;
   Json all = load_manifest(path_),
        kept = Json::array({{{"key", key}, {"digest", sent.digest}, {"files", sent.fingerprints}}});
@@ -144,10 +151,12 @@ Result<v1::CreateExperimentResponse> submit_with_context(Client& client,
                                                          const Context& context,
                                                          const std::string& directory) {
   std::error_code error;
+  // The same directory may have been sent to several masters.
   const std::string key =
       client.address().url() + " " + std::filesystem::absolute(directory, error).lexically_normal().string();
   const SentContexts sent(SentContexts::default_path());
   const SentContext before = sent.find(key);
+  // Without files there is nothing to avoid sending.
   const std::string digest = context.file_count > 0 ? sha256_hex(context.bytes) : "";
   if (!digest.empty()) {
     TRY_ASSIGN(auto made, by_digest(client, create, context, before, digest));

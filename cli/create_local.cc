@@ -18,6 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Directory of the build cache; `otherwise` when the environment names no home.
 std::string models_directory(const std::string& otherwise) {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -26,14 +27,15 @@ std::string models_directory(const std::string& otherwise) {
   return otherwise;
 }
 
-/// The installation that this program is in: bin/ and share/det/ are below.
+/// Prefix of the installation that this program belongs to: it holds bin/ and share/det/.
 std::string prefix() { return std::filesystem::path(program_path()).parent_path().parent_path().string(); }
 
-/// The path of the built trial; "" when it does not compile, which was printed.
+/// Returns the path of the compiled trial; "" when it does not compile, after printing the compiler's output.
 Result<std::string> build(const agent::BuildRequest& request) {
   const std::string source = request.trial.module + ".cpp";
   std::cout << "Building " << source << "... " << std::flush;
   const MonoTime begin = mono_now();
+  // The build runs in its own thread so that the progress line can show the elapsed time.
   auto built = std::async(std::launch::async, [&] { return agent::build_model(request, {}); });
   {
     ProgressBar bar("building " + source);
@@ -51,6 +53,7 @@ Result<std::string> build(const agent::BuildRequest& request) {
   return outcome.library;
 }
 
+/// Runs det-harness in test mode on the compiled trial. Returns its exit code.
 Result<int> run_one_batch(const std::string& library, const std::string& trial_class,
                           const std::string& place) {
   ProcessOptions options;
@@ -63,7 +66,7 @@ Result<int> run_one_batch(const std::string& library, const std::string& trial_c
                   place + "/checkpoints",
                   "--test-mode",
                   library + ":" + trial_class};
-  // What an agent sets would make the trial look for its cluster.
+  // With the variables of an agent, the harness would try to connect to its cluster.
   options.env = environment_with({"DET_ALLOCATION_ID", "DET_TRIAL_ID"});
   options.cwd = place + "/model";
   options.in = Stream::null();

@@ -1,4 +1,4 @@
-// Owns `det experiment create --local --test`: one batch of a trial on this machine, without a cluster.
+// `det experiment create --local --test`: one batch of a trial on this machine, without a cluster.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace det::cli {
 
-/// Compiles the trial as an agent would (with the same cache of builds, here below ~/.cache), then trains,
-/// validates and saves one batch of it in a directory of its own. Prints what the compiler and the trial say;
-/// the exit code. kInvalidArgument for an entrypoint that is no trial class; kFailedPrecondition without the
-/// training library.
+/// Compiles the trial as an agent does, with a build cache in ${XDG_CACHE_HOME:-~/.cache}/determined/models.
+/// Then trains, validates and checkpoints one batch in a temporary directory. Prints the output of the
+/// compiler and the trial. Returns 0, or 1 when the trial does not compile. Errors: kInvalidArgument (the
+/// entrypoint is not a trial class), kFailedPrecondition (the training library is not installed beside det),
+/// kAborted (the trial failed). Blocks until the trial has ended.
 Result<int> test_locally(const expconf::ExperimentConfig& config, const std::string& config_text,
                          const Context& context);
 

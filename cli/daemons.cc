@@ -16,6 +16,7 @@ namespace det::cli {
 namespace fs = std::filesystem;
 
 Result<Daemons> Daemons::of(const std::string& cluster) {
+  // The name becomes part of a path and of a command line.
   if (cluster.empty() || cluster.find_first_of("/.") != std::string::npos || has_control_characters(cluster))
     return fail(Code::kInvalidArgument, "\"" + cluster + "\" is no name for a cluster: no slash and no dot");
   const char* data = std::getenv("XDG_DATA_HOME");
@@ -43,7 +44,7 @@ std::optional<pid_t> Daemons::running(const std::string& name) const {
   pid_t pid = 0;
   if (!text || std::from_chars(text->data(), text->data() + text->size(), pid).ec != std::errc() || pid <= 1)
     return std::nullopt;
-  // Numbers are used again: only a process that was told of this directory is ours.
+  // Pids are reused. The --data-dir argument on the command line identifies our daemon.
   const auto command = read_file("/proc/" + std::to_string(pid) + "/cmdline", 1 << 20);
   if (!command || command->find(directory_ + "/" + name + '\0') == std::string::npos) return std::nullopt;
   return pid;
@@ -54,6 +55,7 @@ Status Daemons::start(const std::string& name, const std::string& program,
   const std::string path = fs::path(program_path()).parent_path() / program;
   arguments.insert(arguments.begin(), path);
   arguments.insert(arguments.end(), {"--data-dir", directory_ + "/" + name});
+  // The "ready" line of an earlier process must not be taken for that of the new one.
   TRY(remove_tree(out(name)));
   ProcessOptions options{.argv = std::move(arguments),
                          .in = Stream::null(),
@@ -64,8 +66,9 @@ Status Daemons::start(const std::string& name, const std::string& program,
   if (!child)
     return fail(child.error().code, path + ": " + child.error().message + "; install it beside det");
   TRY(write_file_atomic(directory_ + "/" + name + ".pid", std::to_string(child->pid()) + "\n", 0600));
-  // For a moment after it was started a process has no command line to know it by.
+  // Right after the start /proc may not show the daemon's arguments yet, which running() compares.
   wait_until([&] { return running(name) || child->ended(); }, std::chrono::seconds(5));
+  // The daemon outlives det.
   child->detach();
   return {};
 }

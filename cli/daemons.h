@@ -1,5 +1,4 @@
-// Owns the daemons that `det deploy local` starts on this machine: their files, and finding, starting and
-// ending them.
+// The daemons that `det deploy local` runs on this machine: their files, start, stop and state.
 #pragma once
 
 #include <sys/types.h>
@@ -13,25 +12,29 @@
 
 namespace det::cli {
 
-/// All that belongs to one local cluster lies in one directory: data, logs, and a file with the pid of each
-/// daemon.
+/// The daemons of one local cluster. One directory holds everything: data, logs, and a pid file per daemon.
 class Daemons {
  public:
-  /// Below ${XDG_DATA_HOME:-~/.local/share}/determinant. kFailedPrecondition when the environment names no
-  /// home.
+  /// Opens the cluster's directory and creates it when needed:
+  /// ${XDG_DATA_HOME:-~/.local/share}/determinant/<cluster>. Errors: kInvalidArgument (the name has a slash
+  /// or a dot), kFailedPrecondition (the environment has neither XDG_DATA_HOME nor HOME).
   static Result<Daemons> of(const std::string& cluster);
 
   const std::string& directory() const { return directory_; }
+  /// Standard error of a daemon; kept across starts.
   std::string log(const std::string& name) const { return directory_ + "/" + name + ".log"; }
+  /// Standard output of a daemon; removed by each start.
   std::string out(const std::string& name) const { return directory_ + "/" + name + ".out"; }
-  /// The names of all that were started here: "master", "agent-…".
+  /// Returns the names of the daemons with a pid file, sorted: "agent-0", "master".
   std::vector<std::string> names() const;
 
-  /// The process, when it still is the one that was started.
+  /// Returns the pid when the recorded process is still this daemon.
   std::optional<pid_t> running(const std::string& name) const;
-  /// Starts `program` of our own installation in a session of its own. kNotFound when it is not installed.
+  /// Starts `program` of det's own installation in a new session, and records its pid. Appends `--data-dir`.
+  /// Does not wait for the daemon to be ready. Errors: kNotFound (not installed).
   Status start(const std::string& name, const std::string& program, std::vector<std::string> arguments) const;
-  /// Asks it to end, and after `grace` makes it. False when it did not run.
+  /// Sends SIGTERM, and SIGKILL after `grace`. Removes the pid file. Returns false when the daemon was not
+  /// running. Idempotent. Blocks for up to twice `grace`.
   Result<bool> stop(const std::string& name, Duration grace) const;
 
  private:
@@ -39,7 +42,7 @@ class Daemons {
   std::string directory_;
 };
 
-/// The last lines of a file, for messages.
+/// Returns the last lines of a file for an error message; "" when the file is not readable.
 std::string tail_of(const std::string& path, std::size_t lines);
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det deploy local`: a master with its private database and agents, as processes of this machine.
+// `det deploy local`: a master with a private database, and agents, as processes of this machine.
 #pragma once
 
 #include "cli/command.h"

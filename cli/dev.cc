@@ -1,4 +1,4 @@
-// Owns `det dev`: help for those who talk to the API by hand.
+// `det dev`: tools for calling the HTTP API by hand.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,12 +19,13 @@ Action declare_auth_token(CLI::App&) {
   };
 }
 
+/// Writes the text to the descriptor. Errors: kInternal.
 Status write_all(int file, const std::string& text) {
   if (::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
   return fail(Code::kInternal, std::string("cannot hand the token over: ") + std::strerror(errno));
 }
 
-/// What the user sees of it with -x: as one would type it, without the token.
+/// Returns the command line as a user would type it, quoted for a shell. It contains no token.
 std::string shown(const std::vector<std::string>& command) {
   std::vector<std::string> words;
   for (const std::string& word : command) {
@@ -37,13 +38,14 @@ std::string shown(const std::vector<std::string>& command) {
   return join(words, " ");
 }
 
-/// Becomes curl. The token travels in a file that only the two see, never in the command line.
+/// `det dev curl`: replaces this process by curl. curl reads the token from a memory file, because other
+/// users can read the arguments of a process.
 Action declare_curl(CLI::App& app) {
   auto show = std::make_shared<bool>(false);
   app.add_flag("-x,--show-command", *show,
                "Print the command on stderr first; it reads the token from a file.");
   app.footer("What follows is curl's; a path such as /api/v1/me is at the master.");
-  // Words of curl's own stay in their order.
+  // All further words belong to curl, in their order.
   app.fallthrough(false);
   app.prefix_command();
   CLI::App* const declared = &app;
@@ -52,11 +54,13 @@ Action declare_curl(CLI::App& app) {
     if (words.empty())
       return fail(Code::kInvalidArgument, "name a path such as /api/v1/me; see `det dev curl --help`");
     TRY_ASSIGN(Client * client, session.client());
+    // Without MFD_CLOEXEC: the descriptor must stay open across exec.
     const int file = ::memfd_create("det-curl", 0);
     if (file < 0) return fail(Code::kInternal, std::string("memfd_create: ") + std::strerror(errno));
     TRY(write_all(file, "header = \"Authorization: Bearer " + client->token() + "\"\n"));
     std::vector<std::string> command = {"curl", "-sS", "-K", "/proc/self/fd/" + std::to_string(file)};
     for (const std::string& word : words)
+      // A word that starts with a slash is a path of the API.
       command.push_back(word.starts_with('/') ? client->address().url() + word : word);
     if (*show) std::cerr << shown(command) << std::endl;
     std::vector<char*> arguments;

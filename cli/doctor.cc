@@ -1,5 +1,4 @@
-// Owns `det doctor`: looks at everything between the user and a running trial, and says how to mend what is
-// wrong.
+// `det doctor`: checks everything between the user and a running trial, and prints a remedy for each problem.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,9 +18,12 @@
 namespace det::cli {
 namespace {
 
+/// Thresholds: round trip to the master and database query in ms; clock difference in s.
 constexpr double kSlowMs = 200, kSlowDatabaseMs = 50, kClockWarn = 2, kClockFail = 60;
+/// Free storage below which a warning is printed: 5 GiB.
 constexpr std::int64_t kLittleSpace = 5LL << 30;
 
+/// Result of one check; `mend` is the remedy, "" when all is well.
 struct Finding {
   enum class Level { kOk, kWarn, kFail };
   Level level = Level::kOk;
@@ -29,6 +31,7 @@ struct Finding {
 };
 using Level = Finding::Level;
 
+/// Collects findings in the order of the checks.
 class Report {
  public:
   void ok(std::string what, std::string found) { add({Level::kOk, std::move(what), std::move(found), ""}); }
@@ -59,7 +62,7 @@ std::string milliseconds_text(double value) {
   return text;
 }
 
-/// Settings that the command reads itself.
+/// Checks det.yaml.
 void look_at_client(Report& report) {
   const std::string directory = config_directory();
   if (directory.empty()) {
@@ -76,7 +79,8 @@ void look_at_client(Report& report) {
   }
 }
 
-/// False when there is no use in looking further.
+/// Checks address, response time and version of the master. Returns false when the master is unreachable:
+/// further checks would fail for the same reason.
 bool look_at_master(Client& client, Report& report, std::string& version) {
   const MonoTime begin = mono_now();
   const auto response = client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
@@ -101,6 +105,7 @@ bool look_at_master(Client& client, Report& report, std::string& version) {
   return true;
 }
 
+/// Checks the login. Returns false without one.
 bool look_at_login(Session& session, Report& report) {
   const auto client = session.client();
   if (!client) {
@@ -108,7 +113,7 @@ bool look_at_login(Session& session, Report& report) {
     return false;
   }
   const auto user = session.user_name();
-  // The name is known without asking when the login is kept: ask for something that needs the login.
+  // user_name() succeeds locally for a stored login, which may have expired. This call needs a valid one.
   const auto asked = (*client)->call(&v1::DiagnosisService::Stub::GetDiagnosis, v1::GetDiagnosisRequest());
   if (!user || (!asked && asked.error().code == Code::kUnauthenticated)) {
     report.fail("login", (user ? asked.error() : user.error()).message, "run `det user login`");
@@ -118,6 +123,7 @@ bool look_at_login(Session& session, Report& report) {
   return true;
 }
 
+/// Compares this machine's clock with the master's.
 void look_at_clock(const v1::GetDiagnosisResponse& answer, Report& report) {
   const double theirs = static_cast<double>(answer.now().seconds()) + answer.now().nanos() / 1e9;
   const double off = std::abs(static_cast<double>(wall_now().micros) / 1e6 - theirs);
@@ -138,7 +144,8 @@ void look_at_storage(const v1::StorageDiagnosis& storage, Report& report) {
     report.fail("storage", (found.empty() ? "" : found + ": ") + storage.problem(),
                 "set checkpoint_storage in the master's configuration to what it may write");
   } else if (storage.path().starts_with("s3://")) {
-    report.ok("storage", found + ", written and read");  // a bucket does not say how much room it has
+    // Buckets report no free space.
+    report.ok("storage", found + ", written and read");
   } else if (storage.path().empty()) {
     report.warn("storage", found,
                 "only a trial can tell whether it works: its kind is not looked at from here");
@@ -150,7 +157,7 @@ void look_at_storage(const v1::StorageDiagnosis& storage, Report& report) {
   }
 }
 
-/// Database, clock and storage, as the master sees them.
+/// Checks database, storage and clock with a diagnosis made by the master.
 void look_at_inside(Client& client, Report& report) {
   const auto answer = client.call(&v1::DiagnosisService::Stub::GetDiagnosis, v1::GetDiagnosisRequest());
   if (!answer && answer.error().code == Code::kUnimplemented) {
@@ -177,6 +184,7 @@ std::string count_text(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+/// Counts the slots of all agents by kind, and those that can be scheduled.
 void look_at_slots(const v1::GetAgentsResponse& response, Report& report) {
   std::map<v1::Device::Type, std::size_t> kinds;
   std::size_t usable = 0;
@@ -199,6 +207,7 @@ void look_at_slots(const v1::GetAgentsResponse& response, Report& report) {
   }
 }
 
+/// Lists every agent that is disconnected, disabled, draining or of another version; counts the others.
 void look_at_agents(Client& client, const std::string& version, Report& report) {
   const auto response = client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest());
   if (!response) {
@@ -248,6 +257,7 @@ Action declare_doctor(CLI::App& app) {
     look_at_client(report);
     const auto client = session.anonymous();
     std::string version;
+    // Each check presupposes the one before.
     if (client && look_at_master(**client, report, version) && look_at_login(session, report)) {
       look_at_inside(**client, report);
       look_at_agents(**client, version, report);
@@ -263,6 +273,7 @@ Action declare_doctor(CLI::App& app) {
     } else {
       print_findings(report);
     }
+    // Warnings do not change the exit code.
     return report.failed() ? 1 : 0;
   };
 }

@@ -14,12 +14,12 @@
 namespace det::cli {
 namespace {
 
-/// A checkpoint comes from our own master and may be large; paths and kinds of entries are checked all the
-/// same.
+/// Limits for checkpoints, which may be far larger than a context (1 TiB). The master is trusted with the
+/// size; unpack() still checks paths and entry types.
 ArchiveLimits limits() {
   ArchiveLimits large;
   large.packed_bytes = large.unpacked_bytes = 1LL << 40;
-  large.ratio = 2000;  // beyond what gzip can reach
+  large.ratio = 2000;  ///< above the maximum of gzip (about 1032)
   large.entries = 1'000'000;
   return large;
 }
@@ -30,7 +30,7 @@ std::int64_t size_of(const v1::Checkpoint& checkpoint) {
   return total;
 }
 
-/// The `checkpoint_storage` of its experiment, secrets masked; null when it is not known.
+/// Returns `checkpoint_storage` of the experiment, with masked secrets; null when it is not known.
 Json storage_of(const v1::Checkpoint& checkpoint) {
   const auto& fields = checkpoint.training().experiment_config().fields();
   const auto found = fields.find("checkpoint_storage");
@@ -39,6 +39,8 @@ Json storage_of(const v1::Checkpoint& checkpoint) {
   return json ? std::move(*json) : Json();
 }
 
+/// Fetches the files from the bucket with the credentials of the environment. Errors: kFailedPrecondition (no
+/// credentials, or `directory` not empty); those of storage::fetch().
 Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std::string& directory) {
   TRY_ASSIGN(storage::Location location, storage::read_location(storage));
   if (location.access_key.empty()) {
@@ -89,6 +91,8 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
     if (done || !or_download) return done;
     return download_checkpoint(client, uuid, directory);
   }
+  // The directory counts as accessible only when all files of the record exist there: another file system may
+  // be mounted at the same path.
   const fs::path from = checkpoint.storage_path();
   std::error_code error;
   const bool here = from.is_absolute() && std::all_of(checkpoint.resources().begin(),
@@ -105,7 +109,7 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
     return fail(Code::kFailedPrecondition, directory + " is not empty; name another with -o");
   for (const auto& [path, size] : checkpoint.resources()) {
     const fs::path target = fs::path(directory) / path;
-    // Names of files come from the trial: none may lead out of the directory.
+    // File names come from the trial: none may lead out of the directory.
     if (fs::path(path).is_absolute() || path.find("..") != std::string::npos)
       return fail(Code::kDataLoss,
                   "checkpoint " + uuid + " names the file \"" + path + "\"; use --mode master");
@@ -122,7 +126,7 @@ std::optional<double> metric_of(const v1::Checkpoint& checkpoint, const std::str
     if (!training.has_searcher_metric()) return std::nullopt;
     return training.searcher_metric().value();
   }
-  // Upstream nests the averages one deeper.
+  // Determined AI's JSON nests the averages in "avgMetrics".
   const auto& outer = training.validation_metrics().fields();
   const auto averages = outer.find("avgMetrics");
   const auto& fields = averages != outer.end() && averages->second.has_struct_value()
@@ -135,6 +139,7 @@ std::optional<double> metric_of(const v1::Checkpoint& checkpoint, const std::str
 
 std::vector<v1::Checkpoint> best_first(std::vector<v1::Checkpoint> checkpoints, const std::string& metric,
                                        bool smaller_is_better) {
+  // NaN has no place in an order, and std::stable_sort requires one.
   std::erase_if(checkpoints, [&](const v1::Checkpoint& each) {
     const auto value = metric_of(each, metric);
     return each.state() != v1::Checkpoint::STATE_COMPLETED || !value || std::isnan(*value);

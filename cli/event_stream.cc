@@ -26,12 +26,13 @@ using ErrorCode = boost::system::error_code;
 using PlainStream = tcp::socket;
 using TlsStream = asio::ssl::stream<tcp::socket>;
 
-constexpr Duration kAnswerTimeout =
-    std::chrono::seconds(10);                // each of: connecting, the handshake, the answer's head
-constexpr std::size_t kMostEvent = 1 << 20;  // of text without an end of an event
-constexpr std::size_t kMostHead = 64 << 10;
+/// Time limit for each of: connect, TLS handshake, request, response header.
+constexpr Duration kAnswerTimeout = std::chrono::seconds(10);
+constexpr std::size_t kMostEvent = 1 << 20;  ///< bytes of an incomplete event
+constexpr std::size_t kMostHead = 64 << 10;  ///< bytes of the response header
 
-/// One event of lines such as "event: trial".
+/// Parses the lines of one event, such as "event: trial". Stores its id in `last_id`. An event without a type
+/// has an empty kind.
 ChangeEvent read_event(std::string_view text, std::string& last_id) {
   ChangeEvent event;
   for (const std::string& line : split(text, '\n')) {
@@ -46,7 +47,7 @@ ChangeEvent read_event(std::string_view text, std::string& last_id) {
   return event;
 }
 
-/// Whom to believe, as OpenSSL takes it.
+/// Creates the TLS settings for `trust`. Errors: kUnavailable (the certificate file is not readable).
 Result<asio::ssl::context> tls_context(const MasterTrust& trust) {
   asio::ssl::context context(asio::ssl::context::tls_client);
   ErrorCode error;
@@ -57,7 +58,7 @@ Result<asio::ssl::context> tls_context(const MasterTrust& trust) {
     context.set_default_verify_paths(error);
   } else {
     context.load_verify_file(trust.cert_file, error);
-    // What the user trusts is trusted, whoever signed it in turn.
+    // Accept the user's file as an anchor even when it holds an intermediate certificate.
     ::X509_STORE_set_flags(::SSL_CTX_get_cert_store(context.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
   }
   if (error) return fail(Code::kUnavailable, "the trusted certificates cannot be read: " + error.message());
@@ -73,6 +74,7 @@ std::vector<ChangeEvent> EventParser::take(std::string_view text) {
   text_ += text;
   std::vector<ChangeEvent> events;
   std::size_t begin = 0;
+  // An empty line ends an event.
   for (std::size_t end; (end = text_.find("\n\n", begin)) != std::string::npos; begin = end + 2) {
     ChangeEvent event = read_event(std::string_view(text_).substr(begin, end - begin), last_id_);
     if (!event.kind.empty()) events.push_back(std::move(event));
@@ -82,21 +84,24 @@ std::vector<ChangeEvent> EventParser::take(std::string_view text) {
   return events;
 }
 
+/// Hides the type of the socket: plain or TLS.
 class EventStream::Connection {
  public:
   virtual ~Connection() = default;
-  /// Some of the body; "" when none came in time.
+  /// Returns the next part of the body; "" after the timeout.
   virtual Result<std::string> read(Duration timeout) = 0;
 };
 
-/// One thread, its own event loop: whatever takes too long is left behind with the loop.
+/// Connection with an event loop of its own, run by the calling thread. An operation that times out is
+/// abandoned together with the connection.
 template <typename Stream>
 class EventStream::Http final : public Connection {
  public:
-  /// `context`: of TLS; none for plain HTTP.
+  /// `context` is set for TLS and absent for plain HTTP.
   Http(const Address& address, std::optional<asio::ssl::context> context)
       : where_(address.url()), context_(std::move(context)), stream_(make()) {
-    parser_.body_limit(std::numeric_limits<std::uint64_t>::max());  // it has no end
+    // The response has no end.
+    parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
     parser_.header_limit(kMostHead);
   }
 
@@ -108,11 +113,12 @@ class EventStream::Http final : public Connection {
     return finish("connect", [&](auto done) { asio::async_connect(socket_of(stream_), found, done); });
   }
 
-  /// Proves who is there before anything is said.
+  /// TLS handshake with verification of the host name. A no-op for plain HTTP. No request is sent before it.
   Status shake_hands(const std::string& name, bool verify) {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
       ErrorCode numeric;
       asio::ip::make_address(name, numeric);
+      // SNI takes names only, no IP addresses.
       if (numeric) SSL_set_tlsext_host_name(stream_.native_handle(), name.c_str());
       if (verify) stream_.set_verify_callback(asio::ssl::host_name_verification(name));
       return finish("TLS", [&](auto done) { stream_.async_handshake(asio::ssl::stream_base::client, done); });
@@ -120,6 +126,8 @@ class EventStream::Http final : public Connection {
     return {};
   }
 
+  /// Sends the request and reads the response header. Errors: kUnavailable (another status than 200, or
+  /// another content type than text/event-stream).
   Status ask(const http::request<http::empty_body>& request) {
     TRY(finish("ask", [&](auto done) { http::async_write(stream_, request, done); }));
     TRY(finish("answer", [&](auto done) { http::async_read_header(stream_, buffer_, parser_, done); }));
@@ -134,11 +142,13 @@ class EventStream::Http final : public Connection {
   }
 
   Result<std::string> read(Duration timeout) override {
+    // A read that timed out is still pending. Starting a second one on the same stream is not allowed.
     if (!std::exchange(reading_, true)) {
       parser_.get().body().data = piece_.data();
       parser_.get().body().size = piece_.size();
       http::async_read_some(stream_, buffer_, parser_, [this](ErrorCode error, std::size_t) {
         reading_ = false;
+        // need_buffer: piece_ is full. Beast reports that as an error; the data is valid.
         error_ = error == http::error::need_buffer ? ErrorCode() : error;
       });
     }
@@ -162,6 +172,7 @@ class EventStream::Http final : public Connection {
 
   /// Runs what `start` begins to its end. After a failure nothing else may be begun.
   template <typename Start>
+  /// Starts an asynchronous operation and runs it to completion. The connection is unusable after a failure.
   Status finish(const char* what, const Start& start) {
     bool done = false;
     start([this, &done](ErrorCode error, const auto&...) {
@@ -171,6 +182,7 @@ class EventStream::Http final : public Connection {
     io_.restart();
     io_.run_for(kAnswerTimeout);
     if (!done) {
+      // Closing cancels the operation. The loop must run its handler, which refers to `done`.
       socket_of(stream_).close(error_);
       io_.run();
       return fail(Code::kUnavailable, where_ + ": " + what + ": no answer in time");
@@ -218,6 +230,7 @@ Result<EventStream> EventStream::open(const Client& client, const std::string& a
 
 Result<std::vector<ChangeEvent>> EventStream::wait(Duration timeout) {
   const MonoTime end = mono_now() + timeout;
+  // A part of the body may hold no complete event.
   for (Duration left = timeout;; left = std::max(Duration(0), end - mono_now())) {
     TRY_ASSIGN(const std::string text, connection_->read(left));
     auto events = parser_.take(text);

@@ -1,4 +1,5 @@
-// Owns following the master's events (GET /api/v1/events, server-sent): what has changed, never the content.
+// Client of the master's event stream (GET /api/v1/events, server-sent events). An event names the object
+// that has changed, never its content.
 #pragma once
 
 #include <memory>
@@ -12,35 +13,39 @@
 
 namespace det::cli {
 
+/// Notice that an object has changed.
 struct ChangeEvent {
-  std::string kind;    ///< "experiment", "trial", "metrics", …; "reset": something was missed, look again
-  int experiment = 0;  ///< 0: of none
+  std::string kind;    ///< "experiment", "trial", "metrics", …; "reset": events were lost, query again
+  int experiment = 0;  ///< id of the experiment; 0: the event belongs to none
 };
 
-/// Text of server-sent events in, events out. Pure.
+/// Incremental parser of text/event-stream. Pure.
 class EventParser {
  public:
-  /// Those that `text` completes.
+  /// Appends `text` and returns the events that it completes. Discards an incomplete event beyond 1 MiB.
   std::vector<ChangeEvent> take(std::string_view text);
-  /// The id of the last event that was complete; "" before the first.
+  /// Returns the id of the last complete event; "" before the first.
   const std::string& last_id() const { return last_id_; }
 
  private:
   std::string text_, last_id_;
 };
 
-/// One connection over HTTP/1.1 or HTTPS, with the trust of the command's other calls (cli/trust.h).
+/// One connection over HTTP/1.1 or HTTPS, with the trust of the gRPC client (cli/trust.h). Single-threaded.
 class EventStream {
  public:
-  /// `after`: the id of the last event that is known, so that what came since is told first; "": from now on.
-  /// kUnavailable when the master is away, not believed, or does not answer with events.
+  /// Connects. The stream resumes after the event with id `after`; "" starts with the next event. Errors:
+  /// kUnavailable (master unreachable or not trusted, or the response is no event stream). Blocks for at most
+  /// 10 s in each of: connect, TLS handshake, request, response header.
   static Result<EventStream> open(const Client& client, const std::string& after = "");
   EventStream(EventStream&&) noexcept;
   EventStream& operator=(EventStream&&) noexcept;
   ~EventStream();
 
-  /// What has come; waits up to `timeout` for the first. kUnavailable when the stream has ended.
+  /// Waits up to `timeout` for an event. Returns all that have arrived; none when the time is over. Errors:
+  /// kUnavailable (the stream has ended).
   Result<std::vector<ChangeEvent>> wait(Duration timeout);
+  /// Returns the id to resume from; "" before the first event.
   const std::string& last_id() const { return parser_.last_id(); }
 
  private:

@@ -1,4 +1,4 @@
-// Owns the example of each command, as its help shows it: a line that works when names and ids are put in.
+// The example in the help of each command. Each works once names and ids are replaced.
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -10,6 +10,7 @@ namespace det::cli {
 
 namespace {
 
+/// Command → example, sorted by command.
 constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"agent disable", "det agent disable a1 --drain"},
     {"agent enable", "det agent enable --all"},

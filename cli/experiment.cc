@@ -1,4 +1,4 @@
-// Owns `det experiment`: the table of its verbs, and those that take few lines.
+// `det experiment`: the table of its verbs, and the short ones.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -15,11 +15,13 @@
 namespace det::cli {
 namespace {
 
+/// An RPC that changes the state of one experiment.
 using Act = grpc::Status (v1::ExperimentService::Stub::*)(grpc::ClientContext*,
                                                           const v1::ExperimentActionRequest&,
                                                           v1::ExperimentActionResponse*);
 
-/// activate, pause, cancel, kill: they differ in the call and the word.
+/// Declares a verb that makes the call `act` and prints `done`: activate, pause, cancel, kill, archive,
+/// unarchive.
 Command steering(std::vector<std::string> names, std::string summary, Act act, std::string done) {
   return {std::move(names), std::move(summary), [=](CLI::App& app) -> Action {
             auto id = std::make_shared<int>();
@@ -35,6 +37,7 @@ Command steering(std::vector<std::string> names, std::string summary, Act act, s
           }};
 }
 
+/// Raises the limits of a search. Unset flags keep their value.
 Action declare_extend(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto trials = std::make_shared<std::int64_t>(), time = std::make_shared<std::int64_t>();
@@ -57,6 +60,7 @@ Action declare_extend(CLI::App& app) {
   };
 }
 
+/// Restarts the failed trials. --failed is accepted, and the only mode there is.
 Action declare_retry(CLI::App& app) {
   auto id = std::make_shared<int>();
   add_id(app, *id, "The experiment's id.");
@@ -87,6 +91,7 @@ Action declare_experiment_logs(CLI::App& app) {
   };
 }
 
+/// Waits for the end. The exit code is 0 only for a completed experiment.
 Action declare_wait(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto interval = std::make_shared<double>(5);
@@ -110,7 +115,8 @@ Action declare_experiment_config(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, *id));
     TRY_ASSIGN(const Json config, to_json(experiment.config()));
-    std::cout << to_yaml(Json(nlohmann::json(config)));  // sorted: the wire keeps no order
+    // nlohmann::json sorts the keys, which have no order on the wire.
+    std::cout << to_yaml(Json(nlohmann::json(config)));
     return 0;
   };
 }
@@ -140,10 +146,12 @@ struct ExperimentDownloadFlags {
   bool smaller = false, larger = false, quiet = false;
 };
 
+/// Downloads the best checkpoints, each into a directory named by its uuid.
 Result<int> download(Session& session, const ExperimentDownloadFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, flags.id));
   TRY_ASSIGN(auto checkpoints, get_checkpoints(*client, flags.id));
+  // Without a flag the searcher's direction applies, also to another metric of --sort-by.
   const bool smaller = flags.smaller || (!flags.larger && smaller_is_better(experiment.config()));
   checkpoints = best_first(std::move(checkpoints), flags.sort_by, smaller);
   if (checkpoints.empty())

@@ -1,4 +1,4 @@
-// Owns `det experiment brackets`: how a search by halving stands, a row for each rung.
+// `det experiment brackets`: progress of a search with successive halving, a row per rung.
 #include <iostream>
 
 #include "cli/experiment_verbs.h"
@@ -13,11 +13,12 @@ struct ExperimentBracketsFlags {
   Output output;
 };
 
-/// "1/4": the trials that the bracket has created, and how many it may.
+/// "1/4": trials that the bracket has created, and the number it may create.
 std::string created_text(const v1::Bracket& bracket) {
   return std::to_string(bracket.trial_ids_size()) + "/" + std::to_string(bracket.max_trials());
 }
 
+/// Rows of bracket and rung, both numbered from 1.
 Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
   const std::string unit = search.time_metric().empty() ? "batches" : search.time_metric();
   Table table{{"Bracket", "Trials Created", "Rung", "Length (" + unit + ")", "Trials Reached"}, {}};
@@ -37,7 +38,7 @@ Result<int> print_brackets(Session& session, const ExperimentBracketsFlags& flag
   v1::GetExperimentBracketsRequest request;
   request.set_experiment_id(flags.id);
   TRY_ASSIGN(const auto search, client->call(&v1::BracketService::Stub::GetExperimentBrackets, request));
-  // What reads CSV or JSON wants an empty list, a person the reason for it.
+  // Programs that read CSV or JSON expect an empty list; people expect the reason.
   if (search.brackets().empty() && !flags.output.structured() && !flags.output.csv) {
     std::cout << "The search of experiment " << flags.id << " stops no trial early: it has no brackets.\n";
     return 0;

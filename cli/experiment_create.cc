@@ -1,5 +1,5 @@
-// Owns `det experiment create`: check, pack, send, follow, test. Nothing is sent while the configuration has
-// a problem.
+// `det experiment create`: validates, packs, submits, follows and tests. Sends nothing while the
+// configuration has a problem.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -22,6 +22,7 @@ namespace det::cli {
 namespace {
 
 constexpr Duration kUploadPatience = std::chrono::seconds(30);
+/// Polling interval during a test, which usually takes seconds.
 constexpr Duration kTestLooks = std::chrono::milliseconds(200);
 
 struct ExperimentCreateFlags {
@@ -32,7 +33,7 @@ struct ExperimentCreateFlags {
   bool paused = false, follow = false, local = false, test = false;
 };
 
-/// What a test changes: one trial of one batch.
+/// Overrides that reduce an experiment to one trial of one batch.
 std::vector<expconf::Override> test_overrides(const std::string& metric) {
   return {{"searcher={name: single, metric: " + dump_json(Json(metric)) + ", max_length: {batches: 1}}"},
           {"scheduling_unit=1"},
@@ -41,12 +42,13 @@ std::vector<expconf::Override> test_overrides(const std::string& metric) {
           {"resources.slots_per_trial=1"}};
 }
 
+/// A configuration without problems.
 struct Checked {
-  std::string text;  ///< as it is sent
+  std::string text;  ///< text to submit, with overrides applied
   expconf::ExperimentConfig config;
 };
 
-/// What the template says. Only the master knows.
+/// Fetches a template from the master. A missing one is reported like a problem of the configuration.
 Result<expconf::Document> fetch_template(Session& session, const std::string& name) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetTemplateRequest request;
@@ -60,7 +62,7 @@ Result<expconf::Document> fetch_template(Session& session, const std::string& na
   return expconf::Document{"template \"" + name + "\"", response->template_().text()};
 }
 
-/// The configuration, after all that can be checked here was found right.
+/// Reads and validates the configuration as far as that is possible without the master.
 Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags) {
   auto text = read_file(flags.config, 64 << 20);
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
@@ -70,13 +72,15 @@ Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags
     const std::string number = std::to_string(port);
     overrides.push_back({"environment.ports.port_" + number + "=" + number});
   }
-  // The cluster's own storage is not known here: one that could fill any gap stands for it.
+  // The cluster's default storage is not known here. A placeholder prevents an error about a missing one.
   expconf::Defaults defaults{
       .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
   if (!flags.template_name.empty()) {
     TRY_ASSIGN(defaults.template_, fetch_template(session, flags.template_name));
   }
   TRY_ASSIGN(expconf::Parsed parsed, expconf::parse(*text, flags.config, defaults, overrides));
+  // Parsed twice: the overrides of a test need the metric of the configuration. A local test gets its single
+  // batch from det-harness instead.
   if (flags.test && !flags.local) {
     for (const expconf::Override& each : test_overrides(parsed.config.searcher.metric))
       overrides.push_back(each);
@@ -86,7 +90,7 @@ Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags
   return Checked{std::move(sent), std::move(parsed.config)};
 }
 
-/// Follows a test to its end, and puts it out of sight. The exit code.
+/// Waits for a test and archives the experiment. Prints the end of the log when the test fails.
 Result<int> finish_test(Client& client, int id) {
   std::cout << "Training, validating and saving one batch..." << std::endl;
   TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, id, kTestLooks));
@@ -110,6 +114,7 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   if (flags.local && !flags.test)
     return fail(Code::kInvalidArgument, "--local runs only tests: say --local --test");
   if (flags.test) std::cout << "Validating the configuration..." << std::endl;
+  // Everything that needs no master comes first: the user sees mistakes without a login.
   TRY_ASSIGN(const Checked checked, read_config(session, flags));
   TRY_ASSIGN(const Context context, pack_context(flags.directory, flags.includes));
   TRY(expconf::check_entrypoint(checked.config, context.files, flags.config));
@@ -126,6 +131,7 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   request.set_config_name(flags.config);
   request.set_activate(!flags.paused);
   request.set_project_id(flags.project_id);
+  // Makes retries of the submission idempotent.
   request.set_request_id(uuid4());
   client->set_patience(kUploadPatience);
   TRY_ASSIGN(const auto response, submit_with_context(*client, request, context, flags.directory));
@@ -134,7 +140,7 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   const int id = response.experiment().id();
   std::cout << "Created experiment " << id << std::endl;
   if (!flags.paused) std::cout << "Activated experiment " << id << std::endl;
-  // Not for scripts, which read the lines above.
+  // On stderr: scripts parse the lines above.
   std::cerr << "Web UI: " << client->address().url() << "/det/experiments/" << id << '\n';
   if (flags.test) return finish_test(*client, id);
   if (flags.follow) return follow_experiment(*client, id);

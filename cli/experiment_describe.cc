@@ -1,5 +1,4 @@
-// Owns `det experiment describe`: experiments, their trials and workloads, in one JSON object or three
-// tables.
+// `det experiment describe`: experiments with their trials and workloads, as one JSON value or three tables.
 #include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,7 +25,7 @@ struct Described {
   std::vector<v1::Trial> trials;
 };
 
-/// "3" and "3,4" both name experiments.
+/// Parses ids that are separated by spaces ("3 4") or commas ("3,4"). Errors: kInvalidArgument.
 Result<std::vector<int>> parse_ids(const std::vector<std::string>& words) {
   std::vector<int> ids;
   for (const std::string& word : words) {
@@ -41,6 +40,7 @@ Result<std::vector<int>> parse_ids(const std::vector<std::string>& words) {
   return ids;
 }
 
+/// The experiment's JSON with an additional array "trials".
 Result<Json> described_to_json(const Described& described) {
   TRY_ASSIGN(Json value, cli::to_json(described.experiment));
   TRY_ASSIGN(value["trials"], list_to_json(described.trials));
@@ -76,6 +76,7 @@ Result<Table> trial_table(const std::vector<Described>& all) {
   return table;
 }
 
+/// Prints the tables, or writes each to a CSV file with --outdir.
 Status print_tables(const ExperimentDescribeFlags& flags,
                     const std::vector<std::pair<std::string, Table>>& tables) {
   if (!flags.directory.empty()) TRY(make_directories(flags.directory));
@@ -91,8 +92,8 @@ Status print_tables(const ExperimentDescribeFlags& flags,
   return {};
 }
 
-/// Below the tables: why trials failed, in a line each. What went wrong is said in the first line, and by a
-/// program in its last.
+/// Prints below the tables why trials failed, one line per trial. The first line of a reason is the kind of
+/// failure; the last of several is the program's own error.
 void print_failures(const std::vector<Described>& all) {
   std::string text;
   for (const Described& each : all) {
@@ -122,9 +123,11 @@ Result<int> describe_experiments(Session& session, const ExperimentDescribeFlags
       TRY_ASSIGN(Json value, described_to_json(each));
       list.push_back(std::move(value));
     }
+    // One id yields an object, several yield an array.
     flags.output.print_value(list.size() == 1 ? list.front() : list);
     return 0;
   }
+  // Only the tables show workloads: JSON output does not fetch them.
   std::vector<std::pair<int, std::vector<v1::WorkloadContainer>>> workloads;
   for (const Described& each : all) {
     for (const v1::Trial& trial : each.trials) {

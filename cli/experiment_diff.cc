@@ -1,5 +1,5 @@
-// Owns `det experiment diff`: what differs between two experiments, in the order in which one looks for a
-// reason.
+// `det experiment diff`: differences between two experiments: code, configuration, environment, metrics. The
+// order is that of a search for the cause of a different result.
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@
 namespace det::cli {
 namespace {
 
-constexpr std::size_t kMostShown = 512 << 10;  ///< bytes of a file whose lines are compared
+constexpr std::size_t kMostShown = 512 << 10;  ///< bytes; larger files are reported without their lines
 
 struct ExperimentDiffFlags {
   int a = 0, b = 0;
@@ -24,6 +24,7 @@ struct ExperimentDiffFlags {
   Output output;
 };
 
+/// One of the two experiments, as sorted values.
 struct Side {
   v1::Experiment experiment;
   std::map<std::string, std::string> files;                ///< path → content
@@ -31,7 +32,8 @@ struct Side {
   std::map<std::string, std::string> metrics;  ///< "validation.loss" → last value, of the best trial
 };
 
-/// "a.b.c" → value; lists are values. With sorted keys: the wire keeps no order.
+/// Adds all leaves of `value` as "a.b.c" → text. Lists and empty objects are leaves. nlohmann::json sorts the
+/// keys, which have no order on the wire.
 void flatten(const nlohmann::json& value, const std::string& path, std::map<std::string, std::string>& out) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, child] : value.items()) flatten(child, path.empty() ? key : path + "." + key, out);
@@ -40,13 +42,14 @@ void flatten(const nlohmann::json& value, const std::string& path, std::map<std:
   }
 }
 
-/// Where a process runs, rather than what it does.
+/// True for settings that select where a process runs, as opposed to what it computes.
 bool is_environment(const std::string& path) {
   for (const char* part : {"environment.", "resources.", "bind_mounts", "pbs", "slurm"})
     if (path.starts_with(part)) return true;
   return false;
 }
 
+/// Downloads and unpacks the model definition. Empty for an experiment without one.
 Result<std::map<std::string, std::string>> files_of(Client& client, int experiment) {
   std::map<std::string, std::string> files;
   v1::GetModelDefRequest request;
@@ -62,7 +65,7 @@ Result<std::map<std::string, std::string>> files_of(Client& client, int experime
   return files;
 }
 
-/// Of the best trial, else the first: what it said last of each metric.
+/// Returns the last value of each metric of the best trial, or of the first one when there is no best.
 Result<std::map<std::string, std::string>> metrics_of(Client& client, const v1::Experiment& experiment) {
   std::map<std::string, std::string> metrics;
   int id = experiment.has_best_trial_id() ? experiment.best_trial_id().value() : 0;
@@ -98,7 +101,7 @@ Result<Side> read_side(Client& client, int id) {
 
 using Values = std::map<std::string, std::string>;
 
-/// Keys whose values differ; a side that has none of it says "".
+/// Lists the keys with different values. An absent key has the value "".
 Table changed_values(const Values& a, const Values& b, const char* what, const ExperimentDiffFlags& flags) {
   Table table{{what, "Experiment " + std::to_string(flags.a), "Experiment " + std::to_string(flags.b)}, {}};
   Values all = a;
@@ -114,6 +117,7 @@ Table changed_values(const Values& a, const Values& b, const char* what, const E
   return table;
 }
 
+/// Adds the colours of `git diff` when standard output is a terminal.
 std::string colored(const std::string& diff) {
   if (!wants_color(1)) return diff;
   std::string text;
@@ -127,7 +131,7 @@ std::string colored(const std::string& diff) {
   return text;
 }
 
-/// How one file differs, as `diff -u` says it.
+/// Returns the unified diff of one file. Null pointers mean that the file is absent on that side.
 std::string file_diff(const std::string& path, const std::string* a, const std::string* b) {
   const std::string head =
       "--- " + (a ? "a/" + path : "/dev/null") + "\n+++ " + (b ? "b/" + path : "/dev/null") + "\n";
@@ -137,16 +141,18 @@ std::string file_diff(const std::string& path, const std::string* a, const std::
       left.find('\0') != std::string::npos || right.find('\0') != std::string::npos)
     return head + "binary or large files differ\n";
   std::string shown;
+  // Files come from other users: control characters must not reach the terminal.
   for (const std::string& line : split(unified_diff(left, right), '\n')) shown += printable(line) + "\n";
   shown.pop_back();
   return head + shown;
 }
 
 struct FileChange {
-  std::string path, how;  ///< "added", "removed", "changed"
+  std::string path, how;  ///< how: "added", "removed", "changed"
   std::string text;
 };
 
+/// Returns all files that differ, sorted by path.
 std::vector<FileChange> changed_files(const Side& a, const Side& b) {
   std::vector<FileChange> changes;
   Values all = a.files;

@@ -1,4 +1,4 @@
-// Owns the verbs of `det experiment` about its life beside running: deleting, labels, forking, going on.
+// Verbs of `det experiment` about its record and its successors: delete, label, fork, continue.
 #include <iostream>
 
 #include "base/files.h"
@@ -17,6 +17,7 @@ namespace {
 
 using ExperimentStub = v1::ExperimentService::Stub;
 
+/// Deletes an experiment that has ended, with checkpoints, metrics and logs. Prompts unless --yes is set.
 Action declare_experiment_delete(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto yes = std::make_shared<bool>(false);
@@ -37,6 +38,7 @@ Action declare_experiment_delete(CLI::App& app) {
   };
 }
 
+/// Declares `label add` or `label remove`.
 Command label_verb(std::string name, std::string summary, bool add) {
   return {
       {std::move(name)}, std::move(summary), [add](CLI::App& app) -> Action {
@@ -58,6 +60,8 @@ Command label_verb(std::string name, std::string summary, bool add) {
       }};
 }
 
+/// Creates an experiment from the configuration and the model definition of another. Overrides apply to the
+/// configuration as it was submitted.
 Action declare_fork(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto overrides = std::make_shared<std::vector<std::string>>();
@@ -75,6 +79,7 @@ Action declare_fork(CLI::App& app) {
     v1::CreateExperimentRequest request;
     TRY_ASSIGN(*request.mutable_config(), expconf::apply_overrides(parent.original_config(), name, changes));
     request.set_config_name(name);
+    // The master copies the model definition of the parent; nothing is uploaded.
     request.set_parent_id(*id);
     request.set_activate(!*paused);
     request.set_request_id(uuid4());
@@ -86,6 +91,7 @@ Action declare_fork(CLI::App& app) {
   };
 }
 
+/// Resumes an experiment that has ended. --config has precedence over --config-file.
 Action declare_continue(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto file = std::make_shared<std::string>();
@@ -106,6 +112,7 @@ Action declare_continue(CLI::App& app) {
     std::vector<expconf::Override> changes;
     for (const std::string& each : *overrides) changes.push_back({each});
     if (!changes.empty()) {
+      // Overrides need a document: {} stands for an absent file.
       TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text,
                                                 file->empty() ? "command line" : *file, changes));
     }

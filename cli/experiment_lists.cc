@@ -1,4 +1,4 @@
-// Owns the lists of `det experiment`: experiments, trials, checkpoints.
+// Lists of `det experiment`: experiments, trials, checkpoints.
 #include <iostream>
 
 #include "base/units.h"
@@ -16,6 +16,7 @@ struct ExperimentListFlags {
   bool all = false, show_project = false;
 };
 
+/// "12.5%", or "N/A" before the first report.
 std::string progress_text(const v1::Experiment& experiment) {
   if (!experiment.has_progress()) return "N/A";
   char text[16];
@@ -23,6 +24,7 @@ std::string progress_text(const v1::Experiment& experiment) {
   return text;
 }
 
+/// Lists experiments, newest first. Without --all only unarchived ones of the current user.
 Result<int> list_experiments(Session& session, const ExperimentListFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   v1::GetExperimentsRequest request;
@@ -67,6 +69,7 @@ struct CheckpointFlags {
   Output output;
 };
 
+/// Lists the checkpoints of an experiment; with --best only the N best by the searcher's metric.
 Result<int> list_checkpoints(Session& session, const CheckpointFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, flags.id));
@@ -104,6 +107,7 @@ Action declare_list(CLI::App& app) {
   return [=](Session& session) { return list_experiments(session, *flags); };
 }
 
+/// Lists the trials of an experiment, with their hyperparameters as JSON.
 Action declare_list_trials(CLI::App& app) {
   struct Flags {
     int id = 0;

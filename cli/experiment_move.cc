@@ -1,4 +1,4 @@
-// Owns `det experiment move`.
+// `det experiment move`: moves an experiment to another project.
 #include <iostream>
 
 #include "cli/accounts.h"

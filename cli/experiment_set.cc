@@ -1,4 +1,4 @@
-// Owns `det experiment set`: words, place in the queue, and which checkpoints are kept.
+// `det experiment set`: name, description, queue settings and checkpoint policy.
 #include <iostream>
 
 #include "cli/experiment_verbs.h"
@@ -10,6 +10,7 @@
 namespace det::cli {
 namespace {
 
+/// Sends the changed fields. Unset fields keep their value.
 Status patch(Session& session, const v1::PatchExperiment& patch) {
   TRY_ASSIGN(Client * client, session.client());
   v1::PatchExperimentRequest request;
@@ -18,7 +19,8 @@ Status patch(Session& session, const v1::PatchExperiment& patch) {
   return {};
 }
 
-/// A verb that sets one value of the experiment: `put` writes it into the change.
+/// Declares a verb that sets one value of an experiment. `put` writes it into the patch; `check` validates it
+/// on the command line.
 template <typename Value, typename Put>
 Command value_verb(std::string name, std::string summary, std::string what, Put put,
                    std::function<void(CLI::Option&)> check = {}) {
@@ -45,6 +47,7 @@ Command value_verb(std::string name, std::string summary, std::string what, Put 
           }};
 }
 
+/// Sets how many checkpoints are kept. Prompts unless --yes is set: the next collection deletes the others.
 Action declare_gc_policy(CLI::App& app) {
   struct Flags {
     int id = 0, best = 0, trial_best = 0, trial_latest = 0;
@@ -86,6 +89,7 @@ Action declare_gc_policy(CLI::App& app) {
 
 Command set_verb() {
   using Text = std::string;
+  // Range of a numeric value, checked before the call.
   const auto in = [](double least, double most) {
     return [=](CLI::Option& option) { option.check(CLI::Range(least, most)); };
   };

@@ -1,4 +1,4 @@
-// Owns `det experiment simulate`: a whole search in virtual time, as a table and a plot of what ran when.
+// `det experiment simulate`: runs a whole search in virtual time; prints a table and plots of its course.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -13,6 +13,7 @@ namespace det::cli {
 namespace {
 
 using searcher::Simulation;
+/// Size of the plots in characters.
 constexpr std::size_t kPlotWidth = 72, kPlotHeight = 10;
 
 struct ExperimentSimulateFlags {
@@ -22,13 +23,14 @@ struct ExperimentSimulateFlags {
   std::uint32_t seed = 0;
 };
 
+/// Maps a virtual time to a column of the plot.
 std::size_t column(double time, double makespan) {
   if (!(makespan > 0)) return 0;
   return std::min(kPlotWidth - 1,
                   static_cast<std::size_t>(time / makespan * static_cast<double>(kPlotWidth)));
 }
 
-/// A line a trial, the ones that trained longest: '#' where it ran.
+/// Draws a line for each of the `shown` trials that trained longest; '#' marks the times at which it ran.
 std::string trials_plot(const Simulation& simulation, int shown) {
   std::vector<std::size_t> order(simulation.trained.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -55,7 +57,7 @@ std::string trials_plot(const Simulation& simulation, int shown) {
   return text;
 }
 
-/// The best metric so far over time, a step at each improvement.
+/// Draws the best metric over time as a step curve.
 std::string best_plot(const Simulation& simulation) {
   std::vector<double> best(kPlotWidth, std::nan(""));
   for (const auto& [time, metric] : simulation.best_so_far) {
@@ -63,6 +65,7 @@ std::string best_plot(const Simulation& simulation) {
       std::fill(best.begin() + static_cast<std::ptrdiff_t>(column(time, simulation.makespan)), best.end(),
                 metric);
   }
+  // All-NaN input (no finite metric) leaves low above high.
   double low = 1e300, high = -1e300;
   for (double metric : best) {
     if (std::isnan(metric)) continue;
@@ -85,17 +88,20 @@ std::string best_plot(const Simulation& simulation) {
   return text;
 }
 
+/// Returns the function that yields a trial's metric: a built-in surface, or curves recorded in a file.
 Result<searcher::Surface> read_surface(const std::string& name, const expconf::ExperimentConfig& config) {
   const std::int64_t max_time = config.searcher.max_time     ? *config.searcher.max_time
                                 : config.searcher.max_length ? config.searcher.max_length->count
                                                              : 1;
   auto built_in = searcher::make_surface(name, config.hyperparameters, max_time);
   if (built_in) {
+    // The built-in surfaces are losses. A metric to be maximised is 1 - loss.
     if (config.searcher.smaller_is_better) return built_in;
     return [surface = std::move(*built_in)](searcher::TrialNumber trial, const searcher::Sample& sample,
                                             double time) { return 1 - surface(trial, sample, time); };
   }
   const auto text = read_file(name, 64 << 20);
+  // `name` is neither a surface nor a file: report it as an unknown surface.
   if (!text && text.error().code == Code::kNotFound) return tl::unexpected(built_in.error());
   if (!text) return tl::unexpected(text.error());
   auto recorded = searcher::recorded_surface(*text);
@@ -112,6 +118,7 @@ Result<int> simulate(const ExperimentSimulateFlags& flags, bool has_seed) {
   for (const auto& [length, trials] : simulation.stopped_at)
     table.rows.push_back({std::to_string(length), std::to_string(trials)});
   std::cout << to_text(table) << '\n';
+  // Share of the workers' time that was spent on training.
   const double busy = simulation.makespan > 0 ? simulation.work / (simulation.makespan * flags.workers) : 0;
   std::cout << simulation.trials << " trials, " << number_text(simulation.work) << " units of training on "
             << flags.workers << " workers in " << number_text(simulation.makespan) << " units of time ("

@@ -1,4 +1,4 @@
-// Owns `det experiment watch`: an experiment on the terminal, drawn again when something of it has changed.
+// `det experiment watch`: shows an experiment on the terminal, and redraws it when something has changed.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -18,11 +18,14 @@
 namespace det::cli {
 namespace {
 
-constexpr Duration kMostOften = std::chrono::milliseconds(250);  ///< between two drawings
-constexpr Duration kWithoutEvents =
-    std::chrono::seconds(2);                             ///< between two looks where events cannot be had
-constexpr Duration kAtLeast = std::chrono::seconds(30);  ///< a look even when nothing is heard
+/// Minimum interval between two redraws.
+constexpr Duration kMostOften = std::chrono::milliseconds(250);
+/// Polling interval while the event stream is not available.
+constexpr Duration kWithoutEvents = std::chrono::seconds(2);
+/// Maximum interval between two redraws: bounds the effect of a lost event.
+constexpr Duration kAtLeast = std::chrono::seconds(30);
 constexpr Duration kWatchPatience = std::chrono::minutes(10);
+/// Data points per metric series.
 constexpr int kPoints = 60;
 
 struct ExperimentWatchFlags {
@@ -30,12 +33,14 @@ struct ExperimentWatchFlags {
   std::string metric;
 };
 
+/// Everything that one redraw shows.
 struct Seen {
   v1::Experiment experiment;
   std::vector<v1::Trial> trials;
   std::vector<v1::MetricSeries> series;
 };
 
+/// Queries the experiment, its best trials and their metric series: three calls.
 Result<Seen> look(Client& client, const ExperimentWatchFlags& flags) {
   Seen seen;
   TRY_ASSIGN(seen.experiment, get_experiment(client, flags.id));
@@ -55,7 +60,8 @@ Result<Seen> look(Client& client, const ExperimentWatchFlags& flags) {
   return seen;
 }
 
-/// The series of `trial` that is drawn: of validations the named metric, else any; of training the first.
+/// Returns the series to draw for `trial` in `group`: the one named `metric`, else the first by name. Null
+/// when the trial has none.
 const v1::MetricSeries* choose_series(const Seen& seen, int trial, const char* group,
                                       const std::string& metric) {
   const v1::MetricSeries* chosen = nullptr;
@@ -67,6 +73,7 @@ const v1::MetricSeries* choose_series(const Seen& seen, int trial, const char* g
   return chosen;
 }
 
+/// "loss 0.12 ▆▅▃▂": name, last value, sparkline.
 std::string series_text(const v1::MetricSeries* series, std::size_t width) {
   if (series == nullptr) return "";
   const std::vector<double> values(series->values().begin(), series->values().end());
@@ -85,7 +92,7 @@ std::string headline(const v1::Experiment& experiment) {
   return text;
 }
 
-/// The whole picture, each line at most `width` columns.
+/// Returns the whole picture. The progress bar is at most `width` columns.
 std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int width) {
   std::string text = headline(seen.experiment) + "\n";
   if (seen.experiment.has_progress())
@@ -107,12 +114,13 @@ std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int wid
   return text;
 }
 
-/// On a terminal each picture takes the place of the one before; elsewhere a line for each change.
+/// On a terminal each picture replaces the one before. Elsewhere prints a line per change.
 class Screen {
  public:
   void show(const Seen& seen, const ExperimentWatchFlags& flags) {
     if (is_terminal(1)) {
       const std::string text = picture(seen, flags, terminal_width(1));
+      // Moves the cursor to the first line of the last picture and clears everything below.
       if (lines_ > 0) std::cout << "\033[" << lines_ << "F\033[J";
       lines_ = std::count(text.begin(), text.end(), '\n');
       std::cout << text << std::flush;
@@ -130,10 +138,10 @@ class Screen {
   std::string last_;
 };
 
-/// Waits until something of the experiment may have changed: by events, without them for a while.
+/// Waits until the experiment may have changed: for its next event, or for a fixed time without a stream.
 class Waiter {
  public:
-  /// Opened before the first look: nothing that comes after it is missed.
+  /// Opens the stream before the first query, so that no later change is missed.
   Waiter(const Client& client, int experiment) : client_(client), experiment_(experiment) { open(); }
 
   void wait() {
@@ -147,7 +155,8 @@ class Waiter {
       const auto events = stream_->wait(end - mono_now());
       if (!events) {
         open();
-        // What was missed is told first; a stream that breaks again at once is not worth waiting for.
+        // A resumed stream delivers the missed events first. Return when it breaks a second time, so that the
+        // caller queries instead.
         if (!stream_ || std::exchange(resumed, true)) return;
         continue;
       }
@@ -159,6 +168,7 @@ class Waiter {
   }
 
  private:
+  /// Reconnects behind the last event that was received.
   void open() {
     if (stream_) last_id_ = stream_->last_id().empty() ? last_id_ : stream_->last_id();
     stream_.reset();
@@ -166,7 +176,7 @@ class Waiter {
     if (opened) stream_.emplace(std::move(*opened));
   }
 
-  /// Events come in bursts: one look is for all of them.
+  /// Collects a burst of events into one redraw.
   void gather() {
     const MonoTime end = mono_now() + kMostOften;
     while (mono_now() < end) {
@@ -186,7 +196,9 @@ Result<int> watch(Session& session, const ExperimentWatchFlags& flags) {
   Waiter waiter(*client, flags.id);
   for (;;) {
     TRY_ASSIGN(const Seen seen, look(*client, flags));
-    client->set_patience(kWatchPatience);  // it was there: it may come back
+    // Set after the first query: a wrong address fails at once, a restart of the master does not end the
+    // command.
+    client->set_patience(kWatchPatience);
     screen.show(seen, flags);
     if (is_terminal_state(seen.experiment.state())) return exit_code(seen.experiment);
     waiter.wait();

@@ -1,4 +1,4 @@
-// Owns `det explain`: why something waits, and what would start it.
+// `det explain`: shows why a trial or experiment waits, and what would start it.
 #include <iostream>
 
 #include "cli/command.h"
@@ -21,6 +21,7 @@ struct ExplainFlags {
 
 void print_text(const v1::Explanation& explanation) { std::cout << printable_lines(explanation.text()); }
 
+/// Prints the explanation as sentences; --json prints its structured form.
 Action declare_trial(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   flags->declare(app, "The trial's id.");
@@ -36,6 +37,7 @@ Action declare_trial(CLI::App& app) {
   };
 }
 
+/// Explains the first waiting trial, and counts the others.
 Action declare_experiment(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   flags->declare(app, "The experiment's id.");

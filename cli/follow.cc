@@ -13,12 +13,16 @@
 namespace det::cli {
 namespace {
 
+// Ten years: wait_until() needs a limit.
 constexpr Duration kForEver = std::chrono::hours(24 * 365 * 10);
+/// Time that a master may be unreachable, for example during an upgrade.
 constexpr Duration kFollowPatience = std::chrono::minutes(10);
+/// Polling interval, and refresh interval of the progress bar.
 constexpr Duration kOften = std::chrono::milliseconds(200);
+/// Lines between the reader thread and the terminal; a full queue blocks the reader (backpressure).
 constexpr std::size_t kMostWaitingLines = 1000;
 
-/// Asks every `interval` until `ask` says true or fails.
+/// Polls with `ask` every `interval` until it returns true or an error. Returns the error.
 Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
   Status failure;
   MonoTime next = mono_now();
@@ -34,7 +38,7 @@ Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
   return failure;
 }
 
-/// The id of the first trial; 0 when the experiment ended without one.
+/// Returns the id of the first trial; 0 when the experiment ends without one.
 Result<int> wait_for_first_trial(Client& client, int experiment) {
   int id = 0;
   TRY(ask_until(kOften, [&]() -> Result<bool> {
@@ -47,7 +51,8 @@ Result<int> wait_for_first_trial(Client& client, int experiment) {
   return id;
 }
 
-/// Lines come from a thread of their own, so that the bar moves while the log is silent.
+/// Prints the log until the trial has ended. A second thread reads it, so that the progress bar moves while
+/// no lines arrive.
 Status print_followed_log(Client& client, int experiment, int trial) {
   Queue<std::string> lines(kMostWaitingLines);
   Status ended;
@@ -60,8 +65,10 @@ Status print_followed_log(Client& client, int experiment, int trial) {
   ProgressBar bar("experiment " + std::to_string(experiment));
   MonoTime next_look = mono_now();
   for (;;) {
-    const bool all_there = lines.closed();  // asked before the lines are taken: nothing comes after
+    // Read before the pop: a queue that is closed and then found empty yields no more lines.
+    const bool all_there = lines.closed();
     const std::vector<std::string> batch = lines.pop_batch(kMostWaitingLines, kOften);
+    // Lines scroll above the bar, which is redrawn below them.
     if (!batch.empty()) bar.hide();
     for (const std::string& line : batch) std::cout << line;
     std::cout.flush();
@@ -98,6 +105,7 @@ Result<int> follow_experiment(Client& client, int experiment) {
     TRY(print_followed_log(client, experiment, trial));
     std::cout << "Trial log stream ended. To see it again: det trial logs " << trial << std::endl;
   }
+  // The log ends with the first trial; other trials of a search may still run.
   TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, experiment, kOften));
   std::cout << "Experiment " << experiment << " is " << state_text(end.state()) << std::endl;
   return exit_code(end);

@@ -1,5 +1,4 @@
-// Owns staying with an experiment: waiting for its end, and the log of its first trial with a progress bar
-// below.
+// Waits for the end of an experiment, and follows the log of its first trial.
 #pragma once
 
 #include "cli/session.h"
@@ -7,13 +6,15 @@
 
 namespace det::cli {
 
-/// Asks every `interval` until the experiment has ended; survives a master that is away for a while.
+/// Polls every `interval` until the experiment has ended, and returns it. Sets the client's patience to 10
+/// minutes, so that a master restart does not interrupt the wait. Errors: those of Client::call().
 Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration interval);
 
-/// The exit code an ended experiment means: 0 only when it has completed.
+/// Returns 0 for a completed experiment, else 1.
 int exit_code(const v1::Experiment& experiment);
 
-/// Prints the first trial's log until the experiment has ended; the exit code of its end.
+/// Prints the first trial's log, with a progress bar on a terminal, until the experiment has ended. Returns
+/// its exit_code(). Sets the client's patience as wait_for_end() does. Reads the log in a second thread.
 Result<int> follow_experiment(Client& client, int experiment);
 
 }  // namespace det::cli

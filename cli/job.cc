@@ -1,4 +1,4 @@
-// Owns `det job`: the queues of the pools, and moving what stands in them.
+// `det job`: the queues of the resource pools, and changes of a job's position.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -15,12 +15,13 @@ namespace {
 
 using JobStub = v1::JobService::Stub;
 
+/// "SCHEDULED", or "QUEUED" with the number of jobs ahead.
 std::string queue_state_text(const v1::Job::Summary& summary) {
   if (summary.state() != v1::Job::Summary::STATE_QUEUED) return "SCHEDULED";
   return summary.jobs_ahead() == 0 ? "QUEUED" : "QUEUED (" + std::to_string(summary.jobs_ahead()) + " ahead)";
 }
 
-/// "4/8": what it has, what it wants.
+/// "4/8": allocated and requested slots.
 std::string slots_text(const v1::Job& job) {
   return std::to_string(job.allocated_slots()) + "/" + std::to_string(job.requested_slots());
 }
@@ -48,6 +49,7 @@ Result<int> list_jobs(Session& session, const JobListFlags& flags) {
                "Submitted", "Slots (acquired/needed)", "Max Slots", "State", "User"},
               {},
               {2}};
+  // Positions are counted per pool: the list is ordered by pool.
   std::map<std::string, int> places;
   for (const v1::Job& job : jobs) {
     const auto user = names.find(job.user_id());
@@ -73,13 +75,14 @@ Action declare_job_list(CLI::App& app) {
   return [=](Session& session) { return list_jobs(session, *flags); };
 }
 
+/// Changes of one job. Empty strings, 0 and a negative limit of slots mean no change.
 struct UpdateFlags {
   std::string job, pool, ahead_of, behind_of;
   int priority = 0, max_slots = -1;
   double weight = 0;
 };
 
-/// A job's id, or its experiment's.
+/// Returns the id of a job that is named by its own id or by that of its experiment. Errors: kNotFound.
 Result<std::string> job_id(Client& client, const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return text;
   TRY_ASSIGN(const auto response, client.call(&JobStub::GetJobs, v1::GetJobsRequest()));
@@ -90,6 +93,7 @@ Result<std::string> job_id(Client& client, const std::string& text) {
               "experiment " + text + " stands in no queue: it is paused, has ended or does not exist");
 }
 
+/// Converts the flags; each changed property is an update of its own. Errors: kInvalidArgument (no change).
 Result<v1::UpdateJobQueueRequest> to_request(Client& client, const UpdateFlags& flags) {
   v1::UpdateJobQueueRequest request;
   TRY_ASSIGN(const std::string id, job_id(client, flags.job));
@@ -137,11 +141,12 @@ Action declare_update(CLI::App& app) {
   };
 }
 
-/// "3.priority=10" as one change.
+/// Parses one change such as "3.priority=10". Errors: kInvalidArgument.
 Result<UpdateFlags> parse_update(const std::string& text) {
   const auto bad = [&](const std::string& why) {
     return fail(Code::kInvalidArgument, "\"" + text + "\": " + why + "; write it like 3.priority=10");
   };
+  // The last dot before '=' separates the job from the property.
   const std::size_t equals = text.find('='), dot = text.rfind('.', equals);
   if (equals == std::string::npos || dot == std::string::npos || dot == 0)
     return bad("is no change of a job");
@@ -173,6 +178,7 @@ Action declare_update_batch(CLI::App& app) {
       ->required();
   return [=](Session& session) -> Result<int> {
     std::vector<UpdateFlags> changes;
+    // All words are parsed before the first call, so that a typing error changes nothing.
     for (const std::string& word : *words) {
       TRY_ASSIGN(changes.emplace_back(), parse_update(word));
     }

@@ -1,4 +1,3 @@
-// Owns `det join-token`.
 #include "cli/join_token.h"
 
 #include <iostream>
@@ -11,6 +10,7 @@ namespace {
 
 using JoinTokenStub = v1::JoinService::Stub;
 
+/// Creates a token and prints it. The master keeps defaults for unset limits: one use, one hour.
 Action declare_join_token_create(CLI::App& app) {
   auto request = std::make_shared<v1::PostJoinTokenRequest>();
   app.add_option_function<std::string>(
@@ -30,12 +30,13 @@ Action declare_join_token_create(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::PostJoinToken, *request));
-    // Alone on standard output: it goes into a file.
+    // The only line on standard output, which is usually redirected to a file.
     std::cout << response.token() << '\n';
     return 0;
   };
 }
 
+/// Lists the valid tokens by number; their secrets are not shown again.
 Action declare_join_token_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   output->declare(app);
@@ -53,6 +54,7 @@ Action declare_join_token_list(CLI::App& app) {
   };
 }
 
+/// Revokes a token. Agents that joined with it stay in the cluster.
 Action declare_join_token_delete(CLI::App& app) {
   auto request = std::make_shared<v1::DeleteJoinTokenRequest>();
   app.add_option_function<std::int64_t>(

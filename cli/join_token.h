@@ -1,4 +1,4 @@
-// Owns the declaration of `det join-token`.
+// `det join-token`: tokens with which agents of other machines join the cluster.
 #pragma once
 
 #include "cli/command.h"

@@ -11,8 +11,10 @@
 namespace det::cli {
 namespace {
 
+/// Time that a master may be unreachable while a log is followed.
 constexpr Duration kLogPatience = std::chrono::minutes(10);
 
+/// Names of --level.
 const std::map<std::string, v1::LogLevel>& levels() {
   static const std::map<std::string, v1::LogLevel> names{
       {"TRACE", v1::LOG_LEVEL_TRACE}, {"DEBUG", v1::LOG_LEVEL_DEBUG},
@@ -21,6 +23,7 @@ const std::map<std::string, v1::LogLevel>& levels() {
   return names;
 }
 
+/// Parses an RFC 3339 time into `target`. Errors: kInvalidArgument, with the flag's name.
 Status set_log_time(const std::string& text, const char* flag, google::protobuf::Timestamp* target) {
   const auto time = parse_rfc3339(text);
   if (!time) return fail(Code::kInvalidArgument, std::string(flag) + ": " + time.error().message);
@@ -29,7 +32,7 @@ Status set_log_time(const std::string& text, const char* flag, google::protobuf:
   return {};
 }
 
-// The two requests differ in whose log they ask for.
+// Overloads for the two requests, which belong to different services.
 template <typename Take>
 Status stream(Client& client, const v1::TrialLogsRequest& request, const Take& take) {
   return client.stream(&v1::LogService::Stub::TrialLogs, request, take);
@@ -39,6 +42,7 @@ Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& ta
   return client.stream(&v1::TaskService::Stub::TaskLogs, request, take);
 }
 
+/// Copies the filters of the flags into the request.
 template <typename Request>
 Status choose_lines(const LogFlags& flags, Request& request) {
   for (const std::string& id : flags.agent_ids) request.add_agent_ids(id);
@@ -47,6 +51,7 @@ Status choose_lines(const LogFlags& flags, Request& request) {
   for (const std::string& source : flags.sources) request.add_sources(source);
   for (const std::string& type : flags.stdtypes) request.add_stdtypes(type);
   if (!flags.level.empty()) {
+    // The API selects single levels: add every level from the given one upwards.
     for (const auto& [name, level] : levels()) {
       if (level >= levels().at(flags.level)) request.add_levels(level);
     }
@@ -58,7 +63,7 @@ Status choose_lines(const LogFlags& flags, Request& request) {
   return {};
 }
 
-/// Entries of the last lines come newest first.
+/// Returns the last `count` entries in ascending order. The master returns them newest first.
 template <typename Request>
 Result<std::vector<v1::LogEntry>> read_tail(Client& client, Request request, int count) {
   request.set_order_by(v1::ORDER_BY_DESC);
@@ -71,12 +76,14 @@ Result<std::vector<v1::LogEntry>> read_tail(Client& client, Request request, int
   return std::vector<v1::LogEntry>(entries.rbegin(), entries.rend());
 }
 
+/// The entry's position in the log.
 std::int64_t id_of(const v1::LogEntry& entry) {
   std::int64_t id = 0;
   std::from_chars(entry.id().data(), entry.id().data() + entry.id().size(), id);
   return id;
 }
 
+/// Streams the log until it ends. Resumes after the last entry when the connection breaks.
 template <typename Request>
 Status follow_logs(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
   request.set_follow(true);
@@ -91,6 +98,7 @@ Status follow_logs(Client& client, Request request, const std::function<void(con
   }
 }
 
+/// Prints the selected lines, a JSON object or a text each.
 template <typename Request>
 Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
   TRY(choose_lines(flags, request));
@@ -108,6 +116,7 @@ Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
     TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
     for (const v1::LogEntry& entry : entries) print_one(entry);
     if (!flags.follow) return 0;
+    // Continues where the tail ends, without a gap or a repeated line.
     if (!entries.empty()) request.set_after_id(id_of(entries.back()));
   }
   if (flags.follow) {
@@ -126,6 +135,7 @@ void LogFlags::declare(CLI::App& app) {
   CLI::Option* first = app.add_option("--head", head, "Only the first N lines.")->check(kPositive);
   app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive)->excludes(first);
   app.add_flag("--json", json, "One JSON object a line.");
+  // One value per flag, so that a positional argument may follow.
   const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
   repeated(app.add_option("--agent-id", agent_ids, "Only of this agent; may be repeated."));
   repeated(app.add_option("--container-id", container_ids, "Only of this allocation; may be repeated."));

@@ -1,5 +1,4 @@
-// Owns the log of a trial on the terminal: the flags that choose lines, and following across a master's
-// restarts.
+// Prints and follows the logs of trials and tasks.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,27 +12,29 @@
 
 namespace det::cli {
 
+/// Flags that select and format log lines. An empty list or "" selects all.
 struct LogFlags {
   bool follow = false, json = false;
-  int head = 0, tail = 0;  ///< 0: all
+  int head = 0, tail = 0;  ///< number of lines; 0: all
   std::vector<std::string> agent_ids, container_ids, sources, stdtypes;
   std::vector<int> rank_ids;
-  std::string level, before, after;
+  std::string level, before, after;  ///< least level; time limits (RFC 3339)
   void declare(CLI::App& app);
 };
 
-/// Prints the chosen lines of the trial, or of any task.
+/// Prints the selected lines of a trial or a task, with --follow until it has ended. Returns the exit code 0.
+/// Errors: kInvalidArgument (a time limit); those of Client::stream().
 Result<int> print_logs(Client& client, int trial, const LogFlags& flags);
 Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags);
 
-/// Hands every line from now back to the first to `take`, in order, until the trial has ended; goes on where
-/// it was after the master came back.
+/// Calls `take` for each line of the log, in order, until the trial or task has ended. Resumes after the last
+/// line when the connection breaks. Sets the client's patience to 10 minutes. Blocks.
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take);
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,
                        const std::function<void(const v1::LogEntry&)>& take);
 
-/// The line as it is printed, with its line end.
+/// Returns the line as it is printed, with a line end. Control characters are kept.
 std::string log_line(const v1::LogEntry& entry);
 
 }  // namespace det::cli

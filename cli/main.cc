@@ -1,4 +1,4 @@
-// Owns nothing but the start: signals, then the table of commands.
+// Entry point of the det command.
 #include "cli/command.h"
 #include "cli/terminal.h"
 

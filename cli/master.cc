@@ -1,4 +1,4 @@
-// Owns `det master`.
+// `det master`: information, settings and log of the master.
 #include <iostream>
 
 #include "base/yaml.h"
@@ -11,8 +11,10 @@
 namespace det::cli {
 namespace {
 
+/// Time that the master may be unreachable while its log is followed.
 constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
 
+/// Needs no login: the master serves its version and ids to every client.
 Action declare_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
@@ -53,6 +55,7 @@ Action declare_config_show(CLI::App& app) {
   };
 }
 
+/// Changes the log level until the master restarts.
 Action declare_config_set(CLI::App& app) {
   auto level = std::make_shared<std::string>();
   app.add_option("--log.level", *level, "trace, debug, info, warn or error; until the master ends.")
@@ -73,7 +76,7 @@ struct MasterLogFlags {
   int tail = 0;
 };
 
-/// Sets the request's offset behind the last line that was printed.
+/// Prints log entries and advances the request's offset behind each, so that the stream can be resumed.
 Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
   return client.stream(&v1::MasterService::Stub::MasterLogs, request,
                        [&](const v1::MasterLogsResponse& response) {
@@ -93,7 +96,8 @@ Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequ
                        });
 }
 
-/// Lines are counted by each process of the master, so another one's are read from the first.
+/// Follows the log across restarts of the master. Each process of the master numbers its entries from the
+/// start, so the offset is reset when the master's id has changed.
 Status follow_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
   client.set_patience(kMasterLogPatience);
   for (std::string before;;) {
@@ -113,6 +117,7 @@ Action declare_master_logs(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     TRY_ASSIGN(Client * client, session.client());
     v1::MasterLogsRequest request;
+    // A negative offset counts from the end.
     request.set_offset(-flags->tail);
     request.set_follow(flags->follow);
     TRY(flags->follow ? follow_log(*client, *flags, request) : print_log(*client, *flags, request));

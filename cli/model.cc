@@ -1,4 +1,4 @@
-// Owns `det model`: the model registry.
+// `det model`: the model registry.
 #include <iostream>
 
 #include "base/text.h"
@@ -13,6 +13,7 @@ namespace {
 
 using ModelStub = v1::ModelService::Stub;
 
+/// JSON on one line; "" when the value cannot be converted.
 std::string compact(const google::protobuf::Struct& metadata) {
   const auto json = to_json(metadata);
   return json ? dump_json(*json) : "";
@@ -29,6 +30,7 @@ Table model_table(const std::vector<v1::Model>& models) {
   return table;
 }
 
+/// The averages of the validation metrics, as JSON.
 std::string version_metrics_text(const google::protobuf::Struct& metrics) {
   const auto averages = metrics.fields().find("avgMetrics");
   return averages == metrics.fields().end() ? "" : compact(averages->second.struct_value());
@@ -47,6 +49,7 @@ Table version_table(const std::vector<v1::ModelVersion>& versions) {
   return table;
 }
 
+/// Returns all versions of a model, in the order of the master: newest first.
 Result<std::vector<v1::ModelVersion>> get_versions(Client& client, const std::string& model) {
   v1::GetModelVersionsRequest request;
   request.set_model_name(model);
@@ -62,6 +65,7 @@ Result<std::vector<v1::ModelVersion>> get_versions(Client& client, const std::st
   return all;
 }
 
+/// Lists models; archived ones only with --all.
 Action declare_model_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto paging = std::make_shared<Paging>();
@@ -82,6 +86,7 @@ Action declare_model_list(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetModelsRequest request;
     v1::GetModelsRequest::SortBy by = v1::GetModelsRequest::SORT_BY_UNSPECIFIED;
+    // The values of --sort-by are the lower-case names of the enumeration.
     if (*sort != "id") v1::GetModelsRequest::SortBy_Parse("SORT_BY_" + to_upper(*sort), &by);
     request.set_sort_by(by);
     request.set_order_by(*order == "desc" ? v1::ORDER_BY_DESC : v1::ORDER_BY_ASC);
@@ -125,6 +130,7 @@ Action declare_model_create(CLI::App& app) {
   };
 }
 
+/// Shows a model and one of its versions.
 Action declare_model_describe(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto version = std::make_shared<int>(0);
@@ -143,6 +149,7 @@ Action declare_model_describe(CLI::App& app) {
       if (versions.empty())
         return fail(Code::kNotFound, "model " + *name + " has no version " + std::to_string(*version));
     }
+    // Shows one version: the requested one, else the newest.
     if (versions.size() > 1) versions.resize(1);
     if (*json) {
       TRY_ASSIGN(Json value, to_json(response.model()));
@@ -158,6 +165,7 @@ Action declare_model_describe(CLI::App& app) {
   };
 }
 
+/// Adds a checkpoint as the next version of a model.
 Action declare_model_register(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto uuid = std::make_shared<std::string>();
@@ -194,7 +202,7 @@ Action declare_model_versions(CLI::App& app) {
   };
 }
 
-/// Changes words of a model: one verb a field.
+/// Declares a verb that replaces one field of a model. `many` fields take a list, which may be empty.
 Command set_command(const char* what, const char* summary,
                     void (*set)(v1::PatchModel&, const std::vector<std::string>&), bool many) {
   return {{what}, summary, [=](CLI::App& app) -> Action {
@@ -218,6 +226,7 @@ Command set_command(const char* what, const char* summary,
 
 void set_model_labels(v1::PatchModel& patch, const std::vector<std::string>& labels) {
   for (const std::string& label : labels) patch.mutable_labels()->add_values()->set_string_value(label);
+  // Sets the field without labels as well: that removes all.
   patch.mutable_labels();
 }
 
@@ -237,6 +246,7 @@ Action declare_model_move(CLI::App& app) {
   };
 }
 
+/// Deletes a model, or one version with --version. Checkpoints are kept.
 Action declare_model_delete(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto version = std::make_shared<int>(0);
@@ -260,6 +270,7 @@ Action declare_model_delete(CLI::App& app) {
   };
 }
 
+/// Declares `archive` or `unarchive`. An archived model cannot be changed.
 template <typename Request, typename Method>
 std::function<Action(CLI::App&)> declare_model_archive(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {

@@ -1,4 +1,4 @@
-// Owns how a command that upstream's client has, and this one has not, says why.
+// Placeholders for commands of Determined AI's client that det does not have.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace det::cli {
 
-/// Takes any arguments, and fails with the reason (exit code 1). The help says it too.
+/// Declares a command that accepts any arguments and fails with kUnimplemented and the reason (exit code 1).
+/// Its help shows the reason as well.
 Command not_offered(std::vector<std::string> names, const std::string& why);
 
-/// Nouns of which nothing is offered: notebook, shell and so on.
+/// Nouns without any supported verb: notebook, shell, tensorboard, user-group, resource-pool.
 std::vector<Command> not_offered_nouns();
 
 }  // namespace det::cli

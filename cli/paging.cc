@@ -71,6 +71,7 @@ Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int tri
                                                          const Paging& paging) {
   v1::GetTrialWorkloadsRequest request;
   request.set_trial_id(trial);
+  // Training reports are numerous; most callers do not print them.
   if (!metrics) request.set_filter(v1::GetTrialWorkloadsRequest::FILTER_OPTION_CHECKPOINT_OR_VALIDATION);
   std::vector<v1::WorkloadContainer> workloads;
   TRY(each_page(

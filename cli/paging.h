@@ -1,4 +1,4 @@
-// Owns lists that come in pages: the flags, the loop, and the lists several commands need whole.
+// Paged lists: the flags, the loop over pages, and calls that return complete lists.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,17 +11,19 @@
 
 namespace det::cli {
 
-/// `--limit`, `--offset`, `--pages`.
+/// Values of `--limit`, `--offset` and `--pages`.
 struct Paging {
-  int limit = 200;  ///< of one page
-  int offset = 0;
-  std::string pages = "all";
+  int limit = 200;            ///< entries per page
+  int offset = 0;             ///< entries to skip; negative: from the end
+  std::string pages = "all";  ///< "1" or "all"
   void declare(CLI::App& app);
 };
 
-constexpr int kLargePage = 1000;  ///< entries in one answer when all are wanted: fewer ways to the master
+/// Page size when all entries are read: saves round trips.
+constexpr int kLargePage = 1000;
 
-/// Calls `fetch(request)` page by page and hands each answer to `take`.
+/// Calls `fetch(request)` for page after page and passes each response to `take`. Stops after the first page
+/// with --pages 1. Errors: the first one of `fetch`.
 template <typename Request, typename Fetch, typename Take>
 Status each_page(const Paging& paging, Request request, const Fetch& fetch, const Take& take) {
   int offset = paging.offset;
@@ -38,12 +40,13 @@ Status each_page(const Paging& paging, Request request, const Fetch& fetch, cons
   }
 }
 
+/// Each makes as many calls as there are pages. Errors: those of Client::call().
 Result<v1::Experiment> get_experiment(Client& client, int id);
 Result<v1::Trial> get_trial(Client& client, int id);
 Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const Paging& paging = {});
 Result<std::vector<v1::Checkpoint>> get_checkpoints(Client& client, int experiment);
 Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int trial);
-/// What the trial did, in order of batches; without `metrics` only validations and checkpoints.
+/// Returns the workloads of a trial in order of batches. Without `metrics` only validations and checkpoints.
 Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,
                                                          const Paging& paging = {.limit = 1000});
 

@@ -1,4 +1,4 @@
-// Owns `det preview-search`: how long the trials of a search would train. Needs no master.
+// `det preview-search`: shows how long the trials of a search would train. Needs no master.
 #include <iostream>
 
 #include "base/yaml.h"
@@ -10,6 +10,7 @@
 namespace det::cli {
 namespace {
 
+/// Prints the search configuration with all defaults, and a table of trials by length.
 Result<int> preview_search(const std::string& path) {
   TRY_ASSIGN(const auto config, read_search_config(path, {}));
   TRY_ASSIGN(const auto lines, searcher::preview(*config));

@@ -13,12 +13,13 @@
 namespace det::cli {
 namespace {
 
-/// Columns on a terminal: UTF-8's continuation bytes take none.
+/// Columns on a terminal: counts code points. UTF-8 continuation bytes take no column.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+/// True for cells that are aligned to the right: digits, a decimal point, a percent sign.
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.%") == std::string::npos;
 }
@@ -33,6 +34,7 @@ std::string trimmed_end(std::string line) {
   return line + "\n";
 }
 
+/// Quotes a cell where RFC 4180 requires it.
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -40,6 +42,7 @@ std::string csv_cell(const std::string& text) {
   return quoted + "\"";
 }
 
+/// The line that --quiet prints for a row.
 std::string ids_of(const Table& table, const std::vector<std::string>& row) {
   std::vector<std::string> ids;
   for (const std::size_t column : table.id_columns) ids.push_back(printable(row[column]));
@@ -69,13 +72,14 @@ std::string printable(const std::string& text) {
       result += std::string("\\x") + kHex[byte >> 4] + kHex[byte & 15];
     }
   }
-  // What is left are C1 controls and marks that turn the direction of the text.
+  // C1 controls and bidirectional overrides remain. Such a text is printed as a JSON string.
   return has_control_characters(result) ? dump_json(Json(result)) : result;
 }
 
 std::string to_text(const Table& table) {
   const std::size_t count = table.columns.size();
   std::vector<std::size_t> widths(count);
+  // A column is aligned to the right when all of its cells are numbers or empty.
   std::vector<bool> right(count, !table.rows.empty());
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < count; ++i) widths[i] = width_of(table.columns[i]);
@@ -92,6 +96,7 @@ std::string to_text(const Table& table) {
     head += (i == 0 ? " " : " | ") + padded(table.columns[i], widths[i], right[i]);
     line += (i == 0 ? "" : "+") + std::string(widths[i] + 2, '-');
   }
+  // No line ends with spaces.
   text = trimmed_end(head) + line + "\n";
   for (const auto& row : rows) {
     std::string cells;
@@ -145,15 +150,18 @@ void Output::print_value(const Json& value) const {
 
 Result<Json> to_json(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
+  // Programs expect every field, also one with its default value.
   options.always_print_primitive_fields = true;
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   if (!status.ok())
     return fail(Code::kInternal, "the master's answer is not writable as JSON: " + status.ToString());
+  // Limits far above those for input from users: the master is trusted.
   return parse_json(text, {.bytes = 1 << 30, .depth = 100});
 }
 
 Result<Json> to_json(const google::protobuf::Struct& value) {
+  // nlohmann::json keeps its keys sorted; Json keeps the order of insertion.
   TRY_ASSIGN(const Json json, to_json(static_cast<const google::protobuf::Message&>(value)));
   return Json(nlohmann::json(json));
 }

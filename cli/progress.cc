@@ -12,9 +12,11 @@
 namespace det::cli {
 
 std::string bar_text(const std::string& label, double done, int width) {
+  // Progress comes from the cluster and may be NaN or out of range.
   done = std::isfinite(done) ? std::clamp(done, 0.0, 1.0) : 0.0;
   char percent[16];
   std::snprintf(percent, sizeof percent, "%5.1f%%", done * 100);
+  // 11 columns: " [", "] " and a percentage of 6 characters, and one column that stays free.
   const int room = std::min(40, width - static_cast<int>(label.size()) - 11);
   if (room < 5) return percent;
   const int full = static_cast<int>(std::lround(done * room));
@@ -38,6 +40,7 @@ void ProgressBar::note(const std::string& text) {
 void ProgressBar::draw(const std::string& text) {
   if (text == drawn_) return;
   drawn_ = text;
+  // Carriage return, then clear to the end of the line.
   std::cerr << "\r\033[K" << text << std::flush;
 }
 

@@ -1,24 +1,27 @@
-// Owns the progress bar: one line at the bottom of a terminal, on stderr; nothing at all elsewhere.
+// Progress bar on the last line of a terminal, on stderr. Prints nothing when stderr is not a terminal.
 #pragma once
 
 #include <string>
 
 namespace det::cli {
 
+/// One line that is redrawn in place. Single-threaded.
 class ProgressBar {
  public:
+  /// Draws nothing before the first show() or note(). `label` precedes the bar.
   explicit ProgressBar(std::string label);
-  /// Takes the bar away.
+  /// Erases the line.
   ~ProgressBar() { hide(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// `done` of 0..1.
+  /// Draws the bar; `done` is a fraction in [0, 1].
   void show(double done);
-  /// A line instead of a bar, for what nobody knows the end of.
+  /// Draws a text instead of the bar, for work of unknown length.
   void note(const std::string& text);
-  /// Before other lines are printed; the next show() draws it again.
+  /// Erases the line so that other lines can be printed. The next show() redraws it.
   void hide();
+  /// True when stderr is a terminal.
   bool active() const { return active_; }
 
  private:
@@ -28,7 +31,8 @@ class ProgressBar {
   std::string drawn_;
 };
 
-/// `Uploading [=====>    ]  52.0%`; pure. At most `width` columns.
+/// Formats `Uploading [=====>    ]  52.0%` in at most `width` columns; the percentage alone when there is no
+/// space for a bar. Pure.
 std::string bar_text(const std::string& label, double done, int width);
 
 }  // namespace det::cli

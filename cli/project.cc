@@ -1,4 +1,4 @@
-// Owns `det project`.
+// `det project`: lists, creates, changes and deletes projects.
 #include <iostream>
 
 #include "cli/accounts.h"
@@ -14,17 +14,20 @@ namespace {
 
 using ProjectStub = v1::ProjectService::Stub;
 
+/// Flags of all verbs.
 struct NamedProject {
   std::string workspace, name, new_name, description;
   Output output;
   bool all = false, yes = false;
 };
 
+/// Adds the arguments that name an existing project.
 void add_names(CLI::App& app, NamedProject& flags) {
   app.add_option("WORKSPACE", flags.workspace, "The workspace.")->required();
   app.add_option("PROJECT", flags.name, "The project.")->required();
 }
 
+/// Lists the projects of a workspace; archived ones only with --all.
 Action declare_project_list(CLI::App& app) {
   auto flags = std::make_shared<NamedProject>();
   app.add_option("WORKSPACE", flags->workspace, "The workspace.")->required();
@@ -57,6 +60,7 @@ Action declare_project_describe(CLI::App& app) {
   };
 }
 
+/// Lists the experiments of a project, all pages.
 Action declare_experiments(CLI::App& app) {
   auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
@@ -102,6 +106,7 @@ Action declare_project_create(CLI::App& app) {
   };
 }
 
+/// Changes the name, the description or both.
 Action declare_project_edit(CLI::App& app) {
   auto flags = std::make_shared<NamedProject>();
   add_names(app, *flags);
@@ -110,6 +115,7 @@ Action declare_project_edit(CLI::App& app) {
   return [=](Session& session) -> Result<int> {
     v1::PatchProjectRequest request;
     if (!flags->new_name.empty()) request.mutable_project()->mutable_name()->set_value(flags->new_name);
+    // An empty description is a legal new value.
     if (description->count() > 0)
       request.mutable_project()->mutable_description()->set_value(flags->description);
     if (!request.has_project())
@@ -123,6 +129,7 @@ Action declare_project_edit(CLI::App& app) {
   };
 }
 
+/// Declares archive, unarchive or delete. `delete` prompts the user and has the flag --yes.
 template <typename Method>
 std::function<Action(CLI::App&)> declare_act(Method method, const char* done, bool asks) {
   return [=](CLI::App& app) -> Action {

@@ -1,4 +1,4 @@
-// Owns `det rbac`: roles and who has them where.
+// `det rbac`: roles and their assignments.
 #include <iostream>
 
 #include "base/text.h"
@@ -18,10 +18,12 @@ std::string permissions_of(const v1::Role& role) {
   return join(names, ", ");
 }
 
+/// The scopes in which a role can be assigned.
 std::string scopes_of(const v1::Role& role) {
   return role.scope_type_mask().workspace() ? "cluster, workspace" : "cluster";
 }
 
+/// Lists the roles with their permissions.
 Action declare_list_roles(CLI::App& app) {
   auto output = std::make_shared<Output>();
   output->declare_list(app);
@@ -37,6 +39,7 @@ Action declare_list_roles(CLI::App& app) {
   };
 }
 
+/// Returns the role of this name, in any case. Errors: kNotFound, with the nearest name.
 Result<v1::Role> find_role(Client& client, const std::string& name) {
   TRY_ASSIGN(const auto response, client.call(&RoleStub::ListRoles, v1::ListRolesRequest()));
   std::vector<std::string> names;
@@ -47,7 +50,7 @@ Result<v1::Role> find_role(Client& client, const std::string& name) {
   return fail(Code::kNotFound, "role \"" + name + "\" not found" + did_you_mean(name, names));
 }
 
-/// Rows of role, user and scope.
+/// Lists assignments: role, user, and workspace id or "all".
 Result<Table> assignments_table(Client& client,
                                 const google::protobuf::RepeatedPtrField<v1::RoleWithAssignments>& all) {
   TRY_ASSIGN(const auto names, user_names(client));
@@ -83,6 +86,7 @@ Action declare_describe_role(CLI::App& app) {
   };
 }
 
+/// Lists the role assignments of one user.
 Action declare_users_roles(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
@@ -100,6 +104,7 @@ Action declare_users_roles(CLI::App& app) {
   };
 }
 
+/// Shows the current user's roles, and the workspaces in which each applies.
 Action declare_my_permissions(CLI::App& app) {
   auto output = std::make_shared<Output>();
   output->declare(app);
@@ -122,6 +127,7 @@ Action declare_my_permissions(CLI::App& app) {
   };
 }
 
+/// Declares assign-role or unassign-role. Without a workspace the scope is the whole cluster.
 template <typename Method>
 std::function<Action(CLI::App&)> declare_assignment(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {

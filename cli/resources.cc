@@ -1,4 +1,4 @@
-// Owns `det resources`: who held slots, and for how long, and how many there were to hold.
+// `det resources`: slot usage and slot capacity over time.
 #include <iostream>
 
 #include "base/text.h"
@@ -11,6 +11,7 @@ namespace {
 
 using UsageStub = v1::UsageService::Stub;
 
+/// A half-open interval [START, END).
 struct RawFlags {
   std::string from, to;
   bool json = false;
@@ -21,8 +22,9 @@ struct RawFlags {
   }
 };
 
+/// Parses a date or an RFC 3339 time into `target`. Errors: kInvalidArgument.
 Status set_usage_time(const std::string& text, const char* name, google::protobuf::Timestamp* target) {
-  // A date alone is its beginning, in UTC.
+  // A date is its first instant in UTC.
   const auto time = parse_rfc3339(text.size() == 10 ? text + "T00:00:00Z" : text);
   if (!time) return fail(Code::kInvalidArgument, std::string(name) + ": " + time.error().message);
   target->set_seconds(time->micros / 1'000'000);
@@ -30,6 +32,7 @@ Status set_usage_time(const std::string& text, const char* name, google::protobu
   return {};
 }
 
+/// Fetches allocations and capacity of the interval.
 Result<v1::ResourceAllocationRawResponse> between(Session& session, const RawFlags& flags) {
   v1::ResourceAllocationRawRequest request;
   TRY(set_usage_time(flags.from, "START", request.mutable_timestamp_after()));
@@ -38,6 +41,7 @@ Result<v1::ResourceAllocationRawResponse> between(Session& session, const RawFla
   return client->call(&UsageStub::ResourceAllocationRaw, request);
 }
 
+/// Prints one CSV line per allocation.
 Action declare_raw(CLI::App& app) {
   auto flags = std::make_shared<RawFlags>();
   flags->declare(app);
@@ -63,6 +67,7 @@ Action declare_raw(CLI::App& app) {
   };
 }
 
+/// Prints one CSV line per period in which an agent offered slots.
 Action declare_capacity(CLI::App& app) {
   auto flags = std::make_shared<RawFlags>();
   flags->declare(app);
@@ -85,11 +90,13 @@ Action declare_capacity(CLI::App& app) {
   };
 }
 
+/// An interval of whole days, both inclusive.
 struct AggregatedFlags {
   std::string from, to;
   bool json = false, monthly = false;
 };
 
+/// Prints slot-seconds by label, experiment, pool and user, per day or month.
 Action declare_aggregated(CLI::App& app) {
   auto flags = std::make_shared<AggregatedFlags>();
   app.add_option("START", flags->from, "The first day, like 2026-01-31.")->required();
@@ -114,6 +121,7 @@ Action declare_aggregated(CLI::App& app) {
       const auto add = [&](const std::string& type, const std::string& key, double seconds) {
         table.rows.push_back({type, key, entry.period_start(), number_text(seconds)});
       };
+      // Copies into a sorted map: protobuf maps have no order.
       const auto add_all = [&](const std::string& type,
                                const google::protobuf::Map<std::string, double>& map) {
         for (const auto& [key, seconds] : std::map<std::string, double>(map.begin(), map.end()))

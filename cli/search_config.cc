@@ -14,6 +14,7 @@ Result<std::shared_ptr<expconf::ExperimentConfig>> read_search_config(
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
   std::vector<expconf::Override> assignments;
   for (const std::string& assignment : overrides) assignments.push_back({assignment});
+  // A placeholder for the cluster's storage: the search does not depend on it, but the checks require one.
   const expconf::Defaults defaults{
       .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
   TRY_ASSIGN(auto parsed, expconf::parse(*text, path, defaults, assignments));

@@ -1,4 +1,4 @@
-// Owns reading a configuration for a command that needs no master.
+// Reads an experiment configuration for commands that need no master.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace det::cli {
 
-/// Checked as `det experiment create` checks it; `overrides` are path.to.key=value. Prints warnings on
-/// stderr.
+/// Parses the file with the checks of `det experiment create`. `overrides` are path.to.key=value. Prints
+/// warnings to stderr. Errors: kInvalidArgument, with all problems of the document.
 Result<std::shared_ptr<expconf::ExperimentConfig>> read_search_config(
     const std::string& path, const std::vector<std::string>& overrides);
 

@@ -9,6 +9,7 @@
 namespace det::cli {
 namespace {
 
+/// Value of a variable; "" when it is unset.
 std::string from_environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -21,6 +22,7 @@ Result<Client*> Session::anonymous() {
     const std::string directory = config_directory();
     TRY_ASSIGN(const ConfigFile config, read_config_file(directory.empty() ? "" : directory + "/det.yaml"));
     TRY_ASSIGN(const Address address, find_master(master_flag, config.master));
+    // Before the first RPC, which may carry a password.
     TRY(establish_trust(address));
     configured_user_ = config.user;
     client_ = std::make_unique<Client>(address);
@@ -39,8 +41,10 @@ Result<Login> Session::log_in(const std::string& user, const std::string& passwo
 
 Result<Login> Session::find_login() {
   const std::string token = from_environment("DET_USER_TOKEN");
+  // The user's name is not known; user_name() fetches it when needed.
   if (!token.empty()) return Login{"", token};
   const std::string user = from_environment("DET_USER"), password = from_environment("DET_PASS");
+  // An explicit -u has precedence over the environment.
   if (!user.empty() && !password.empty() && (user_flag.empty() || user_flag == user))
     return log_in(user, password);
   TRY_ASSIGN(Client * client, anonymous());

@@ -1,4 +1,4 @@
-// Owns what one run of det knows: which master, who asks. Commands get it and nothing else.
+// State of one invocation of det: master, user and connection. Commands receive nothing else.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,25 @@
 
 namespace det::cli {
 
+/// Connects and logs in on first use. Single-threaded.
 class Session {
  public:
-  std::string master_flag, user_flag;  ///< -m, -u
+  std::string master_flag, user_flag;  ///< values of -m and -u; "" when absent
 
-  /// A connection that says who asks. kUnauthenticated when nobody has logged in; nothing is sent for that
-  /// but, with DET_USER and DET_PASS, the login.
+  /// Returns the connection with a login; the session keeps ownership. Uses the first of: DET_USER_TOKEN;
+  /// DET_USER and DET_PASS, unless -u names another user; the stored login of -u, else of det.yaml's user,
+  /// else the last one. Errors: kUnauthenticated (not logged in; no RPC was sent); those of anonymous().
   Result<Client*> client();
-  /// A connection for what needs no login.
+  /// Returns the connection for calls that need no login; the session keeps ownership. Errors:
+  /// kInvalidArgument (address or det.yaml); those of establish_trust().
   Result<Client*> anonymous();
-  /// The user's name at the master; asks the master when only a token is known.
+  /// Returns the user's name as the master spells it. Calls the master when only a token is available.
   Result<std::string> user_name();
+  /// The file of stored logins.
   TokenFile tokens() const { return TokenFile(TokenFile::default_path()); }
 
-  /// Checks the password, and returns the user's name as the master spells it with a new token.
+  /// Exchanges a password for a token. Returns it with the user's name as the master spells it. Does not
+  /// store the login.
   Result<Login> log_in(const std::string& user, const std::string& password);
 
  private:

@@ -1,4 +1,4 @@
-// Owns `det slot`.
+// `det slot`: lists slots and takes them out of service.
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,18 +11,20 @@
 namespace det::cli {
 namespace {
 
+/// "cuda", "cpu", …
 std::string device_type(v1::Device::Type type) {
   const std::string name = v1::Device::Type_Name(type);
   return name.starts_with("TYPE_") ? to_lower(name.substr(5)) : name;
 }
 
-/// Slots in the order of their numbers, which are texts on the wire.
+/// Orders slots by number. The ids are strings on the wire: comparing the length first sorts "10" after "9".
 std::map<std::pair<std::size_t, std::string>, const v1::Slot*> sorted(const v1::Agent& agent) {
   std::map<std::pair<std::size_t, std::string>, const v1::Slot*> slots;
   for (const auto& [id, slot] : agent.slots()) slots[{id.size(), id}] = &slot;
   return slots;
 }
 
+/// The slot's JSON with the id and the pools of its agent.
 Result<Json> to_json_with_agent(const v1::Agent& agent, const v1::Slot& slot) {
   TRY_ASSIGN(const Json fields, to_json(slot));
   Json value = {{"agentId", agent.id()}, {"resourcePools", Json::array()}};
@@ -72,6 +74,7 @@ struct SlotFlags {
   }
 };
 
+/// Disables a slot. With --drain its container may finish, else it is preempted.
 Action declare_slot_disable(CLI::App& app) {
   auto flags = std::make_shared<SlotFlags>();
   flags->declare(app);

@@ -1,4 +1,4 @@
-// Owns drawing a series of numbers in one line of text. Pure.
+// Draws a series of numbers in one line of text.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace det::cli {
 
-/// Blocks of eight heights, the least value lowest: at most `width` columns, each the mean of its stretch.
-/// What is not finite is left out; a stretch of nothing else is a space. "" for no values.
+/// Returns a line of block characters in eight heights, at most `width` columns; "" for no values. Each
+/// column is the mean of an equal part of the values, scaled between the least and the largest mean. Values
+/// that are not finite are skipped; a part with no other values is a space. Pure.
 std::string sparkline(const std::vector<double>& values, std::size_t width);
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det task`: what runs on the agents now, and its log.
+// `det task`: lists what runs on the agents, and prints its log.
 #include <charconv>
 #include <iostream>
 #include <map>
@@ -17,13 +17,14 @@
 namespace det::cli {
 namespace {
 
+/// An allocation with its parts on all agents.
 struct Running {
   std::string task, name, pool;
   std::set<std::string> agents;
   int slots = 0;
 };
 
-/// By allocation: parts of one on several agents are one task.
+/// Groups the containers of all agents by allocation: a distributed task has one container per agent.
 std::map<std::string, Running> running_tasks(const v1::GetAgentsResponse& response) {
   std::map<std::string, Running> tasks;
   for (const v1::Agent& agent : response.agents()) {
@@ -53,6 +54,7 @@ Action declare_task_list(CLI::App& app) {
     for (const auto& [allocation, running] : running_tasks(response)) {
       v1::GetTaskRequest request;
       request.set_task_id(running.task);
+      // The task may have ended since the agents were listed. The row then shows "N/A".
       const auto task = client->call(&v1::TaskService::Stub::GetTask, request);
       const std::string since =
           task ? time_text(task->task().start_time(), task->task().has_start_time()) : std::string("N/A");
@@ -72,7 +74,7 @@ Action declare_task_list(CLI::App& app) {
   };
 }
 
-/// A trial's task is named after its experiment: "3.<request id>".
+/// Returns the trial of a task. Its task id starts with the experiment: "3.<request id>". Errors: kNotFound.
 Result<int> trial_of(Client& client, const std::string& task) {
   int experiment = 0;
   const auto [end, error] = std::from_chars(task.data(), task.data() + task.size(), experiment);

@@ -1,4 +1,4 @@
-// Owns `det template`. A template is checked here before it is sent, as a configuration is.
+// `det template`: parts of configurations that experiments share. Validated here before they are sent.
 #include <iostream>
 
 #include "base/files.h"
@@ -17,6 +17,7 @@ struct NamedTemplate {
   std::string name, file;
 };
 
+/// Lists the templates; --details adds their text.
 Action declare_template_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
   auto details = std::make_shared<bool>(false);
@@ -37,6 +38,7 @@ Action declare_template_list(CLI::App& app) {
   };
 }
 
+/// Prints the text of a template as it was set.
 Action declare_template_describe(CLI::App& app) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
@@ -57,7 +59,7 @@ Action declare_template_describe(CLI::App& app) {
   };
 }
 
-/// `method`: PostTemplate makes a new one, PutTemplate replaces as well.
+/// Declares `create` or `set`: PostTemplate creates a template, PutTemplate also replaces one.
 template <typename Method>
 std::function<Action(CLI::App&)> declare_write(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {
@@ -67,6 +69,7 @@ std::function<Action(CLI::App&)> declare_write(Method method, const char* done) 
     return [=](Session& session) -> Result<int> {
       auto text = read_file(flags->file, 64 << 20);
       if (!text) return fail(Code::kInvalidArgument, text.error().message);
+      // Validated before the call: a bad file needs no master.
       TRY(expconf::check_part(*text, flags->file));
       TRY_ASSIGN(Client * client, session.client());
       v1::SetTemplateRequest request;

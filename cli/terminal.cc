@@ -11,10 +11,11 @@
 namespace det::cli {
 namespace {
 
-// What the handler of Ctrl-C must put back: set only while a secret is typed.
+// State that the Ctrl-C handler restores. Valid only while terminal_is_changed is set, during hidden input.
 termios saved_terminal;
 volatile sig_atomic_t terminal_is_changed = 0;
 
+/// Calls only async-signal-safe functions.
 void on_interrupt(int) {
   if (terminal_is_changed != 0) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
   const char newline = '\n';
@@ -28,6 +29,7 @@ void set_up_signals() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
+  // `det … | head` ends without an error message.
   ::signal(SIGPIPE, SIG_DFL);
 }
 
@@ -61,6 +63,7 @@ Result<std::string> ask_secret(const std::string& question) {
   if (!is_terminal(STDIN_FILENO) || ::tcgetattr(STDIN_FILENO, &saved_terminal) != 0) return ask(question);
   termios silent = saved_terminal;
   silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  // Set before the change: a signal in between restores an unchanged terminal, which is harmless.
   terminal_is_changed = 1;
   ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
   auto answer = ask(question);

@@ -1,4 +1,4 @@
-// Owns what depends on a terminal being there: colour, width, secrets typed unseen, Ctrl-C.
+// Terminal: colour, width, prompts, hidden input, Ctrl-C.
 #pragma once
 
 #include <string>
@@ -7,20 +7,22 @@
 
 namespace det::cli {
 
-/// Ctrl-C ends the program with exit code 3 and the terminal as it was; a closed pipe ends it silently.
+/// Installs the signal handlers: Ctrl-C restores the terminal and exits with code 3; SIGPIPE ends the process
+/// silently. Call once at the start.
 void set_up_signals();
 
 bool is_terminal(int fd);
-/// Colours may be used on `fd`: it is a terminal and NO_COLOR is not set.
+/// True when colours may be used on `fd`: it is a terminal, and NO_COLOR is unset or empty.
 bool wants_color(int fd);
-/// Columns of the terminal at `fd`; 80 when unknown.
+/// Returns the columns of the terminal at `fd`; 80 when unknown.
 int terminal_width(int fd);
 
-/// Prints `question` on stderr and reads a line of standard input. kFailedPrecondition at its end.
+/// Prints `question` to stderr and reads a line of standard input. Errors: kFailedPrecondition (end of
+/// input).
 Result<std::string> ask(const std::string& question);
-/// `question [y/N]: `; true for y and yes.
+/// Prints `question [y/N]: `. Returns true for y, Y and yes. Errors: those of ask().
 Result<bool> confirm(const std::string& question);
-/// As ask(); on a terminal nothing that is typed shows.
+/// Same as ask(), without echo on a terminal.
 Result<std::string> ask_secret(const std::string& question);
 
 }  // namespace det::cli

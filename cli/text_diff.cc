@@ -9,6 +9,7 @@
 namespace det::cli {
 namespace {
 
+/// Lines of context around a change, and limit of the table in add_middle() (4 bytes per cell).
 constexpr std::size_t kContext = 3, kMostCells = 16 << 20;
 
 struct Line {
@@ -16,13 +17,15 @@ struct Line {
   std::string text;
 };
 
+/// Splits a text; a final line end does not start another line.
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines = split(text, '\n');
   if (lines.back().empty()) lines.pop_back();
   return lines;
 }
 
-/// What lies between the equal ends of both.
+/// Appends the diff of two texts without common first and last lines. Dynamic programming: O(|a| · |b|) time
+/// and memory.
 void add_middle(const std::vector<std::string>& a, const std::vector<std::string>& b,
                 std::vector<Line>& out) {
   const std::size_t rows = a.size() + 1, columns = b.size() + 1;
@@ -31,7 +34,7 @@ void add_middle(const std::vector<std::string>& a, const std::vector<std::string
     for (const std::string& line : b) out.push_back({'+', line});
     return;
   }
-  // common[i * columns + j]: the longest common subsequence of a from i and b from j.
+  // common[i * columns + j]: length of the longest common subsequence of a[i..] and b[j..].
   std::vector<std::uint32_t> common(rows * columns);
   for (std::size_t i = a.size(); i-- > 0;) {
     for (std::size_t j = b.size(); j-- > 0;) {
@@ -54,11 +57,13 @@ void add_middle(const std::vector<std::string>& a, const std::vector<std::string
   }
 }
 
+/// Returns all lines of both texts with their marks.
 std::vector<Line> compare(std::vector<std::string> a, std::vector<std::string> b) {
   std::vector<Line> out;
   const auto [end_a, end_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto same = static_cast<std::size_t>(end_a - a.begin());
   static_cast<void>(end_b);
+  // The common suffix must not overlap the common prefix.
   std::size_t tail = 0;
   while (tail < a.size() - same && tail < b.size() - same && a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
     ++tail;
@@ -72,8 +77,8 @@ std::vector<Line> compare(std::vector<std::string> a, std::vector<std::string> b
   return out;
 }
 
+/// Formats the range of a hunk header. As in diff, an empty range names the line before it.
 std::string range_text(std::size_t first, std::size_t count) {
-  // As diff writes it: a range of no lines begins before the first.
   const std::string begin = std::to_string(count == 0 ? first : first + 1);
   return count == 1 ? begin : begin + "," + std::to_string(count);
 }
@@ -89,7 +94,7 @@ std::string unified_diff(std::string_view a, std::string_view b) {
     std::size_t first = at;
     while (first < lines.size() && !changed(first)) ++first;
     if (first == lines.size()) break;
-    // A hunk ends where twice the context is unchanged.
+    // Changes with fewer than 2 * kContext unchanged lines between them share a hunk.
     std::size_t last = first;
     for (std::size_t i = first; i < lines.size() && i <= last + 2 * kContext; ++i)
       if (changed(i)) last = i;

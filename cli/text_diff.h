@@ -1,4 +1,4 @@
-// Owns comparing two texts line by line. Pure.
+// Compares two texts line by line.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace det::cli {
 
-/// What `diff -u` says, without its two head lines: hunks with three lines around each change; "" when the
-/// texts are the same. Longest common subsequence, after the equal ends are cut off; texts that differ over
-/// more than some thousand lines are one removed and one added block.
+/// Returns the hunks of `diff -u`, without the two header lines and with three lines of context; "" for equal
+/// texts. Computes a longest common subsequence after trimming equal lines at both ends. When that needs more
+/// than 16 Mi table cells (about 4,000 × 4,000 lines), the rest is one removed and one added block. Pure.
 std::string unified_diff(std::string_view a, std::string_view b);
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det token`: access tokens for programs.
+// `det token`: access tokens for programs.
 #include <iostream>
 
 #include "cli/accounts.h"
@@ -13,6 +13,7 @@ namespace {
 
 using TokenStub = v1::TokenService::Stub;
 
+/// Creates a token for the caller or another user and prints it.
 Action declare_token_create(CLI::App& app) {
   struct Flags {
     std::string user, description, role;
@@ -31,11 +32,13 @@ Action declare_token_create(CLI::App& app) {
       TRY_ASSIGN(const v1::User user, find_user(*client, flags->user));
       request.set_user_id(user.id());
     }
+    // The API takes a duration in hours; "-1" selects the longest lifetime.
     request.set_lifespan(flags->days < 0 ? "-1" : std::to_string(flags->days * 24) + "h");
     request.set_description(flags->description);
     request.set_role(flags->role);
     TRY_ASSIGN(const auto response, client->call(&TokenStub::PostAccessToken, request));
     std::cout << "TokenID: " << response.token_id() << "\nAccess-Token: " << response.token() << '\n';
+    // On stderr: standard output is parsed or redirected.
     std::cerr << "The token is not shown again.\n";
     return 0;
   };
@@ -86,6 +89,7 @@ Action declare_token_describe(CLI::App& app) {
     TRY_ASSIGN(Client * client, session.client());
     v1::GetAccessTokensRequest request;
     for (const int id : flags->ids) request.add_token_ids(id);
+    // A named token is shown in any state.
     request.set_show_inactive(true);
     TRY_ASSIGN(const auto response, client->call(&TokenStub::GetAccessTokens, request));
     if (response.token_info_size() == 0) return fail(Code::kNotFound, "no such token");
@@ -94,6 +98,7 @@ Action declare_token_describe(CLI::App& app) {
   };
 }
 
+/// Revokes a token permanently.
 Action declare_token_revoke(CLI::App& app) {
   auto id = std::make_shared<int>(0);
   app.add_option("ID", *id, "The token's id.")->required();
@@ -124,6 +129,7 @@ Action declare_token_edit(CLI::App& app) {
   };
 }
 
+/// Stores a token as a login. Prompts for it by default: arguments are visible to other users of the machine.
 Action declare_token_login(CLI::App& app) {
   auto token = std::make_shared<std::string>();
   app.add_option("TOKEN", *token,
@@ -134,6 +140,7 @@ Action declare_token_login(CLI::App& app) {
     if (text.empty()) {
       TRY_ASSIGN(text, ask_secret("Access token: "));
     }
+    // The master verifies the token before it is stored.
     client->set_token(text);
     TRY_ASSIGN(const auto response,
                client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));

@@ -13,12 +13,12 @@
 namespace det::cli {
 namespace {
 
-// {"version": 1, "masters": {"http://host:8080": {"last": "admin", "tokens": {"admin": "…"}}}}
+// Format: {"version": 1, "masters": {"http://host:8080": {"last": "admin", "tokens": {"admin": "…"}}}}
 constexpr int kTokenFileVersion = 1;
 
 Json no_logins() { return {{"version", kTokenFileVersion}, {"masters", Json::object()}}; }
 
-/// The logins of the file. Nothing when it is damaged, unreadable or of another program.
+/// Returns the content of the file. Nothing when it is damaged, unreadable or of another format.
 std::optional<Json> load_tokens(const std::string& path) {
   const auto text = read_file(path, 1 << 20);
   if (!text) return text.error().code == Code::kNotFound ? std::optional(no_logins()) : std::nullopt;
@@ -29,6 +29,7 @@ std::optional<Json> load_tokens(const std::string& path) {
   return *std::move(json);
 }
 
+/// Renames a file that is not readable as logins: it may hold logins of another version.
 Status set_aside(const std::string& path) {
   const std::string kept = path + ".unreadable";
   std::error_code failed;
@@ -40,6 +41,7 @@ Status set_aside(const std::string& path) {
   return {};
 }
 
+/// Makes one change under the lock. The lock is a separate file, because the file itself is replaced.
 Status change_tokens(const std::string& path, const std::function<void(Json& masters)>& edit) {
   if (path.empty())
     return fail(Code::kFailedPrecondition, "no place for logins: set HOME or XDG_CONFIG_HOME");
@@ -68,6 +70,7 @@ Result<std::optional<Login>> TokenFile::find(const std::string& master, const st
     std::cerr << path_ << " is not readable as logins; ignored\n";
     return std::nullopt;
   }
+  // The types are checked at each step: the file may have been edited by hand.
   const Json entry = json->at("masters").value(master, Json::object());
   if (!entry.is_object()) return std::nullopt;
   const Json name = user.empty() ? entry.value("last", Json()) : Json(user);

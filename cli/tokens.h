@@ -1,4 +1,4 @@
-// Owns the file in which logins are kept: one token for each master and user, readable by its owner alone.
+// File of stored logins: one token per master and user, readable by its owner only.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,27 @@
 
 namespace det::cli {
 
+/// A user's name and access token.
 struct Login {
   std::string user, token;
 };
 
-/// Every change is read, made and written under a lock, and the file is whole at every moment. A file that is
-/// not readable as logins counts as empty, with a warning on stderr; the first change moves it to
+/// Each change is a read-modify-write under a file lock that replaces the file atomically. A file that cannot
+/// be read as logins counts as empty, with a warning on stderr. The first change moves such a file to
 /// `<path>.unreadable`.
 class TokenFile {
  public:
   explicit TokenFile(std::string path) : path_(std::move(path)) {}
-  /// ${XDG_CONFIG_HOME:-~/.config}/det/auth.json; "" when the environment names no home.
+  /// ${XDG_CONFIG_HOME:-~/.config}/det/auth.json; "" when the environment has neither XDG_CONFIG_HOME nor
+  /// HOME.
   static std::string default_path();
 
-  /// The login of `user`, or with "" the last one, at the master with this URL.
+  /// Returns the login of `user` at the master with this URL; "" means the last login there.
   Result<std::optional<Login>> find(const std::string& master, const std::string& user) const;
-  /// Keeps the login and makes it the last one.
+  /// Stores the login and marks it as the last one. Errors: kFailedPrecondition (no home directory); those of
+  /// the file system.
   Status save(const std::string& master, const Login& login);
-  /// Forgets one user, or with "" all of them. No failure when there is none.
+  /// Removes the login of `user`, or with "" all logins at this master. Idempotent.
   Status forget(const std::string& master, const std::string& user);
 
  private:

@@ -1,4 +1,4 @@
-// Owns `det trial`.
+// `det trial`: shows, logs, kills and downloads trials.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -23,6 +23,7 @@ struct DescribeFlags {
   Paging paging{.limit = 1000};
 };
 
+/// Prints a trial and its workloads: one JSON object, or two tables.
 Result<int> describe_trial(Session& session, const DescribeFlags& flags) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Trial trial, get_trial(*client, flags.id));
@@ -92,10 +93,13 @@ struct TrialDownloadFlags {
   std::string uuid, directory, sort_by;
 };
 
+/// Returns the uuid of the selected checkpoint: --uuid, the best by a metric, else the latest. Errors:
+/// kNotFound.
 Result<std::string> choose_trial(Client& client, const TrialDownloadFlags& flags) {
   if (!flags.uuid.empty()) return flags.uuid;
   TRY_ASSIGN(const v1::Trial trial, get_trial(client, flags.id));
   const std::string none = "trial " + std::to_string(flags.id) + " has no completed checkpoint";
+  // Without a flag the searcher's direction applies, also to another metric of --sort-by.
   if (flags.best || !flags.sort_by.empty()) {
     TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
     TRY_ASSIGN(auto checkpoints, get_trial_checkpoints(client, flags.id));
@@ -108,6 +112,7 @@ Result<std::string> choose_trial(Client& client, const TrialDownloadFlags& flags
   return trial.latest_checkpoint_uuid();
 }
 
+/// Downloads one checkpoint of a trial: by default the latest.
 Action declare_trial_download(CLI::App& app) {
   auto flags = std::make_shared<TrialDownloadFlags>();
   add_id(app, flags->id, "The trial's id.");
@@ -132,7 +137,7 @@ Action declare_trial_download(CLI::App& app) {
   };
 }
 
-/// All that whoever helps asks for first, in one archive.
+/// Writes an archive for a bug report: log, trial, experiment, workloads and master information.
 Action declare_support_bundle(CLI::App& app) {
   auto id = std::make_shared<int>();
   auto directory = std::make_shared<std::string>(".");

@@ -15,21 +15,25 @@ namespace {
 constexpr Duration kProbeTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kMaxTrustFileBytes = 1 << 20;
 
+/// The prompt of this process; null in scripts and libraries.
 Confirm& asker() {
   static Confirm confirm;
   return confirm;
 }
 
-/// Where the certificate of this master is kept; "" without a home.
+/// Path of the certificate that was accepted for this master; "" without a home directory.
 std::string kept_file(const Address& address) {
   const std::string logins = TokenFile::default_path();
   if (logins.empty()) return "";
+  // An IPv6 address contains characters that are unusual in file names.
   std::string name = address.host + "_" + std::to_string(address.port);
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == ':' || c == '/' || c == '%'; }, '-');
   return std::filesystem::path(logins).parent_path() / "certs" / (name + ".pem");
 }
 
+/// Shows the fingerprint of the chain's last certificate and prompts. Returns that certificate when it is
+/// accepted. Errors: kUnauthenticated.
 Result<std::string> ask_user(const Address& address, const TlsPeer& shown, const Confirm& confirm) {
   const std::string& anchor = shown.chain.back();
   TRY_ASSIGN(const CertificateFacts facts, read_certificate(anchor));
@@ -54,6 +58,7 @@ void set_confirm(Confirm confirm) { asker() = std::move(confirm); }
 
 MasterTrust known_trust(const Address& address) {
   MasterTrust trust = trust_from_environment(address.url());
+  // A file in the environment has precedence over the stored one.
   if (!trust.tls || !trust.cert_file.empty()) return trust;
   const std::string kept = kept_file(address);
   if (!kept.empty() && path_exists(kept)) trust.cert_file = kept;
@@ -64,14 +69,16 @@ Status establish_trust(const Address& address) {
   const MasterTrust trust = known_trust(address);
   if (!trust.tls || trust.cert_file == "noverify") return {};
   if (!trust.cert_file.empty()) {
+    // A missing or unreadable file is reported here, with its name.
     TRY(read_file(trust.cert_file, kMaxTrustFileBytes));
     return {};
   }
   const std::string name = trust.cert_name.empty() ? address.host : trust.cert_name;
   const auto shown = probe_tls(address.host, address.port, name, "", kProbeTimeout);
-  // A master that is away is told about, and waited for, as without TLS.
+  // An unreachable master is reported by the first RPC, which also waits for it.
   if (!shown || shown->problem.empty()) return {};
   TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, asker()));
+  // The accepted certificate must also be valid for this host name. Only then is it stored.
   TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kProbeTimeout));
   if (!again.problem.empty()) {
     return fail(Code::kUnauthenticated, "the certificate of the master at " + address.url() +

@@ -1,5 +1,5 @@
-// Owns whom the command believes to be the master when it speaks TLS. What the user once trusted is kept in
-// ${XDG_CONFIG_HOME:-~/.config}/det/certs, a file for each master.
+// Trust in a master that speaks TLS. Certificates that the user accepts are stored in
+// ${XDG_CONFIG_HOME:-~/.config}/det/certs, one file per master.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,21 @@ struct MasterTrust;
 
 namespace det::cli {
 
-/// Asks the user a question that is answered with yes or no.
+/// Shows a yes/no question and returns the answer.
 using Confirm = std::function<Result<bool>(const std::string& question)>;
 
-/// How users are asked; nobody is, until it is set (a library, a script). Before the first master is called.
+/// Sets the prompt for unknown certificates. Without one (in a script, in a library) they are rejected.
+/// Process-wide; call before the first connection.
 void set_confirm(Confirm confirm);
 
-/// Whom to believe at this address, in this order: DET_MASTER_CERT_FILE (--cert-file sets it), what was
-/// trusted before, what the system trusts.
+/// Returns the trust for this address, the first of: DET_MASTER_CERT_FILE (set by --cert-file), the
+/// certificate that the user accepted earlier, the system's authorities.
 MasterTrust known_trust(const Address& address);
 
-/// Makes sure that somebody vouches for the master: when nobody does, the user is shown the certificate's
-/// fingerprint and asked, and what is trusted is kept. kUnauthenticated names the mend. Nothing is said to a
-/// master that is not believed; one that is away is believed until it is there.
+/// Checks that the master's certificate is trusted. Otherwise shows its SHA-256 fingerprint, prompts the user
+/// and stores the certificate when it is accepted. Sends no credentials. Succeeds for an unreachable master:
+/// the first call reports that. Errors: kUnauthenticated (not accepted, or issued for another name; the
+/// message names a remedy), kFailedPrecondition (no home directory). Blocks for at most 10 s per probe.
 Status establish_trust(const Address& address);
 
 }  // namespace det::cli

@@ -1,4 +1,4 @@
-// Owns `det user`: logging in and out, and the accounts of people.
+// `det user`: login, logout and user accounts.
 #include <cstdlib>
 #include <iostream>
 
@@ -19,6 +19,7 @@ struct LoginFlags {
   std::string name, password_file;
 };
 
+/// Reads the password from a file (without its line end), else from the terminal without echo.
 Result<std::string> read_password(const LoginFlags& flags, const std::string& name) {
   if (flags.password_file.empty()) return ask_secret("Password for user " + name + ": ");
   auto text = read_file(flags.password_file, 64 << 10);
@@ -27,6 +28,7 @@ Result<std::string> read_password(const LoginFlags& flags, const std::string& na
   return end == std::string::npos ? "" : text->substr(0, end + 1);
 }
 
+/// Logs in with a password from a file or the terminal, and stores the login.
 Action declare_user_login(CLI::App& app) {
   auto flags = std::make_shared<LoginFlags>();
   app.add_option("NAME", flags->name, "The user's name; asked for when not said.");
@@ -46,6 +48,8 @@ Action declare_user_login(CLI::App& app) {
   };
 }
 
+/// Ends the session of the selected user and removes its login. --all removes all logins at this master, but
+/// ends only that session.
 Action declare_logout(CLI::App& app) {
   auto all = std::make_shared<bool>(false);
   app.add_flag("-a,--all", *all, "Forget every user of this master.");
@@ -57,7 +61,7 @@ Action declare_logout(CLI::App& app) {
     if (login) {
       client->set_token(login->token);
       const auto ended = client->call(&v1::AuthService::Stub::Logout, v1::LogoutRequest());
-      // A session that is over already is as good.
+      // An expired session needs no logout.
       if (!ended && ended.error().code != Code::kUnauthenticated) return tl::unexpected(ended.error());
     }
     TRY(tokens.forget(master, *all || !login ? "" : login->user));
@@ -107,6 +111,7 @@ Action declare_user_list(CLI::App& app) {
   };
 }
 
+/// Creates an active user. Prompts for the password unless one is given.
 Action declare_user_create(CLI::App& app) {
   struct Flags : LoginFlags {
     std::string password, display_name;
@@ -139,6 +144,7 @@ Action declare_user_create(CLI::App& app) {
   };
 }
 
+/// Applies the set fields of `wanted` to the user of this name.
 Result<v1::User> change_user(Client& client, const std::string& name, v1::PatchUser wanted) {
   TRY_ASSIGN(const v1::User user, find_user(client, name));
   v1::PatchUserRequest request;
@@ -148,6 +154,7 @@ Result<v1::User> change_user(Client& client, const std::string& name, v1::PatchU
   return std::move(*response.mutable_user());
 }
 
+/// Changes the given properties; the others keep their values.
 Action declare_user_edit(CLI::App& app) {
   struct Flags {
     std::string name, username, display_name, active, admin;
@@ -155,6 +162,7 @@ Action declare_user_edit(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("NAME", flags->name, "The user.")->required();
   app.add_option("--username", flags->username, "A new name.");
+  // Counted, not compared with "": an empty display name is a legal value.
   auto* display =
       app.add_option("--display-name", flags->display_name, "What the user is called in the web UI.");
   app.add_option("--active", flags->active, "May the user log in: true or false.")
@@ -176,6 +184,7 @@ Action declare_user_edit(CLI::App& app) {
   };
 }
 
+/// Changes the password of the named user, else of the current one.
 Action declare_change_password(CLI::App& app) {
   auto flags = std::make_shared<LoginFlags>();
   app.add_option("NAME", flags->name, "The user; whoever is logged in when not said.");
@@ -200,6 +209,7 @@ Action declare_change_password(CLI::App& app) {
   };
 }
 
+/// Declares `activate` or `deactivate`.
 std::function<Action(CLI::App&)> declare_active(bool active) {
   return [=](CLI::App& app) -> Action {
     auto name = std::make_shared<std::string>();

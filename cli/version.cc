@@ -1,4 +1,4 @@
-// Owns `det version`.
+// `det version`: versions of the client and the master.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +21,7 @@ Action declare_version(CLI::App&) {
                          {"cluster_id", response->cluster_id()},
                          {"cluster_name", response->cluster_name()}};
     }
+    // The client's version is printed also when the master is unreachable.
     std::cout << to_yaml(value);
     if (!response) return tl::unexpected(response.error());
     return 0;

@@ -5,6 +5,7 @@
 namespace det::cli {
 namespace {
 
+/// Workloads at one number of batches; null when there is none.
 struct Row {
   const v1::MetricsWorkload* training = nullptr;
   const v1::MetricsWorkload* validation = nullptr;
@@ -13,7 +14,7 @@ struct Row {
 
 std::string workload_metrics_text(const v1::MetricsWorkload* workload) {
   if (workload == nullptr) return "";
-  std::map<std::string, std::string> values;  // sorted
+  std::map<std::string, std::string> values;  ///< sorted by name
   for (const auto& [name, value] : workload->metrics().avg_metrics().fields()) {
     values[name] = value.has_number_value() ? number_text(value.number_value()) : value.string_value();
   }
@@ -22,6 +23,7 @@ std::string workload_metrics_text(const v1::MetricsWorkload* workload) {
   return text;
 }
 
+/// End of the validation, else of the training report, else of the checkpoint.
 std::string report_time(const Row& row) {
   if (row.validation != nullptr) return time_text(row.validation->end_time(), row.validation->has_end_time());
   if (row.training != nullptr) return time_text(row.training->end_time(), row.training->has_end_time());
@@ -37,6 +39,7 @@ Table workload_table(const std::vector<std::pair<int, std::vector<v1::WorkloadCo
               {}};
   if (name_trial) table.columns.insert(table.columns.begin(), "Trial ID");
   for (const auto& [trial, workloads] : trials) {
+    // Keyed by number of batches: the map sorts the rows.
     std::map<int, Row> rows;
     for (const v1::WorkloadContainer& each : workloads) {
       if (each.has_training()) rows[each.training().total_batches()].training = &each.training();

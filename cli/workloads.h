@@ -1,4 +1,4 @@
-// Owns how the workloads of trials look in a table. Private to the `describe` verbs.
+// Table of a trial's workloads, for the `describe` verbs.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace det::cli {
 
-/// One row for each number of batches: what was trained, validated and checkpointed there.
-/// With `name_trial`, a first column that says whose.
+/// Returns one row per trial and number of batches, with the training report, validation and checkpoint made
+/// there. `trials` pairs trial ids with workloads. `name_trial` adds the trial's id as the first column.
 Table workload_table(const std::vector<std::pair<int, std::vector<v1::WorkloadContainer>>>& trials,
                      bool name_trial);
 

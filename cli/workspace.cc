@@ -1,4 +1,4 @@
-// Owns `det workspace`.
+// `det workspace`: lists, creates, changes and deletes workspaces.
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -27,12 +27,14 @@ Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspac
   return table;
 }
 
+/// Flags of all verbs.
 struct NamedWorkspace {
   std::string name;
   Output output;
   bool all = false, yes = false;
 };
 
+/// Lists workspaces; archived ones only with --all.
 Action declare_workspace_list(CLI::App& app) {
   auto flags = std::make_shared<NamedWorkspace>();
   app.add_flag("-a,--all", flags->all, "Also archived ones.");
@@ -48,7 +50,7 @@ Action declare_workspace_list(CLI::App& app) {
   };
 }
 
-/// A verb about one workspace, which `show` is called with.
+/// Declares a verb that shows something of one workspace. `list` adds --quiet.
 std::function<Action(CLI::App&)> about_one(bool list,
                                            Status (*show)(Client&, const v1::Workspace&, const Output&)) {
   return [=](CLI::App& app) -> Action {
@@ -77,7 +79,7 @@ Status show_projects(Client& client, const v1::Workspace& workspace, const Outpu
   return output.print(project_table(response.projects()), [&] { return list_to_json(response.projects()); });
 }
 
-/// Pools are those that agents name; each is open to every workspace.
+/// Lists the pools that agents name. Each pool is open to every workspace.
 Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
   TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
   struct Size {
@@ -99,6 +101,7 @@ Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
   return output.print(table, [&]() -> Result<Json> { return list; });
 }
 
+/// Lists the role assignments that apply to the workspace, also those of the whole cluster.
 Status show_members(Client& client, const v1::Workspace& workspace, const Output& output) {
   v1::GetUsersAssignedToWorkspaceRequest request;
   request.set_workspace_id(workspace.id());
@@ -129,6 +132,7 @@ Action declare_workspace_create(CLI::App& app) {
   };
 }
 
+/// Renames a workspace.
 Action declare_workspace_edit(CLI::App& app) {
   auto name = std::make_shared<std::string>(), to = std::make_shared<std::string>();
   app.add_option("NAME", *name, "The workspace.")->required();
@@ -145,6 +149,7 @@ Action declare_workspace_edit(CLI::App& app) {
   };
 }
 
+/// Declares `archive` or `unarchive`.
 template <typename Method>
 std::function<Action(CLI::App&)> declare_act(Method method, const char* done) {
   return [=](CLI::App& app) -> Action {
@@ -162,6 +167,7 @@ std::function<Action(CLI::App&)> declare_act(Method method, const char* done) {
   };
 }
 
+/// Deletes a workspace with its projects and templates. Prompts unless --yes is set.
 Action declare_workspace_delete(CLI::App& app) {
   auto flags = std::make_shared<NamedWorkspace>();
   app.add_option("NAME", flags->name, "The workspace.")->required();

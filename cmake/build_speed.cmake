@@ -1,19 +1,20 @@
-# Precompiled headers and unity builds. Both change how long a build takes, not what it produces. The preset
+# Precompiled headers and unity builds. Both change how long a build takes, not its result. The preset
 # `separate` turns both off and compiles each source alone, which finds missing includes.
 #
 #   det_speed(TARGET HEADER [BATCH n] [LEVEL -On])
-#     HEADER  precompiled header of the sources: std, wire or torch; in tests std_test, wire_test or torch_test
+#     HEADER  precompiled header: std, wire or torch; in tests std_test, wire_test or torch_test
 #     BATCH   maximum number of sources in a translation unit (default 8)
 #     LEVEL   optimisation level of code that no user waits for
 #
-# GCC uses a precompiled header only under the flags that it was compiled with. Therefore executables are compiled with
-# -fPIC, as libraries are, and a source with definitions of its own sets SKIP_PRECOMPILE_HEADERS.
+# GCC uses a precompiled header only under the flags that it was compiled with. Therefore executables are
+# compiled with -fPIC, as libraries are, and a source with definitions of its own sets
+# SKIP_PRECOMPILE_HEADERS.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 option(CMAKE_UNITY_BUILD "Compile several sources as one translation unit" ON)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # A precompiled header that does not fit costs time; it is no error.
+  # A precompiled header that does not match costs time; it is no error.
   add_compile_options(-Wno-error=invalid-pch)
-  # In a unity build GCC takes types of a source's anonymous namespace for types of a header.
+  # In a unity build GCC attributes the anonymous namespace of a source to a header.
   add_compile_options(-Wno-subobject-linkage)
 endif()
 

@@ -1,11 +1,11 @@
-# Owns compiler and linker settings that hold for every target.
+# Compiler and linker settings of all targets.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -fstack-protector-strong)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # What GCC's optimiser sees in std::string after inlining is not there (bug 105651 and its like).
+  # GCC reports false positives in inlined std::string code (bug 105651 and similar ones).
   add_compile_options(-Wno-restrict -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=stringop-overread)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  # Warns of every reference returned by a function that has a temporary as another argument.
+  # The warning reports every function that returns a reference and takes a temporary as another argument.
   add_compile_options(-Wno-dangling-reference)
 endif()
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
@@ -13,7 +13,7 @@ add_link_options(-Wl,-z,relro,-z,now)
 
 find_program(DET_CCACHE ccache)
 if(DET_CCACHE)
-  # Paths relative to the tree: build directories side by side share one cache.
+  # Paths relative to the source tree: all build directories share one cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DET_CCACHE})

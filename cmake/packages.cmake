@@ -1,5 +1,5 @@
-# Packages: `cpack --config build/release/CPackConfig.cmake` makes det-master, det-agent, det-cli and libdet-dev as .deb,
-# and with -G TGZ one archive that runs from any directory.
+# Packages. `cpack --config build/release/CPackConfig.cmake` creates det-master, det-agent, det-cli and
+# libdet-dev as .deb. With -G TGZ it creates one archive that runs from any directory.
 if(NOT DET_CLUSTER OR NOT DET_HARNESS)
   return()
 endif()
@@ -23,7 +23,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# libdet is in none of Debian's packages: det-agent depends on libdet-dev by name.
+# libdet is in no Debian package: det-agent depends on libdet-dev by name.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MASTER_PACKAGE_NAME det-master)
@@ -38,7 +38,7 @@ set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdet-dev)
 set(CPACK_COMPONENT_SDK_DESCRIPTION "Determinant: training library, and what compiles trials")
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, libtorch-dev, libopenblas-openmp-dev, nlohmann-json3-dev, libcurl4")
 
-# Scripts that make the user of a service and its configuration file, and start nothing.
+# Maintainer scripts: create the user and the configuration file of a service. They start nothing.
 foreach(part master agent)
   string(TOUPPER ${part} component)
   set(DET_PART ${part})

@@ -1,6 +1,6 @@
-# Owns the rule "who may include whom". A room is a source folder that one target opens to those who link it:
-# det_room(TARGET PATH) puts a link to PATH alone on TARGET's public include path, so that
-# `#include "PATH/x.h"` compiles only for targets that link TARGET, directly or through another.
+# Include rules between rooms. A room is a source folder that one target makes available to the targets that
+# link it: det_room(TARGET PATH) puts a link to PATH, and nothing else, on TARGET's public include path.
+# Therefore `#include "PATH/x.h"` compiles only in targets that link TARGET, directly or through another one.
 function(det_room target path)
   set(root ${CMAKE_BINARY_DIR}/rooms/${target})
   get_filename_component(parent ${root}/${path} DIRECTORY)

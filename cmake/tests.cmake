@@ -1,5 +1,5 @@
-# Declares test programs: det_test(NAME SOURCES a.cc b.cc LINK target... [LABELS l...]).
-# All share one Catch2 main; each runs as one CTest entry; tests/run.sh counts their test cases.
+# Test programs: det_test(NAME SOURCES a.cc b.cc LINK target... [LABELS l...]).
+# All share one Catch2 main. Each is one CTest entry; tests/run.sh counts their test cases.
 # Debian 12 has Catch2 2, Debian 13 has Catch2 3. Tests use the names of version 2.
 find_package(Catch2 REQUIRED)
 add_library(det_catch INTERFACE)
@@ -8,7 +8,7 @@ if(Catch2_VERSION VERSION_LESS 3)
   add_library(det_catch_main OBJECT ${CMAKE_SOURCE_DIR}/tests/catch_main.cc)
   target_link_libraries(det_catch_main PUBLIC det_catch)
   if(DET_SANITIZE)
-    # Catch itself is not under test; its implementation compiles three times as fast without.
+    # Catch2 itself is not under test; it compiles three times as fast without sanitizers.
     target_compile_options(det_catch_main PRIVATE -fno-sanitize=all -O0 -g0)
   endif()
 else()
@@ -17,9 +17,9 @@ else()
   target_link_libraries(det_catch_main INTERFACE det_catch Catch2::Catch2WithMain)
 endif()
 
-# Test code is compiled with -O1; what it tests has the optimisation of its own target.
+# Test code is compiled with -O1; the tested libraries keep their own optimisation level.
 set(det_test_level -O1)
-# Declares the precompiled header <name>_test: that of the tested code, and Catch2.
+# Declares the precompiled header <name>_test: the headers of the tested code, and Catch2.
 function(det_precompiled_test name)
   cmake_parse_arguments(P "" "" "HEADERS;LINK" ${ARGN})
   det_precompiled(${name}_test LEVEL ${det_test_level}

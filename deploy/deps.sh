@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Debian packages that a build, a run and the tests need.
-# Usage: deploy/deps.sh build|test         Installs the missing ones without a question; does nothing when all are there.
+# Debian packages for building, running and testing.
+# Usage: deploy/deps.sh build|test         Installs missing packages without prompting. Idempotent.
 #        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies.
 set -euo pipefail
 . "$(dirname "$0")/progress.sh"
@@ -14,7 +14,7 @@ build_packages=(
   libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(git catch2 python3-torch fio libbenchmark-dev clang chromium python3 python3-botocore)
-# clang's sanitizers and libFuzzer: Debian 12 has no package without a version.
+# Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.
 case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in
   bookworm) test_packages+=(libclang-rt-14-dev) ;;
   *)        test_packages+=(libclang-rt-dev) ;;
@@ -28,13 +28,13 @@ case "${1:-}" in
   *) echo "usage: deploy/deps.sh build|test|files FILE.deb..." >&2; exit 2 ;;
 esac
 
-# Debian's npm brings hundreds of packages; a Node of any origin is as good. Only a build needs one.
+# Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
 if [ "${#files[@]}" -eq 0 ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
   wanted+=(nodejs npm)
 fi
 
-# Installs its own packages again: they may have been rebuilt under the same version.
+# Reinstalls det's own packages: they may have been rebuilt with the same version.
 missing=(${files[@]+--reinstall "${files[@]}"})
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
@@ -46,7 +46,7 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "deploy/deps.sh: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
-  sudo -v  # asks for the password before output goes to a log
+  sudo -v  # prompts for the password before output goes to a log
 fi
 
 # The postgresql package would create and start a cluster of its own; the master runs a private one.
@@ -55,13 +55,13 @@ if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   echo 'create_main_cluster = false' | "${as_root[@]}" tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
 
-# Of apt's words: what is downloaded, unpacked and set up, of three times what is to be installed.
+# Progress from apt's output: steps of download, unpack and setup, out of three per package.
 packages_done() {
   awk '/ newly installed,/ { for (i = 1; i < NF; i++) if ($(i + 1) == "newly" || $(i + 1) == "upgraded," || $(i + 1) == "reinstalled,") all += $i }
        /^(Get:|Unpacking |Setting up )/ { n++ } END { if (all) printf "%d", n < 3 * all ? 1000 * n / (3 * all) : 999 }' "$1"
 }
 install() {
-  # An installation that was killed earlier is finished first; else apt refuses.
+  # Finishes an interrupted installation first; otherwise apt refuses to run.
   "${as_root[@]}" dpkg --configure -a || return
   "${as_root[@]}" apt-get update -qq || return
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \

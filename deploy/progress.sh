@@ -1,20 +1,20 @@
-# Progress of long commands, for the scripts beside this file; sourced by them.
+# Progress output of long commands. Sourced by the other scripts in this folder.
 
-# duration SECONDS: "45 s", "3 min 20 s".
+# duration SECONDS: prints "45 s" or "3 min 20 s".
 duration() {
   if [ "$1" -lt 60 ]; then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi
 }
 
-# with_progress NAME LOG DONE COMMAND...: runs COMMAND with its output in LOG. Prints one line each second on a
-# terminal, each 10 s elsewhere. DONE is a function that prints what is done, in parts of 1000, from the log's path.
-# Returns the command's status; a failure prints the end of the log.
+# with_progress NAME LOG DONE COMMAND...: runs COMMAND with its output in LOG. Prints a line every second on a
+# terminal, every 10 s elsewhere. DONE is a function that reads the log and prints the completed share in
+# parts of 1000. Returns COMMAND's status; on failure prints the end of the log.
 with_progress() {
   local name=$1 log=$2 done_parts=$3 begin=$SECONDS status=0 elapsed parts left line tick=10
   shift 3
   [ -t 1 ] && tick=1
   "$@" >"$log" 2>&1 </dev/null &
   local pid=$!
-  # An interrupted script does not leave its command behind.
+  # An interrupted script must not leave the command running.
   trap 'kill -TERM '"$pid"' 2>/dev/null; exit 130' INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     elapsed=$((SECONDS - begin))

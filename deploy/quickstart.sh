@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds a release, starts a local cluster (master with a private PostgreSQL, one agent),
-# trains examples/mnist and prints the result. A second run starts in seconds.
+# Installs missing packages, builds a release, starts a local cluster (master with a private PostgreSQL, one
+# agent), trains examples/mnist and prints the result. A second run starts in seconds.
 set -euo pipefail
 . "$(dirname "$0")/progress.sh"
 
@@ -39,22 +39,22 @@ while [ $# -gt 0 ]; do
 done
 built=$root/build/release
 bin=${prefix:-$built}/bin
-build_cpu_minutes=13  # of the programs, from nothing, on a machine of 2 cores
-build_mb=4096         # of the build folder
+build_cpu_minutes=13  # CPU minutes of a full build, measured on 2 cores
+build_mb=4096         # size of the build folder in MiB
 say() { printf '\n\033[1m%s\033[0m\n' "== $*"; }
 
-# running NAME: the pid of our daemon, if the process of the pid file is still that daemon.
+# running NAME: prints the daemon's pid if the process of the pid file is still that daemon.
 running() {
   local pid
   pid=$(cat "$state/$1.pid" 2>/dev/null) || return 1
-  # A process that has ended keeps its name until its parent collects it, but not its program.
+  # A zombie keeps its name until its parent reaps it, but has no executable.
   [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] && [ -e "/proc/$pid/exe" ] && echo "$pid"
 }
 
-# alive NAME: whether the process that we have just started is there, also before it has become the daemon.
+# alive NAME: whether the process that was just started exists, also before it has executed the daemon.
 alive() { kill -0 "$(cat "$state/$1.pid")" 2>/dev/null; }
 
-# stop NAME SECONDS: asks, waits, and in the end insists.
+# stop NAME SECONDS: sends SIGTERM, and SIGKILL after SECONDS.
 stop() {
   local pid waited=0
   pid=$(running "$1") || { rm -f "$state/$1.pid"; return 0; }
@@ -71,7 +71,7 @@ stop() {
   echo "stopped $1"
 }
 
-# start NAME LOG ARGS...: a daemon in a session of its own, its pid in a file.
+# start NAME LOG ARGS...: starts a daemon in its own session and stores its pid in a file.
 start() {
   local name=$1
   shift
@@ -133,16 +133,18 @@ start_agent() {
   echo "agent: connected, $("$bin/det" -m "$(master_url)" slot list --json | jq length) slot(s)"
 }
 
-# Parts of 1000, from ninja's "[done/all] STEP". Steps that generate code take no time and come first.
+# Progress in parts of 1000, from ninja's "[done/all] STEP". Code generation takes no time and comes first, so
+# only compile and link steps count.
 build_done() {
   awk -F'[][/ ]' '/^\[[0-9]+\/[0-9]+\]/ { done = $2; all = $3; if (/ (Building|Linking) /) built++ }
                   END { if (all) printf "%d", 1000 * built / (all - done + built) }' "$1"
 }
 
 configure_and_build() {
-  # Only what a cluster needs: tests are built by tests/run.sh.
+  # Builds only what a cluster needs; tests/run.sh builds the tests.
   (cd "$root" && cmake --preset release) || return
-  # Ends with this script, also when that is killed: two builds must not write to one folder.
+  # The build must end with this script, even when the script is killed: two builds must not write to one
+  # folder.
   exec setpriv --pdeathsig TERM ninja -C "$built" programs
 }
 
@@ -165,7 +167,7 @@ build() {
   }
 }
 
-# Says why the master will serve no web UI: a build goes on when npm cannot fetch its packages.
+# Reports a missing web UI and the reason: a build continues when npm cannot download its packages.
 check_webui() {
   local webui=${prefix:-$built}/share/det/webui
   [ ! -e "$webui/index.html" ] || return 0
@@ -175,7 +177,7 @@ check_webui() {
   echo "web UI: run deploy/quickstart.sh again when npm's registry can be reached" >&2
 }
 
-# Installs det's own packages, with what they depend on; then no compiler runs but the trial's.
+# Installs det's own packages and their dependencies. No compiler runs afterwards except for trials.
 install_packages() {
   local files=("$packages"/det-master_*.deb "$packages"/det-agent_*.deb "$packages"/det-cli_*.deb "$packages"/libdet-dev_*.deb)
   local file
@@ -185,7 +187,7 @@ install_packages() {
   "$root/deploy/deps.sh" files "${files[@]}"
 }
 
-# What this run is going to do, and how long it takes.
+# Prints the steps of this run and their duration.
 announce() {
   local cores minutes training=""
   cores=$(nproc)
@@ -229,7 +231,7 @@ mkdir -p "$state" 2>/dev/null && [ -w "$state" ] || {
   echo "quickstart: cannot write to $state; choose another directory with --state DIR" >&2
   exit 1
 }
-# The login of the det command is kept in the home directory, or beside the state where that cannot be written.
+# The login of the det command is stored in the home directory, or beside the state when that is not writable.
 config=""
 login="${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/det"
 if ! { mkdir -p "$login" 2>/dev/null && [ -w "$login" ]; }; then

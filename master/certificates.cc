@@ -1,4 +1,3 @@
-// Owns reading and making the master's certificates.
 #include "certificates.h"
 
 #include <arpa/inet.h>
@@ -16,7 +15,7 @@ namespace det {
 namespace {
 
 constexpr Duration kAuthorityLifetime = std::chrono::hours(24 * 3650);
-/// Longer than a master runs without a restart; none is accepted for longer by some clients.
+/// Longer than a master runs without restart. Some clients reject certificates that are valid for longer.
 constexpr Duration kServerLifetime = std::chrono::hours(24 * 825);
 constexpr std::int64_t kMostBytes = 1 << 20;
 
@@ -32,7 +31,7 @@ Result<Identity> load_authority(const MasterConfig& config) {
   TRY(make_directories(directory, 0700));
   const std::string cluster = config.cluster_name.empty() ? "cluster" : config.cluster_name;
   TRY_ASSIGN(authority, make_authority("Authority of " + cluster, kAuthorityLifetime));
-  // The certificate last: it says that both are there.
+  // The certificate is written last: its existence implies the key's.
   TRY(write_file_atomic(key, authority.key, 0600));
   TRY(write_file_atomic(certificate, authority.certificate, 0644));
   log::info("first start with TLS: made the authority", {{"file", certificate}});
@@ -50,6 +49,7 @@ void add_addresses(std::vector<std::string>& names) {
                   sizeof text);
     } else if (each->ifa_addr->sa_family == AF_INET6) {
       const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr)->sin6_addr;
+      // Link-local addresses are useless in a certificate: they need a scope.
       if (!IN6_IS_ADDR_LINKLOCAL(&address)) ::inet_ntop(AF_INET6, &address, text, sizeof text);
     }
     if (*text != '\0') names.emplace_back(text);
@@ -57,7 +57,7 @@ void add_addresses(std::vector<std::string>& names) {
   ::freeifaddrs(all);
 }
 
-/// What clients may call this machine; the first is the certificate's title.
+/// Returns the names and addresses of this machine without duplicates. The first becomes the subject.
 std::vector<std::string> server_names(const MasterConfig& config) {
   std::vector<std::string> names = config.tls.names;
   char host[256] = "";
@@ -86,6 +86,7 @@ Result<Certificates> load_certificates(const MasterConfig& config) {
     TRY_ASSIGN(made.server.certificate, read_file(config.tls.cert, kMostBytes));
     TRY_ASSIGN(made.server.key, read_file(config.tls.key, kMostBytes));
   }
+  // Agents pin the last certificate of the chain.
   const auto chain = split_chain(made.server.certificate);
   if (!chain) return fail(Code::kInvalidArgument, config.tls.cert + ": " + chain.error().message);
   TRY_ASSIGN(const CertificateFacts anchor, read_certificate(chain->back()));

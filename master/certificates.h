@@ -1,4 +1,4 @@
-// Owns what the master proves itself with, and what it signs agents' certificates with.
+// TLS identity of the master and the authority that signs agents' certificates.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,16 @@
 
 namespace det {
 
+/// Result of load_certificates().
 struct Certificates {
-  Identity server;  ///< `certificate` is the whole chain that clients are shown
+  /// `certificate` is the whole chain presented to clients.
+  Identity server;
   std::shared_ptr<const api::Authority> authority;
 };
 
-/// The authority of DATA_DIR/tls (ca.pem, and ca.key for its owner alone), made at the first start; and the
-/// server's certificate: the operator's, or a new one of the authority at every start, whose key is in memory
-/// only. Errors name the file or the setting.
+/// Loads the authority from DATA_DIR/tls (ca.pem; ca.key, mode 0600) or creates it at the first start. The
+/// server certificate is the operator's, or is issued by the authority at every start with a key that stays
+/// in memory. Blocks on files. Errors name the file or the setting.
 Result<Certificates> load_certificates(const MasterConfig& config);
 
 }  // namespace det

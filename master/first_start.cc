@@ -1,4 +1,3 @@
-// Owns making the first user.
 #include "first_start.h"
 
 #include <sys/stat.h>
@@ -38,7 +37,7 @@ Status create_admin(db::Pool& pool, const MasterConfig& config) {
   const std::string file = own ? config.data_dir + "/admin-password" : config.admin_password_file;
   std::string password;
   if (!own || path_exists(file)) {
-    // A file of our own is there when a first start was cut off between the file and the user.
+    // The generated file exists if an earlier first start crashed before it created the user.
     TRY_ASSIGN(password, operators_password(file));
   } else {
     password = random_token();
@@ -49,7 +48,8 @@ Status create_admin(db::Pool& pool, const MasterConfig& config) {
   if (!made) return {};
   log::info("first start: made the user admin", {{"password_file", file}});
   if (own) {
-    // What a service says on its standard error is kept in a journal that others read.
+    // The standard error of a service goes to a journal that others can read, so only a terminal gets the
+    // password.
     const std::string shown =
         ::isatty(STDERR_FILENO) ? password + " (kept in " + file + ")" : "that is in " + file;
     std::fprintf(stderr, "First start: log in as \"%s\" with the password %s\n", kName, shown.c_str());

@@ -1,4 +1,4 @@
-// Owns the first user: made once, with a password from the operator or one that nobody can guess.
+// First start: creation of the user admin.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,10 @@
 
 namespace det {
 
-/// Makes the user admin when the database has no user. Without an operator's file the password is written to
-/// DATA_DIR/admin-password (mode 0600) and told once on standard error, never to the log. Repeats safely.
+/// Creates the user admin if the database has no user. The password comes from admin_password_file. Without
+/// one it is random, is stored in DATA_DIR/admin-password (mode 0600), and is printed once on a terminal,
+/// never to the log. Idempotent, also after a crash. Errors: unreadable or too short password file, database
+/// errors.
 Status create_admin(db::Pool& pool, const MasterConfig& config);
 
 }  // namespace det

@@ -1,5 +1,4 @@
-// Owns the program det-master: parts are built, connected, run, and stopped in reverse. Nothing is decided
-// here.
+// Program det-master: builds and connects the components, runs them and stops them in reverse order.
 #include <pthread.h>
 #include <sodium.h>
 #include <unistd.h>
@@ -40,15 +39,16 @@ constexpr auto kStopGrace = std::chrono::seconds(3);
 constexpr auto kStopLimit = std::chrono::seconds(10);
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr int kTicksPerSecond = 4;
-constexpr std::size_t kLogLines = 5000;  // that can be read while the master runs
+constexpr std::size_t kLogLines = 5000;  // kept in memory for the API
 
-/// Why the master ends: a signal (no error) or a failure.
+/// Reason of the end of the program: a signal (no error) or a failure.
 struct End {
   std::optional<Error> error;
 };
 using Ends = Queue<End>;
 
-/// SIGTERM and SIGINT arrive here, and nowhere else: all threads start with them blocked.
+/// Receives SIGTERM and SIGINT on one thread; all other threads start with them blocked. A second signal
+/// exits at once.
 class Signals {
  public:
   Signals() {
@@ -74,7 +74,7 @@ class Signals {
   sigset_t set_;
 };
 
-/// Leaves by force when an orderly stop takes too long.
+/// Watchdog: exits the process if an orderly stop takes longer than kStopLimit.
 class StopLimit {
  public:
   StopLimit() {
@@ -87,12 +87,14 @@ class StopLimit {
   }
 };
 
+/// The database connection settings, the store, and the private server if there is one.
 struct Database {
   std::optional<db::PrivateServer> own;
   db::ConnectOptions connect;
   std::unique_ptr<db::PgStore> store;
 };
 
+/// Connects to the database, starting the private server if no URL is configured.
 Result<Database> open_database(const MasterConfig& config) {
   Database database;
   if (config.database_url.empty()) {
@@ -109,6 +111,7 @@ Result<Database> open_database(const MasterConfig& config) {
 
 core::Now now() { return {mono_now(), wall_now()}; }
 
+/// Converts the scheduler settings of a pool.
 scheduler::Rules to_rules(const SchedulerConfig& config) {
   scheduler::Rules rules{.preemption = config.preemption};
   if (config.type == "fair_share") rules.policy = scheduler::Policy::kFairShare;
@@ -116,6 +119,7 @@ scheduler::Rules to_rules(const SchedulerConfig& config) {
   return rules;
 }
 
+/// Loads the durable state and rebuilds the core from it.
 Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) {
   TRY_ASSIGN(core::Recovered recovered, store.load());
   log::info("restored", {{"experiments", recovered.experiments.size()},
@@ -134,6 +138,7 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) 
   return core::Core::restore(options, std::move(recovered), now());
 }
 
+/// Collects the settings of the API. Secrets in the shown configuration are masked.
 Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) {
   TRY_ASSIGN(const db::Cluster cluster, db::load_cluster(pool));
   Json shown = config.shown;
@@ -156,8 +161,8 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .session_lifetime = config.session_lifetime};
 }
 
-/// Everything that serves, from the loop outwards. Built whole or not at all; stop() takes it down in
-/// reverse.
+/// All components that serve, from the loop outwards. Members are destroyed in reverse order; stop() ends
+/// their activity before.
 class Master {
  public:
   Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
@@ -202,6 +207,7 @@ class Master {
     const Json info = {{"version", settings_.version},       {"master_id", settings_.master_id},
                        {"cluster_id", settings_.cluster_id}, {"cluster_name", settings_.cluster_name},
                        {"telemetry", {{"enabled", false}}},  {"sso_providers", Json::array()}};
+    // The site comes last: from here on clients are served.
     site_->start({.channel = server_.channel(),
                   .services = api::services(),
                   .hub = hub_,
@@ -214,6 +220,8 @@ class Master {
     serving_ = true;
   }
 
+  // Producers stop before their consumers: connections first, then the threads that serve them, then the
+  // loop, then the writers and the event bus that the loop feeds.
   void stop() {
     chores_.stop();
     site_->close();
@@ -236,7 +244,7 @@ class Master {
     server_.tick();
     site_->tick();
     ++ticks_;
-    // Once an hour is plenty: what has expired is refused anyway.
+    // Hourly is enough: expired sessions and tokens are refused anyway.
     if (ticks_ % (3600 * kTicksPerSecond) == 1) {
       chores_.try_post([this] {
         (void)db::delete_expired_sessions(pool_);
@@ -246,13 +254,14 @@ class Master {
     }
   }
 
+  /// Removes logs beyond their retention period.
   void forget_logs() {
     const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
     if (!tasks) log::warn("old logs are not removed", {{"reason", tasks.error().message}});
     if (tasks && *tasks > 0) log::info("old logs were removed", {{"tasks", *tasks}});
   }
 
-  /// For the collector, which is there before the server is.
+  /// Access of the collector to agents. The collector exists before the server serves.
   gc::Hands hands() {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               if (!serving_) return fail(Code::kUnavailable, "the master is starting");
@@ -261,6 +270,7 @@ class Master {
             .connected = [this] { return serving_ ? server_.hands().connected() : std::vector<AgentId>(); }};
   }
 
+  /// Restarts the private database server if it died.
   void look_after_database() {
     if (!database_.own) return;
     if (auto up = database_.own->keep_up(); !up)
@@ -296,6 +306,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
     TRY_ASSIGN(tls, http::make_tls_server(certificates->server.certificate, certificates->server.key,
                                           certificates->authority->identity.certificate));
   }
+  // Binds the port before the database is opened, so that an address in use fails first.
   TRY_ASSIGN(auto site, http::Site::open({.address = config.listen_address,
                                           .port = config.listen_port,
                                           .webui_dir = config.webui_dir,
@@ -322,7 +333,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const std::optional<End> end = ends.pop();
   StopLimit limit;
   if (end && end->error) {
-    // The core's memory is ahead of the store: nothing more may be said or written. The next start reloads.
+    // The core's memory is ahead of the store: nothing more may be sent or written. The next start reloads.
     log::error("the store has failed", {{"error", end->error->message}});
     if (database.own) database.own->abandon();
     std::fprintf(stderr, "det-master: %s\n", end->error->message.c_str());
@@ -354,6 +365,7 @@ int run(int argc, char** argv) {
   Signals signals;
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
+  // The egress policy must be in force before any storage is contacted.
   storage::confine(config->storage_reach);
   log::keep_history(kLogLines);
   if (status) status = init_log(config->log);

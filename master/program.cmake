@@ -1,4 +1,4 @@
-# Owns the program det-master: the only place where the master's rooms meet.
+# Program det-master: the only target that links all components of the master.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 add_subdirectory(config)

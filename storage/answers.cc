@@ -10,16 +10,17 @@ namespace {
 
 using Tree = boost::property_tree::ptree;
 
-constexpr std::size_t kMostBytes = 16 << 20;
-constexpr int kDeepest = 16;
+constexpr std::size_t kMostBytes = 16 << 20;  // size of a response
+constexpr int kDeepest = 16;                  // nesting; S3's responses stay well below
 
-/// The parser goes down by recursion: what is nested deeper than any answer, or declares entities, does not
-/// reach it.
+/// Rejects what the recursive XML parser must not see: deep nesting, DOCTYPE and entity declarations, NUL,
+/// huge texts.
 bool is_plain(std::string_view xml) {
   if (xml.size() > kMostBytes || xml.find("<!") != xml.npos || xml.find('\0') != xml.npos) return false;
   int depth = 0;
   for (std::size_t at = 0; (at = xml.find('<', at)) != xml.npos; ++at) {
     const char next = at + 1 < xml.size() ? xml[at + 1] : '\0';
+    // "<?xml ...?>" does not nest; "<a/>" opens and closes.
     if (next == '?') continue;
     depth += next == '/' ? -1 : 1;
     const std::size_t end = xml.find('>', at);
@@ -29,7 +30,7 @@ bool is_plain(std::string_view xml) {
   return true;
 }
 
-/// The one element at the top, which must have this name.
+/// Parses the document and returns its root element, which must be called `name`.
 Result<Tree> read_top(std::string_view xml, const char* name) {
   if (is_plain(xml)) {
     try {
@@ -37,7 +38,7 @@ Result<Tree> read_top(std::string_view xml, const char* name) {
       std::istringstream in{std::string(xml)};
       boost::property_tree::read_xml(in, tree);
       if (const auto top = tree.get_child_optional(name)) return *top;
-    } catch (const boost::property_tree::ptree_error&) {  // told below
+    } catch (const boost::property_tree::ptree_error&) {  // reported below
     }
   }
   return fail(Code::kDataLoss, std::string("the store's answer is no ") + name);

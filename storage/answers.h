@@ -1,5 +1,5 @@
-// Owns reading what a store answers: XML of a stranger, within bounds. Names are those of the Amazon S3 API
-// reference.
+// Parsers of S3's XML responses. The input is untrusted and bounded. Names are those of the Amazon S3 API
+// reference. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,42 @@
 
 namespace det::storage {
 
+/// An object of a bucket.
 struct Object {
   std::string key;
-  std::int64_t size = 0;
+  std::int64_t size = 0;  ///< bytes
   bool operator==(const Object&) const = default;
 };
-/// ListObjectsV2.
+/// One page of ListObjectsV2.
 struct Page {
   std::vector<Object> objects;
   std::vector<std::string> folders;  ///< CommonPrefixes
-  std::string next;                  ///< NextContinuationToken; "": this is the last one
+  std::string next;                  ///< NextContinuationToken; "" on the last page
 };
-/// ListMultipartUploads.
+/// One page of ListMultipartUploads.
 struct Uploads {
   struct One {
     std::string key, id;
   };
   std::vector<One> all;
-  std::string next_key, next_id;  ///< markers; "": no more
+  std::string next_key, next_id;  ///< markers of the next page; "" on the last one
 };
-/// <Error>, which may also come with status 200.
+/// An <Error> element, which S3 also returns with status 200.
 struct Refusal {
   std::string code, message, key;
 };
 
-// kDataLoss when it is not what it should be.
+// The parsers return kDataLoss if the text is not the expected document.
 Result<Page> read_page(std::string_view xml);
 Result<Uploads> read_uploads(std::string_view xml);
-/// UploadId of CreateMultipartUpload.
+/// Returns the UploadId of CreateMultipartUpload.
 Result<std::string> read_upload_id(std::string_view xml);
-/// What DeleteObjects could not delete.
+/// Returns the errors of DeleteObjects: the keys that were not deleted.
 Result<std::vector<Refusal>> read_refusals(std::string_view xml);
-/// Code "" when it is no <Error>.
+/// Returns the error of a failed request; code "" if the body is not an <Error>.
 Refusal read_refusal(std::string_view xml);
 
-/// For writing: `&`, `<`, `>` and quotes as entities.
+/// Escapes `&`, `<`, `>`, `"` and CR for use in XML text.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace det::storage

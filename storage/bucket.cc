@@ -15,8 +15,8 @@
 namespace det::storage {
 namespace {
 
-constexpr std::size_t kAtOnceRemoved = 1000;  // S3 takes no more
-constexpr std::size_t kMostListed = 5'000'000;
+constexpr std::size_t kAtOnceRemoved = 1000;    // S3's limit of keys in DeleteObjects
+constexpr std::size_t kMostListed = 5'000'000;  // keys; bounds the memory of a listing
 
 std::string md5_base64(std::string_view text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
@@ -31,7 +31,7 @@ std::string md5_base64(std::string_view text) {
 
 Bucket::Bucket(Location location, BucketOptions options) : location_(std::move(location)), options_(options) {
   if (location_.endpoint.empty()) {
-    // A dot in the name fits no certificate of the store.
+    // Amazon's wildcard certificate does not cover a bucket name with dots, so those go into the path.
     const bool in_path = location_.bucket.find('.') != std::string::npos;
     host_ = (in_path ? "" : location_.bucket + ".") + "s3." + location_.region + ".amazonaws.com";
     origin_ = "https://" + host_;
@@ -39,7 +39,7 @@ Bucket::Bucket(Location location, BucketOptions options) : location_(std::move(l
   } else {
     origin_ = location_.endpoint;
     host_ = origin_.substr(origin_.find("://") + 3);
-    // What is the scheme's own port is not said, and not signed.
+    // libcurl omits the default port from the Host header, and the signature covers that header.
     const std::string usual = origin_.starts_with("https:") ? ":443" : ":80";
     if (host_.ends_with(usual)) host_.resize(host_.size() - usual.size());
     root_ = "/" + location_.bucket + "/";
@@ -80,6 +80,7 @@ Result<Bucket::Listing> Bucket::list(const std::string& start, bool flat, std::s
   const std::size_t before = full("").size();
   std::map<std::string, std::string> query{{"list-type", "2"}, {"prefix", full(start)}};
   if (flat) query["delimiter"] = "/";
+  // 1000 keys a page is S3's default and maximum.
   if (most < 1000) query["max-keys"] = std::to_string(most);
   for (;;) {
     TRY_ASSIGN(const std::string xml, call({.method = "GET", .key = "", .query = query}));
@@ -108,6 +109,7 @@ Status Bucket::remove(const std::vector<std::string>& keys) const {
 }
 
 Status Bucket::remove_some(const std::vector<std::string>& keys) const {
+  // Fallback for stores without DeleteObjects. A missing object counts as deleted.
   const auto one_by_one = [&] {
     return together(keys.size(), [&](std::size_t i) -> Status {
       const auto done = call({.method = "DELETE", .key = keys[i]});
@@ -124,7 +126,7 @@ Status Bucket::remove_some(const std::vector<std::string>& keys) const {
                          .query = {{"delete", ""}},
                          .headers = {{"content-md5", md5_base64(body)}, {"content-type", "application/xml"}},
                          .body = body});
-  // Not every store has it, and each says so in another way.
+  // Stores report a missing DeleteObjects in different ways: 501, 405, or another error status.
   if (!xml && (xml.error().code == Code::kUnimplemented || xml.error().code == Code::kInternal))
     return one_by_one();
   if (!xml) return tl::unexpected(xml.error());
@@ -142,7 +144,7 @@ Status Bucket::abort_uploads(const std::string& start) const {
   const std::size_t before = full("").size();
   for (;;) {
     const auto xml = call({.method = "GET", .key = "", .query = query});
-    if (!xml && xml.error().code == Code::kUnimplemented) return {};  // then there are none
+    if (!xml && xml.error().code == Code::kUnimplemented) return {};  // no multipart uploads to abort
     if (!xml) return tl::unexpected(xml.error());
     TRY_ASSIGN(const Uploads uploads, read_uploads(*xml));
     for (const Uploads::One& one : uploads.all) {
@@ -158,6 +160,7 @@ Status Bucket::abort_uploads(const std::string& start) const {
 }
 
 Status Bucket::check() const {
+  // A unique key: several processes may check the same bucket at once.
   const std::string key = ".det-check-" + uuid4();
   TRY(put(key, "det"));
   TRY_ASSIGN(const std::string back, get(key, 64));
@@ -173,6 +176,7 @@ Status Bucket::together(std::size_t count, const std::function<Status(std::size_
   std::atomic<bool> failed{false};
   const std::size_t width = std::min(count, static_cast<std::size_t>(std::max(1, options_.at_once)));
   std::vector<Status> ends(width);
+  // Each worker takes the next index, so fast and slow transfers balance. `ends[worker]` needs no lock.
   const auto work = [&](std::size_t worker) {
     for (std::size_t i = next++; i < count && !failed; i = next++) {
       ends[worker] = act(i);
@@ -182,6 +186,7 @@ Status Bucket::together(std::size_t count, const std::function<Status(std::size_
   };
   std::vector<std::thread> others;
   for (std::size_t worker = 1; worker < width; ++worker) others.emplace_back(work, worker);
+  // The calling thread is worker 0.
   if (width > 0) work(0);
   for (std::thread& other : others) other.join();
   for (Status& end : ends) {

@@ -1,4 +1,4 @@
-// Owns one call of the bucket's client: signing, attempts, and the words of what went wrong.
+// Requests of the bucket client: signing, retries, and error messages.
 #include "storage/bucket_call.h"
 
 #include <poll.h>
@@ -16,6 +16,7 @@
 namespace det::storage {
 namespace {
 
+/// Current time in the format of Signature Version 4: "20130524T000000Z".
 std::string time_of_signature() {
   const std::time_t now = static_cast<std::time_t>(wall_now().micros / 1'000'000);
   std::tm utc{};
@@ -25,14 +26,15 @@ std::string time_of_signature() {
   return text;
 }
 
-/// What another attempt may mend.
+/// True if the failure is transient, so that a retry may succeed.
 bool is_passing(int status, const std::string& code) {
   return status == 500 || status == 502 || status == 503 || status == 504 || status == 429 ||
          code == "SlowDown" || code == "InternalError" || code == "RequestTimeout" ||
          code == "ServiceUnavailable" || code == "ThrottlingException";
 }
 
-/// Half of it is chance, so that the ranks of a gang do not come back together.
+/// Exponential back-off of at most 20 s. Half of it is random, so that the ranks of a gang do not retry in
+/// lockstep.
 std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds first) {
   constexpr std::chrono::milliseconds kLongest{20'000};
   const auto longest = std::min(kLongest, first * (1 << std::min(attempt, 16)));
@@ -43,13 +45,14 @@ std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds fi
 }  // namespace
 
 void Bucket::wait_before(int attempt, MonoTime begun) const {
-  constexpr std::chrono::milliseconds kLook{500};  // between two looks whether anybody waits for us
+  constexpr std::chrono::milliseconds kLook{500};  // interval of checks for termination
   for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun);
        left -= kLook)
     (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
 }
 
-/// Once it is, it stays so: whatever is asked of the store afterwards fails at once.
+/// Gives up when `alive`, the latest of termination request, begin of this call and last byte, is too old.
+/// The result is permanent, so that a terminating process does not wait once for each remaining object.
 bool Bucket::is_given_up(MonoTime begun) const {
   const auto since = options_.leaving_since != nullptr ? options_.leaving_since() : std::nullopt;
   if (!since || patience_->over) return patience_->over;
@@ -63,10 +66,12 @@ tl::unexpected<Error> Bucket::refuse(const Call& call, int status, const std::st
   constexpr std::size_t kLongest = 300;
   const Refusal refusal = read_refusal(body);
   const std::string where = name_of(call.key) + " at " + origin_;
+  // Texts of the store are untrusted: cut to 300 bytes and made valid UTF-8.
   const std::string said = refusal.code.empty()
                                ? "HTTP status " + std::to_string(status)
                                : make_utf8(refusal.code) + (refusal.message.empty() ? "" : ", ") +
                                      make_utf8(refusal.message.substr(0, kLongest));
+  // Region mismatches come as a redirect or as a malformed-authorization error, depending on the store.
   const auto region = headers.find("x-amz-bucket-region");
   const bool elsewhere = region != headers.end() && region->second != location_.region;
   if (elsewhere || status == 301 || status == 307 || refusal.code == "AuthorizationHeaderMalformed") {
@@ -106,10 +111,12 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
                    .query = call.query,
                    .headers = call.headers,
                    .payload_sha256 = sha256_hex(call.body)};
+  // A request to the bucket itself has no trailing slash.
   if (call.key.empty() && request.path.size() > 1) request.path.pop_back();
   request.headers["host"] = host_;
   const std::string query = encoded_query(call.query);
   const std::string url = origin_ + percent_encoded(request.path, true) + (query.empty() ? "" : "?" + query);
+  // The egress policy is checked before any name lookup.
   const Reach& reach = options_.reach != nullptr ? *options_.reach : confines();
   if (const std::string refusal = refusal_of(reach, location_.endpoint); !refusal.empty())
     return fail(Code::kFailedPrecondition, name_of(call.key) + " at " + origin_ + ": " + refusal);
@@ -119,6 +126,7 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
       return fail(Code::kUnavailable, name_of(call.key) + " at " + origin_ +
                                           ": the store moves nothing, and this process is to end");
     const bool last = attempt + 1 >= options_.attempts;
+    // Signs each attempt with the current time: stores reject signatures older than 15 minutes.
     Unsigned signed_request = request;
     if (!location_.access_key.empty()) sign(signed_request, location_, time_of_signature());
     if (call.rewind) call.rewind();
@@ -141,7 +149,7 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
       }
       return fail(error.code, name_of(call.key) + " at " + origin_ + ": " + make_utf8(error.message));
     }
-    // Some calls answer 200 at once and say later, in the body, that they failed.
+    // Some calls return 200 at once and report a failure later, in the body.
     const std::string code =
         answer->status / 100 == 2 && !answer->body.starts_with("<") ? "" : read_refusal(answer->body).code;
     const bool late = answer->status == 200 && call.method == "POST" && !code.empty();

@@ -18,7 +18,8 @@ namespace {
 constexpr char kManifest[] = "/manifest.json", kPartial[] = ".partial";
 constexpr std::int64_t kManifestBytes = 16 << 20;
 
-/// Relative, below the directory, and of names that a file system takes.
+/// True for a relative path without "." and ".." parts and with names that a file system accepts. Manifests
+/// are untrusted.
 bool is_inner_path(const std::string& path) {
   if (path.empty() || path.size() > 4096 || path.find('\0') != path.npos) return false;
   for (const std::string& part : split(path, '/')) {
@@ -27,6 +28,7 @@ bool is_inner_path(const std::string& path) {
   return true;
 }
 
+/// Returns the files that the manifest lists, to be downloaded into `directory`.
 Result<std::vector<Bucket::Wanted>> files_of_manifest(const Bucket& bucket, const std::string& uuid,
                                                       const std::string& text, const std::string& directory) {
   const auto damaged = [&](const std::string& how) {
@@ -46,7 +48,7 @@ Result<std::vector<Bucket::Wanted>> files_of_manifest(const Bucket& bucket, cons
   return wanted;
 }
 
-/// What the manifest says by SHA-256; the CRC-64 of large files is for who reads them
+/// Verifies the SHA-256 digests of the manifest. CRC-64 sums of large files are verified while those are read
 /// (harness/src/checksum.h).
 Status check_digests(const Bucket& bucket, const std::string& uuid, const std::string& text,
                      const std::string& directory) {
@@ -62,10 +64,12 @@ Status check_digests(const Bucket& bucket, const std::string& uuid, const std::s
   return {};
 }
 
+/// Returns the objects of a checkpoint without manifest, as other programs write them.
 Result<std::vector<Bucket::Wanted>> files_of_another(const Bucket& bucket, const std::string& uuid,
                                                      const std::string& directory) {
   TRY_ASSIGN(const auto listing, bucket.list(uuid + "/", false));
   TRY_ASSIGN(const auto mark, bucket.list(uuid + kPartial, false, 1));
+  // The mark distinguishes an unfinished upload from a checkpoint of another program.
   if (!mark.objects.empty())
     return fail(Code::kDataLoss, bucket.name_of(uuid) + " was never finished, or is being removed");
   if (listing.objects.empty()) {
@@ -79,7 +83,7 @@ Result<std::vector<Bucket::Wanted>> files_of_another(const Bucket& bucket, const
   std::vector<Bucket::Wanted> wanted;
   for (const Object& object : listing.objects) {
     const std::string path = object.key.substr(uuid.size() + 1);
-    if (path.ends_with('/') || path.empty()) continue;  // a folder that a browser made
+    if (path.ends_with('/') || path.empty()) continue;  // a folder marker of a web console
     if (!is_inner_path(path))
       return fail(Code::kDataLoss, bucket.name_of(object.key) + " leads out of the checkpoint");
     wanted.push_back({object.key, directory + "/" + path, object.size});
@@ -98,8 +102,8 @@ std::string owner_text(const Owner& owner) {
       Json{{"owner", {{"cluster", owner.cluster}, {"trial", owner.trial.value}, {"run", owner.run}}}});
 }
 
-/// False when nothing of it was there. The mark stays until all is gone, so that a removal which stops is
-/// found again.
+/// Removes one checkpoint. Returns false if nothing of it existed. The `.partial` mark stays until all
+/// objects are gone, so that an interrupted removal is found and continued.
 Result<bool> remove_one(const Bucket& bucket, const std::string& uuid) {
   TRY_ASSIGN(const auto listing, bucket.list(uuid, false));
   std::vector<std::string> keys;
@@ -114,22 +118,26 @@ Result<bool> remove_one(const Bucket& bucket, const std::string& uuid) {
     }
   }
   if (has_manifest) {
+    // kNotFound: a concurrent removal has deleted the manifest since the listing, and has set the mark.
     const auto manifest = bucket.get(uuid + kManifest, kManifestBytes);
-    // Gone since the listing: somebody else removes it as well, and has set the mark.
     if (!manifest && manifest.error().code != Code::kNotFound) return tl::unexpected(manifest.error());
     if (manifest && !has_mark) TRY(bucket.put(uuid + kPartial, owner_text(owner_in(*manifest))));
     has_mark = true;
+    // The manifest goes first, so that readers never see a checkpoint with missing files.
     if (manifest) TRY(bucket.remove({uuid + kManifest}));
   }
   TRY(bucket.remove(keys));
+  // Unfinished multipart uploads cost storage but appear in no listing of objects.
   TRY(bucket.abort_uploads(uuid + "/"));
   if (has_mark) TRY(bucket.remove({uuid + kPartial}));
   return has_manifest || has_mark || !keys.empty();
 }
 
+/// Appends the marked (unfinished) and the complete checkpoints to `done.found`.
 Status find_all(const Bucket& bucket, Done& done) {
   TRY_ASSIGN(const auto listing, bucket.list("", true));
   std::set<std::string> marked;
+  // An object that vanished since the listing is skipped.
   const auto note = [&](const std::string& name, const std::string& file) -> Status {
     const auto text = bucket.get(file, kManifestBytes);
     if (text) done.found.push_back({name, owner_in(*text)});
@@ -165,12 +173,13 @@ Status upload_files(const Bucket& bucket, const std::string& uuid, const std::st
 
 Status finish_upload(const Bucket& bucket, const std::string& uuid, std::string_view manifest) {
   TRY(bucket.put(uuid + kManifest, manifest));
-  // It is there whole by now; a mark that stays goes with it.
+  // The manifest makes the checkpoint complete. A mark that remains is removed together with the checkpoint.
   (void)bucket.remove({uuid + kPartial});
   return {};
 }
 
 Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& directory) {
+  // The process id keeps concurrent downloads of the same checkpoint apart; rename publishes the result.
   const std::string partial = directory + "." + std::to_string(::getpid()) + kPartial;
   TRY(remove_tree(partial));
   TRY(make_directories(partial));
@@ -180,7 +189,7 @@ Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& d
     TRY_ASSIGN(const auto files, manifest ? files_of_manifest(bucket, uuid, *manifest, partial)
                                           : files_of_another(bucket, uuid, partial));
     const Status got = bucket.get_files(files);
-    // Of a file that the manifest names.
+    // A file that the manifest lists is missing.
     if (!got && got.error().code == Code::kNotFound) return fail(Code::kDataLoss, got.error().message);
     if (!got) return got;
     if (manifest) TRY(check_digests(bucket, uuid, *manifest, partial));
@@ -209,6 +218,7 @@ Done perform(const Bucket& bucket, const std::vector<std::string>& remove, bool 
   Done done;
   for (const std::string& name : remove) {
     const auto was_there = is_checkpoint_name(name) ? remove_one(bucket, name) : Result<bool>(false);
+    // Continues after a failure; the first error is reported.
     if (!was_there) {
       if (done.error.empty()) done.error = was_there.error().message;
     } else {

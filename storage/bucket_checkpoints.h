@@ -1,8 +1,11 @@
-// Owns checkpoints in a bucket: whole or not there, as in a directory (harness/src/checkpoint_dir.h).
+// Checkpoints in a bucket. A checkpoint is complete or absent, as in a directory
+// (harness/src/checkpoint_dir.h).
 //
-//   <prefix>/<uuid>.partial         who is writing it: there from before the first file until after the
-//   manifest <prefix>/<uuid>/<file>… <prefix>/<uuid>/manifest.json   written last, removed first: without it
-//   there is no checkpoint
+//   <prefix>/<uuid>.partial         owner; exists from before the first file until after the manifest
+//   <prefix>/<uuid>/<file>...
+//   <prefix>/<uuid>/manifest.json   written last, removed first; without it there is no checkpoint
+//
+// All functions block. Errors are those of Bucket unless stated.
 #pragma once
 
 #include "storage/bucket.h"
@@ -10,26 +13,27 @@
 
 namespace det::storage {
 
-/// Says that an upload begins, and whose it is.
+/// Marks the start of an upload by writing `<uuid>.partial` with its owner.
 Status begin_upload(const Bucket& bucket, const std::string& uuid, const Owner& owner);
-/// `files` (relative paths) of `directory`.
+/// Uploads `files` (paths relative to `directory`).
 Status upload_files(const Bucket& bucket, const std::string& uuid, const std::string& directory,
                     const std::vector<std::string>& files);
-/// Makes it visible.
+/// Publishes the checkpoint: writes the manifest, then removes the mark.
 Status finish_upload(const Bucket& bucket, const std::string& uuid, std::string_view manifest);
 
-/// Fetches what is below `<uuid>/` into `directory`, which must not be there or be empty; it appears when all
-/// is there. Every size and SHA-256 is checked, the CRC-64 of large files is for who reads them. With a
-/// manifest: exactly its files; without one, as another program may have left it, all that is there.
-/// kNotFound when nothing is there; kDataLoss when it was never finished, or a file of the manifest is
-/// missing or has another size or digest; kUnavailable when nothing is in the storage at all, as if it were
-/// another one.
+/// Downloads a checkpoint into `directory`, which must be absent or empty and appears only when the download
+/// is complete. Verifies every size and SHA-256 of the manifest; CRC-64 sums of large files are verified by
+/// their readers. With a manifest, fetches exactly its files; without one (written by another program), all
+/// objects below `<uuid>/`.
+/// Errors: kNotFound (no objects), kDataLoss (unfinished, or a file is missing or has another size or
+/// digest), kUnavailable (the storage is empty, which suggests a wrong bucket or prefix).
 Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& directory);
 
-/// Complete checkpoints.
+/// Returns the names of all complete checkpoints.
 Result<std::vector<std::string>> list_checkpoints(const Bucket& bucket);
 
-/// As perform() does for directories. With `list` it finds also what was begun and never finished.
+/// Removes and lists checkpoints like perform(const Work&) for directories. `list` also finds unfinished
+/// uploads.
 Done perform(const Bucket& bucket, const std::vector<std::string>& remove, bool list);
 
 }  // namespace det::storage

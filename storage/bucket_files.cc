@@ -1,4 +1,4 @@
-// Owns moving files into a bucket and out of it, large ones in parts.
+// File transfers of the bucket client; large files go in parts.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,8 +13,9 @@
 namespace det::storage {
 namespace {
 
-constexpr std::int64_t kMostParts = 9000;  // S3 takes 10,000
+constexpr std::int64_t kMostParts = 9000;  // S3's limit is 10,000
 
+/// A byte range of the file with index `file`.
 struct Piece {
   std::size_t file;
   std::int64_t offset, count;
@@ -46,12 +47,14 @@ Status write_piece(int file, std::string_view bytes, std::int64_t offset) {
   return {};
 }
 
+/// Part size in bytes: at least `least`, and large enough to stay below S3's limit on parts.
 std::int64_t part_size(std::int64_t size, std::int64_t least) {
   return std::max(least, size / kMostParts + 1);
 }
 
 }  // namespace
 
+/// A part of a multipart upload; `number` counts from 1.
 struct Bucket::Part {
   std::string key, path, id;
   int number = 0;
@@ -63,6 +66,7 @@ Status Bucket::put_files(const std::map<std::string, std::string>& files) const 
   for (const auto& file : files) {
     struct stat status {};
     if (::stat(file.second.c_str(), &status) != 0) return fail_errno(file.second);
+    // Large files go one after another, each with parallel parts; small files go in parallel.
     if (status.st_size > options_.part) {
       TRY(put_large(file.first, file.second, status.st_size));
     } else {
@@ -89,6 +93,7 @@ Status Bucket::put_large(const std::string& key, const std::string& path, std::i
     return {};
   });
   if (done) done = complete(key, id, tags, size);
+  // Aborts the upload: unfinished parts would be billed.
   if (!done) (void)call({.method = "DELETE", .key = key, .query = {{"uploadId", id}}});
   return done;
 }
@@ -101,6 +106,7 @@ Result<std::string> Bucket::put_part(const Part& part) const {
             .query = {{"partNumber", std::to_string(part.number)}, {"uploadId", part.id}},
             .body = bytes},
            &headers));
+  // CompleteMultipartUpload needs the ETag of every part.
   const auto tag = headers.find("etag");
   if (tag == headers.end())
     return fail(Code::kDataLoss, name_of(part.key) + ": the store gave no ETag for a part");
@@ -122,7 +128,7 @@ Status Bucket::complete(const std::string& key, const std::string& id, const std
                           .body = body});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-  // An answer was lost, and the attempt after it found the upload finished.
+  // kNotFound: an earlier attempt succeeded but its response was lost. The object itself decides.
   std::map<std::string, std::string> headers;
   TRY(call({.method = "HEAD", .key = key}, &headers));
   if (headers["content-length"] == std::to_string(size)) return {};
@@ -132,6 +138,7 @@ Status Bucket::complete(const std::string& key, const std::string& id, const std
 Status Bucket::get_files(const std::vector<Wanted>& files) const {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < files.size(); ++i) {
+    // Creates each file at its full size, so that parts can be written at their offsets in any order.
     TRY(make_directories(std::filesystem::path(files[i].path).parent_path().string()));
     const UniqueFd file(::open(files[i].path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file || ::ftruncate(file.get(), files[i].size) != 0) return fail_errno(files[i].path);
@@ -151,10 +158,12 @@ Status Bucket::get_part(const Wanted& file, std::int64_t offset, std::int64_t co
   std::int64_t done = 0;
   Status written;
   Call request{.method = "GET", .key = file.key};
+  // A whole object needs no Range header, which would fail with InvalidRange on an empty object.
   if (count < file.size)
     request.headers["range"] = "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + count - 1);
   request.rewind = [&] { done = 0; };
   request.sink = [&](std::string_view bytes) {
+    // More bytes than requested: `done` > `count` marks the object as longer than expected.
     if (done + static_cast<std::int64_t>(bytes.size()) > count) return done = count + 1, false;
     written = write_piece(out.get(), bytes, offset + done);
     done += static_cast<std::int64_t>(bytes.size());
@@ -164,6 +173,7 @@ Status Bucket::get_part(const Wanted& file, std::int64_t offset, std::int64_t co
   const auto got = call(request, &headers);
   if (!written) return tl::unexpected(written.error());
   const auto range = headers.find("content-range");
+  // The total size in Content-Range must match the manifest too.
   const bool other = range != headers.end() && !range->second.ends_with("/" + std::to_string(file.size));
   if ((got && (done != count || other)) || done > count)
     return fail(Code::kDataLoss,

@@ -35,6 +35,7 @@ Result<const Curl*> load() {
 }  // namespace
 
 Result<const Curl*> curl() {
+  // Initialization of a static runs once, also with concurrent callers. A failure is permanent.
   static const Result<const Curl*> loaded = load();
   return loaded;
 }

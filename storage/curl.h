@@ -1,6 +1,5 @@
-// Owns libcurl as far as it is used here, loaded when it is first needed: with the thirty libraries that it
-// brings it would cost every start of a trial and of the command milliseconds, and few of them speak to a
-// bucket.
+// libcurl, loaded with dlopen at first use. Linking it would load some thirty libraries and slow down every
+// start of a trial and of the CLI, while few processes access a bucket.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,7 +8,7 @@
 
 namespace det::storage {
 
-/// libcurl's functions by their names there, less "curl_".
+/// Function pointers of libcurl, named without the "curl_" prefix.
 struct Curl {
   decltype(&::curl_global_init) global_init;
   decltype(&::curl_easy_init) easy_init;
@@ -23,7 +22,8 @@ struct Curl {
   decltype(&::curl_slist_free_all) slist_free_all;
 };
 
-/// Loaded and started once, never unloaded. kFailedPrecondition with the mend where it is missing.
+/// Loads and initializes libcurl once; it is never unloaded. Thread-safe.
+/// Errors: kFailedPrecondition (the library or a required function is missing) with a remedy.
 Result<const Curl*> curl();
 
 }  // namespace det::storage

@@ -1,5 +1,4 @@
-// Owns one exchange of HTTP over libcurl. Connections are kept for the thread's next one. Follows no
-// redirection.
+// A single HTTP request over libcurl. Connections are cached per thread. Redirects are not followed.
 #pragma once
 
 #include <chrono>
@@ -12,28 +11,34 @@
 
 namespace det::storage {
 
+/// An HTTP request.
 struct Exchange {
   std::string method, url;
   std::map<std::string, std::string> headers;
-  std::string_view body = {};  ///< outlives the call
-  /// Takes the bytes of a 2xx answer as they come; false ends the exchange with kCancelled. Without it they
-  /// are in Answer::body.
+  std::string_view body = {};  ///< must outlive the call
+  /// Receives the body of a 2xx response in pieces; false ends the request with kCancelled. Without a sink,
+  /// the body is in Answer::body.
   std::function<bool(std::string_view)> sink = {};
   std::chrono::seconds connect_timeout{10};
-  std::chrono::seconds stall_timeout{30};  ///< without a byte
-  bool inner = true;  ///< else a host at an address of this machine or link is kFailedPrecondition
-  std::size_t most_bytes = 16 << 20;  ///< of a 2xx answer's body; more is kResourceExhausted
-  std::function<void()> moved = {};   ///< bytes went out or came in
-  /// Asked about once a second: true ends the exchange with kUnavailable.
+  std::chrono::seconds stall_timeout{30};  ///< maximum time without a transferred byte
+  /// True permits every address. False rejects hosts that resolve to loopback, link-local and metadata
+  /// addresses (kFailedPrecondition).
+  bool inner = true;
+  std::size_t most_bytes = 16 << 20;  ///< limit on the body of a 2xx response; above it kResourceExhausted
+  std::function<void()> moved = {};   ///< called when bytes were sent or received
+  /// Polled about once a second; true ends the request with kUnavailable.
   std::function<bool()> give_up = {};
 };
+/// An HTTP response.
 struct Answer {
   int status = 0;
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
 };
 
-/// Any status is an answer. kUnavailable with the reason when none came, or not all of it.
+/// Sends the request and returns the response, whatever its status. Blocks.
+/// Errors: kUnavailable (no complete response), kCancelled, kResourceExhausted, kFailedPrecondition as
+/// described above.
 Result<Answer> exchange(const Exchange& request);
 
 }  // namespace det::storage

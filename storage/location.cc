@@ -7,7 +7,7 @@
 namespace det::storage {
 namespace {
 
-constexpr std::string_view kMask = "****";
+constexpr std::string_view kMask = "****";  // stands for a secret in configurations that the master returns
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -19,19 +19,22 @@ std::string text_at(const Json& map, const char* key) {
   return found != map.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// Slashes at the ends mean nothing.
+/// Removes slashes at both ends.
 std::string trimmed(std::string text) {
   while (text.ends_with('/')) text.pop_back();
   text.erase(0, std::min(text.find_first_not_of('/'), text.size()));
   return text;
 }
 
+/// Fills in credentials and region. The key pair is taken as a whole, so that halves of two pairs are never
+/// combined.
 void use_environment(Location& at) {
   if (at.access_key.empty() || at.secret_key.empty()) {
     at.access_key = variable("AWS_ACCESS_KEY_ID");
     at.secret_key = variable("AWS_SECRET_ACCESS_KEY");
     at.session_token = variable("AWS_SESSION_TOKEN");
   }
+  // AWS_REGION comes last and takes precedence.
   for (const char* name : {"AWS_DEFAULT_REGION", "AWS_REGION"}) {
     if (const std::string region = variable(name); !region.empty()) at.region = region;
   }
@@ -50,6 +53,7 @@ std::string check_endpoint(const std::string& endpoint) {
   const std::size_t begin = endpoint.starts_with("https://") ? 8 : endpoint.starts_with("http://") ? 7 : 0;
   const std::string host =
       begin == 0 ? "" : endpoint.substr(begin, endpoint.size() - begin - endpoint.ends_with('/'));
+  // Excludes '@', '?' and '#', which could redirect the request to another host.
   const bool good = !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 ||
            std::string_view(".-:[]").find(static_cast<char>(c)) != std::string_view::npos;
@@ -77,7 +81,7 @@ Result<Location> read_location(const Json& storage) {
     return fail(Code::kInvalidArgument, "checkpoint_storage.bucket: " + wrong);
   if (const std::string wrong = at.endpoint.empty() ? "" : check_endpoint(at.endpoint); !wrong.empty())
     return fail(Code::kInvalidArgument, "checkpoint_storage.endpoint_url: " + wrong);
-  // What a master shows of them.
+  // A masked key in a configuration read back from the master counts as missing.
   if (at.access_key == kMask || at.secret_key == kMask) at.access_key.clear();
   use_environment(at);
   return at;

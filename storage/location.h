@@ -1,4 +1,4 @@
-// Owns where a bucket of an S3-compatible store is and whose keys open it.
+// Location and credentials of a bucket in an S3-compatible store.
 #pragma once
 
 #include <string>
@@ -8,31 +8,34 @@
 
 namespace det::storage {
 
+/// A bucket, the key prefix in it, and how to reach it.
 struct Location {
   std::string bucket;
-  std::string prefix;    ///< of all keys; no slash at its ends; "" is the whole bucket
-  std::string endpoint;  ///< http[s]://host[:port]; "": Amazon's of the region
+  std::string prefix;    ///< of all keys, without slashes at its ends; "" is the whole bucket
+  std::string endpoint;  ///< http[s]://host[:port]; "" means Amazon's endpoint of the region
   std::string region = "us-east-1";
-  std::string access_key, secret_key, session_token;  ///< without the first two requests are not signed
+  /// Credentials. Requests are not signed if access_key is empty.
+  std::string access_key, secret_key, session_token;
 
-  /// `s3://bucket/prefix`: what users are shown.
+  /// Returns `s3://bucket/prefix` for display.
   std::string name() const;
 };
 
-/// True of a `checkpoint_storage` whose type is s3.
+/// True if a `checkpoint_storage` configuration has type s3.
 bool is_bucket(const Json& storage);
 
-/// From a `checkpoint_storage` of type s3. What it does not say, and keys that are masked in it, come from
-/// this process's environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; AWS_REGION or
-/// AWS_DEFAULT_REGION. kInvalidArgument naming the field.
+/// Parses a `checkpoint_storage` of type s3. Missing or masked keys come from AWS_ACCESS_KEY_ID,
+/// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; the region comes from AWS_REGION or AWS_DEFAULT_REGION.
+/// Errors: kInvalidArgument naming the field.
 Result<Location> read_location(const Json& storage);
 
-/// From https://HOST/BUCKET, and the environment.
+/// Parses https://HOST/BUCKET; credentials and region come from the environment. Errors: kInvalidArgument.
 Result<Location> location_of_url(const std::string& url);
 
-/// "" or what is wrong with the address of a store: it must be http[s]://host[:port] and no more.
+/// Returns "" or why the endpoint is invalid: it must be http[s]://host[:port].
 std::string check_endpoint(const std::string& endpoint);
-/// "" or what is wrong with the name of a bucket: 3 to 63 letters, digits, dots, hyphens and underscores.
+/// Returns "" or why the name is invalid: it must have 3 to 63 letters, digits, dots, hyphens and
+/// underscores.
 std::string check_bucket_name(const std::string& bucket);
 
 }  // namespace det::storage

@@ -1,4 +1,4 @@
-// Owns reading whose checkpoint it is: of a manifest, and of the mark of an upload.
+// Reads the owner of a checkpoint from its manifest or its upload mark.
 #pragma once
 
 #include "base/json.h"
@@ -6,7 +6,7 @@
 
 namespace det::storage {
 
-/// Of an object; cluster "" when it does not say.
+/// Returns the "owner" of a manifest or mark (a JSON object); cluster "" if it has none.
 Owner read_owner(const Json& manifest);
 
 }  // namespace det::storage

@@ -1,6 +1,6 @@
-// Owns which stores a process contacts for others: whoever names an endpoint has the process send requests
-// there, and what answers on the process's own machine or link (a cloud's metadata, an unguarded service) was
-// never meant for strangers.
+// Egress policy for storage endpoints (SSRF guard). The master sends requests to endpoints that users
+// configure, and services on the master's own host or link (cloud metadata, unprotected ports) must not be
+// reachable that way.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,30 +10,34 @@
 
 namespace det::storage {
 
+/// Hosts that this process may contact.
 struct Reach {
-  bool anywhere = true;            ///< a user's own process: what it is told to contact is its user's affair
-  std::vector<std::string> hosts;  ///< else: the hosts that endpoints may name, whatever their addresses are;
-                                   ///< none: any host with an outer address
-  std::string own;                 ///< the endpoint of the operator's own storage; as good as one of `hosts`
+  bool anywhere = true;  ///< no restriction: for a process that acts on its own user's behalf
+  /// Allowed hosts, at any address. If empty, every host at an outer address is allowed.
+  std::vector<std::string> hosts;
+  std::string own;  ///< endpoint of the operator's own storage; always allowed
 };
 
-/// What this process's buckets are held to from now on. Before threads begin; without it they are anywhere.
+/// Sets the policy of this process, which is unrestricted by default. Call it before other threads start.
 void confine(Reach reach);
+/// Returns the policy of this process.
 const Reach& confines();
 
-/// The host of http[s]://HOST[:PORT], without brackets and in lower case.
+/// Returns the host of http[s]://HOST[:PORT], in lower case and without brackets.
 std::string host_of(const std::string& endpoint);
 
-/// Whether the addresses of the endpoint's host do not matter.
+/// True if the endpoint's host is allowed at any address.
 bool is_trusted(const Reach& reach, const std::string& endpoint);
 
-/// "" or why the endpoint may not be contacted, with the mend, as far as its text tells. "": Amazon's.
+/// Returns "" if the endpoint may be contacted, else the reason and remedy. Checks the text of the endpoint
+/// only; names are resolved later, and open_outward in http.cc checks the result. "" (Amazon) is allowed.
 std::string refusal_of(const Reach& reach, const std::string& endpoint);
 
-/// Loopback, link-local, unspecified, or a cloud's metadata; of IPv4 also in the forms that IPv6 has for it.
+/// True for loopback, link-local, unspecified and cloud metadata addresses, and for IPv6 forms of such IPv4
+/// addresses.
 bool is_inner(const sockaddr& address);
 
-/// "ADDRESS is …; mend", for an inner address that was met.
+/// Returns the error message for a connection to an inner address.
 std::string inner_words(const std::string& address);
 
 }  // namespace det::storage

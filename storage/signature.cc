@@ -19,7 +19,7 @@ std::string hmac(std::string_view key, std::string_view text) {
   return out;
 }
 
-/// Spaces around a value are not signed, and of several between words one.
+/// Removes spaces at both ends and collapses repeated spaces, as the signature requires.
 std::string canonical_value(std::string_view value) {
   std::string out;
   for (const char c : value) {
@@ -48,7 +48,8 @@ std::string percent_encoded(std::string_view text, bool keep_slashes) {
 }
 
 std::string encoded_query(const std::map<std::string, std::string>& query) {
-  // Sorted by name as encoded: the names in use are plain, so that is the map's order.
+  // Must be sorted by encoded name. All names in use are unreserved characters, so the order of the map is
+  // that order.
   std::string out;
   for (const auto& [name, value] : query) {
     if (!out.empty()) out += '&';
@@ -61,6 +62,7 @@ void sign(Unsigned& request, const Location& location, const std::string& time) 
   request.headers["x-amz-date"] = time;
   request.headers["x-amz-content-sha256"] = request.payload_sha256;
   if (!location.session_token.empty()) request.headers["x-amz-security-token"] = location.session_token;
+  // Canonical request: method, path, query, headers, names of the signed headers, payload digest.
   std::string headers, names;
   for (const auto& [name, value] : request.headers) {
     headers += name + ":" + canonical_value(value) + "\n";
@@ -71,6 +73,8 @@ void sign(Unsigned& request, const Location& location, const std::string& time) 
                                 request.payload_sha256;
   const std::string day = time.substr(0, 8), scope = day + "/" + location.region + "/s3/aws4_request";
   const std::string text = "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_hex(canonical);
+  // The signing key is derived from the secret by day, region and service, so the secret itself signs
+  // nothing.
   const std::string key =
       hmac(hmac(hmac(hmac("AWS4" + location.secret_key, day), location.region), "s3"), "aws4_request");
   request.headers["authorization"] = "AWS4-HMAC-SHA256 Credential=" + location.access_key + "/" + scope +

@@ -1,7 +1,6 @@
-// Owns AWS Signature Version 4 for S3: pure. (libcurl 7.88 has one of its own, which neither sorts queries
-// nor encodes
-// `?uploads`, `+` and `=` as a store does.) After "Authenticating Requests: Using the Authorization Header"
-// of the Amazon S3 API reference.
+// AWS Signature Version 4 for S3, after "Authenticating Requests: Using the Authorization Header" in the
+// Amazon S3 API reference. Pure. libcurl 7.88 has an implementation, but it neither sorts queries nor encodes
+// `?uploads`, `+` and `=` as S3 requires.
 #pragma once
 
 #include <map>
@@ -12,22 +11,22 @@
 
 namespace det::storage {
 
-/// A request as it is before any encoding.
+/// A request before any encoding.
 struct Unsigned {
   std::string method;
   std::string path;                            ///< "/", or "/bucket/key"
-  std::map<std::string, std::string> query;    ///< name → value, "" for none
-  std::map<std::string, std::string> headers;  ///< names in lower case; "host" among them
-  std::string payload_sha256;                  ///< 64 hexadecimal digits
+  std::map<std::string, std::string> query;    ///< name to value; "" without a value
+  std::map<std::string, std::string> headers;  ///< names in lower case; must contain "host"
+  std::string payload_sha256;                  ///< of the body, 64 hexadecimal digits
 };
 
-/// Everything but letters, digits and "-._~" as %XX; also the slash unless it is kept.
+/// Encodes everything but letters, digits and "-._~" as %XX. Keeps slashes on request.
 std::string percent_encoded(std::string_view text, bool keep_slashes = false);
-/// "a=1&b=": sorted and encoded, as it is signed and sent.
+/// Returns the sorted, encoded query "a=1&b=", as it is signed and sent.
 std::string encoded_query(const std::map<std::string, std::string>& query);
 
-/// Adds "x-amz-date", "x-amz-content-sha256", "x-amz-security-token" and "authorization" to the headers.
-/// `time` is "20130524T000000Z". Every header is signed.
+/// Signs all headers with the keys of `location`. Adds "x-amz-date", "x-amz-content-sha256", "authorization"
+/// and, with a session token, "x-amz-security-token". `time` has the form "20130524T000000Z".
 void sign(Unsigned& request, const Location& location, const std::string& time);
 
 }  // namespace det::storage

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTensorboard = "tensorboard/experiment_";
 constexpr std::int64_t kManifestBytes = 16 << 20;
 
+/// True for a checkpoint UUID or a name of the form of tensorboard_name().
 bool is_name(const std::string& name) {
   if (is_checkpoint_name(name)) return true;
   if (!name.starts_with(kTensorboard)) return false;
@@ -30,22 +31,22 @@ bool there(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-/// False when it was not there.
+/// Removes a directory. Returns false if it did not exist.
 Result<bool> remove_one(const std::string& path) {
-  // Through no link: whoever writes to the storage could lead us anywhere.
+  // Users can write to the storage: a symbolic link in place of "tensorboard" would redirect the removal.
   std::error_code error;
   if (fs::is_symlink(fs::path(path).parent_path(), error) && path.find(kTensorboard) != path.npos)
     return false;
   const std::string hidden = path + ".partial";
   const bool was_there = there(path);
-  // What an earlier try left under the hidden name goes first: a directory takes no other's place unless that
-  // is empty.
+  // rename fails if the target is a non-empty directory, so the rest of an interrupted removal goes first.
   if (there(hidden)) TRY(remove_tree(hidden));
   if (was_there && ::rename(path.c_str(), hidden.c_str()) != 0 && errno != ENOENT) return fail_errno(path);
   TRY(remove_tree(hidden));
   return was_there;
 }
 
+/// Reads the owner from the manifest of a checkpoint directory.
 Owner owner_of(const std::string& directory) {
   const auto text = read_file(directory + "/manifest.json", kManifestBytes);
   if (!text) return {};
@@ -100,6 +101,7 @@ Done perform(const Work& work) {
   }
   for (const std::string& name : work.remove) {
     const auto was_there = is_name(name) ? remove_one(work.root + "/" + name) : Result<bool>(false);
+    // Continues after a failure; the first error is reported.
     if (!was_there) {
       if (done.error.empty()) done.error = was_there.error().message;
     } else {

@@ -1,6 +1,6 @@
-// Owns what the cluster itself does with checkpoints that lie as directories `<root>/<uuid>`: it lists and
-// removes them. Runs where the storage can be reached, on the master or on an agent. (Writing and reading:
-// harness/src/checkpoint_dir.h.)
+// Maintenance of checkpoints in a storage directory (`<root>/<uuid>`): removal and listing. Runs on the
+// master or on an agent, wherever the directory is mounted. Writing and reading are in
+// harness/src/checkpoint_dir.h.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,43 @@
 
 namespace det::storage {
 
-/// Whose checkpoint a manifest says it is.
+/// The run that wrote a checkpoint, as recorded in its manifest.
 struct Owner {
-  std::string cluster;
+  std::string cluster;  ///< cluster id; "" if unknown
   TrialId trial;
   RunNumber run = 0;
   bool operator==(const Owner&) const = default;
 };
+/// A checkpoint directory that a listing found.
 struct Found {
   std::string name;
-  Owner owner;  ///< cluster "": its manifest does not say, or it has none
+  Owner owner;  ///< cluster "" if there is no readable manifest
   bool operator==(const Found&) const = default;
 };
 
+/// A maintenance request.
 struct Work {
   std::string root;
-  std::vector<std::string> remove;  ///< names below root: uuids, or tensorboard_name()
-  bool list = false;                ///< find the complete checkpoints that are there
+  std::vector<std::string> remove;  ///< names below root: UUIDs, or tensorboard_name()
+  bool list = false;                ///< also return the checkpoints that exist
 };
+/// Result of perform.
 struct Done {
-  std::vector<std::string> removed;
-  std::vector<std::string>
-      absent;  ///< were not there, while the storage was; or no name that anything of ours has
+  std::vector<std::string> removed;  ///< existed and are gone
+  /// Names that did not exist, or that are not valid names of checkpoints and TensorBoard directories.
+  std::vector<std::string> absent;
   std::vector<Found> found;
-  std::string error;  ///< why the first of the others is still there; "" when all is done
+  std::string error;  ///< first failure; "" if all requested work is done
 };
 
-/// A uuid: never a path, and no name that a directory of somebody else is likely to have.
+/// True for a UUID. Other names are never removed, which protects unrelated directories and rules out paths.
 bool is_checkpoint_name(std::string_view name);
-/// Where the trials of an experiment write for TensorBoard.
+/// Returns the directory, relative to the root, for TensorBoard files of an experiment.
 std::string tensorboard_name(ExperimentId experiment);
 
-/// Repeats safely. A checkpoint goes out of sight first (its name gets `.partial`), so it is there whole or
-/// not at all. A storage that is not there, or holds nothing at all, is an error: it may be a mount that is
-/// missing, and nothing is said of what lies in it.
+/// Removes and lists checkpoints. A checkpoint is renamed to `<uuid>.partial` before its files are removed,
+/// so readers see it complete or not at all. A root that does not exist is an error, since it may be a
+/// missing mount. Idempotent. Blocks.
 Done perform(const Work& work);
 
 }  // namespace det::storage

@@ -1,13 +1,13 @@
-# Owns one build of the web UI (see CMakeLists.txt). Without the packages it removes what an older build left,
-# warns and succeeds: the next build tries again, because its output is missing. A type error or a failing
-# bundle is an error.
-# In: SOURCE, WORK, OUT, NODE, NPM.
+# Builds the web UI once (see CMakeLists.txt). Without the packages it removes the output of earlier builds,
+# warns and succeeds; the next build retries because its output is missing. A type error or a failing bundle
+# is an error.
+# Variables: SOURCE, WORK, OUT, NODE, NPM.
 file(MAKE_DIRECTORY ${WORK})
 file(REMOVE_RECURSE ${WORK}/src)
 file(COPY ${SOURCE}/src ${SOURCE}/build.mjs ${SOURCE}/package.json ${SOURCE}/package-lock.json
      ${SOURCE}/tsconfig.json ${SOURCE}/.npmrc DESTINATION ${WORK})
 
-# The packages lie there for as long as the lock is the one they came from.
+# Reinstalls the packages only when the lock file has changed.
 file(SHA256 ${WORK}/package-lock.json lock)
 set(stamp ${WORK}/node_modules/.det-lock)
 set(have "")

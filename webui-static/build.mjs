@@ -1,5 +1,5 @@
-// Owns bundling: src/ → OUT/index.html and OUT/assets/NAME-HASH.*, each beside a .gz of itself. Same input,
-// same bytes.
+// Bundles src/ into OUT/index.html and OUT/assets/NAME-HASH.*, each with a .gz beside it. Builds are
+// reproducible.
 // Usage: node build.mjs OUT
 import { build } from 'esbuild';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { gzipSync } from 'node:zlib';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const out = path.resolve(process.argv[2] ?? 'dist');
-// Where the master serves OUT.
+// The path under which the master serves OUT.
 const base = '/det/';
-// Transferred on the first visit, compressed; issue 7's bar.
+// Maximum compressed size of the first load, in bytes.
 const kLimit = 150 * 1024;
 
 await rm(out, { recursive: true, force: true });

@@ -9,7 +9,7 @@
 namespace det {
 namespace {
 
-constexpr auto kPeriod = std::chrono::milliseconds(450);  // a thread naps after a second
+constexpr auto kPeriod = std::chrono::milliseconds(450);  // below the 1 s idle time before a thread sleeps
 
 struct Call {
   grpc::ClientContext context;
@@ -17,7 +17,8 @@ struct Call {
   grpc::ByteBuffer request{&nothing, 1}, response;
 };
 
-/// Without credentials a channel leads nowhere: its calls fail at once. Never destroyed.
+/// A channel without credentials: its calls fail at once. Never destroyed, which keeps gRPC's callback
+/// threads alive.
 grpc::GenericStub& nowhere() {
   static auto* const stub = new grpc::GenericStub(grpc::CreateChannel("nowhere", nullptr));
   return *stub;
@@ -32,7 +33,8 @@ void wake_one() {
 }  // namespace
 
 void keep_callback_threads() {
-  static const bool kept = (wake_one(), true);  // a channel takes part in them from its first call
+  // A channel joins the callback threads at its first call.
+  static const bool kept = (wake_one(), true);
   (void)kept;
 }
 
@@ -40,6 +42,7 @@ Awake::Awake()
     : thread_([this] {
         while (!end_.closed()) {
           wake_one();
+          // An interruptible sleep: close() ends it at once.
           (void)end_.pop_batch(1, kPeriod);
         }
       }) {}

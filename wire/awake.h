@@ -1,4 +1,5 @@
-// Owns keeping gRPC's threads for callbacks alive and awake. (Target det_wire.)
+// Workarounds for gRPC's callback threads (gRPC 1.51, CallbackAlternativeCQ in
+// src/cpp/common/completion_queue_cc.cc). Target det_wire.
 #pragma once
 
 #include <thread>
@@ -7,15 +8,18 @@
 
 namespace det {
 
-/// From now on they live as long as the process. By itself gRPC (1.51) ends them with the last channel that
-/// had a callback; when a callback was the last to hold that channel, one of them waits for its own end, goes
-/// on, and reads what is freed. For whoever makes calls with callbacks; Awake does it too.
+/// Keeps gRPC's callback threads alive until the process ends. Call it before making calls with callbacks;
+/// Awake does. Idempotent. Thread-safe.
+///
+/// gRPC ends these threads with the last channel that used a callback. If a callback holds the last reference
+/// to that channel, a callback thread joins itself, continues, and reads freed memory.
 void keep_callback_threads();
 
-/// While one of these lives, what arrives for a callback of gRPC in this process is handled at once. By
-/// itself gRPC (1.51, CallbackAlternativeCQ in src/cpp/common/completion_queue_cc.cc) lets a thread that had
-/// nothing to do for a second nap for a tenth of one, and while all of them nap messages wait. So one gets
-/// something to do twice a second: a call that fails where it begins, without any network.
+/// While an instance exists, events for gRPC callbacks in this process are handled without delay.
+///
+/// A callback thread of gRPC that was idle for a second sleeps for 100 ms, and messages wait while all of
+/// them sleep. This class gives them work every 450 ms: a call that fails locally, without network traffic.
+/// It runs a thread of its own, which the destructor joins.
 class Awake {
  public:
   Awake();
@@ -23,7 +27,7 @@ class Awake {
   Awake(const Awake&) = delete;
 
  private:
-  Queue<int> end_{1};  ///< nothing is ever in it
+  Queue<int> end_{1};  ///< never holds an item; closed by the destructor
   std::thread thread_;
 };
 

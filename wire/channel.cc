@@ -10,14 +10,15 @@
 namespace det {
 namespace {
 
-constexpr std::int64_t kMostBytes = 1 << 20;
-constexpr unsigned kLookSeconds = 10;  // for a renewed certificate
+constexpr std::int64_t kMostBytes = 1 << 20;  // size of a PEM file
+constexpr unsigned kLookSeconds = 10;         // interval of checks for a renewed certificate
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+/// TLS without verification of the server ("noverify").
 std::shared_ptr<grpc::ChannelCredentials> believe_anybody() {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
@@ -45,11 +46,14 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Mast
                                                                       grpc::ChannelArguments& arguments) {
   if (!trust.tls) return grpc::InsecureChannelCredentials();
   if (trust.cert_file == "noverify") return believe_anybody();
+  // Verifies against the configured name when the master is called by another one, such as an IP address.
   if (!trust.cert_name.empty()) arguments.SetSslTargetNameOverride(trust.cert_name);
   std::string anchors;
   if (!trust.cert_file.empty()) {
     TRY_ASSIGN(anchors, read_file(trust.cert_file, kMostBytes));
   }
+  // Without a client certificate the stable API suffices; client certificates that are reloaded need the
+  // experimental one.
   if (trust.own_cert.empty()) {
     grpc::SslCredentialsOptions options;
     options.pem_root_certs = anchors;

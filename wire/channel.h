@@ -1,4 +1,4 @@
-// Owns how our programs reach the master: the credentials of their gRPC channels. (Target det_wire.)
+// Credentials of gRPC channels to the master. Target det_wire.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -12,24 +12,29 @@
 
 namespace det {
 
-/// Whom a client believes to be the master, and what it proves itself with.
+/// TLS settings of a client: how it verifies the master, and the certificate that it presents.
 struct MasterTrust {
-  bool tls = false;
-  std::string
-      cert_file;  ///< PEM of what vouches for the master; "": what the system trusts; "noverify": anybody
-  std::string cert_name;  ///< the name that its certificate is for; "": the host that is called
-  std::string own_cert,
-      own_key;  ///< files of the client's certificate; read again when they change; "": none
+  bool tls = false;  ///< false: plain text
+  /// PEM file of certificates that are trusted for the master; "" means the system's; "noverify" disables
+  /// verification.
+  std::string cert_file;
+  /// Name that the master's certificate must cover; "" means the host that is called.
+  std::string cert_name;
+  /// PEM files of the client's certificate and key; "" for none. Reloaded within 10 s of a change.
+  std::string own_cert, own_key;
 };
 
-/// "https://host:1" and so on: what TLS it asks for, and the address without the scheme.
+/// True if the address starts with "https://".
 bool is_tls(std::string_view master);
+/// Strips "http://" or "https://" from an address.
 std::string without_scheme(std::string_view master);
 
-/// DET_MASTER_CERT_FILE and DET_MASTER_CERT_NAME of this process's environment.
+/// Reads DET_MASTER_CERT_FILE and DET_MASTER_CERT_NAME; TLS follows the scheme of `master`.
 MasterTrust trust_from_environment(std::string_view master);
 
-/// kNotFound and so on when cert_file cannot be read. Adds to `arguments` what the trust asks for.
+/// Returns credentials for `trust` and sets the target name override in `arguments` if needed. Reads
+/// cert_file.
+/// Errors: those of read_file (base/files.h).
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const MasterTrust& trust,
                                                                       grpc::ChannelArguments& arguments);
 

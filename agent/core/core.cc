@@ -9,11 +9,11 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kKillMargin = seconds(10);     // a supervisor that has not obeyed by then is stuck
-constexpr Duration kReportOwnExit = seconds(30);  // longest wait for the log of a task that ended by itself
-constexpr Duration kReportStoppedExit =
-    seconds(2);                             // the same where the task was stopped: no decision needs its log
-constexpr Duration kFarewell = seconds(5);  // at our end, for the master's last word
+constexpr Duration kKillMargin = seconds(10);     // a supervisor that has not ended by then is stuck
+constexpr Duration kReportOwnExit = seconds(30);  // maximum wait for the log of a task that ended by itself
+// Shorter after a stop: no decision of the master depends on that log.
+constexpr Duration kReportStoppedExit = seconds(2);
+constexpr Duration kFarewell = seconds(5);  // at shutdown, for the master's Forget
 
 void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
   if (candidate && (!best || *candidate < *best)) best = candidate;
@@ -39,7 +39,7 @@ Core::Allocation* Core::find(const AllocationId& id) {
 
 void Core::handle(const Start& input) {
   if (const Allocation* known = find(input.id)) return report(input.id, *known);
-  // The master hears of our end soon and gives it to somebody else.
+  // The master soon sees the end of this agent and gives the allocation to another one.
   if (shutting_down_) return;
   const Allocation& allocation = allocations_[input.id];
   effects_.push_back(Prepare{input.id, input.order});
@@ -61,7 +61,7 @@ void Core::handle(const Forget& input) {
   Allocation* allocation = find(input.id);
   if (allocation == nullptr) return;
   allocation->forgotten = true;
-  // What nobody wants must not run.
+  // The master has no use for this allocation, so it must not keep running.
   stop(input.id, *allocation, {Exit::Kind::kStopped, 0, "the master does not know it"});
   if (allocation->phase == Phase::kTerminated && allocation->shipped) {
     effects_.push_back(Drop{input.id});
@@ -76,13 +76,15 @@ void Core::handle(const Connected& input) {
   connected_ = true;
   for (auto& [id, allocation] : allocations_) {
     if (allocation.exit && !allocation.told) allocation.tell_at = now_ + max_log_wait(allocation.stop);
-    report(id, allocation);  // what changed since our Hello
+    // The state may have changed since Hello was sent.
+    report(id, allocation);
   }
 }
 
 void Core::handle(const Prepared& input) {
   Allocation* allocation = find(input.id);
   if (allocation == nullptr || allocation->phase != Phase::kPreparing || allocation->launching) return;
+  // A stop during the preparation prevents the launch.
   if (allocation->stop) return conclude(input.id, *allocation, *allocation->stop);
   if (input.failure) return conclude(input.id, *allocation, *input.failure);
   allocation->launching = true;
@@ -95,6 +97,7 @@ void Core::handle(const Launched& input) {
   allocation->launching = false;
   allocation->phase = input.phase;
   report(input.id, *allocation);
+  // A stop during the launch is carried out now.
   if (!allocation->stop) return;
   allocation->kill_at = now_ + grace_ + kKillMargin;
   effects_.push_back(Terminate{input.id, *allocation->stop});
@@ -103,13 +106,13 @@ void Core::handle(const Launched& input) {
 void Core::handle(const Ended& input) {
   Allocation* allocation = find(input.id);
   if (allocation == nullptr || allocation->phase == Phase::kTerminated) return;
-  // It has started, so whatever it says now is about a process; before that only Prepared speaks.
+  // Before the launch only Prepared can end the allocation, so an Ended here is stale.
   if (allocation->phase == Phase::kPreparing && !allocation->launching) return;
   end(input.id, *allocation, input.exit);
 }
 
 void Core::end(const AllocationId& id, Allocation& allocation, Exit exit) {
-  // What we ended did not end by itself, whatever its exit code says.
+  // A stopped allocation did not end by itself, whatever its exit code.
   if (allocation.stop) exit = {allocation.stop->kind, exit.code, allocation.stop->message};
   conclude(id, allocation, std::move(exit));
 }
@@ -150,7 +153,7 @@ void Core::handle(const ShutDown&) {
 void Core::stop(const AllocationId& id, Allocation& allocation, Exit why) {
   if (allocation.stop || allocation.phase == Phase::kTerminated) return;
   allocation.stop = std::move(why);
-  if (allocation.launching) return;  // at its answer
+  if (allocation.launching) return;  // handled by Launched
   if (allocation.phase == Phase::kPreparing) {
     effects_.push_back(CancelPreparation{id});
     return;
@@ -179,6 +182,7 @@ void Core::report(const AllocationId& id, const Allocation& allocation) {
 }
 
 void Core::look_at_deadlines() {
+  // The lease: after this silence the master gives the allocations to other agents.
   const bool cut_off = now_ >= heard_ + lease_;
   for (auto& [id, allocation] : allocations_) {
     if (cut_off) {
@@ -187,6 +191,7 @@ void Core::look_at_deadlines() {
             "the agent heard nothing from the master for " + format_duration(lease_)});
     }
     if (allocation.kill_at && now_ >= *allocation.kill_at) {
+      // Repeats until the process is gone.
       allocation.kill_at = now_ + kKillMargin;
       effects_.push_back(KillHard{id});
     }
@@ -200,6 +205,7 @@ void Core::look_at_deadlines() {
 
 void Core::look_at_end() {
   if (!shutting_down_ || finished_ || !all_terminated()) return;
+  // Waits for Forget of every allocation, which proves that the master has the exits.
   if (!finish_at_) finish_at_ = now_ + kFarewell;
   if (allocations_.empty() || !connected_ || now_ >= *finish_at_) {
     finished_ = true;
@@ -216,6 +222,7 @@ std::optional<MonoTime> Core::next_deadline() const {
   std::optional<MonoTime> next = finished_ ? std::nullopt : finish_at_;
   bool leased = false;
   for (const auto& [id, allocation] : allocations_) {
+    // The lease matters only while something runs.
     leased = leased || (allocation.phase != Phase::kTerminated && !allocation.stop);
     earliest(next, allocation.kill_at);
     if (connected_) earliest(next, allocation.tell_at);
@@ -231,8 +238,9 @@ std::vector<Held> Core::held() const {
       held.push_back({id, allocation.phase, std::nullopt});
     } else if (allocation.told) {
       held.push_back({id, Phase::kTerminated, allocation.exit});
+      // The exit is held back until its log is durable or tell_at has passed.
     } else {
-      held.push_back({id, allocation.before, std::nullopt});  // its end is told when its log is whole
+      held.push_back({id, allocation.before, std::nullopt});
     }
   }
   return held;

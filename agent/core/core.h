@@ -1,11 +1,16 @@
-// Owns what the agent knows of its allocations and what it decides about them: step(input, now) → effects.
-// Pure: no clock, no files, no processes, no threads. Every input may repeat or come late; none makes it
-// forget an allocation that the master has not told it to forget.
+// State machine of the agent's allocations: step(input, now) → effects. Pure: no clock, files, processes or
+// threads. Inputs may repeat or arrive late. An allocation is dropped only when the master sent Forget.
 //
-//   Start ──▶ preparing ──Prepared──▶ launching ──Launched──▶ starting / running ──Ended──▶ terminated
-//   ──Forget──▶ gone
-//                 │ failure, stop                                  │ stop: Terminate, after the grace
-//                 KillHard └────────────────────────────────────────────────┴──▶ terminated
+//   state                input              next state, effects
+//   -                    Start              preparing: Prepare
+//   preparing            Prepared           launching: Launch; after a failure or stop, terminated: Conclude
+//   launching            Launched           starting (a harness) or running (a command)
+//   starting, running    stop               Terminate; KillHard after the grace
+//   starting, running    Ended              terminated: Conclude
+//   terminated           LogsShipped        report the exit
+//   terminated           Forget             gone: Drop, once the log is shipped
+//
+// A stop is a Kill, a Forget, an expired lease or ShutDown. While preparing it leads to CancelPreparation.
 #pragma once
 
 #include <map>
@@ -21,62 +26,68 @@
 
 namespace det::agent {
 
-/// What to run; the core passes it along and never looks inside.
+/// Description of the task to run. Opaque to the core, which passes it on.
 struct Order;
 
-/// As the master is told. kRunning: a command that never attaches; a harness stays kStarting (it attaches
-/// itself).
+/// Phase of an allocation as reported to the master. A command becomes kRunning when it starts. A harness
+/// stays kStarting: it attaches to the master itself.
 enum class Phase { kPreparing, kStarting, kRunning, kTerminated };
 
+/// End of an allocation.
 struct Exit {
   enum class Kind { kSucceeded, kFailed, kLost, kStopped, kOutOfMemory, kStorageFull, kHung };
   Kind kind = Kind::kLost;
-  int code = 0;         ///< exit code, 128 + n for signal n
-  std::string message;  ///< one line for people; below it, of what failed, the last that it said
+  /// Exit code, or 128 + n for signal n.
+  int code = 0;
+  /// One line for users; after a failure the last lines of output follow.
+  std::string message;
   bool operator==(const Exit&) const = default;
 };
 
-// ---- inputs
-// ----------------------------------------------------------------------------------------------------
+// Inputs.
 
-/// From the master. A known id is answered with its state.
+/// From the master: start an allocation. A known id is answered with its state.
 struct Start {
   AllocationId id;
   std::shared_ptr<const Order> order;
 };
+/// From the master: end an allocation.
 struct Kill {
   AllocationId id;
 };
+/// From the master: the end is recorded, or the allocation is unknown there. Ends it if it still runs.
 struct Forget {
   AllocationId id;
 };
-/// The master accepted us. `lease`: silence after which we end what runs; `grace`: SIGTERM to SIGKILL.
+/// The master accepted the connection. `lease`: silence after which running allocations are ended. `grace`:
+/// SIGTERM to SIGKILL.
 struct Connected {
   Duration lease;
   Duration grace;
 };
-struct Heard {};  ///< any word of the master
-struct Disconnected {};
-/// Preparation is over; with `failure` nothing can be launched.
+/// Any message of the master; renews the lease.
+struct Heard {};
+struct Disconnected {};  ///< the stream has ended
+/// The preparation is over. With `failure` nothing is launched.
 struct Prepared {
   AllocationId id;
   std::optional<Exit> failure;
 };
-/// Its process exists.
+/// The supervisor process exists.
 struct Launched {
   AllocationId id;
   Phase phase = Phase::kStarting;
 };
-/// Nothing of it is left.
+/// No process of the allocation is left.
 struct Ended {
   AllocationId id;
   Exit exit;
 };
-/// Every line of its log is durable at the master.
+/// Every line of the log is durable at the master.
 struct LogsShipped {
   AllocationId id;
 };
-/// Left by an earlier life of the agent: a live process (`exit` absent) or an end. `stop` is why it was being
+/// An allocation left by an earlier agent process: alive (no `exit`) or ended. `stop`: why it was being
 /// ended.
 struct Found {
   AllocationId id;
@@ -84,87 +95,95 @@ struct Found {
   std::optional<Exit> stop;
   std::optional<Exit> exit;
 };
-/// End everything, then Finish.
+/// End all allocations, then Finish.
 struct ShutDown {};
+/// Time has passed, see next_deadline().
 struct Tick {};
 
 using Input = std::variant<Start, Kill, Forget, Connected, Heard, Disconnected, Prepared, Launched, Ended,
                            LogsShipped, Found, ShutDown, Tick>;
 
-// ---- effects, to be performed in order
-// ---------------------------------------------------------------------------
+// Effects, to be performed in order.
 
+/// Prepare the allocation. Answered by Prepared.
 struct Prepare {
   AllocationId id;
   std::shared_ptr<const Order> order;
 };
-/// Answered by Prepared all the same.
+/// Cancel a preparation. Prepared still follows.
 struct CancelPreparation {
   AllocationId id;
 };
-/// Answered by Launched or Ended.
+/// Start the supervisor. Answered by Launched or Ended.
 struct Launch {
   AllocationId id;
 };
-/// SIGTERM to its processes, SIGKILL after the grace; `stop` is kept beside it for the agent's next life.
+/// SIGTERM to the processes, SIGKILL after the grace. `stop` is stored for a later agent process.
 struct Terminate {
   AllocationId id;
   Exit stop;
 };
-/// The polite way did not work: SIGKILL to all of it.
+/// The supervisor did not obey Terminate: SIGKILL.
 struct KillHard {
   AllocationId id;
 };
-/// Keep the exit for the agent's next life, ship what is left of the log, answer LogsShipped.
+/// Store the exit for a later agent process and ship the rest of the log. Answered by LogsShipped.
 struct Conclude {
   AllocationId id;
   Exit exit;
 };
-/// Tell the master, if it is there.
+/// Send the state to the master if it is connected.
 struct Report {
   AllocationId id;
   Phase phase;
   std::optional<Exit> exit;
 };
-/// Delete all that is kept of it.
+/// Delete everything that belongs to the allocation.
 struct Drop {
   AllocationId id;
 };
-/// After ShutDown: nothing is left to wait for.
+/// After ShutDown: the agent may exit.
 struct Finish {};
 
 using Effect =
     std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop, Finish>;
 
+/// State of an allocation as sent in Hello.
 struct Held {
   AllocationId id;
   Phase phase;
   std::optional<Exit> exit;
 };
 
+/// Not thread-safe: one thread steps it. Total: no input is an error.
 class Core {
  public:
-  /// `lease` holds until the first Connected; it counts from `now`.
+  /// `lease` applies until the first Connected and counts from `now`.
   Core(Duration lease, MonoTime now) : lease_(lease), heard_(now) {}
 
+  /// Processes an input and returns the effects.
   std::vector<Effect> step(const Input& input, MonoTime now);
-  /// When a Tick is wanted; nothing when only inputs can change anything.
+  /// Returns when a Tick is due; nothing if only other inputs can change anything.
   std::optional<MonoTime> next_deadline() const;
-  /// Everything held, as the master is told when we connect.
+  /// Returns all allocations, as they are reported when a connection opens.
   std::vector<Held> held() const;
 
  private:
   struct Allocation {
     Phase phase = Phase::kPreparing;
-    Phase before = Phase::kPreparing;  ///< the phase it ended in
-    bool launching = false;            ///< Launch is said, its answer not heard
-    std::optional<Exit> stop;          ///< why it is being ended
-    std::optional<Exit> exit;          ///< set when phase is kTerminated
-    bool shipped = false;              ///< its log is durable
-    bool told = false;                 ///< its end may be told to the master
-    bool forgotten = false;            ///< drop it once its log is shipped
-    std::optional<MonoTime> kill_at;   ///< SIGKILL, the supervisor being deaf
-    std::optional<MonoTime> tell_at;   ///< report the exit then, even if its log is not durable
+    /// The phase before it ended; reported until the exit may be.
+    Phase before = Phase::kPreparing;
+    /// Launch was issued, its answer is pending.
+    bool launching = false;
+    std::optional<Exit> stop;  ///< why it is being ended
+    std::optional<Exit> exit;  ///< set in phase kTerminated
+    bool shipped = false;      ///< its log is durable
+    bool told = false;         ///< its exit may be reported
+    bool forgotten = false;    ///< drop it once its log is shipped
+    /// When to send SIGKILL to an unresponsive supervisor.
+    std::optional<MonoTime> kill_at;
+    /// Report the exit then, even if the log is not durable.
+    std::optional<MonoTime> tell_at;
   };
 
   void handle(const Start& input);
@@ -181,12 +200,19 @@ class Core {
   void handle(const ShutDown& input);
   void handle(const Tick&) {}
 
+  // Null if unknown.
   Allocation* find(const AllocationId& id);
+  // Starts to end an allocation; no effect if it is already ending.
   void stop(const AllocationId& id, Allocation& allocation, Exit why);
+  // Ends an allocation; the reason of a stop replaces the exit of the process.
   void end(const AllocationId& id, Allocation& allocation, Exit exit);
+  // Enters kTerminated.
   void conclude(const AllocationId& id, Allocation& allocation, Exit exit);
+  // Emits a Report if connected and the state may be reported.
   void report(const AllocationId& id, const Allocation& allocation);
+  // Lease, SIGKILL and report deadlines.
   void look_at_deadlines();
+  // Finishes a shutdown.
   void look_at_end();
   bool all_terminated() const;
 
@@ -199,7 +225,8 @@ class Core {
   bool connected_ = false;
   bool shutting_down_ = false;
   bool finished_ = false;
-  std::optional<MonoTime> finish_at_;  ///< go, even if the master has not told us to forget
+  /// Finish then, even without the master's Forget.
+  std::optional<MonoTime> finish_at_;
 };
 
 }  // namespace det::agent

@@ -7,7 +7,7 @@
 namespace det::agent {
 namespace {
 
-/// When the file was touched last; the epoch when it is not there.
+/// Modification time of the file; the epoch if it does not exist.
 WallTime touched_at(const std::string& path) {
   struct stat entry {};
   if (::stat(path.c_str(), &entry) != 0) return {};
@@ -16,7 +16,7 @@ WallTime touched_at(const std::string& path) {
 
 }  // namespace
 
-// An eighth of the patience, so the end comes at most that much late; a look costs microseconds.
+// An eighth of the timeout: detection is late by at most that much. A check costs microseconds.
 Duration HangWatch::pace() const {
   return std::clamp<Duration>(timeout_ / 8, std::chrono::milliseconds(50), std::chrono::seconds(30));
 }
@@ -25,6 +25,7 @@ bool HangWatch::hangs(MonoTime now) {
   if (!watches() || now < look_) return false;
   look_ = now + pace();
   const WallTime touched = touched_at(heartbeat_);
+  // Only a change of the time counts, so a wrong wall clock does no harm.
   if (touched != touched_) alive_ = now;
   touched_ = touched;
   return touched != WallTime{} && now - alive_ >= timeout_;

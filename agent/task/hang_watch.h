@@ -1,6 +1,6 @@
-// Owns telling a task that hangs from one that is slow: it has shown signs of life by its heartbeat file, and
-// then neither touched that file nor printed anything for too long. What never touched it does not speak our
-// language and is not judged.
+// Hang detection. A task is hung if it has touched its heartbeat file before, and then neither touches the
+// file nor prints anything for the timeout. A task that never touches the file does not support heartbeats
+// and is exempt.
 #pragma once
 
 #include <string>
@@ -9,27 +9,31 @@
 
 namespace det::agent {
 
+/// Watches one task. Used by one thread.
 class HangWatch {
  public:
-  /// `heartbeat`: path of the file, which may come into being at any time. `timeout` 0: nothing ever hangs.
+  /// `heartbeat`: path of the file, which may appear later. `timeout` 0: detection is off.
   HangWatch(std::string heartbeat, Duration timeout, MonoTime now)
       : heartbeat_(std::move(heartbeat)), timeout_(timeout), alive_(now), look_(now + pace()) {}
 
   bool watches() const { return timeout_ > Duration::zero(); }
   Duration timeout() const { return timeout_; }
+  /// Records that the task printed something.
   void saw_output(MonoTime now) { alive_ = now; }
-  /// When hangs() wants to be asked again; of use while watches().
+  /// Returns when hangs() should be called next. Meaningless unless watches().
   MonoTime next_look() const { return look_; }
-  /// Looks at the file when it is time to. True once the silence has lasted for timeout(), as seen by the
-  /// machine's monotonic clock: a wall clock that is set says nothing, and time asleep does not count.
+  /// Checks the file when a check is due. Returns true once the silence has lasted for timeout() on the
+  /// monotonic clock: changes of the wall clock and suspend time do not count.
   bool hangs(MonoTime now);
 
  private:
+  // Interval between two checks.
   Duration pace() const;
 
   std::string heartbeat_;
   Duration timeout_;
-  WallTime touched_{};  ///< as the file was seen last; the epoch while there is none
+  /// Last seen modification time; the epoch if absent.
+  WallTime touched_{};
   MonoTime alive_, look_;
 };
 

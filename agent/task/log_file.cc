@@ -13,8 +13,8 @@
 namespace det::agent {
 namespace {
 
-// A record: 4 bytes length of the text, 1 byte stream, 8 bytes microseconds since 1970, the text. Native
-// order: the file never leaves the machine.
+// A record: 4 bytes length of the text, 1 byte stream, 8 bytes microseconds since 1970, then the text. Native
+// byte order: the file never leaves the machine.
 constexpr std::size_t kHeader = 13;
 constexpr std::size_t kMarkerRoom = 64;
 constexpr std::int64_t kLastWord = 4096;  // room beyond the limit for "N lines dropped"
@@ -28,7 +28,8 @@ std::string encode(const LogRecord& record) {
   return bytes + record.text;
 }
 
-/// The record at the start of `bytes` and its size; size 0 when it is not whole yet.
+/// Decodes the record at the start of `bytes` and returns its size, or 0 if it is incomplete. Errors:
+/// kDataLoss.
 Result<std::size_t> decode(std::string_view bytes, LogRecord& record) {
   if (bytes.size() < kHeader) return 0;
   std::uint32_t length = 0;
@@ -48,6 +49,7 @@ void LineSplitter::feed(std::string_view bytes, const Sink& sink) {
   while (!bytes.empty()) {
     const std::size_t end = bytes.find_first_of("\r\n");
     const std::string_view piece = bytes.substr(0, end);
+    // Reserves room for the marker of a cut line.
     const std::size_t room = kLineBytes - kMarkerRoom - std::min(line_.size(), kLineBytes - kMarkerRoom);
     line_ += piece.substr(0, room);
     cut_ += static_cast<std::int64_t>(piece.size() - std::min(room, piece.size()));
@@ -56,7 +58,8 @@ void LineSplitter::feed(std::string_view bytes, const Sink& sink) {
     if (bytes[end] == '\n') {
       if (!carriage_) emit(sink);
       carriage_ = false;
-    } else if (!line_.empty()) {  // a '\r' on an empty line is a cursor going home
+      // A '\r' on an empty line only returns the cursor.
+    } else if (!line_.empty()) {
       emit(sink);
       carriage_ = true;
     }
@@ -86,7 +89,7 @@ LogPosition read_position(const std::string& path) {
 
 Status write_position(const std::string& path, const LogPosition& position) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  // 16 bytes in one call: a reader sees the old or the new.
+  // 16 bytes in one call: readers see the old or the new position.
   if (!fd || ::pwrite(fd.get(), &position, sizeof position, 0) != sizeof position) return fail_errno(path);
   return {};
 }
@@ -100,6 +103,7 @@ Result<LogWriter> LogWriter::open(const std::string& path, const std::string& sh
 }
 
 void LogWriter::append(const LogRecord& record) {
+  // Half the limit as hysteresis: otherwise one line in, one line out would log a notice each.
   if (dropped_ > 0 && size_ - seen_shipped_ < limit_ / 2) flush_dropped();
   if (!write(record, limit_)) ++dropped_;
 }
@@ -115,6 +119,7 @@ void LogWriter::flush_dropped() {
 bool LogWriter::write(const LogRecord& record, std::int64_t limit) {
   const std::string bytes = encode(record);
   const auto more = static_cast<std::int64_t>(bytes.size());
+  // The reader's position is read only when the stale one leaves no room.
   if (size_ - seen_shipped_ + more > limit) {
     seen_shipped_ = read_position(shipped_).offset;
     if (size_ - seen_shipped_ + more > limit) return false;
@@ -123,7 +128,7 @@ bool LogWriter::write(const LogRecord& record, std::int64_t limit) {
     size_ += more;
     return true;
   }
-  // Half a record would hide all that follow.
+  // A partial record would hide all later ones. If it cannot be removed, nothing more is written.
   if (::ftruncate(fd_.get(), size_) != 0) limit_ = 0;
   return false;
 }
@@ -139,6 +144,7 @@ Result<LogBatch> read_log(const std::string& path, const LogPosition& position, 
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return fail_errno(path);
   if (status.st_size <= position.offset) return batch;
+  // One more record than the limit, so that a large record is read whole.
   const std::int64_t most = bytes + static_cast<std::int64_t>(kHeader + kLineBytes);
   std::string buffer(static_cast<std::size_t>(std::min(most, status.st_size - position.offset)), '\0');
   ssize_t got;
@@ -163,6 +169,7 @@ Result<LogBatch> read_log(const std::string& path, const LogPosition& position, 
 
 void punch_log(const std::string& path, std::int64_t offset) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  // KEEP_SIZE: offsets of the remaining records must not change.
   if (fd) (void)::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, offset);
 }
 

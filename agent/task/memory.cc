@@ -12,13 +12,13 @@ namespace {
 
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
-/// Where the control group's files are, and how they are called there.
+/// Location of the control group's files.
 struct Group {
-  std::string root, path;  ///< the group is root + path
+  std::string root, path;  ///< the group's directory is root + path
   bool unified = false;
 };
 
-/// Version 1's hierarchy of memory where there is one, else the unified one.
+/// Returns the memory hierarchy of cgroup version 1 if there is one, else the unified hierarchy.
 Group group() {
   Group found{.root = kRoot, .path = "", .unified = true};
   const auto text = read_file("/proc/self/cgroup");
@@ -42,7 +42,7 @@ std::optional<std::int64_t> number(const std::string& text) {
   return value;
 }
 
-/// The number behind `name` in lines of "name number unit".
+/// Returns the number after `name` in a file with lines "name number unit".
 std::optional<std::int64_t> entry(const std::string& file, const std::string& name) {
   const auto text = read_file(file);
   if (!text) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::int64_t> entry(const std::string& file, const std::string& na
 std::int64_t oom_kills() {
   const Group where = group();
   const std::string file = where.unified ? "/memory.events" : "/memory.oom_control";
-  // Inside a container the path may be that of the machine, while the files are its own at the root.
+  // Inside a container the path may be the machine's, while the group's own files are at the root.
   for (const std::string& path : {where.root + where.path, where.root}) {
     if (const auto count = entry(path + file, "oom_kill")) return *count;
   }
@@ -73,7 +73,8 @@ std::int64_t memory_limit() {
   std::string path = where.path;
   for (;;) {
     const auto text = read_file(where.root + path + file);
-    const auto limit = text ? number(*text) : std::nullopt;  // "max" is none
+    // An unset limit is the word "max" or a huge number.
+    const auto limit = text ? number(*text) : std::nullopt;
     if (limit && *limit > 0 && (least == 0 || *limit < least)) least = *limit;
     if (path.empty()) return least;
     path.resize(path.rfind('/'));

@@ -1,5 +1,4 @@
-// Owns what the kernel says of memory where this process runs: its control group's limit, and how often
-// somebody there was killed for want of it.
+// Memory limit and OOM kills of this process's control group, as reported by the kernel.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +6,11 @@
 
 namespace det::agent {
 
-/// How often since the group exists (of a machine without memory groups: since boot); 0 when nobody says.
+/// Returns the number of OOM kills in the group since it exists, without memory groups on the machine since
+/// boot. 0 if unknown.
 std::int64_t oom_kills();
-/// The least of the limits of the group and those above it, else the machine's memory; in bytes, 0 when
-/// nobody says.
+/// Returns the lowest limit of the group and its ancestors, at most the machine's memory, in bytes. 0 if
+/// unknown.
 std::int64_t memory_limit();
 
 }  // namespace det::agent

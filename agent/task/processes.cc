@@ -17,6 +17,7 @@
 namespace det::agent {
 namespace {
 
+/// Fields of /proc/PID/stat.
 struct Stat {
   std::string name;
   char state = '?';
@@ -27,7 +28,7 @@ struct Stat {
 std::optional<Stat> read_stat(pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return std::nullopt;
-  // The name in parentheses may hold anything; the last ')' ends it.
+  // The name in parentheses may contain any character; the last ')' ends it.
   const std::size_t end = text->rfind(')');
   if (end == std::string::npos || end + 2 >= text->size()) return std::nullopt;
   const std::vector<std::string> fields = split(std::string_view(*text).substr(end + 2), ' ');
@@ -66,11 +67,12 @@ std::optional<ProcessId> identify(pid_t pid) {
 
 UniqueFd open_process(const ProcessId& process) {
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
-  // Looked at after the opening: what the descriptor names can no longer change.
+  // Checked after opening: from then on the descriptor refers to one process.
   if (fd && identify(process.pid) != process) fd.reset();
   return fd;
 }
 
+// A snapshot of all parents: /proc offers no consistent view, so callers repeat until nothing is left.
 std::vector<pid_t> descendants(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;
   std::map<pid_t, bool> dead;
@@ -94,7 +96,7 @@ std::string describe_process(pid_t pid) {
   const auto stat = read_stat(pid);
   if (!stat) return "";
   std::string text = stat->name + " (pid " + std::to_string(pid) + "): state " + stat->state;
-  // "0" is what the kernel says of one that runs, and to those who may not know.
+  // The kernel shows "0" for a running process and to readers without permission.
   const auto place = read_file("/proc/" + std::to_string(pid) + "/wchan");
   if (place && !place->empty() && *place != "0") text += ", waits in " + *place;
   return text;
@@ -104,6 +106,7 @@ std::vector<pid_t> with_environment(const std::string& entry) {
   std::vector<pid_t> found;
   for (const pid_t pid : all_processes()) {
     if (pid == ::getpid()) continue;
+    // /proc/PID/environ holds the environment of exec(); a later setenv() does not change it.
     const auto environment = read_file("/proc/" + std::to_string(pid) + "/environ");
     if (!environment) continue;
     const std::vector<std::string> lines = split(*environment, '\0');

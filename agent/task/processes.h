@@ -1,5 +1,5 @@
-// Owns finding and ending processes through /proc: descendants of a supervisor, and what a killed supervisor
-// left.
+// Search for and killing of processes through /proc: descendants of a supervisor, and leftovers of a killed
+// one.
 #pragma once
 
 #include <sys/types.h>
@@ -14,21 +14,22 @@
 
 namespace det::agent {
 
-/// The live process `pid`; nothing when there is none (a zombie is none).
+/// Returns the identity of the live process `pid`; nothing if there is none. A zombie is not live.
 std::optional<ProcessId> identify(pid_t pid);
-/// A pidfd (readable at the process's end); none when that very process is gone.
+/// Returns a pidfd, which becomes readable at the process's end; an invalid one if exactly this process is
+/// gone.
 UniqueFd open_process(const ProcessId& process);
 
-/// All live descendants of `ancestor`, itself not among them.
+/// Returns all live descendants of `ancestor`, without itself.
 std::vector<pid_t> descendants(pid_t ancestor);
-/// What a live process does, for people: "det-harness (pid 12): state S, waits in futex_wait_queue"; the
-/// place in the kernel where we may know it. "" when it is gone.
+/// Describes a live process for users: "det-harness (pid 12): state S, waits in futex_wait_queue". The kernel
+/// function is omitted if unreadable. Returns "" if the process is gone.
 std::string describe_process(pid_t pid);
-/// All live processes whose environment, as they were started, has exactly `entry` ("NAME=value"); those that
-/// may not be read are passed over. This process is never among them.
+/// Returns all live processes with exactly `entry` ("NAME=value") in their initial environment. Skips
+/// unreadable ones and the calling process.
 std::vector<pid_t> with_environment(const std::string& entry);
-/// SIGKILL to all with_environment(entry), again and again until none is left or `timeout` has passed; true
-/// when none is left. Blocks.
+/// Sends SIGKILL to all with_environment(entry) repeatedly until none is left. Returns false if some are left
+/// after `timeout`. Blocks.
 bool kill_with_environment(const std::string& entry, Duration timeout);
 
 }  // namespace det::agent

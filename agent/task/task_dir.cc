@@ -9,7 +9,7 @@
 namespace det::agent {
 namespace {
 
-// Arguments and environments are any bytes; JSON is not.
+// Base64: arguments and environments are arbitrary bytes, which JSON strings cannot hold.
 Json encode(const std::vector<std::string>& texts) {
   Json list = Json::array();
   for (const std::string& text : texts) list.push_back(to_base64(text));
@@ -25,7 +25,7 @@ Result<std::vector<std::string>> decode(const Json& list) {
   return texts;
 }
 
-/// Files of our own hand: a wrong type inside is a damaged file.
+/// Reads a file of this module. A value of the wrong type means that the file is damaged.
 template <typename Read>
 auto read_json(const std::string& path, Read read) -> decltype(read(std::declval<const Json&>())) {
   TRY_ASSIGN(const std::string text, read_file(path));
@@ -39,6 +39,7 @@ auto read_json(const std::string& path, Read read) -> decltype(read(std::declval
 
 }  // namespace
 
+// All files are replaced by rename, so a reader never sees half of one.
 Status TaskDir::write_spec(const TaskSpec& spec) const {
   const Json value{{"argv", encode(spec.argv)},
                    {"env", encode(spec.env)},
@@ -59,7 +60,8 @@ Result<TaskSpec> TaskDir::read_spec() const {
     spec.attaches = value.at("attaches").get<bool>();
     spec.grace = Duration(value.at("grace_micros").get<std::int64_t>());
     spec.unshipped_bytes = value.at("unshipped_bytes").get<std::int64_t>();
-    spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));  // an older agent wrote none
+    // Absent in files of older agents.
+    spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));
     return spec;
   });
 }
@@ -91,7 +93,7 @@ Result<TaskExit> TaskDir::read_exit() const {
                   value.at("message").get<std::string>(),
                   {},
                   {}};
-    // Supervisors outlive their agent: that of an older release says less.
+    // Supervisors outlive agents: one of an older release writes fewer fields.
     if (value.contains("last_lines")) {
       TRY_ASSIGN(exit.last_lines, decode(value.at("last_lines")));
     }

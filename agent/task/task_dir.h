@@ -1,12 +1,13 @@
-// Owns the files in an allocation's directory by which the agent and the supervisor speak, and which outlive
-// both, though not the machine: after a power cut no process of it is left, and what cannot be read counts as
-// lost:
+// Files in the directory of an allocation. They carry the communication between agent and supervisor and
+// outlive both. After a power failure no process of the allocation is left, and unreadable files count as
+// lost.
+//
 //   spec.json        agent → supervisor: what to run
-//   supervisor.json  the supervisor: who it is
-//   stop.json        agent → its next life: why the allocation is being ended
-//   heartbeat        the task → supervisor: touched while it gets on (hang_watch.h)
-//   exit.json        supervisor → agent: how the main process ended, written when nothing of it is left
-//   outcome.json     agent → its next life: the end as the master is told
+//   supervisor.json  supervisor → agent: its own process id
+//   stop.json        agent → later agent: why the allocation is being ended
+//   heartbeat        task → supervisor: touched while it makes progress (hang_watch.h)
+//   exit.json        supervisor → agent: how the main process ended, written when no process is left
+//   outcome.json     agent → later agent: the exit as reported to the master
 //   log, shipped     see log_file.h
 #pragma once
 
@@ -24,49 +25,57 @@
 
 namespace det::agent {
 
+/// Task that the supervisor runs. Stored as spec.json.
 struct TaskSpec {
   std::vector<std::string> argv;
-  std::vector<std::string> env;  ///< "NAME=value", the whole of it
+  /// "NAME=value"; the complete environment.
+  std::vector<std::string> env;
   std::string cwd;
-  bool attaches = false;  ///< a harness, which speaks to the master itself; else it runs as soon as it exists
-  Duration grace = kDefaultKillGrace;        ///< SIGTERM to SIGKILL
-  Duration hang_timeout{0};                  ///< silent for longer, it hangs; 0: never
-  std::int64_t unshipped_bytes = 1LL << 30;  ///< of log; what comes beyond it is dropped and counted
+  /// Whether the task is a harness, which attaches to the master itself. Other tasks count as running once
+  /// started.
+  bool attaches = false;
+  Duration grace = kDefaultKillGrace;  ///< SIGTERM to SIGKILL
+  /// Silence after which the task counts as hung; 0: never.
+  Duration hang_timeout{0};
+  /// Limit of unshipped log; lines beyond are dropped and counted.
+  std::int64_t unshipped_bytes = 1LL << 30;
 };
 
-/// Names one process for ever: pids come again, start times with them do not.
+/// Identity of a process until the machine reboots: a pid is reused, a pid with its start time is not.
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start = 0;  ///< clock ticks since boot (/proc/PID/stat, field 22)
+  /// Clock ticks since boot (/proc/PID/stat, field 22).
+  std::uint64_t start = 0;
   bool operator==(const ProcessId&) const = default;
 };
 
-/// How the main process ended; `message` is set when it could not even start.
+/// How the main process ended. Stored as exit.json. `message` is set if the process could not be started.
 struct TaskExit {
   ExitStatus status;
   std::string message;
-  std::vector<std::string>
-      last_lines;  ///< of its errors, else of its output; none when it ended well. Any bytes
-  /// Set when the kernel killed it, or one of its processes, for want of memory. In bytes.
+  /// Last lines of its stderr, else of its stdout; empty after success. Arbitrary bytes.
+  std::vector<std::string> last_lines;
+  /// Limit in bytes. Set if the kernel killed the main process, or another process of the task, for lack of
+  /// memory.
   std::optional<std::int64_t> memory_limit;
-  /// Set when the supervisor ended it because it had been silent for that long.
+  /// Set if the supervisor ended the task after this much silence.
   std::optional<Duration> hung_for = {};
   bool operator==(const TaskExit&) const = default;
 };
 
-/// One allocation's directory. The write_ functions are atomic; the read_ functions say kNotFound when the
-/// file is absent.
+/// Paths and files of one allocation's directory. The write_ functions are atomic. The read_ functions fail
+/// with kNotFound for an absent file, and with another code for a damaged one.
 class TaskDir {
  public:
   explicit TaskDir(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
   std::string workdir() const { return path_ + "/workdir"; }
-  /// What the task sees as /run/determined, where it may (upstream's containers have it).
+  /// Directory that is mounted at /run/determined, if possible. Containers of Determined AI have that path.
   std::string upstream() const { return path_ + "/determined"; }
-  /// A link to the directory that the task sees as /determined_shared_fs, where it may; only of storages of
-  /// type shared_fs.
+  /// Link to the directory that is mounted at /determined_shared_fs, if possible. Exists for shared_fs
+  /// storage only.
   std::string upstream_storage() const { return path_ + "/shared_fs"; }
-  /// Where the task looks for it: below the directory that DET_RUN_DIR names.
+  /// Path of the heartbeat file. The task finds it below DET_RUN_DIR.
   std::string heartbeat() const { return path_ + "/heartbeat"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }

@@ -1,1 +1,1 @@
-// Source of the targets that own a precompiled header.
+// Source of the targets that compile a precompiled header.

@@ -1,4 +1,4 @@
-// The standard headers and libraries that most sources of every room read.
+// Precompiled header with the standard headers and libraries that most sources include.
 #pragma once
 
 #include <fcntl.h>
@@ -40,5 +40,5 @@
 #include <variant>
 #include <vector>
 
-// Instantiated once, in base/json.cc: a fifth of the time of sources that use JSON.
+// Instantiated once, in base/json.cc. Saves a fifth of the compile time of sources that use JSON.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;

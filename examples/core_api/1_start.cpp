@@ -1,4 +1,4 @@
-// Stage 1: a program that knows nothing of det but that somebody started it.
+// Stage 1: a program that uses det only to start as a trial.
 #include <det/core.h>
 
 #include <iostream>

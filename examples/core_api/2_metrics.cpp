@@ -1,4 +1,4 @@
-// Stage 2: reports metrics and progress, instead of printing them.
+// Stage 2: reports metrics and progress instead of printing them.
 #include <det/core.h>
 
 #include "cubic.h"

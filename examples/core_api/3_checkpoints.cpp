@@ -1,4 +1,4 @@
-// Stage 3: saves checkpoints, goes on from the newest, and leaves when the cluster wants the slot back.
+// Stage 3: saves checkpoints, resumes from the latest one, and exits when it is preempted.
 #include <det/core.h>
 
 #include "cubic.h"

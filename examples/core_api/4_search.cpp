@@ -1,5 +1,4 @@
-// Stage 4: takes its hyperparameters from the search, which compares validations and ends trials that fall
-// behind.
+// Stage 4: reads its hyperparameters from the search, which stops trials with poor validation metrics early.
 #include <det/core.h>
 
 #include "cubic.h"
@@ -11,7 +10,7 @@ void store(det::core::Context& core, const Cubic& cubic, int batch) {
 
 int main() {
   det::core::Context core = det::core::init();
-  const double learning_rate = core.info().hparams.value("learning_rate", 0.3);  // 0.3 without a cluster
+  const double learning_rate = core.info().hparams.value("learning_rate", 0.3);  // default without a cluster
   const int batches = core.info().hparams.value("batches", 500);
 
   Cubic cubic;
@@ -22,7 +21,7 @@ int main() {
   }
   for (int batch = done + 1; batch <= batches; ++batch) {
     const Slope slope = slope_of(cubic);
-    if (!(slope.loss < 100)) {  // a rate too large for this model: others are worth the time
+    if (!(slope.loss < 100)) {  // diverged (or NaN): the learning rate is too large
       core.train().report_early_exit(det::core::ExitedReason::kInvalidHP);
       return 0;
     }
@@ -31,7 +30,7 @@ int main() {
       core.train().report_training_metrics(batch, {{"loss", slope.loss}});
       core.train().report_progress(double(batch) / batches);
     }
-    const bool leave = core.preempt().should_preempt();  // a pause, or the end of a trial that fell behind
+    const bool leave = core.preempt().should_preempt();  // paused, or stopped early by the search
     if (batch % 25 == 0)
       core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
     if (batch == batches || leave) store(core, cubic, batch);

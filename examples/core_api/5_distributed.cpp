@@ -1,11 +1,10 @@
-// Stage 5: several processes, each with a share of the points. Every rank makes the same exchanges in the
-// same order; the chief alone reports and saves.
+// Stage 5: several processes, each with a shard of the points. All ranks call the collectives in the same
+// order; only the chief reports and saves.
 #include <det/core.h>
 
 #include "cubic.h"
 
-/// The slope over all points: each rank's share, added up in the order of ranks, so that all ranks get the
-/// same bits.
+/// Sums the losses and gradients of all ranks. The order of ranks is fixed, so all ranks get the same bits.
 Slope slope_of_all(det::DistributedContext& ranks, const Cubic& cubic) {
   const Slope own = slope_of(cubic, ranks.rank(), ranks.size());
   Slope sum;
@@ -31,11 +30,11 @@ int main() {
   for (int batch = done + 1; batch <= batches; ++batch) {
     const Slope slope = slope_of_all(ranks, cubic);
     descend(cubic, slope, learning_rate);
-    if (batch % 10 == 0) {  // on other ranks than the chief these do nothing
+    if (batch % 10 == 0) {  // no-ops on all ranks but the chief
       core.train().report_training_metrics(batch, {{"loss", slope.loss}});
       core.train().report_progress(double(batch) / batches);
     }
-    const bool leave = core.preempt().should_preempt();  // the chief's answer, on every rank
+    const bool leave = core.preempt().should_preempt();  // the same answer on every rank
     if (batch % 100 == 0)
       core.train().report_validation_metrics(batch, {{"validation_loss", slope_of(cubic).loss}});
     if ((batch % 100 == 0 || leave) && ranks.is_chief()) {

@@ -1,4 +1,4 @@
-// What is trained: a cubic polynomial, by gradient descent, until it goes through points of a sine.
+// The model: a cubic polynomial, fitted to points of a sine by gradient descent.
 #pragma once
 
 #include <array>
@@ -7,12 +7,13 @@
 #include <stdexcept>
 #include <string>
 
+/// Coefficients c[0] + c[1] x + c[2] x² + c[3] x³.
 struct Cubic {
   std::array<double, 4> c{};
   double at(double x) const { return c[0] + x * (c[1] + x * (c[2] + x * c[3])); }
 };
 
-/// The mean squared error over some points, and its derivatives.
+/// The mean squared error and its gradient with respect to the coefficients.
 struct Slope {
   double loss = 0;
   std::array<double, 4> by_c{};
@@ -20,7 +21,8 @@ struct Slope {
 
 inline constexpr int kPoints = 64;
 
-/// Over the points first, first + stride, …, each counted as 1 / kPoints: slopes of disjoint shares add up.
+/// Sums over the points first, first + stride, …, each weighted 1 / kPoints: the results of disjoint shards
+/// add up to the loss over all points.
 inline Slope slope_of(const Cubic& cubic, int first = 0, int stride = 1) {
   Slope slope;
   for (int i = first; i < kPoints; i += stride) {
@@ -35,10 +37,12 @@ inline Slope slope_of(const Cubic& cubic, int first = 0, int stride = 1) {
   return slope;
 }
 
+/// One step of gradient descent.
 inline void descend(Cubic& cubic, const Slope& slope, double learning_rate) {
   for (std::size_t i = 0; i < 4; ++i) cubic.c[i] -= learning_rate * slope.by_c[i];
 }
 
+/// Writes the coefficients as hexadecimal floats: load() restores the same bits.
 inline void save(const Cubic& cubic, const std::string& directory) {
   std::ofstream file(directory + "/cubic.txt");
   file << std::hexfloat;

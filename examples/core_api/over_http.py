@@ -1,6 +1,6 @@
-"""Stages 2 to 5 in Python, over HTTP and with its standard library alone: whatever can send a request can be a trial.
-By itself (`python3 over_http.py`) it prints; `det experiment create over_http.yaml .` makes a search of it, and
-over_http_distributed.yaml has two processes share the work."""
+"""Stages 2 to 5 in Python, over HTTP and with the standard library only. Any program that can send HTTP
+requests can be a trial. `python3 over_http.py` runs without a cluster and prints its metrics.
+`det experiment create over_http.yaml .` runs a search; over_http_distributed.yaml runs two processes."""
 import json
 import math
 import os
@@ -12,7 +12,7 @@ import uuid
 
 
 class Alone:
-    """What a trial is without a cluster."""
+    """The trial without a cluster: default hyperparameters, no checkpoints."""
     hparams = {"learning_rate": 0.3, "batches": 500}
     steps_completed = 0
     rank, ranks = 0, 1
@@ -37,7 +37,7 @@ class Alone:
 
 
 class Trial(Alone):
-    """One run of a trial: the agent says in the environment who it is and where the master is."""
+    """One run of a trial on a cluster. The agent sets the environment variables."""
 
     def __init__(self):
         self.trial, self.run = int(os.environ["DET_TRIAL_ID"]), int(os.environ["DET_TRIAL_RUN_ID"])
@@ -63,14 +63,14 @@ class Trial(Alone):
             return json.loads(answer.read())
 
     def watch(self):
-        """The answer comes when the cluster wants the slot back, at the latest after the timeout."""
+        """Long poll: the master responds when it preempts the trial, at the latest after the timeout."""
         path = f"/allocations/{self.allocation}/signals/preemption?timeout_seconds=60"
         while not self.leave.is_set():
             if self.call("GET", path)["preempt"]:
                 self.leave.set()
 
     def gather(self, round, share):
-        """What each rank brings to this round, in the order of ranks: the master keeps the order of these names."""
+        """Returns the shares of all ranks, in order of rank: the master sorts them by requestUuid."""
         answer = self.call("POST", f"/allocations/{self.allocation}/all_gather", {
             "requestUuid": f"{round}.{self.rank:04}", "numPeers": self.ranks, "data": {"share": share}})
         return [data["share"] for data in answer["data"]]
@@ -88,7 +88,7 @@ class Trial(Alone):
         self.call("POST", f"/trials/{self.trial}/progress", {"progress": fraction})
 
     def save(self, steps, name, text):
-        """A checkpoint is a directory; it counts once the master knows of it."""
+        """Saves a checkpoint: a directory that is then reported to the master."""
         id = str(uuid.uuid4())
         (self.storage / id).mkdir(parents=True)
         (self.storage / id / name).write_text(text)
@@ -104,7 +104,7 @@ POINTS = [(x, math.sin(3 * x)) for x in (2 * i / 63 - 1 for i in range(64))]
 
 
 def slope(c, rank=0, ranks=1):
-    """The mean squared error of the cubic with coefficients c, and its derivatives: a rank's share of the sums."""
+    """Returns a rank's share of the mean squared error of the cubic with coefficients c, and of its gradient."""
     loss, by_c = 0, [0] * 4
     for x, y in POINTS[rank::ranks]:
         miss = c[0] + x * (c[1] + x * (c[2] + x * c[3])) - y

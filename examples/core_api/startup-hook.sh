@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the trial's folder before its entrypoint: builds there the stage that the entrypoint names, if it names one. det's
-# programs are on the PATH, which is how CMake finds its package.
+# Runs in the trial's folder before its entrypoint. Builds the stage that the entrypoint names, if any. det's
+# programs are on the PATH, where CMake finds its package.
 set -e
 for stage in 1_start 2_metrics 3_checkpoints 4_search 5_distributed; do
   case "$DET_EXPERIMENT_CONFIG" in

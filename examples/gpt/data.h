@@ -1,4 +1,4 @@
-// A text file, in windows of one length. The last tenth is for validation.
+// A text file as a dataset of windows of bytes.
 #pragma once
 
 #include <det/det.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/// Windows of `length` bytes of a text, one beginning at every `stride`; batches are [bytes, the byte after
-/// each].
+/// Windows of `length` bytes, one at every multiple of `stride`. A batch is (input, target), both int64
+/// tensors [B, length]; the target is the input shifted by one byte.
 class Windows : public det::Dataset {
  public:
   Windows(torch::Tensor text, int64_t length, int64_t stride)
@@ -35,6 +35,7 @@ class Windows : public det::Dataset {
   int64_t length_, stride_, size_;
 };
 
+/// Returns the file's bytes as a uint8 tensor [size].
 inline torch::Tensor read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + path + "; set data.file");

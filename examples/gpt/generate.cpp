@@ -1,4 +1,4 @@
-// Goes on with a text: `gpt_generate CHECKPOINT "The license " 200`. The checkpoint says which model it is.
+// Continues a text: `gpt_generate CHECKPOINT "The license " 200`. The checkpoint determines the model's size.
 #include <iostream>
 
 #include "model_def.cpp"

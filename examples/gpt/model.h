@@ -1,5 +1,5 @@
-// A transformer that guesses the next byte of a text: the decoder of Vaswani and others (2017) in the form of
-// GPT-2, normalized before each branch.
+// A decoder-only transformer that predicts the next byte of a text: Vaswani et al., "Attention Is All You
+// Need" (2017), with the pre-normalization of GPT-2.
 #pragma once
 
 #include <torch/torch.h>
@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-/// softmax(q k' / sqrt(d)) v, where no position sees a later one. q, k, v: [B, heads, T, d].
+/// softmax(q kᵀ / √d) v with a causal mask. q, k, v: [B, heads, T, d].
 inline torch::Tensor causal_attention(const torch::Tensor& q, const torch::Tensor& k,
                                       const torch::Tensor& v) {
 #if TORCH_VERSION_MAJOR >= 2
@@ -34,6 +34,7 @@ struct NormImpl : torch::nn::Module {
 };
 TORCH_MODULE(Norm);
 
+/// Transformer block: x + attention(norm1(x)), then x + mlp(norm2(x)).
 struct LayerImpl : torch::nn::Module {
   LayerImpl(int64_t width, int64_t heads, double dropout)
       : heads(heads),
@@ -62,6 +63,7 @@ TORCH_MODULE(Layer);
 
 inline constexpr int64_t kBytes = 256;
 
+/// `layers` blocks between a byte embedding with learned positions and a linear head.
 struct GptImpl : torch::nn::Module {
   GptImpl(int64_t layers, int64_t width, int64_t heads, int64_t context, double dropout)
       : context(context),
@@ -71,6 +73,7 @@ struct GptImpl : torch::nn::Module {
         head(register_module("head", torch::nn::Linear(width, kBytes))) {
     for (int64_t i = 0; i < layers; ++i) body->push_back(Layer(width, heads, dropout));
     register_module("body", body);
+    // Initialization of GPT-2: projections back to the residual stream are scaled by 1 / sqrt(2 layers).
     torch::NoGradGuard no_grad;
     for (auto& [name, parameter] : named_parameters().pairs()) {
       const bool ends_branch = name.ends_with("out.weight") || name.ends_with("fc2.weight");
@@ -79,7 +82,7 @@ struct GptImpl : torch::nn::Module {
     }
   }
 
-  /// Bytes [B, T] as int64, T <= context, to scores [B, T, 256] of each one's successor.
+  /// bytes: int64 [B, T], T <= context. Returns the logits of the next byte, [B, T, 256].
   torch::Tensor forward(const torch::Tensor& bytes) {
     const torch::Tensor places = torch::arange(bytes.size(1), bytes.options());
     return head(last(body->forward(token(bytes) + position(places))));

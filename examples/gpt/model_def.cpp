@@ -1,4 +1,5 @@
-// The trial: a language model of bytes, its text, and AdamW with a warm-up and a cosine.
+// The trial: a language model of bytes, trained with AdamW, linear warm-up and cosine annealing. The last
+// tenth of the text is the validation set.
 #include <det/det.h>
 
 #include "data.h"
@@ -52,7 +53,7 @@ class GptTrial : public det::Trial {
   Gpt& model() { return model_; }
 
  private:
-  /// In nats a byte.
+  /// Cross entropy in nats per byte.
   torch::Tensor loss_of_next_byte(const det::Batch& batch) {
     auto [bytes, next] = batch.unpack<2>();
     return torch::cross_entropy_loss(model_(bytes).to(torch::kFloat).flatten(0, 1), next.flatten());

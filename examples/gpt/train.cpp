@@ -1,4 +1,4 @@
-// The trial as a program of its own: `gpt_train const.yaml`, also under det-launch.
+// The trial as a standalone program: `gpt_train const.yaml`, also under det-launch.
 #include <iostream>
 
 #include "model_def.cpp"

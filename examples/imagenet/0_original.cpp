@@ -1,5 +1,5 @@
-// Where the tutorial starts: a training script written by hand with LibTorch alone, ResNet on CIFAR-10's
-// binary files.
+// The starting point of the tutorial: a training script with LibTorch only, ResNet on the binary files of
+// CIFAR-10.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ Args parse_args(int argc, char** argv) {
   return args;
 }
 
-/// A record is one byte of label and 3 × 32 × 32 bytes of image.
+/// Each record is 1 byte of label and 3 × 32 × 32 bytes of image.
 class Cifar10 : public torch::data::datasets::Dataset<Cifar10> {
  public:
   Cifar10(const std::string& directory, const std::vector<std::string>& names) {

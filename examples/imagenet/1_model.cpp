@@ -1,4 +1,4 @@
-// Step 1: the model. The rest is a skeleton that runs: data that is made up, and the shortest of optimizers.
+// Step 1: the model. Random data and a plain optimizer complete a trial that runs.
 #include <det/det.h>
 
 #include "resnet.h"

@@ -1,4 +1,4 @@
-// Step 2: the optimizer, its numbers from the configuration.
+// Step 2: the optimizer, with hyperparameters from the configuration.
 #include <det/det.h>
 
 #include "resnet.h"

@@ -1,4 +1,4 @@
-// Step 3: the data. Two functions say what a batch is; sharding, shuffling and resuming are the trainer's.
+// Step 3: the data loaders. The trainer does sharding, shuffling and resuming.
 #include <det/det.h>
 
 #include "data.h"

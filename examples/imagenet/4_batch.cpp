@@ -1,4 +1,4 @@
-// Step 4: the batch. The body of the loop, and the script's metrics, which the trainer averages.
+// Step 4: the body of the training loop, and the script's metrics. The trainer averages them.
 #include <det/det.h>
 
 #include "data.h"

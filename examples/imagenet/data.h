@@ -1,5 +1,4 @@
-// ImageNet's folders, a folder a class under train/ and val/; or, for those without, CIFAR-10: its binary
-// files, or folders as well.
+// ImageNet as image folders (train/CLASS/* and val/CLASS/*), or CIFAR-10 as binary files or image folders.
 #pragma once
 
 #include <det/det.h>
@@ -19,6 +18,8 @@ inline std::shared_ptr<const det::Dataset> load_cifar10(const std::string& dir, 
                                              det::ImageOptions{.mean = half, .stddev = half});
 }
 
+/// `config` is `data` of the configuration. ImageNet: random crops of 224 pixels and flips for training,
+/// center crops for validation.
 inline std::shared_ptr<const det::Dataset> load_images(const det::Json& config, bool train) {
   const std::string dir = config.at("dir");
   if (config.at("dataset") == "cifar10") return load_cifar10(dir, train);

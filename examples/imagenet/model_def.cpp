@@ -1,4 +1,4 @@
-// Step 5: the learning rate falls to a tenth every 30 epochs. The port is done.
+// Step 5: the learning rate schedule, a factor of 0.1 every 30 epochs. The port is complete.
 #include <det/det.h>
 
 #include "data.h"

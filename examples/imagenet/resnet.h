@@ -1,5 +1,5 @@
-// ResNet-18 and ResNet-50 (He and others, Deep Residual Learning for Image Recognition, 2015), with the names
-// of torchvision, so that its weights fit.
+// ResNet-18 and ResNet-50 (He et al., "Deep Residual Learning for Image Recognition", 2015). Parameters have
+// torchvision's names, so its weights can be loaded.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Convolutions of 3, 3 (basic) or 1, 3, 1 (bottleneck) pixels, added to what came in.
+/// Residual block with convolutions of size 3, 3 (basic) or 1, 3, 1 (bottleneck).
 struct BlockImpl : torch::nn::Module {
   BlockImpl(int64_t in, int64_t width, int64_t stride, bool bottleneck) {
     const std::vector<int64_t> sizes =
@@ -53,6 +53,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
+/// `arch` is "resnet18" or "resnet50". Input [B, 3, H, W], output logits [B, classes].
 struct ResNetImpl : torch::nn::Module {
   explicit ResNetImpl(const std::string& arch, int64_t classes = 1000) {
     if (arch != "resnet18" && arch != "resnet50")

@@ -1,4 +1,4 @@
-// Any step of the tutorial as a program of its own: `imagenet_train cifar10.yaml [--test]`.
+// Any step of the tutorial as a standalone program: `imagenet_train cifar10.yaml [--test]`.
 #ifndef STEP
 #define STEP "model_def.cpp"
 #endif
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
       [&](det::TrialContext& context) {
         ImageNetTrial trial(context);
         det::FitOptions options = det::fit_options(context.get_experiment_config());
-        options.test_mode = test;  // one batch of everything
+        options.test_mode = test;  // one batch of training, validation and checkpoint
         det::Trainer(trial, context).fit(options);
       },
       {.config_file = argv[1]});

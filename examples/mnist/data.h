@@ -1,5 +1,5 @@
-// Where the digits come from: data.dir of the configuration, else the network (once, checked, cached), else
-// drawn here.
+// MNIST from data.dir of the configuration, else downloaded once and cached, else generated without a
+// network.
 #pragma once
 
 #include <det/det.h>
@@ -10,8 +10,7 @@
 
 #include "digits.h"
 
-// A directory with the four files of MNIST, and whether they are the real ones. Says so again at the end when
-// not.
+// Directory with the four files of MNIST. Prints a note at the end when the digits are generated.
 class Data {
  public:
   Data(std::string dir, bool drawn) : dir_(std::move(dir)), drawn_(drawn) {}
@@ -33,6 +32,7 @@ inline std::string cache_dir() {
   return std::string(home != nullptr ? home : "/tmp") + "/.cache/determinant/mnist";
 }
 
+// Downloads the files and checks their SHA-256. Returns false when a file cannot be downloaded.
 inline bool download_mnist(const std::string& dir) {
   const std::pair<const char*, const char*> files[] = {
       {"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
@@ -51,6 +51,7 @@ inline bool download_mnist(const std::string& dir) {
   return true;
 }
 
+// `config` is `data` of the configuration.
 inline Data find_data(const det::Json& config) {
   if (config.contains("dir") && !config["dir"].is_null()) return {config["dir"].get<std::string>(), false};
   if (download_mnist(cache_dir())) return {cache_dir(), false};
@@ -59,7 +60,7 @@ inline Data find_data(const det::Json& config) {
   return {cache_dir() + "/drawn", true};
 }
 
-// `part` is "train" or "t10k".
+// `part` is "train" or "t10k". Images are normalized with the mean and deviation of MNIST.
 inline det::ImageDataset load_digits(const Data& data, const std::string& part) {
   return {det::read_idx(data.dir() + "/" + part + "-images-idx3-ubyte"),
           det::read_idx(data.dir() + "/" + part + "-labels-idx1-ubyte"),

@@ -1,5 +1,5 @@
-// Draws digits: strokes of ten shapes, bent, shifted and blurred at random, in MNIST's own file format. For
-// machines without a network; easier than MNIST.
+// Generates digits in the file format of MNIST: strokes of ten shapes with random distortion. Easier than
+// MNIST; for machines without a network.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Point {
 };
 using Stroke = std::vector<Point>;
 
-// Strokes of a digit in the unit square, y downwards.
+// Strokes of a digit in the unit square; y points down.
 inline std::vector<Stroke> strokes_of(int digit) {
   const auto arc = [](double x, double y, double rx, double ry, double from, double to) {
     Stroke stroke;
@@ -58,6 +58,7 @@ inline double distance_to_segment(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
 }
 
+// Returns 28 × 28 gray values: strokes with random rotation, shear, size, position and width.
 inline std::array<uint8_t, 28 * 28> draw_digit(int digit, std::mt19937& random) {
   const auto uniform = [&](double low, double high) {
     return low + (high - low) * (random() / 4294967296.0);
@@ -96,7 +97,7 @@ inline std::array<uint8_t, 28 * 28> draw_digit(int digit, std::mt19937& random) 
   return image;
 }
 
-// Writes `count` images and labels as MNIST's pair of files, unless they are there.
+// Writes `count` images and labels as a pair of MNIST files, unless they exist.
 inline void draw_part(const std::string& dir, const std::string& part, uint32_t count, uint32_t seed) {
   const std::string images = dir + "/" + part + "-images-idx3-ubyte",
                     labels = dir + "/" + part + "-labels-idx1-ubyte";
@@ -106,6 +107,7 @@ inline void draw_part(const std::string& dir, const std::string& part, uint32_t 
       for (int shift = 24; shift >= 0; shift -= 8) out.put(static_cast<char>(word >> shift));
     }
   };
+  // Several processes may generate at once: each renames a complete file into place.
   const std::string partial = "." + std::to_string(std::random_device()()) + ".partial";
   std::ofstream image_file(images + partial, std::ios::binary),
       label_file(labels + partial, std::ios::binary);

@@ -1,4 +1,4 @@
-// The network: two convolutions and two fully connected layers.
+// Two convolutions and two fully connected layers. Input [B, 1, 28, 28], output log-probabilities [B, 10].
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// The trial: a network, its data, and what to do with a batch.
+// The trial: a CNN on MNIST.
 #include <det/det.h>
 
 #include "data.h"

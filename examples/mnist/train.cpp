@@ -1,4 +1,4 @@
-// The same trial as a program of its own: with and without a cluster. `mnist_train [CONFIGURATION.yaml]`.
+// The trial as a standalone program, with or without a cluster: `mnist_train [CONFIGURATION.yaml]`.
 #include "model_def.cpp"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,4 @@
-// Where MNIST comes from: data.dir of the configuration, else the network, into a folder of each process's
-// own.
+// MNIST from data.dir of the configuration, else downloaded.
 #pragma once
 
 #include <det/det.h>
@@ -8,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+/// Returns a directory with the four files. Each process downloads into its own. Throws when a file cannot be
+/// downloaded.
 inline std::string find_mnist(det::TrialContext& context) {
   if (const det::Json& data = context.get_data_config(); data.contains("dir"))
     return data.at("dir").get<std::string>();
@@ -26,7 +27,7 @@ inline std::string find_mnist(det::TrialContext& context) {
   return directory;
 }
 
-/// `part` is "train" or "t10k".
+/// `part` is "train" or "t10k". Images are normalized with the mean and deviation of MNIST.
 inline det::ImageDataset load_digits(const std::string& directory, const std::string& part) {
   return {det::read_idx(directory + "/" + part + "-images-idx3-ubyte"),
           det::read_idx(directory + "/" + part + "-labels-idx1-ubyte"),

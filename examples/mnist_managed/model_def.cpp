@@ -1,5 +1,4 @@
-// The trial in the managed style: says what the model, the optimizer and the loss are; stepping is the
-// platform's.
+// A trial in the managed style: it defines model, optimizer and loss. The library runs the optimizer step.
 #include <det/det.h>
 
 #include "data.h"

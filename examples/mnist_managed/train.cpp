@@ -1,4 +1,4 @@
-// The trial as a program of its own, for as long as const.yaml says.
+// The trial of const.yaml as a standalone program.
 #include "model_def.cpp"
 
 int main() {

@@ -1,5 +1,5 @@
-// MNIST (IDX files), CIFAR-10 (its binary version, or a folder a class), ImageNet (a folder a class, or a
-// list made by generate_blob_list), as `data` of the configuration says.
+// Datasets selected by `data` of the configuration: MNIST (IDX files), CIFAR-10 (binary files or image
+// folders), ImageNet (image folders, or a list made by generate_blob_list).
 #pragma once
 
 #include <det/bucket.h>
@@ -15,9 +15,9 @@
 
 #include "mix.h"
 
-/// Images named by a list: a line has a path below `directory`, a tab, and the number of the class. Reading a
-/// list is much faster than looking for the files where each look goes over a network. With a bucket an image
-/// that is not in `directory` is fetched into it from there, once.
+/// Images named by a list. Each line has a path below `directory`, a tab, and the class number. On a network
+/// file system, reading a list is much faster than listing directories. With a bucket, an image that is
+/// missing from `directory` is downloaded into it once.
 class ListedImages : public det::AugmentedDataset {
  public:
   ListedImages(std::string directory, const std::string& list, const std::string& bucket,
@@ -45,6 +45,7 @@ class ListedImages : public det::AugmentedDataset {
   std::vector<std::pair<std::string, int64_t>> images_;
 };
 
+/// The datasets, and the shape of their images and labels.
 struct Data {
   int64_t channels, classes;
   std::shared_ptr<const det::Dataset> train, validation;
@@ -77,6 +78,7 @@ inline Data load_cifar10(const std::string& dir) {
           std::make_shared<det::ImageFolder>(dir + "/test", plain)};
 }
 
+/// `size`: pixels of the crops. `erasing`: probability of random_erasing().
 inline Data load_imagenet(const std::string& dir, const std::string& bucket, int64_t size, double erasing) {
   namespace T = det::transforms;
   const std::vector<double> mean{0.485, 0.456, 0.406}, stddev{0.229, 0.224, 0.225};

@@ -1,5 +1,5 @@
-// Lists the images of a data set once, so that training need not: a line has an image's path, a tab, the
-// number of its class. Classes are the folders under PREFIX, sorted.
+// Lists the images of a dataset, so that training does not have to. Each line has an image's path, a tab, and
+// the class number. Classes are the folders below PREFIX, in sorted order.
 #include <det/bucket.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Training on mixtures: labels made soft, mixup and cutmix of a batch with itself, and erasing at random. The
-// ImageNet recipe of ShiftViT (that of Swin and DeiT).
+// Label smoothing, mixup, cutmix and random erasing: the ImageNet recipe of ShiftViT, as in Swin and DeiT.
 #pragma once
 
 #include <det/det.h>
@@ -9,7 +8,7 @@
 
 inline double uniform() { return torch::rand({}).item<double>(); }
 
-/// A number from the Beta(a, a) distribution, by Jöhnk's method.
+/// Samples the distribution Beta(a, a) by Jöhnk's method.
 inline double beta(double a) {
   while (true) {
     const double x = std::pow(uniform(), 1 / a), y = std::pow(uniform(), 1 / a);
@@ -17,19 +16,21 @@ inline double beta(double a) {
   }
 }
 
-/// 1 - smoothing for the label, and smoothing / classes for every class.
+/// Returns soft targets [B, classes]: smoothing / classes for every class, plus 1 - smoothing for the label.
 inline torch::Tensor smooth(const torch::Tensor& labels, int64_t classes, double smoothing) {
   return torch::one_hot(labels, classes).to(torch::kFloat) * (1 - smoothing) + smoothing / classes;
 }
 
+/// Parameters alpha of the Beta distributions; 0 disables. With both set, each batch uses one of them at
+/// random.
 struct MixOptions {
   double mixup = 0,
          cutmix =
              0;  // alpha of each one's Beta distribution; 0: never. With both, one or the other by chance
 };
 
-/// The batch mixed with itself in reverse: mixup (Zhang and others, 2018) adds pixels, cutmix (Yun and
-/// others, 2019) puts in a rectangle; targets are mixed in the same proportion.
+/// Mixes the batch with its own reverse. Mixup (Zhang et al., 2018) blends the pixels; cutmix (Yun et al.,
+/// 2019) inserts a rectangle. Targets are mixed in the same proportion.
 inline std::pair<torch::Tensor, torch::Tensor> mix(torch::Tensor images, torch::Tensor targets,
                                                    const MixOptions& options) {
   if (options.mixup <= 0 && options.cutmix <= 0) return {images, targets};
@@ -57,8 +58,8 @@ inline std::pair<torch::Tensor, torch::Tensor> mix(torch::Tensor images, torch::
   return {images, targets * keep + targets.flip(0) * (1 - keep)};
 }
 
-/// Random erasing (Zhong and others, 2020): with probability `p` a rectangle of 2 to 33 percent of the image
-/// becomes 0, which is the mean color once the image is normalized.
+/// Random erasing (Zhong et al., 2020): with probability `p` sets a rectangle of 2 to 33 % of the image to 0,
+/// the mean color of a normalized image.
 inline det::transforms::Transform random_erasing(double p) {
   return [p](const torch::Tensor& image, det::RecordRandom& random) {
     if (random.uniform() >= p) return image;

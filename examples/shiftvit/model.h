@@ -1,25 +1,25 @@
-// ShiftViT (Wang, Zhao, Tang, Luo, Zeng: When Shift Operation Meets Vision Transformer, AAAI 2022, arXiv
-// 2201.10801): a hierarchical vision transformer whose attention is replaced by moving a few channels to the
-// neighbors.
+// ShiftViT (Wang et al., "When Shift Operation Meets Vision Transformer", AAAI 2022, arXiv 2201.10801): a
+// hierarchical vision transformer with a shift of channels in place of attention.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <vector>
 
+/// Defaults: Shift-T on ImageNet.
 struct ShiftViTOptions {
   int64_t channels = 3, classes = 1000;
   int64_t patch_size = 4;
-  int64_t embed_dim = 96;  // channels of the first stage; each further one has twice as many
-  std::vector<int64_t> depths = {6, 8, 18, 6};  // blocks of each stage
+  int64_t embed_dim = 96;                       // channels of the first stage; doubled in each further one
+  std::vector<int64_t> depths = {6, 8, 18, 6};  // blocks per stage
   double mlp_ratio = 2;
   int64_t n_div = 12;      // 4 / n_div of the channels are shifted
-  double drop_path = 0;    // of the last block; rises from 0 in the first in equal steps
-  double layer_scale = 0;  // first value of a learned factor on each block's branch; 0: no such factor
+  double drop_path = 0;    // of the last block; increases linearly from 0
+  double layer_scale = 0;  // initial scale of each block's branch; 0: no LayerScale
 };
 
-/// The paper's "shift operation": one n-th of the channels each moves left, right, up and down by one pixel;
-/// zeros come in at the edge, the rest stays.
+/// The paper's shift operation: shifts 1 / n_div of the channels by one pixel to the left, right, top and
+/// bottom each, with zero padding; the other channels stay.
 inline torch::Tensor shift(const torch::Tensor& x, int64_t n_div) {
   const int64_t g = x.size(1) / n_div;
   const auto moved = [&](int64_t group, std::vector<int64_t> padding) {
@@ -30,7 +30,8 @@ inline torch::Tensor shift(const torch::Tensor& x, int64_t n_div) {
                     /*dim=*/1);
 }
 
-/// Layer normalization over all of an image's channels and pixels, in full precision also under autocast.
+/// Normalization over all channels and pixels of an image (GroupNorm with one group), in full precision also
+/// under autocast.
 struct NormImpl : torch::nn::Module {
   explicit NormImpl(int64_t channels)
       : weight(register_parameter("weight", torch::ones(channels))),
@@ -46,8 +47,8 @@ inline torch::nn::Conv2d conv(int64_t in, int64_t out, int64_t size, bool bias =
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, size).stride(size).bias(bias));
 }
 
-/// Shift, then x + mlp(norm(x)). In training the branch is left out for an image with probability `drop_path`
-/// (stochastic depth: Huang and others, 2016).
+/// Shift, then x + mlp(norm(x)). In training, drops the branch of an image with probability `drop_path`
+/// (stochastic depth, Huang et al., 2016).
 struct ShiftBlockImpl : torch::nn::Module {
   ShiftBlockImpl(int64_t channels, const ShiftViTOptions& options, double drop_path)
       : n_div(options.n_div),
@@ -85,7 +86,7 @@ struct ShiftViTImpl : torch::nn::Module {
     int64_t channels = options.embed_dim, block = 0;
     const int64_t blocks = std::accumulate(depths.begin(), depths.end(), int64_t{0});
 
-    // Patch embedding: each patch of pixels becomes one of embed_dim channels.
+    // Patch embedding: a strided convolution.
     embed->push_back(conv(options.channels, channels, options.patch_size));
     embed->push_back(Norm(channels));
     for (std::size_t stage = 0; stage < depths.size(); ++stage) {
@@ -113,7 +114,7 @@ struct ShiftViTImpl : torch::nn::Module {
     }
   }
 
-  /// Images [B, channels, H, W] to scores [B, classes].
+  /// Images [B, channels, H, W] to logits [B, classes].
   torch::Tensor forward(const torch::Tensor& images) {
     return head(last(stages->forward(embed->forward(images))).mean({2, 3}));
   }

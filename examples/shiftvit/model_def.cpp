@@ -1,5 +1,4 @@
-// The trial: ShiftViT, its data, AdamW with a warm-up and a cosine, and training on mixtures where the
-// configuration says so.
+// The trial: ShiftViT with AdamW, warm-up and cosine annealing, and optional mixup and cutmix.
 #include <det/det.h>
 
 #include "data.h"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Runs in the trial's folder before its entrypoint, and by hand where there is no cluster: makes data/mnist and
-# data/cifar10, whichever the configuration asks for, from a copy that is downloaded once a machine.
+# Creates data/mnist or data/cifar10, as the configuration requires, from a copy that is downloaded once per
+# machine. Runs in the trial's folder before its entrypoint; without a cluster, run it by hand.
 set -eu
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/determinant/shiftvit
 mkdir -p "$cache" data
 
-# publish NAME FOLDER: several trials may download at once; the first to finish wins.
+# publish NAME FOLDER: moves a complete download into the cache. The first of several concurrent downloads
+# wins.
 publish() { mv -T "$2" "$cache/$1" 2>/dev/null || rm -rf "$2"; }
 
 mnist() {

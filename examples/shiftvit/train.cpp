@@ -1,4 +1,4 @@
-// The trial as a program of its own: `shiftvit_train const_mnist.yaml`, also under det-launch.
+// The trial as a standalone program: `shiftvit_train const_mnist.yaml`, also under det-launch.
 #include <iostream>
 
 #include "model_def.cpp"

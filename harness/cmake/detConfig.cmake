@@ -1,5 +1,5 @@
-# find_package(det): the targets det::det (with LibTorch) and det::core (the Core API). With COMPONENTS core LibTorch is
-# not looked for.
+# Package configuration for find_package(det): targets det::det (with LibTorch) and det::core (the Core API).
+# With only COMPONENTS core, LibTorch is not searched for.
 include(CMakeFindDependencyMacro)
 find_dependency(nlohmann_json)
 if(NOT "${det_FIND_COMPONENTS}" STREQUAL "core")

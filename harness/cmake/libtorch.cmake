@@ -1,10 +1,11 @@
-# Owns finding LibTorch, in this order: CMAKE_PREFIX_PATH, the torch Python package, the system. Gives the target
-# det::torch.
+# Finds LibTorch in CMAKE_PREFIX_PATH, the torch Python package or the system, in this order. Defines the
+# target det::torch.
 if(TARGET det::torch)
   return()
 endif()
 
-# LibTorch's targets ask for one another by name, also from the folders of those who link us.
+# LibTorch's targets refer to each other by name. They must be global to be visible from the directories that
+# link this library.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 if(CMAKE_PREFIX_PATH)
   find_package(Torch QUIET PATHS ${CMAKE_PREFIX_PATH} NO_DEFAULT_PATH)
@@ -30,8 +31,8 @@ target_link_libraries(det::torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(det_torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(det::torch INTERFACE ${det_torch_flags})
 target_include_directories(det::torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-# Debian's LibTorch takes whatever libblas.so.3 is; the reference one is eight to thirty times slower than OpenBLAS.
-# Named directly, OpenBLAS comes first in the order of symbols.
+# Debian's LibTorch uses the system's libblas.so.3. The reference BLAS is 8 to 30 times slower than OpenBLAS,
+# so OpenBLAS is linked explicitly and comes first in the order of symbol resolution.
 if(DET_SYSTEM_TORCH)
   find_library(DET_OPENBLAS openblas)
   if(DET_OPENBLAS)

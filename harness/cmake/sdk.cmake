@@ -1,6 +1,7 @@
-# Owns what a machine needs to compile trials: share/det/model_build.json (read by det-agent), the headers, and the CMake
-# package `det` for programs of their own.
-# Equal ids: a shared object compiled by one build of det runs in the other.
+# The SDK for compiling trials: share/det/model_build.json (read by det-agent), the public headers, and the
+# CMake package `det` for standalone programs.
+# Two builds with equal SDK ids are binary compatible: a trial compiled with one runs in the other. The id
+# covers the release, LibTorch, the compiler, its flags and the public headers.
 file(GLOB det_public_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/det/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${det_public_headers})
 set(det_sdk "${PROJECT_VERSION} torch ${Torch_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${TORCH_CXX_FLAGS}")
@@ -10,7 +11,7 @@ foreach(header ${det_public_headers})
 endforeach()
 string(SHA256 DET_SDK_ID "${det_sdk}")
 
-# A JSON list of strings.
+# Sets `out` to a JSON list of strings.
 function(det_json_list out)
   list(TRANSFORM ARGN PREPEND "\"" OUTPUT_VARIABLE quoted)
   list(TRANSFORM quoted APPEND "\"")
@@ -18,7 +19,7 @@ function(det_json_list out)
   set(${out} "[${text}]" PARENT_SCOPE)
 endfunction()
 
-# Writes model_build.json to `path` for a det whose headers and libraries are in the given folders.
+# Writes model_build.json to `path` for a det with headers and libraries in the given directories.
 function(det_write_model_build path include_dir lib_dir)
   get_target_property(json_dirs nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
   set(system_dirs ${TORCH_INCLUDE_DIRS} ${json_dirs})
@@ -38,11 +39,12 @@ endfunction()
 
 det_write_model_build(${CMAKE_BINARY_DIR}/share/det/model_build.json
   ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
-# The reader puts the prefix in, so that an installation can be moved.
+# The installed file contains the placeholder {prefix}, which its reader replaces, so an installation can be
+# moved.
 det_write_model_build(${CMAKE_CURRENT_BINARY_DIR}/model_build.json
   {prefix}/${CMAKE_INSTALL_INCLUDEDIR} {prefix}/${CMAKE_INSTALL_LIBDIR})
 
-# The component sdk is all that training needs: `cmake --install build --component sdk`.
+# The component sdk contains everything needed for training: `cmake --install build --component sdk`.
 install(TARGETS det_harness det_core_api EXPORT det
   LIBRARY COMPONENT sdk NAMELINK_COMPONENT sdk)
 install(TARGETS det-harness det-launch COMPONENT sdk)
@@ -54,8 +56,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/model_build.json DESTINATION ${CMAKE_I
 install(EXPORT det NAMESPACE det:: FILE detTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
 install(FILES cmake/detConfig.cmake cmake/libtorch.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/det COMPONENT sdk)
 
-# The same package for programs built against this build folder, as a trial's startup-hook.sh does: its bin is on the
-# PATH, where find_package looks beside.
+# The same package in the build directory, for programs built against it, such as a trial's startup-hook.sh.
+# find_package searches next to the directories of the PATH, which include the build's bin.
 export(EXPORT det NAMESPACE det:: FILE ${CMAKE_BINARY_DIR}/lib/cmake/det/detTargets.cmake)
 configure_file(cmake/detConfig.cmake ${CMAKE_BINARY_DIR}/lib/cmake/det/detConfig.cmake COPYONLY)
 configure_file(cmake/libtorch.cmake ${CMAKE_BINARY_DIR}/lib/cmake/det/libtorch.cmake COPYONLY)

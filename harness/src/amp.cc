@@ -1,4 +1,4 @@
-// Owns automatic mixed precision.
+// Automatic mixed precision: autocast scopes, gradient scaling, and memory formats.
 #include "det/amp.h"
 
 #include <torch/nn/module.h>
@@ -13,12 +13,13 @@
 namespace det {
 namespace {
 
+/// True when the tensor's memory can be processed as one flat array of floats on the CPU.
 bool is_plain(const torch::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat &&
          tensor.is_non_overlapping_and_dense() && !tensor.is_neg();
 }
 
-/// Multiplies by `factor`; whether all elements were finite before.
+/// Multiplies `gradient` by `factor`. Returns whether all elements were finite before.
 bool unscale_on_cpu(const torch::Tensor& gradient, float factor) {
   if (is_plain(gradient)) {
     auto* x = static_cast<float*>(gradient.data_ptr());
@@ -29,7 +30,7 @@ bool unscale_on_cpu(const torch::Tensor& gradient, float factor) {
   return finite;
 }
 
-/// The tensors that hold the values of all gradients.
+/// The tensors with the values of all gradients; for a sparse gradient its values. Throws for half precision.
 std::vector<torch::Tensor> gradients_of(torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> gradients;
   for (auto& group : optimizer.param_groups()) {
@@ -57,6 +58,8 @@ double positive(const Json& state, const char* name) {
   return state[name].get<double>();
 }
 
+/// Changes the layout in place: set_data() keeps the identity of the tensor, which optimizers and gradients
+/// refer to.
 void set_layout(torch::Tensor& tensor) {
   if (tensor.defined() && tensor.dim() == 4) tensor.set_data(channels_last(tensor.detach()));
 }
@@ -77,6 +80,7 @@ Autocast::Autocast(const torch::Device& device, torch::ScalarType dtype, bool en
   before_ = before.enabled;
   dtype_before_ = before.dtype;
   compat::set_autocast(device_, {enabled, enabled ? dtype : before.dtype});
+  // LibTorch's cache of cast weights is cleared when the outermost scope ends.
   at::autocast::increment_nesting();
 }
 
@@ -98,7 +102,7 @@ GradScaler::GradScaler(const GradScalerOptions& options)
 
 torch::Tensor GradScaler::scale(const torch::Tensor& loss) {
   if (!options_.enabled) return loss;
-  // As a float of its own, because half-precision losses would make the product half.
+  // A half-precision loss is converted first: its product with the scale would be half, too, and overflow.
   return loss.scalar_type() == at::kDouble ? loss * scale_ : loss.to(at::kFloat) * scale_;
 }
 
@@ -110,10 +114,11 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer) {
                                : "GradScaler: unscale() was called already; call update() first");
   }
   const at::NoGradGuard no_gradients;
-  // The reciprocal in double, then a float, as PyTorch takes it.
+  // PyTorch computes the reciprocal in double and rounds it to float. Other orders give other gradients.
   const auto factor = static_cast<float>(1 / scale_);
   bool finite = true;
-  std::vector<torch::Tensor> on_device;  // flags, read together at the end: each read waits for the device
+  // Flags on the device, read together at the end because each read synchronizes.
+  std::vector<torch::Tensor> on_device;
   for (const torch::Tensor& gradient : gradients_of(optimizer)) {
     if (gradient.is_cpu()) {
       finite = unscale_on_cpu(gradient, factor) && finite;
@@ -135,6 +140,8 @@ bool GradScaler::ready(torch::optim::Optimizer& optimizer) {
     throw std::logic_error("GradScaler: step() was called already; call update() first");
   }
   Seen& seen = seen_.at(&optimizer);
+  // The optimizer counts as stepped even if the step is skipped, so that update() is required before the next
+  // one.
   seen.stepped = true;
   return !seen.found_inf;
 }
@@ -151,6 +158,7 @@ void GradScaler::update() {
     scale_ = static_cast<float>(scale_ * options_.backoff_factor);
     growth_tracker_ = 0;
   } else if (++growth_tracker_ == options_.growth_interval) {
+    // The scale stops growing before it overflows.
     const auto grown = static_cast<float>(scale_ * options_.growth_factor);
     if (std::isfinite(grown)) scale_ = grown;
     growth_tracker_ = 0;
@@ -168,6 +176,7 @@ Json GradScaler::state_dict() const {
 
 void GradScaler::load_state_dict(const Json& state) {
   if (!options_.enabled) return;
+  // All entries are validated before any is assigned, so an invalid state changes nothing.
   GradScalerOptions loaded = options_;
   const double scale = positive(state, "scale");
   loaded.growth_factor = positive(state, "growth_factor");
@@ -190,7 +199,8 @@ void to_channels_last(torch::nn::Module& module) {
 torch::Tensor channels_last(const torch::Tensor& tensor) {
   if (!tensor.defined() || tensor.dim() != 4) return tensor;
   const torch::Tensor laid_out = tensor.contiguous(at::MemoryFormat::ChannelsLast);
-  // One channel lies the same either way. Its strides must say which is meant: operators go by them.
+  // With one channel, both layouts have the same memory order. The strides must still be those of
+  // channels-last, because operators choose their algorithm by them.
   return laid_out.as_strided(laid_out.sizes(), c10::get_channels_last_strides_2d(laid_out.sizes()));
 }
 

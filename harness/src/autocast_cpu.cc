@@ -1,12 +1,14 @@
-// Owns what LibTorch's operators do slowly on the CPU in a region of Autocast, done otherwise there:
-//   dropout   draws its mask one number after another on one thread: a tenth of a small network's step. Here
-//   a mask
-//             depends on a seed from the same generator and each element's place, so all threads draw, any
-//             number of them the same.
-//   flatten   of images in channels last copies element by element, and hands back a gradient in the other
-//   memory format,
-//             which the next operator copies element by element. Here both are transposed in blocks.
-// Gradients of gradients are LibTorch's own.
+// Faster CPU implementations of two operators inside Autocast scopes, registered for the AutocastCPU dispatch
+// key.
+//
+//   dropout   LibTorch draws the mask sequentially on one thread: a tenth of a small network's step. Here
+//             each mask element depends only on a seed from the same generator and on its index, so all
+//             threads draw, and the mask does not depend on their number.
+//   flatten   For channels-last images LibTorch copies element by element, and returns a gradient in the
+//             other memory format, which the next operator copies again. Here both copies are blocked
+//             transposes.
+//
+// Second derivatives use LibTorch's operators.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -31,8 +33,7 @@ bool is_dense_cpu(const Tensor& x) {
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// Calls body(begin, end) for ranges of elements that begin at multiples of a block of the mask, on all
-/// threads.
+/// Calls body(begin, end) in parallel for ranges of elements that begin at multiples of kMaskBlock.
 template <typename Body>
 void for_blocks(std::int64_t count, const Body& body) {
   constexpr auto kBlock = static_cast<std::int64_t>(kernels::kMaskBlock);
@@ -42,6 +43,7 @@ void for_blocks(std::int64_t count, const Body& body) {
   });
 }
 
+/// Elements [at, end) of out = x * keep * scale, for float and bfloat16.
 void keep_scaled(const Tensor& x, const std::uint8_t* keep, float scale, const Tensor& out, std::int64_t at,
                  std::int64_t end) {
   const auto count = static_cast<std::size_t>(end - at);
@@ -54,12 +56,14 @@ void keep_scaled(const Tensor& x, const std::uint8_t* keep, float scale, const T
   }
 }
 
+/// Draws from the default generator, so torch::manual_seed() determines the mask.
 std::uint64_t draw_seed() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   return at::check_generator<at::CPUGeneratorImpl>(generator)->random64();
 }
 
+/// Dropout with a mask of bytes. The mask is saved for the backward pass.
 class Dropout : public torch::autograd::Function<Dropout> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, double drop) {
@@ -82,6 +86,7 @@ class Dropout : public torch::autograd::Function<Dropout> {
     const Tensor keep = context->get_saved_variables()[0];
     const double scale = context->saved_data["scale"].toDouble();
     const Tensor& gradient = gradients[0];
+    // While a graph of the gradient is recorded, operators that autograd can differentiate are required.
     if (at::GradMode::is_enabled() || !is_dense_cpu(gradient) || gradient.strides() != keep.strides())
       return {gradient.mul(keep).mul(scale), Tensor()};
     Tensor out = at::empty_like(gradient);
@@ -93,7 +98,7 @@ class Dropout : public torch::autograd::Function<Dropout> {
   }
 };
 
-/// Of each image [rows, columns] to [columns, rows]; both tensors hold the same images.
+/// Transposes each image from [rows, columns] to [columns, rows]. Both tensors hold the same images.
 void transpose_images(const Tensor& from, const Tensor& to, std::int64_t rows, std::int64_t columns) {
   const auto transpose = [&]<typename Word>(Word) {
     at::parallel_for(0, from.numel() / (rows * columns), 1, [&](std::int64_t image, std::int64_t end) {
@@ -109,7 +114,7 @@ void transpose_images(const Tensor& from, const Tensor& to, std::int64_t rows, s
   transpose(std::uint16_t{});
 }
 
-/// Of images in channels last, all dimensions but the first.
+/// Flattens all dimensions but the first of channels-last images.
 class Flatten : public torch::autograd::Function<Flatten> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x) {
@@ -130,6 +135,7 @@ class Flatten : public torch::autograd::Function<Flatten> {
 };
 
 Tensor dropout(const Tensor& x, double drop, bool train) {
+  // Excludes the key while the operator runs; otherwise at::dropout would dispatch to this function again.
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
   if (!train || !(drop > 0 && drop < 1) || x.numel() == 0 || !is_dense_cpu(x))
     return at::dropout(x, drop, train);
@@ -138,6 +144,7 @@ Tensor dropout(const Tensor& x, double drop, bool train) {
 
 Tensor flatten(const Tensor& x, std::int64_t start, std::int64_t end) {
   const c10::impl::ExcludeDispatchKeyGuard plain(c10::DispatchKey::AutocastCPU);
+  // Only the case that LibTorch handles slowly: all dimensions of channels-last images but the first.
   const bool images = x.dim() == 4 && (start == 1 || start == -3) && (end == -1 || end == 3) &&
                       x.numel() > 0 && x.is_contiguous(at::MemoryFormat::ChannelsLast) &&
                       !x.is_contiguous() && is_dense_cpu(x);

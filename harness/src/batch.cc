@@ -1,4 +1,4 @@
-// Owns nests of tensors: reading them, stacking them.
+// Batch: accessors, collation and device transfer of nested tensors.
 #include "det/batch.h"
 
 #include <ATen/ops/stack.h>
@@ -24,7 +24,7 @@ std::string kind_text(const Batch& batch) {
   throw std::invalid_argument("a batch was taken for " + wanted + ", but it is " + kind_text(batch));
 }
 
-/// Shape and type, or the kind of nest: what records must share.
+/// Shape and type of a tensor, or the kind of the node: the properties that all records must share.
 std::string describe(const Batch& batch) {
   if (!batch.is_tensor() || !batch.tensor().defined()) return kind_text(batch);
   return compat::shape_text(batch.tensor()) + " of " + c10::toString(batch.tensor().scalar_type());
@@ -37,6 +37,7 @@ std::string describe(const Batch& batch) {
                               describe(*records[other]) + " in record " + std::to_string(other));
 }
 
+/// Whether two nodes can be stacked, not considering the nodes below them.
 bool alike(const Batch& a, const Batch& b) {
   if (a.is_list() && b.is_list()) return a.list().size() == b.list().size();
   if (a.is_dict() && b.is_dict()) {
@@ -50,9 +51,11 @@ bool alike(const Batch& a, const Batch& b) {
   return one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type();
 }
 
+/// Stacks the nodes at `path` of all records; recurses into lists and dicts.
 Batch stack(const std::vector<const Batch*>& records, const std::string& path) {
   const Batch& first = *records[0];
   for (std::size_t r = 1; r < records.size(); ++r) {
+    // The first record is the reference for all others.
     if (!alike(first, *records[r])) differ(records, r, path);
   }
   if (first.is_tensor()) {
@@ -80,7 +83,7 @@ Batch stack(const std::vector<const Batch*>& records, const std::string& path) {
   return dict;
 }
 
-/// The first defined tensor with a dimension, or null.
+/// The first defined tensor in depth-first order, or null.
 const torch::Tensor* first_tensor(const Batch& batch) {
   if (batch.is_tensor()) return batch.tensor().defined() ? &batch.tensor() : nullptr;
   if (batch.is_list()) {
@@ -144,7 +147,7 @@ Batch default_collate(const std::vector<Batch>& records) {
 
 Batch to_device(const Batch& batch, const torch::Device& device) {
   return batch.map([&](const torch::Tensor& tensor) {
-    // A copy back to the CPU must be over before anyone reads it.
+    // A copy to the CPU must be complete on return: its reader does not synchronize with the device.
     return tensor.device() == device ? tensor : tensor.to(device, /*non_blocking=*/!device.is_cpu());
   });
 }

@@ -1,4 +1,4 @@
-// Owns the metrics of numbered batches until they become one.
+// Metrics of numbered batches and their reduction over batches and ranks.
 #include "batch_metrics.h"
 
 #include <torch/csrc/autograd/generated/variable_factories.h>
@@ -13,8 +13,11 @@
 namespace det {
 namespace {
 
+/// Tensors kept on the device before they are fetched: bounds the memory of a validation.
 constexpr std::size_t kMaxPendingMetrics = 4096;
 
+/// Reduces one column over all rows, in batch order, so that the rounding does not depend on the distribution
+/// of batches over ranks. Rows are [number, records, values].
 double reduce_column(const std::vector<const Json*>& rows, std::size_t column, Reducer reducer) {
   double sum = 0, records = 0;
   double best = 0;
@@ -24,7 +27,7 @@ double reduce_column(const std::vector<const Json*>& rows, std::size_t column, R
     sum += reducer == Reducer::kAverage ? value * weight : value;
     records += weight;
     const bool better = reducer == Reducer::kMax ? value > best : value < best;
-    if (i == 0 || better || value != value) best = value;  // NaN stays
+    if (i == 0 || better || value != value) best = value;  // NaN propagates
     if (best != best) break;
   }
   if (reducer == Reducer::kAverage) return sum / records;
@@ -42,6 +45,7 @@ void check_metric(const std::string& source, const std::string& name, const Metr
 }
 
 double read_number(const torch::Tensor& tensor) {
+  // The common type is read without a trip through LibTorch's dispatcher.
   if (tensor.scalar_type() == torch::kFloat) return *static_cast<const float*>(tensor.data_ptr());
   return tensor.item<double>();
 }
@@ -54,6 +58,7 @@ std::vector<double> fetch_numbers(const std::vector<torch::Tensor>& tensors) {
 }
 
 void BatchMetrics::add(std::int64_t number, const Metrics& metrics, std::int64_t records) {
+  // The first batch defines the names and their order; all other batches must match.
   Row row{number, static_cast<double>(records), std::vector<double>(names_.size())};
   std::vector<bool> given(names_.size());
   const bool first = batches_.empty() && names_.empty();
@@ -70,6 +75,7 @@ void BatchMetrics::add(std::int64_t number, const Metrics& metrics, std::int64_t
       given.push_back(false);
       at = names_.end() - 1;
     }
+    // Values on a device are fetched later, many at a time: each fetch synchronizes.
     const auto column = static_cast<std::size_t>(at - names_.begin());
     if (given[column]) throw std::invalid_argument(source_ + ": metric \"" + name + "\" is given twice");
     given[column] = true;
@@ -147,6 +153,7 @@ Json BatchMetrics::reduce(DistributedContext& distributed, const EvaluationReduc
     std::vector<std::string> names;
     std::vector<const Json*> rows;
     for (const Json& rank : ranks) {
+      // A rank without batches has no names.
       if (rank.at("rows").empty()) continue;
       const auto its = rank.at("names").get<std::vector<std::string>>();
       if (names.empty()) names = its;
@@ -157,6 +164,7 @@ Json BatchMetrics::reduce(DistributedContext& distributed, const EvaluationReduc
       }
       for (const Json& row : rank.at("rows")) rows.push_back(&row);
     }
+    // Batch order, whichever rank processed a batch.
     std::stable_sort(rows.begin(), rows.end(), [](const Json* a, const Json* b) {
       return a->at(0).get<std::int64_t>() < b->at(0).get<std::int64_t>();
     });

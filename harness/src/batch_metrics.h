@@ -1,5 +1,5 @@
-// Owns the metrics of numbered batches until they become one: of a validation, and of training under virtual
-// shards, where the order of every addition must not depend on who trained which batch.
+// Metrics of numbered batches until they are reduced: of a validation, and of training with virtual shards,
+// where the order of additions must not depend on the rank that processed a batch.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,25 @@
 
 namespace det {
 
+/// Collects the metrics of this rank's batches. Used on the training thread.
 class BatchMetrics {
  public:
-  /// `source` is for messages. Every batch must give the same names.
+  /// `source` names the origin in error messages. All batches must have the same metric names.
   explicit BatchMetrics(std::string source) : source_(std::move(source)) {}
 
-  /// `number` orders the batches of all ranks. Throws std::invalid_argument for a tensor of more than one
-  /// element, a name twice, or names that are not those of the first batch.
+  /// Adds the metrics of a batch with `records` records. `number` orders the batches of all ranks. Throws
+  /// std::invalid_argument for a tensor of more than one element, a duplicate name, or names that differ from
+  /// those of the first batch. Does not synchronize with a device.
   void add(std::int64_t number, const Metrics& metrics, std::int64_t records);
   bool empty() const { return batches_.empty(); }
-  /// A name → value object for each batch of this rank.
+  /// One object of name → value for each batch of this rank.
   std::vector<Json> outputs();
-  /// Every rank calls it, and has the result: one number a name, in the order of names.
+  /// Reduces the batches of all ranks to one number per name and returns the same object on every rank.
+  /// Collective. Throws std::invalid_argument when ranks have different names.
   Json reduce(DistributedContext& distributed, const EvaluationReducer& reducer);
   void clear();
 
-  /// The batches of this rank exactly. append(save()) of an empty one makes it the same.
+  /// State of this rank's batches. append() on an empty object restores it exactly.
   Json save();
   void append(const Json& saved);
 
@@ -42,18 +45,17 @@ class BatchMetrics {
   std::string source_;
   std::vector<std::string> names_;
   std::vector<Row> batches_;
-  /// On a device still: values of (row, column).
+  /// Values that are still on a device, with their (row, column).
   std::vector<std::pair<torch::Tensor, std::pair<std::size_t, std::size_t>>> pending_;
 };
 
-/// The one number of a metric: a plain one at once, a tensor's after a look at its shape. Throws
-/// std::invalid_argument naming the metric.
+/// Throws std::invalid_argument naming the metric unless the value is a number or a tensor of one element.
 void check_metric(const std::string& source, const std::string& name, const MetricValue& value);
 
-/// Of a tensor on the CPU; the common type without a trip through the dispatcher.
+/// The value of a one-element tensor on the CPU.
 double read_number(const torch::Tensor& tensor);
 
-/// The numbers of tensors of one element, with one copy from the device.
+/// The values of one-element tensors, with a single copy from the device.
 std::vector<double> fetch_numbers(const std::vector<torch::Tensor>& tensors);
 
 }  // namespace det

@@ -1,4 +1,4 @@
-// Owns handing out batches in order.
+// Batch delivery: reads batches ahead on worker threads and copies them to the device.
 #include "batch_stream.h"
 
 #include <ATen/core/grad_mode.h>
@@ -15,10 +15,12 @@
 namespace det {
 namespace {
 
-// A hand-over between threads costs some tens of microseconds: cheaper batches are read where they are used.
+// Passing a batch between threads costs tens of microseconds, so batches that are cheaper to read are read on
+// the training thread. The mean time of the first batches decides.
 constexpr int kTimedBatches = 4;
 constexpr std::chrono::microseconds kWorthAThread{500};
 
+/// Description of a batch for error messages, with its first four records.
 std::string batch_text(const Dealer::Deal& deal) {
   std::string text =
       "batch " + std::to_string(deal.number) + " of epoch " + std::to_string(deal.epoch) + " (records";
@@ -36,6 +38,7 @@ Batch read_records(const DataLoader& loader, const std::vector<std::int64_t>& re
                               std::to_string(dataset.size()));
     }
   }
+  // A custom collate function receives single records; otherwise the dataset reads all records at once.
   if (const Collate& collate = loader.options().collate) {
     std::vector<Batch> single;
     single.reserve(records.size());
@@ -63,6 +66,7 @@ class BatchStream::Reader {
       : loader_(loader), spec_(spec), planned_(step * spec.count), given_(planned_) {
     if (step < 0)
       throw std::invalid_argument("a stream of batches cannot start at step " + std::to_string(step));
+    // For a source, the dealer is built over a dummy sampler: it only validates the shards.
     AnyBatchSampler batches = BatchSampler(SequentialSampler(1), 1, false);
     if (loader.is_reproducible()) batches = loader.batches(spec.seed);
     dealer_.emplace(batches, DealSpec{spec.world, spec.first, spec.count, spec.training});
@@ -72,7 +76,7 @@ class BatchStream::Reader {
     if (workers > 0) {
       ahead_.emplace(workers, workers * loader.options().prefetch_factor.value_or(2));
     } else if (side_copy_) {
-      ahead_.emplace(1, 2);  // the thread of training has a GPU to feed
+      ahead_.emplace(1, 2);  // the training thread is busy launching GPU work
     }
   }
 
@@ -91,6 +95,7 @@ class BatchStream::Reader {
   std::int64_t last_batch_number() const {
     if (!gave_) return -1;
     const std::int64_t last = given_ - 1;
+    // Batches of this process are consecutive shards of a step; the number counts the batches of all shards.
     return last / spec_.count % steps() * spec_.world + spec_.first + last % spec_.count;
   }
 
@@ -102,8 +107,8 @@ class BatchStream::Reader {
     return std::get<std::optional<Batch>>(std::move(outcome));
   }
 
-  /// Reading the batch after those planned; null at the end. On the thread of training: samplers are not for
-  /// several.
+  /// Returns the job that reads the next unplanned batch; null at the end. Called on the training thread
+  /// only: samplers are not thread-safe.
   std::function<std::optional<Batch>()> plan() {
     const std::int64_t position = planned_++;
     if (!loader_.is_reproducible()) return [this] { return read_source(); };
@@ -112,6 +117,8 @@ class BatchStream::Reader {
     return [this, deal = std::move(*deal)] { return read_deal(deal); };
   }
 
+  /// Reads a batch of the dataset on a worker thread or the training thread. One LibTorch thread is used:
+  /// parallelism comes from several workers.
   std::optional<Batch> read_deal(const Dealer::Deal& deal) const {
     const at::NoGradGuard no_grad;
     const compat::OneThread one_thread;
@@ -124,7 +131,7 @@ class BatchStream::Reader {
     }
   }
 
-  /// On one thread at a time.
+  /// Called on one thread at a time: a source is not thread-safe.
   std::optional<Batch> read_source() {
     const at::NoGradGuard no_grad;
     const compat::OneThread one_thread;
@@ -132,6 +139,8 @@ class BatchStream::Reader {
     if (source_ended_) return std::nullopt;
     if (!source_started_) source.start(source_epoch_);
     std::optional<Batch> batch = source.next();
+    // An endless stream restarts the source at the end of an epoch. A source that is empty right after
+    // start() has ended for good.
     if (!batch && spec_.training && source_started_) {
       source.start(++source_epoch_);
       batch = source.next();
@@ -149,6 +158,7 @@ class BatchStream::Reader {
     });
   }
 
+  /// Submits jobs until the workers' queue is full or the data ends.
   void fill() {
     while (!all_planned_ && ahead_->has_room()) {
       if (auto job = plan()) {
@@ -162,6 +172,7 @@ class BatchStream::Reader {
   Workers::Outcome next_on_cpu() {
     if (ahead_) {
       fill();
+      // An idle queue after fill() means that all batches have been taken.
       if (ahead_->idle()) return std::optional<Batch>();
       Workers::Outcome outcome = ahead_->take();
       fill();
@@ -170,7 +181,7 @@ class BatchStream::Reader {
     const MonoTime start = mono_now();
     const auto job = plan();
     std::optional<Batch> batch = job ? job() : std::nullopt;
-    // The first batch is not typical: files are opened, the epoch is shuffled.
+    // The first batch is not representative: files are opened and the epoch is shuffled.
     if (timed_++ > 0 && timed_ <= kTimedBatches) spent_ += mono_now() - start;
     if (timed_ == kTimedBatches && spent_ > kWorthAThread * (kTimedBatches - 1)) {
       ahead_.emplace(1, 2);
@@ -179,7 +190,7 @@ class BatchStream::Reader {
     return batch;
   }
 
-  /// Begins copying what was read, when it is a batch.
+  /// Starts the copy to the device if the outcome is a batch.
   Workers::Outcome depart(Workers::Outcome outcome) {
     if (auto* batch = std::get_if<std::optional<Batch>>(&outcome); batch != nullptr && *batch) {
       *batch = side_copy_->depart(**batch);
@@ -192,25 +203,26 @@ class BatchStream::Reader {
     copying_.reset();
     std::optional<Batch> batch = unwrap(std::move(outcome));
     if (batch) side_copy_->arrive(*batch);
-    // One batch ahead, unless training would wait for it.
+    // Starts copying the next batch if it has been read already; otherwise training would wait for the
+    // reader.
     if (batch && ahead_->ready()) copying_ = depart(next_on_cpu());
     return batch;
   }
 
   const DataLoader loader_;
   const StreamSpec spec_;
-  std::optional<Dealer> dealer_;  // of a source: counts nothing, checks the shards
-  std::int64_t planned_, given_;  // batches of this process, from the start of training
+  std::optional<Dealer> dealer_;  // for a source: only validates the shards
+  std::int64_t planned_, given_;  // batches of this process since the start of training
   bool gave_ = false, all_planned_ = false;
 
   std::int64_t source_epoch_ = 0;
   bool source_started_ = false, source_ended_ = false;
 
-  int timed_ = 0;  // batches read on the caller's thread
+  int timed_ = 0;  // batches read on the training thread
   Duration spent_{0};
   std::optional<compat::SideCopy> side_copy_;
   std::optional<Workers::Outcome> copying_;
-  std::optional<Workers> ahead_;  // last: its threads use the rest
+  std::optional<Workers> ahead_;  // last member: its threads use the others
 };
 
 BatchStream::BatchStream(const DataLoader& loader, const StreamSpec& spec, std::int64_t step)

@@ -1,4 +1,5 @@
-// Owns handing out batches in order from a position: the trainer's only view of data.
+// BatchStream: delivers the batches of a data loader in order, from any position. All data of training and
+// validation passes through it.
 #pragma once
 
 #include <torch/types.h>
@@ -11,36 +12,39 @@
 
 namespace det {
 
+/// The part of a loader's batches that a process takes.
 struct StreamSpec {
+  /// Seed of shuffling and augmentation.
   std::uint64_t seed = 0;
-  std::int64_t world = 1;  ///< shards into which each step is cut
-  std::int64_t first = 0;  ///< the first shard of this process
-  std::int64_t count = 1;  ///< how many consecutive shards this process takes
-  /// Endless, with equally many steps on every shard (the first batches of the epoch fill the gap). Without
-  /// it every record comes exactly once, and shards may differ by one batch.
+  std::int64_t world = 1;  ///< shards into which each step is divided
+  std::int64_t first = 0;  ///< first shard of this process
+  std::int64_t count = 1;  ///< number of consecutive shards of this process
+  /// Endless, with the same number of steps on every shard; the first batches of the epoch fill the gap. When
+  /// false, every record occurs exactly once, and the shards may differ by one batch.
   bool training = false;
+  /// Device to which batches are delivered.
   torch::Device device{torch::kCPU};
 };
 
-/// Batch s * world + shard of an epoch is that of `shard` in step s. What comes out depends on the dataset,
-/// the spec and the step alone, never on threads.
+/// A sequence of batches. Batch s * world + shard of an epoch belongs to `shard` in step s. The sequence
+/// depends on the dataset, the spec and the step alone, not on threads. Used on one thread.
 class BatchStream {
  public:
-  /// Starts with step `step` of training: step % steps_per_epoch() of epoch step / steps_per_epoch(). A
-  /// source is told the epoch and begins where it wants. Throws std::invalid_argument for a spec that cannot
-  /// be.
+  /// Starts at step `step` of training: step % steps_per_epoch() of epoch step / steps_per_epoch(). A
+  /// BatchSource receives the epoch and chooses its own position. Throws std::invalid_argument for an invalid
+  /// spec or a negative step.
   BatchStream(const DataLoader& loader, const StreamSpec& spec, std::int64_t step);
   ~BatchStream();
 
-  /// Steps of an epoch, in training equally many on all shards; kEndless for a source without a size.
+  /// Steps per epoch; in training the same on all shards. kEndless for a source of unknown size.
   std::int64_t steps_per_epoch() const;
-  /// The next batch, on the device: shard after shard of a step, then the next step. nullopt at the end: of
-  /// the epoch in validation, and of a source that gives no batches any more. Throws std::runtime_error that
-  /// names the batch around (std::throw_with_nested) what the dataset throws, and when it gives another
-  /// number of records than asked.
+  /// Returns the next batch, on the device: the shards of a step in order, then the next step. Returns
+  /// nullopt at the end of the epoch (validation), or when a source has ended. May block on reading. Throws
+  /// std::runtime_error naming the batch, with the dataset's exception nested (std::throw_with_nested), also
+  /// when the dataset returns a wrong number of records.
   std::optional<Batch> next();
-  /// The number in its epoch, over all shards, of the batch given last: s * world + shard. -1 before the
-  /// first.
+  /// Index of the most recent batch in its epoch, over all shards: s * world + shard. -1 before the first
+  /// batch.
   std::int64_t last_batch_number() const;
 
  private:

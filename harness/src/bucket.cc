@@ -1,4 +1,4 @@
-// Owns reading objects of a bucket for data sets.
+// Implements the public Bucket on the storage library's client.
 #include "det/bucket.h"
 
 #include <stdexcept>
@@ -10,6 +10,7 @@
 namespace det {
 namespace {
 
+/// Largest object that fetch() reads into memory.
 constexpr std::int64_t kMostBytes = 1 << 30;
 
 template <typename T>
@@ -44,10 +45,12 @@ std::vector<std::string> Bucket::list(const std::string& prefix) const {
 }
 
 void Bucket::fetch(const std::string& key, const std::string& path) const {
+  // A large download takes a while: keep the hang watch from firing.
   beat();
   const std::string content = value_or_throw(impl_->bucket.get(key, kMostBytes));
   const std::size_t slash = path.rfind('/');
   Status written = slash == std::string::npos ? Status() : make_directories(path.substr(0, slash));
+  // The rename inside makes the file appear complete or not at all, even with several processes fetching it.
   if (written) written = write_file_atomic(path, content);
   if (!written) throw std::runtime_error(written.error().message);
 }

@@ -1,4 +1,4 @@
-// Owns a trial's checkpoints.
+// Files of a trial's checkpoint: writing their texts, reading and applying their contents.
 #include "checkpoint.h"
 
 #include <filesystem>
@@ -18,6 +18,7 @@ namespace {
 constexpr char kStateDict[] = "/state_dict.pth", kTrialState[] = "/trial_state.json";
 
 Json read_json(const std::string& path) {
+  // Bounds the memory that a damaged or foreign file can take.
   constexpr std::int64_t kLimit = 16 << 20;
   const auto text = read_file(path, kLimit);
   if (!text) throw std::runtime_error(text.error().message);
@@ -26,7 +27,7 @@ Json read_json(const std::string& path) {
   return std::move(*value);
 }
 
-/// The file of tensors; its releases of Python's Determined named it differently.
+/// Path of the file with the tensors. Earlier releases of Determined AI's Python library used other names.
 std::string state_file(const std::string& directory) {
   for (const char* name :
        {kStateDict, "/determined/state_dict.pth", "/pedl/state_dict.pth", "/checkpoint.pt"}) {
@@ -42,7 +43,7 @@ const pickle::Value& model_at(const std::vector<const pickle::Value*>& models, i
                            std::to_string(models.size()));
 }
 
-/// `use()`, whose errors are told with the directory's name.
+/// Calls `use()` and adds the checkpoint's directory to the message of its errors.
 template <typename Use>
 auto about(const std::string& directory, Use&& use) {
   try {
@@ -64,6 +65,7 @@ Json checkpoint_metadata(const TrialState& state) {
 std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
                                                     const Json& metadata) {
   Json trial_state = to_json(state.progress);
+  // The checkpoint that is being saved is the latest one of the state it contains.
   trial_state["last_checkpoint"] = state.progress.steps_completed;
   trial_state["trial_id"] = context.info.trial_id;
   trial_state["run"] = context.info.run;
@@ -79,6 +81,7 @@ std::map<std::string, std::string> checkpoint_texts(const ContextState& context,
 
 std::string checkpoint_directory(const TrialInfo& info, const std::string& name) {
   if (name == "latest") return find_latest_checkpoint(info.checkpoint_dir, info.bucket.get()).value_or("");
+  // A slash distinguishes a path from a uuid in the checkpoint storage.
   if (name.find('/') != std::string::npos) return name;
   auto directory = bring_checkpoint(info.checkpoint_dir, name, info.bucket.get());
   if (!directory) throw std::runtime_error(directory.error().message);
@@ -87,8 +90,8 @@ std::string checkpoint_directory(const TrialInfo& info, const std::string& name)
 
 pickle::Value read_state(const std::string& directory) {
   const std::string file = state_file(directory);
-  // Without a manifest it is none of ours, unless it was never finished; and those have the other file of
-  // ours.
+  // Checkpoints of other programs have neither file and are not verified. trial_state.json without a manifest
+  // means that one of ours is incomplete.
   if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
     if (const Status good = verify_checkpoint(directory); !good)
       throw std::runtime_error(good.error().message);
@@ -99,6 +102,7 @@ pickle::Value read_state(const std::string& directory) {
 TrialState load_checkpoint(ContextState& context, const std::string& directory) {
   const pickle::Value content = read_state(directory);
   TrialState state;
+  // Without trial_state.json the checkpoint is foreign: its weights are used, its counters are not.
   if (path_exists(directory + kTrialState)) {
     const Json saved = read_json(directory + kTrialState);
     auto progress = progress_from_json(saved);
@@ -107,6 +111,7 @@ TrialState load_checkpoint(ContextState& context, const std::string& directory) 
     state.window = saved.value("window", Json());
     state.same_trial = saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id;
   }
+  // After all files have been read, and before any state changes.
   for (const auto& [name, callback] : context.callbacks) callback->on_checkpoint_load_start(directory);
   about(directory, [&] { apply_state(context, content, state.same_trial, state.progress.steps_completed); });
   return state;
@@ -135,6 +140,7 @@ void load_models(TrialContext& context, const std::string& path) {
   about(path, [&] {
     const auto saved = saved_models(state);
     const auto& models = context.state().models;
+    // load_model() accepts any index; here every model of the trial must get its weights.
     if (saved.size() != models.size()) {
       pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +
                      std::to_string(models.size()));

@@ -1,11 +1,12 @@
-// Owns a trial's checkpoints: what files they hold, and starting from one. (Saving: checkpoint_saver.h.)
+// Files of a trial's checkpoint, and starting from one. (checkpoint_saver.h saves them.)
 //
-//   state_dict.pth    models, optimizers, schedules, callbacks, random number generators; Python's torch.load
-//   opens it trial_state.json  counters, trial and run, the metric window that is not reported yet
+//   state_dict.pth    models, optimizers, schedules, callbacks, random number generators; readable by
+//                     Python's torch.load
+//   trial_state.json  counters, trial and run, metrics that are not reported yet
 //   load_data.json    hyperparameters and experiment configuration
-//   metadata.json     steps_completed, versions, what callbacks added
+//   metadata.json     steps_completed, versions, entries added by callbacks
 //   code/             the model directory
-//   manifest.json     size and digest of all of these
+//   manifest.json     size and digest of all other files
 #pragma once
 
 #include <map>
@@ -18,37 +19,39 @@
 
 namespace det {
 
-/// Everything of a checkpoint that is not tensors.
+/// Contents of a checkpoint other than tensors.
 struct TrialState {
+  /// Counters of training.
   Progress progress;
-  Json window;              ///< MetricWindow::save()
-  bool same_trial = false;  ///< when loaded: it is this trial's own, so counters go on
+  Json window;              ///< MetricWindow::save() of all ranks
+  bool same_trial = false;  ///< after loading: saved by this trial, so its counters continue
 };
 
-/// trial_state.json, load_data.json and metadata.json by name; `metadata` is the content of the last.
+/// Returns the contents of trial_state.json, load_data.json and metadata.json by name; `metadata` becomes the
+/// last.
 std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
                                                     const Json& metadata);
-/// What metadata.json says before callbacks add to it.
+/// Contents of metadata.json before callbacks add to it.
 Json checkpoint_metadata(const TrialState& state);
 
-/// The directory meant by `name`: "latest", a path, or a uuid in the storage; "" when "latest" finds none.
-/// What lies in a bucket is brought to this machine: any rank may call it. Throws std::runtime_error when it
-/// cannot be.
+/// Resolves `name` ("latest", a path, or a uuid in the storage) to a directory; "" when "latest" finds none.
+/// Checkpoints in a bucket are downloaded. Any rank may call it. Throws std::runtime_error when the
+/// checkpoint cannot be fetched.
 std::string checkpoint_directory(const TrialInfo& info, const std::string& name);
 
-/// Reads the tensors of a checkpoint: ours (its manifest is verified), or one that Python's Determined wrote,
-/// whose file may also be determined/state_dict.pth, pedl/state_dict.pth or checkpoint.pt. Throws
-/// std::runtime_error.
+/// Reads the tensors of a checkpoint. The manifest of this library's checkpoints is verified. Checkpoints of
+/// Determined AI's Python library are accepted; their file may also be determined/state_dict.pth,
+/// pedl/state_dict.pth or checkpoint.pt. Throws std::runtime_error.
 pickle::Value read_state(const std::string& directory);
 
-/// Batches with which training from `directory` starts ("" is none): 0 when the checkpoint is another
-/// trial's.
+/// Number of batches already trained when training starts from `directory`; 0 for "" and for a checkpoint of
+/// another trial.
 std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory);
 
-/// Verifies and reads all, calls on_checkpoint_load_start, then puts everything in place: random number
-/// generators only of the same trial. Every rank calls it. A checkpoint written by Python's Determined has no
-/// counters we can read: it starts a new trial from its weights and optimizers. Throws std::runtime_error
-/// naming directory and object.
+/// Verifies and reads a checkpoint, calls on_checkpoint_load_start, then applies its state. Random number
+/// generators are restored only for the same trial. Every rank must call it. A checkpoint of Determined AI's
+/// Python library has no readable counters, so it starts a new trial with its weights and optimizer state.
+/// Throws std::runtime_error naming the directory and the object that does not fit.
 TrialState load_checkpoint(ContextState& context, const std::string& directory);
 
 }  // namespace det

@@ -1,4 +1,4 @@
-// Owns checkpoints as directories.
+// Checkpoint directories: atomic creation, verification and removal of abandoned ones.
 #include "checkpoint_dir.h"
 
 #include <fcntl.h>
@@ -27,8 +27,10 @@ namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
 constexpr char kPartial[] = ".partial";
+/// Bounds the memory for a damaged manifest.
 constexpr std::int64_t kManifestLimit = 16 << 20;
 
+/// Size and modification time of a file; -1 when it does not exist.
 struct FileStamp {
   std::int64_t size = -1, changed_ns = -1;
 };
@@ -38,7 +40,7 @@ FileStamp stamp_of(const std::string& path) {
   return {status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-/// Of a directory and what is directly in it.
+/// Most recent modification of a directory and its direct entries, in nanoseconds since 1970.
 std::int64_t newest_change(const std::string& path) {
   std::int64_t newest = stamp_of(path).changed_ns;
   std::error_code error;
@@ -54,7 +56,7 @@ Status sync_file(const std::string& path) {
   return {};
 }
 
-/// Relative paths of the regular files below `root`, sorted; every directory is made durable on the way.
+/// Relative paths of the regular files below `root`, sorted. All files and directories are synced.
 Result<std::vector<std::string>> list_and_sync(const std::string& root) {
   std::vector<std::string> files;
   std::error_code error;
@@ -87,6 +89,7 @@ Status verify_file(const std::string& directory, const std::string& path, const 
   const auto damaged = [&](const std::string& how) {
     return fail(Code::kDataLoss, "checkpoint " + directory + ": " + path + " " + how);
   };
+  // A manifest from elsewhere must not make us read files outside the checkpoint.
   const fs::path relative(path);
   if (relative.is_absolute() || std::find(relative.begin(), relative.end(), "..") != relative.end()) {
     return damaged("leads out of the checkpoint");
@@ -112,7 +115,7 @@ Status verify_file(const std::string& directory, const std::string& path, const 
   return {};
 }
 
-/// Steps trained, as metadata.json says; -1 when it cannot be read.
+/// "steps_completed" of metadata.json; -1 when it cannot be read.
 std::int64_t steps_in(const Result<std::string>& text) {
   if (!text) return -1;
   const auto metadata = parse_json(*text);
@@ -125,6 +128,8 @@ std::int64_t steps_of(const std::string& directory) {
   return steps_in(read_file(directory + "/metadata.json", 1 << 20));
 }
 
+/// Tries the checkpoints of a bucket, most steps first, until one verifies. Others are skipped with a
+/// warning.
 std::optional<std::string> find_latest_in(const std::string& storage, const storage::Bucket& bucket) {
   const auto names = storage::list_checkpoints(bucket);
   if (!names) std::fprintf(stderr, "warning: %s\n", names.error().message.c_str());
@@ -141,14 +146,15 @@ std::optional<std::string> find_latest_in(const std::string& storage, const stor
   return std::nullopt;
 }
 
-/// The lock of a directory that is still at `path` once we have it; none where the file system has no such
-/// locks.
+/// Locks a directory exclusively and checks that it is still at `path`. Without support for locks in the file
+/// system, the result is an unlocked descriptor.
 Result<UniqueFd> lock_directory(const std::string& path) {
   UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return fail_errno(path);
   while (::flock(directory.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return directory;
   }
+  // While this call waited for the lock, its holder may have removed the directory.
   struct stat held {
   }, there{};
   if (::fstat(directory.get(), &held) != 0 || ::stat(path.c_str(), &there) != 0 ||
@@ -166,9 +172,11 @@ Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, co
   const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
   for (int attempt = 0;; ++attempt) {
     TRY(make_directories(partial));
-    // Between these two lines another writer's clean-up may take it for a dead one's.
+    // Between these two calls, the clean-up of another writer may remove the directory as abandoned.
     auto lock = lock_directory(partial);
     if (lock) {
+      // The directory's own time stamp is the current time by the clock of the storage, which may differ from
+      // ours.
       remove_dead_partials(storage, stamp_of(partial).changed_ns);
       if (bucket) TRY(storage::begin_upload(*bucket, uuid, {owner.cluster, TrialId(owner.trial), owner.run}));
       return CheckpointWriter(partial, complete, std::move(owner), std::move(*lock), std::move(bucket));
@@ -189,7 +197,7 @@ CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
 CheckpointWriter::~CheckpointWriter() {
   if (partial_.empty()) return;
   (void)remove_tree(partial_);
-  // What cannot be taken back now is found by the master: its mark says whose it is.
+  // A failure here is repaired by the master: the mark in the bucket names the owner of the upload.
   if (bucket_) (void)storage::perform(*bucket_, {uuid()}, false);
 }
 
@@ -212,6 +220,7 @@ Status CheckpointWriter::copy(const std::string& directory, const std::vector<st
     std::error_code error;
     fs::create_directories(target.parent_path(), error);
     if (!error) fs::copy_file(fs::path(directory) / file, target, error);
+    // A file that vanished since it was listed is left out.
     if (error && error != std::errc::no_such_file_or_directory) {
       return fail(Code::kUnavailable, "copying " + file + " into the checkpoint: " + error.message());
     }
@@ -226,6 +235,7 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
   for (const std::string& path : files) {
     const std::string file = partial_ + "/" + path;
     const FileStamp stamp = stamp_of(file);
+    // The CRC-64 that was computed while writing is valid as long as the file has not changed since.
     const auto noted = noted_.find(path);
     if (noted != noted_.end() && noted->second.size == stamp.size &&
         noted->second.changed_ns == stamp.changed_ns) {
@@ -241,14 +251,17 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
     resources[path] = entry.at("size").get<std::int64_t>();
   }
   Json content{{"format", 2}};
+  // The owner lets the cluster find checkpoints that were never reported.
   if (!owner_.cluster.empty())
     content["owner"] = {{"cluster", owner_.cluster}, {"trial", owner_.trial}, {"run", owner_.run}};
   content["files"] = std::move(entries);
   const std::string manifest = dump_json(content, 1);
+  // The manifest is written last: its presence marks the checkpoint as complete.
   TRY(write_file_atomic(partial_ + "/" + kManifest, manifest));
   resources[kManifest] = static_cast<std::int64_t>(manifest.size());
   TRY(sync_directory(partial_));
   if (bucket_) TRY(storage::finish_upload(*bucket_, uuid(), manifest));
+  // With files of other machines in the bucket, the local directory is incomplete and cannot serve as a copy.
   if (!sent_.empty()) {
     (void)remove_tree(std::exchange(partial_, {}));
     return resources;
@@ -256,6 +269,7 @@ Result<std::map<std::string, std::int64_t>> CheckpointWriter::commit() {
   if (::rename(partial_.c_str(), complete_.c_str()) != 0) return fail_errno(complete_);
   partial_.clear();
   lock_.reset();
+  // Syncing the parent makes the rename durable.
   TRY(sync_directory(fs::path(complete_).parent_path().string()));
   return resources;
 }
@@ -274,6 +288,7 @@ std::vector<std::string> list_files(const std::string& directory, const std::str
   std::error_code error;
   fs::recursive_directory_iterator walk(directory, error), end;
   for (; !error && walk != end; walk.increment(error)) {
+    // A link or special file is skipped; hidden names and `except` are skipped with everything below them.
     std::error_code ignored;
     const fs::file_status status = walk->symlink_status(ignored);
     if (walk->path().filename().string().front() == '.' || fs::equivalent(walk->path(), except, ignored)) {
@@ -287,6 +302,8 @@ std::vector<std::string> list_files(const std::string& directory, const std::str
 }
 
 void remove_dead_partials(const std::string& storage, std::int64_t now_ns) {
+  // The lock of a live writer protects its directory. Locks of network file systems may not be visible on
+  // other machines, so recently changed directories are kept in any case.
   constexpr std::int64_t kMinute = 60'000'000'000, kPatience = 10 * kMinute,
                          kPatienceWithoutLocks = 24 * 60 * kMinute;
   std::error_code error;
@@ -319,6 +336,7 @@ std::optional<std::string> find_latest_checkpoint(const std::string& storage, co
     const std::string manifest = directory + "/" + kManifest;
     if (directory.ends_with(kPartial) || !path_exists(manifest)) continue;
     std::error_code no_time;
+    // Ties of steps are broken by time.
     candidates.emplace_back(steps_of(directory), fs::last_write_time(manifest, no_time), directory);
   }
   std::sort(candidates.rbegin(), candidates.rend());
@@ -335,6 +353,7 @@ Result<std::string> bring_checkpoint(const std::string& storage, const std::stri
   const std::string directory = storage + "/" + uuid;
   if (bucket == nullptr) return directory;
   TRY(make_directories(storage));
+  // Other processes of this machine wait here and then find the directory.
   TRY_ASSIGN(const FileLock lock, FileLock::lock(storage + "/" + uuid + ".lock"));
   if (!path_exists(directory)) TRY(storage::fetch(*bucket, uuid, directory));
   return directory;

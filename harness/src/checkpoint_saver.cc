@@ -1,4 +1,4 @@
-// Owns saving behind training's back.
+// Checkpoint saver: a snapshot in memory, written to disk by a background thread.
 #include "checkpoint_saver.h"
 
 #include <sys/resource.h>
@@ -33,10 +33,10 @@ std::string new_uuid() {
   return random.uuid();
 }
 
-/// What the training thread asks of the writing thread.
+/// A request of the training thread to the writing thread.
 struct Job {
   enum class Kind { kWrite, kCommit, kDrop } kind = Kind::kWrite;
-  bool commit = true;  ///< kWrite: make it visible, too
+  bool commit = true;  ///< kWrite: also commit
   std::string storage, model_dir;
   CheckpointOwner owner;
   std::shared_ptr<const storage::Bucket> bucket;
@@ -45,14 +45,15 @@ struct Job {
   CheckpointRecord record;
 };
 
-/// What comes back: files written (`directory` is where), a checkpoint made visible, or a failure.
+/// A result of the writing thread: files written (in `directory`), checkpoint committed or dropped, or a
+/// failure.
 struct News {
   enum class Kind { kWritten, kDone, kDropped, kFailed } kind = Kind::kFailed;
   std::string directory, reason;
   CheckpointRecord record;
 };
 
-/// The writing thread's side.
+/// The writing thread's side: performs jobs and keeps the open checkpoint between kWrite and kCommit.
 class Worker {
  public:
   explicit Worker(Snapshot& snapshot) : snapshot_(snapshot) {}
@@ -66,12 +67,13 @@ class Worker {
       status = fail(Code::kUnavailable, error.what());
     }
     if (!status) news.kind = News::Kind::kFailed, news.reason = status.error().message;
-    if (news.kind != News::Kind::kWritten) writer_.reset();  // removes what is not committed
+    if (news.kind != News::Kind::kWritten) writer_.reset();  // removes uncommitted files
     return news;
   }
 
  private:
   Status attempt(Job job, News& news) {
+    // kWrite commits at once when there are no callbacks; otherwise kCommit follows when they have run.
     news.kind = News::Kind::kDropped;
     if (job.kind == Job::Kind::kDrop) return {};
     if (job.kind == Job::Kind::kWrite) {
@@ -81,6 +83,7 @@ class Worker {
       if (!job.commit) return {};
     }
     TRY_ASSIGN(record_.resources, writer_->commit());
+    // Each upload replaces the local copy of the previous checkpoint: the disk needs room for two.
     if (bucket_) (void)remove_tree(std::exchange(copy_, storage_ + "/" + record_.uuid));
     news.kind = News::Kind::kDone, news.record = std::move(record_);
     return {};
@@ -91,6 +94,7 @@ class Worker {
                CheckpointWriter::create(job.storage, job.record.uuid, job.owner, job.bucket));
     writer_.emplace(std::move(writer));
     bucket_ = job.bucket != nullptr, storage_ = job.storage;
+    // The CRC of the large file is computed while it is written, so commit() need not read it again.
     TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDictFile));
     writer_->note(kStateDictFile, crc);
     for (const auto& [name, text] : job.texts) TRY(writer_->write(name, text));
@@ -101,7 +105,8 @@ class Worker {
   std::optional<CheckpointWriter> writer_;
   CheckpointRecord record_;
   bool bucket_ = false;
-  std::string storage_, copy_;  ///< of a bucket's checkpoints the newest copy of ours stays
+  // With a bucket: the local copy of the newest checkpoint, which is kept.
+  std::string storage_, copy_;
 };
 
 }  // namespace
@@ -117,6 +122,7 @@ class CheckpointSaver::Impl {
   }
 
   std::string save(const TrialState& state) {
+    // There is one snapshot buffer, so a previous save must be finished before it is overwritten.
     wait();
     const std::vector<std::string> generators = exchange();
     if (!thread_.joinable()) return uuid_;
@@ -126,6 +132,7 @@ class CheckpointSaver::Impl {
     job.record.metadata = checkpoint_metadata(state);
     for (const auto& [name, callback] : context_.callbacks)
       callback->on_checkpoint_save_start(job.record.metadata);
+    // Callbacks may change metadata, but not the number of steps.
     job.record.metadata["steps_completed"] = state.progress.steps_completed;
     job.commit = context_.callbacks.empty();
     job.storage = context_.info.checkpoint_dir;
@@ -143,7 +150,7 @@ class CheckpointSaver::Impl {
     if (news_count_.load(std::memory_order_acquire) > 0) take_news();
     std::vector<CheckpointRecord> records;
     while (!told_.empty()) {
-      if (told_.front().kind == News::Kind::kFailed && !records.empty()) break;  // for the next call
+      if (told_.front().kind == News::Kind::kFailed && !records.empty()) break;  // reported by the next call
       News news = std::move(told_.front());
       told_.erase(told_.begin());
       if (news.kind == News::Kind::kFailed)
@@ -159,12 +166,14 @@ class CheckpointSaver::Impl {
 
  private:
   void work() {
-    // Nice to training's threads, which wait for one another: of a busy core this one gets a quarter.
+    // Lower priority than training threads, which wait for each other in collectives: on a contended core
+    // this thread gets about a quarter.
     constexpr int kNice = 5;
     (void)::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNice);
     Worker worker(snapshot_);
     while (std::optional<Job> job = jobs_.pop()) {
       News news = worker.run(std::move(*job));
+      // The counter lets finished() poll without taking the queue's lock.
       news_count_.fetch_add(1, std::memory_order_release);
       (void)news_.push(std::move(news));
     }
@@ -175,13 +184,14 @@ class CheckpointSaver::Impl {
     (void)jobs_.push(std::move(job));
   }
 
-  /// Waits for one answer.
+  /// Waits for one result of the writing thread and handles it.
   void take_news() {
     std::optional<News> news = news_.pop();
     news_count_.fetch_sub(1, std::memory_order_relaxed);
     under_way_ = false;
     if (news->kind == News::Kind::kWritten) {
       try {
+        // User code runs here, on the training thread, between writing and committing.
         for (const auto& [name, callback] : context_.callbacks)
           callback->on_checkpoint_write_end(news->directory);
       } catch (...) {
@@ -194,8 +204,9 @@ class CheckpointSaver::Impl {
     }
   }
 
-  /// Generators of all ranks; sets uuid_ to the chief's choice.
+  /// Gathers the generator states of all ranks in one exchange, and sets uuid_ to the chief's choice.
   std::vector<std::string> exchange() {
+    // Every rank proposes a uuid in front of its bytes; the chief's is used.
     std::string mine = new_uuid() + generator_bytes(context_);
     std::vector<std::string> all;
     if (context_.distributed->size() > 1) {
@@ -211,7 +222,7 @@ class CheckpointSaver::Impl {
   ContextState& context_;
   Snapshot snapshot_;
   std::string uuid_;
-  bool under_way_ = false;  ///< the writing thread owes an answer
+  bool under_way_ = false;  ///< the writing thread has an unfinished job
   std::vector<News> told_;  ///< kDone and kFailed, for finished()
   std::atomic<int> news_count_{0};
   Queue<Job> jobs_{2};

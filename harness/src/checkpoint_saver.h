@@ -1,5 +1,5 @@
-// Owns saving behind training's back: what training waits for is a copy in memory; a thread of its own makes
-// that copy a checkpoint.
+// CheckpointSaver: saves checkpoints in the background. Training waits for a copy in memory only; a separate
+// thread writes that copy to disk.
 #pragma once
 
 #include <memory>
@@ -12,34 +12,37 @@
 
 namespace det {
 
-/// One per trial, used by the training thread; at most one save is under way. User code never runs on the
-/// writing thread: when the trial has callbacks, the files of a save are written in the background,
-/// on_checkpoint_write_end is called by the next save(), finished() or wait() after that, and only then the
-/// checkpoint is made visible (in the background again).
+/// Saves the checkpoints of a trial. There is one per trial, used on the training thread, with at most one
+/// save in progress.
+///
+/// User code never runs on the writing thread. When the trial has callbacks, the files are written in the
+/// background, the next call of save(), finished() or wait() then calls on_checkpoint_write_end, and the
+/// checkpoint is committed in the background after that.
 class CheckpointSaver {
  public:
-  /// After the trial's constructor: it looks at the context's callbacks, code and storage when it saves, not
-  /// before.
+  /// Call it after the trial's constructor. The context's callbacks, code and storage are read by save(), not
+  /// here.
   explicit CheckpointSaver(ContextState& context);
-  /// Waits for what is under way. A save whose on_checkpoint_write_end has not been called is dropped: call
-  /// wait() first.
+  /// Waits for the current job. A save that still waits for on_checkpoint_write_end is dropped; call wait()
+  /// first.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
 
-  /// Copies everything that training changes into memory kept for it, and leaves the rest to the writing
-  /// thread. First waits for a save still under way. All ranks call it, in the same order as their other
-  /// exchanges; only the chief writes. Returns the checkpoint's uuid, the same on all ranks. Throws
-  /// std::runtime_error when the state cannot be saved or a rank is gone, and whatever a callback throws; an
-  /// earlier save that failed is finished()'s to tell.
+  /// Copies everything that training changes into a reused buffer and starts writing it. Waits for the
+  /// previous save first. Collective: all ranks call it in the same order as their other exchanges; only the
+  /// chief writes. Returns the checkpoint's uuid, the same on all ranks. Throws std::runtime_error when the
+  /// state cannot be saved or a rank is gone, and exceptions of callbacks. The failure of an earlier save is
+  /// reported by finished().
   std::string save(const TrialState& state);
 
-  /// Checkpoints that have become durable since the last call, in order: the chief's to report; always empty
-  /// on other ranks. Costs the read of an atomic when there is nothing new. Throws std::runtime_error with
-  /// the reason when a save failed (later ones are told by the next call); nothing of it is visible then.
-  /// Throws what a callback throws; that checkpoint is dropped.
+  /// Returns the checkpoints that have become durable since the last call, in order, for the chief to report;
+  /// always empty on other ranks. Costs one atomic read when there is nothing new. Throws std::runtime_error
+  /// with the reason when a save failed (later checkpoints are returned by the next call); a failed
+  /// checkpoint is not visible. Exceptions of callbacks are passed on, and their checkpoint is dropped.
   std::vector<CheckpointRecord> finished();
 
-  /// Returns when all is durable or has failed; then finished() has the news. Throws what a callback throws.
+  /// Blocks until all saves are durable or have failed; finished() then returns the results. Exceptions of
+  /// callbacks are passed on.
   void wait();
 
  private:

@@ -1,4 +1,4 @@
-// Owns the question from which checkpoint a run starts.
+// Selection of the checkpoint from which a run starts.
 #include "checkpoint_start.h"
 
 #include <cstdio>
@@ -15,12 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Follows the master's alternatives from the latest checkpoint until one verifies.
 Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall_back) {
+  // The run will write to the bucket, so missing permissions are reported at the start, not hours later.
   if (info.bucket) TRY(info.bucket->check());
   std::string uuid = info.latest_checkpoint;
   while (!uuid.empty()) {
     const Status good = check_start(info.checkpoint_dir, uuid, info.bucket.get());
     if (good) return uuid;
+    // Only damage is a reason to fall back. An unavailable storage must not cost the trial its progress.
     if (good.error().code != Code::kDataLoss) return tl::unexpected(good.error());
     auto instead = fall_back(uuid, good.error().message);
     if (!instead) return fail(Code::kDataLoss, good.error().message + "; " + instead.error().message);
@@ -34,6 +37,7 @@ Result<std::string> sound_checkpoint(const TrialInfo& info, const FallBack& fall
 
 Status check_directory(const std::string& storage, const std::string& uuid) {
   std::error_code error;
+  // An empty directory is more likely an unmounted volume than a lost checkpoint.
   const fs::directory_iterator first(storage, error);
   if (error || first == fs::directory_iterator()) {
     return fail(Code::kUnavailable, "the checkpoint storage " + storage + " is " +
@@ -42,6 +46,7 @@ Status check_directory(const std::string& storage, const std::string& uuid) {
   const std::string directory = storage + "/" + uuid;
   if (!path_exists(directory)) return fail(Code::kDataLoss, directory + " is missing");
   if (path_exists(directory + "/manifest.json")) return verify_checkpoint(directory);
+  // Without both files the checkpoint is one of another program, which has no manifest.
   if (path_exists(directory + "/trial_state.json"))
     return fail(Code::kDataLoss, directory + ": manifest.json is missing");
   return {};
@@ -57,13 +62,14 @@ Status check_start(const std::string& storage, const std::string& uuid, const st
     if (!brought) return tl::unexpected(brought.error());
   }
   const Status good = check_directory(storage, uuid);
-  // A damaged copy is not kept for the next.
+  // A damaged copy is removed, so the next attempt downloads it again.
   if (!good && bucket != nullptr) (void)remove_tree(storage + "/" + uuid);
   return good;
 }
 
 std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info,
                            const FallBack& fall_back) {
+  // The chief's result, good or bad, decides for all ranks: none may start from another checkpoint.
   Json told = Json::object();
   if (distributed.is_chief()) {
     const auto found = sound_checkpoint(info, fall_back);

@@ -1,4 +1,4 @@
-// Owns the question from which checkpoint a run starts: the newest that is what was saved. Standard library
+// Selection of the checkpoint from which a run starts: the newest one that is undamaged. Standard library
 // only.
 #pragma once
 
@@ -11,16 +11,17 @@
 
 namespace det {
 
-/// Whether training can start from `<storage>/<uuid>`; of a bucket it is brought here first. kDataLoss when
-/// it is damaged or gone; kUnavailable when the storage is not there, of which nothing can be said. A
-/// directory that another program filled (no manifest of ours) is believed.
+/// Checks that training can start from `<storage>/<uuid>`; with a bucket the checkpoint is downloaded first.
+/// Errors: kDataLoss when it is damaged or missing; kUnavailable when the storage is not accessible, so
+/// nothing is known about the checkpoint. A directory filled by another program (without a manifest) is
+/// accepted unverified.
 Status check_start(const std::string& storage, const std::string& uuid,
                    const storage::Bucket* bucket = nullptr);
 
-/// The uuid to start from: info.latest_checkpoint when it is sound, else what the master names in its place,
-/// until one is sound; "" is the beginning. On the chief a bucket is looked at, too: whether it can be
-/// written. Every rank calls it; the chief looks and asks, all get its answer. Throws std::runtime_error on
-/// all ranks.
+/// Returns the uuid to start from: info.latest_checkpoint if it is undamaged, else the first undamaged one of
+/// the alternatives that `fall_back` requests from the master; "" for a start from scratch. With a bucket the
+/// chief also checks that it is writable. Collective: the chief decides and all ranks return its result.
+/// Throws std::runtime_error on all ranks.
 std::string agree_on_start(DistributedContext& distributed, const TrialInfo& info, const FallBack& fall_back);
 
 }  // namespace det

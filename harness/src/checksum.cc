@@ -1,4 +1,4 @@
-// Owns CRC-32 and CRC-64.
+// CRC-32 and CRC-64, by ISA-L or else by zlib and a table.
 #include "checksum.h"
 
 #include <fcntl.h>
@@ -25,8 +25,10 @@ const unsigned char* data_of(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
+// ISA-L is optional. The table produces the same values, byte by byte.
 #ifndef DET_HAVE_ISAL
 constexpr std::array<std::uint64_t, 256> make_table() {
+  // The polynomial of ECMA-182 with its bits reversed.
   constexpr std::uint64_t kReflected = 0xc96c5795d7870f42;
   std::array<std::uint64_t, 256> table{};
   for (std::uint64_t i = 0; i < table.size(); ++i) {
@@ -69,6 +71,7 @@ std::string crc64_hex(std::uint64_t crc) {
 Result<std::string> crc64_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail_errno(path);
+  // Read-ahead: the file is read once, from start to end.
   (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   std::vector<char> buffer(1 << 20);
   std::uint64_t crc = 0;

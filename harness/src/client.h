@@ -1,5 +1,5 @@
-// Owns how training speaks to whoever runs it. Standard library and JSON only: no LibTorch, no protobuf. Two
-// implementations, chosen once: client_local (prints) and client_cluster (a stream to the master).
+// Client: the interface by which a training program reports to the master. Implementations: client_local
+// (prints) and client_cluster (a gRPC stream to the master). Independent of LibTorch and protobuf.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ class Bucket;
 
 namespace det {
 
-/// How a training program ends, beyond 0 and 1.
+/// Exit codes of a training program.
 enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,
-  kExitStaleRun = 80,  ///< the master runs this trial elsewhere by now
+  kExitStaleRun = 80,  ///< the master runs this trial in another process
 };
 
-/// Who this process is and what it shall train.
+/// Identity of this process, and the task it performs.
 struct TrialInfo {
   std::int64_t experiment_id = 0;
   std::int64_t trial_id = 0;
@@ -34,17 +34,17 @@ struct TrialInfo {
   Json hparams = Json::object();
   Json experiment_config = Json::object();
   std::string latest_checkpoint;  ///< uuid; "" for none
-  std::string checkpoint_dir;  ///< where checkpoints lie, one folder a uuid; of a bucket what is on its way
-                               ///< here or there
-  std::shared_ptr<const storage::Bucket> bucket;  ///< where checkpoints lie, if not in a directory
-  std::string model_dir;                          ///< "" for none
+  /// Directory of checkpoints, one subdirectory per uuid; with a bucket, the local staging directory.
+  std::string checkpoint_dir;
+  std::shared_ptr<const storage::Bucket> bucket;  ///< storage of checkpoints, unless a directory
+  std::string model_dir;                          ///< directory of the trial's code; "" for none
   bool on_cluster = false;
   std::string master;  ///< host:port, or https://host:port; "" without a cluster
-  std::string cluster_id, agent_id, task_id, allocation_id;  ///< likewise
+  std::string cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
   std::vector<int> slot_ids;
 };
 
-/// A checkpoint whose files are all on disk.
+/// A durable checkpoint, as reported to the master.
 struct CheckpointRecord {
   std::string uuid;
   std::int64_t steps_completed = 0;
@@ -52,9 +52,9 @@ struct CheckpointRecord {
   Json metadata = Json::object();
 };
 
-/// Reports take effect in the order made, and each once however often it is sent. Reporting does not wait for
-/// the network; it blocks only when the spool is full. Any thread may report; those of one thread keep their
-/// order.
+/// Sends reports. Reports take effect in the order in which they were made, each exactly once even if it is
+/// resent. Reporting does not wait for the network; it blocks only while the spool is full. Thread-safe; the
+/// reports of one thread keep their order.
 class Client {
  public:
   virtual ~Client() = default;
@@ -62,64 +62,69 @@ class Client {
                               const Json& metrics) = 0;
   virtual void report_progress(double progress, std::int64_t steps_completed) = 0;
   virtual void report_checkpoint(const CheckpointRecord& record) = 0;
-  /// The trial's hyperparameters cannot work.
+  /// Reports that the trial's hyperparameters cannot work.
   virtual void report_invalid_hp() = 0;
-  /// The slots are wanted back: save at the next batch boundary and leave. Cheap: asked every batch.
+  /// True when the cluster preempts the trial: save at the next batch boundary and exit. Cheap enough to call
+  /// for every batch.
   virtual bool should_preempt() const = 0;
-  /// Much is unsent: what nobody would miss should not be reported now.
+  /// True when many reports are unsent. Dispensable reports should then be omitted.
   virtual bool backlogged() const { return false; }
-  /// The checkpoint is saved and this process leaves.
+  /// Reports that the checkpoint is saved and the process is about to exit.
   virtual void acknowledge_preemption() = 0;
-  /// A trial outside the cluster ends: the last of its reports, made when all others are flushed. Elsewhere
-  /// the process's exit says it.
+  /// Ends a trial outside the cluster. Must be the last report, made when all others have been flushed.
+  /// Without effect on a cluster, where the exit of the process ends the run.
   virtual void report_end(bool /*failed*/, const std::string& /*message*/) {}
-  /// Waits until every report is durable; false when `timeout` passed before.
+  /// Blocks until all reports are durable. Returns false when `timeout` expires first.
   virtual bool flush(std::chrono::seconds timeout) = 0;
 };
 
-/// Prints reports, a line each. SIGINT and SIGTERM ask for preemption (the second one kills).
+/// A client that prints each report as a line. SIGINT and SIGTERM request preemption; a second signal kills
+/// the process.
 std::unique_ptr<Client> make_local_client();
-/// Reports nothing: for ranks other than the chief. With `takes_signals` an interrupt asks for preemption as
-/// above, so that a process lives until the chief has told it.
+/// A client that reports nothing, for ranks other than the chief. With `takes_signals`, signals request
+/// preemption as above, so the process survives until the chief's decision reaches it.
 std::unique_ptr<Client> make_quiet_client(bool takes_signals);
 
-/// Where and as whom the cluster client reports.
+/// Address and credentials of the cluster client.
 struct ClusterAddress {
   std::string master;  ///< host:port, or https://host:port
   std::string allocation_id;
+  /// Credentials of the trial's allocation.
   std::string session_token;
   std::int32_t trial_id = 0;
   std::int32_t run = 0;
-  /// Outside the cluster: the owner's, instead of allocation and its token. Such a client says that it lives
-  /// as often as the master wants it, and when the master ends the trial it asks for preemption instead of
-  /// ending the process.
+  /// Outside the cluster: token of the trial's owner, in place of the allocation's. Such a client sends
+  /// keep-alives at the interval the master requires. When the master ends the trial, it requests preemption
+  /// instead of ending the process.
   std::string user_token;
-  std::string cert_file = "";  ///< what vouches for the master; "": as the environment says
-  /// Called once or more when should_preempt() becomes true, on a thread of the client's; must be quick.
-  /// Null: nobody.
+  /// Certificates that the master's certificate is checked against; "": those of the environment.
+  std::string cert_file = "";
+  /// Called one or more times when should_preempt() becomes true, on a thread of the client; must return
+  /// quickly. May be null.
   void (*preempted)() = nullptr;
 };
 
-/// An experiment to make whose trial is this process.
+/// Request to create an experiment with this process as its trial.
 struct DetachedRequest {
-  std::string master, user;  ///< "": as the det command finds them
+  std::string master, user;  ///< "": the defaults of the det command
   std::string config;        ///< YAML
   std::string request_id;
 };
+/// Result of a DetachedRequest.
 struct DetachedTrial {
   std::string master;  ///< host:port, or https://host:port
   std::int64_t experiment_id = 0, trial_id = 0;
-  std::string experiment_config;  ///< JSON, resolved
-  std::string error;              ///< when there is none
+  std::string experiment_config;  ///< JSON, with defaults filled in
+  std::string error;              ///< reason of the failure; "" on success
 };
 
 }  // namespace det
 
-/// Exported by libdet_cluster.so; the caller owns the client.
+/// Creates a client. Exported by libdet_cluster.so. The caller owns the result.
 extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address);
 using DetMakeClusterClient = det::Client* (*)(const det::ClusterAddress*);
-/// Likewise. Logs in as the det command does, makes the experiment, and opens its session. Null with
-/// trial->error.
+/// Logs in as the det command does, creates the experiment and returns a client of its trial. Exported by
+/// libdet_cluster.so. The caller owns the result; null with the reason in trial->error.
 extern "C" det::Client* det_make_detached_client(const det::DetachedRequest* request,
                                                  det::DetachedTrial* trial);
 using DetMakeDetachedClient = det::Client* (*)(const det::DetachedRequest*, det::DetachedTrial*);

@@ -1,12 +1,13 @@
-// Owns the client of a trial on a cluster: one bidirectional stream to the master, kept alive for ever. This
-// file and what it links are libdet_cluster.so, which the training side loads apart; it must never see
+// Client of a trial on a cluster: one bidirectional stream to the master, reconnected until the process
+// exits. This file and its dependencies are libdet_cluster.so, which is loaded separately and must not link
 // LibTorch.
 //
 //   training thread ── queue ──> reporter thread: spool (unacknowledged, in order) ──> stream
 //                                reporter thread <── acknowledgements, preemption ──── stream
 //
-// A stream:  start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait →
-// start
+// States of a stream:
+//
+//   start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
 #include <google/protobuf/util/time_util.h>
 #include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
@@ -38,38 +39,40 @@
 namespace det {
 namespace {
 
+/// Limits of unacknowledged reports: add() blocks above kSpoolBytes.
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
 constexpr std::size_t kLongestMessage = 1000;
-/// Several threads may wait for acknowledgements while each nudge wakes one: none waits longer than this for
-/// its turn.
+/// Several threads may wait for acknowledgements, but each wake-up reaches only one; none waits longer than
+/// this.
 constexpr Duration kNudge = std::chrono::seconds(1);
+/// Back-off between connection attempts.
 constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
-/// Not below what servers forbid by default (one ping in five minutes without data).
+/// Keep-alive interval. Servers by default reject pings more often than every five minutes without data.
 constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
 
-/// Of one message.
+/// Limits of one message.
 constexpr int kMostTogether = 256;
 constexpr std::int64_t kMostBytesTogether = 256 << 10;
 
 struct Entry {
   v1::HarnessMessage message;
-  std::int64_t sequence = 0;  // given by the reporter thread: the order of the queue is the order of reports
+  std::int64_t sequence = 0;  // assigned by the reporter thread in queue order
   std::int64_t bytes = 0;
 };
 
-/// What a completion is of; passed through gRPC as a tag.
+/// Type of a completion, used as gRPC's tag.
 enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
 void* tag(Event event) { return reinterpret_cast<void*>(event); }
 
 std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
-  // Never given back: gRPC winds itself up by naps of milliseconds, and it does so at the end of every trial,
-  // for nothing.
+  // This reference is never released: gRPC's shutdown polls with sleeps of milliseconds, which would delay
+  // the end of every trial.
   static const bool held = (grpc_init(), true);
   static_cast<void>(held);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
-  // How long one connection may take: a handshake is several ways there and back.
+  // Limit for one connection attempt: a TLS handshake takes several round trips.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLongestWaitMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestWaitMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -82,8 +85,7 @@ std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& addres
       grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
 }
 
-/// The reporter thread's side: owns the spool and the stream. Everything here runs on that thread, but for
-/// what is marked.
+/// The reporter thread with the spool and the stream. Methods run on that thread unless marked thread-safe.
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
@@ -91,14 +93,14 @@ class Reporter {
     connect();
     thread_ = std::thread([this] { run(); });
   }
-  /// Drops what is not acknowledged; flush first. No other thread reports any more.
+  /// Drops unacknowledged reports; call flush() first. No other thread may report any more.
   ~Reporter() {
     stopping_ = true;
     wake();
     thread_.join();
   }
 
-  /// Any thread. Waits while the spool is full.
+  /// Thread-safe. Blocks while the spool is full.
   void add(v1::Report report) {
     Entry entry;
     *report.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_now().micros);
@@ -106,12 +108,12 @@ class Reporter {
     entry.bytes = static_cast<std::int64_t>(entry.message.ByteSizeLong());
     while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, kNudge);
     spooled_ += entry.bytes;
-    // Before the push: whoever flushes after its own push then waits for a number that is not below its own.
+    // Counted before the push, so that a flush() after the push waits for a number that includes this report.
     ++added_;
     (void)queue_.push(std::move(entry));
     wake();
   }
-  /// Any thread.
+  /// Thread-safe.
   bool flush(std::chrono::seconds timeout) {
     const MonoTime deadline = mono_now() + timeout;
     const std::int64_t last = added_;
@@ -122,20 +124,22 @@ class Reporter {
     }
     return true;
   }
-  /// Any thread.
+  /// Thread-safe.
   bool preempted() const { return preempted_.load(std::memory_order_relaxed); }
-  /// Any thread.
+  /// Thread-safe.
   bool backlogged() const { return spooled_ > kSpoolBytes / 2; }
 
  private:
   bool detached() const { return !address_.user_token.empty(); }
+  /// Schedules the next keep-alive of a detached trial.
   void set_alive_alarm() {
     alive_alarm_.Set(
         &events_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(alive_ms_, GPR_TIMESPAN)),
         tag(kAlive));
   }
 
-  /// Any thread. The alarm is set by whoever turns awake_ on, so never by two at once.
+  /// Thread-safe. Only the thread that changes awake_ to true sets the alarm, so it is never set twice at
+  /// once.
   void wake() {
     if (!awake_.exchange(true)) wake_alarm_.Set(&events_, gpr_inf_past(GPR_CLOCK_REALTIME), tag(kWake));
   }
@@ -154,7 +158,7 @@ class Reporter {
         break;
       case kRead:
         --outstanding_;
-        // Also of a stream that has failed: gRPC tells why it ended only once all that came was read.
+        // Reading continues after a failure: gRPC delivers the status only when all messages have been read.
         ok ? receive() : give_up();
         break;
       case kWrote:
@@ -175,7 +179,8 @@ class Reporter {
         break;
       case kRetry:
         waiting_ = false;
-        beat();  // who waits for a dead master does not hang; the agent's lease ends that
+        // Waiting for a dead master is not a hang. The agent ends the process when its lease expires.
+        beat();
         stopping_ ? events_.Shutdown() : connect();
         break;
       case kAlive:
@@ -194,6 +199,7 @@ class Reporter {
     } else {
       context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
     }
+    // A new stream resends everything unacknowledged; the master ignores reports it already has.
     attached_ = writing_ = failed_ = false;
     next_ = 0;
     outstanding_ = 1;
@@ -222,6 +228,7 @@ class Reporter {
     if (incoming_.has_attached()) {
       attached_ = true;
       wait_ms_ = kFirstWaitMs;
+      // The outage is over: reset the back-off and log it once.
       if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
       told_outage_ = false;
       if (incoming_.attached().preempt()) preempt();
@@ -248,6 +255,7 @@ class Reporter {
       spooled_ -= spool_.front().bytes;
       acknowledged_ = spool_.front().sequence;
       spool_.pop_front();
+      // next_ is an index into spool_, which has just lost its first element.
       if (next_ > 0) --next_;
     }
     (void)acknowledgements_.try_push(true);
@@ -259,6 +267,7 @@ class Reporter {
       entry.message.mutable_report()->set_sequence(entry.sequence);
       spool_.push_back(std::move(entry));
     }
+    // The master accepts nothing more of an ended trial; acknowledging here releases callers of flush().
     if (ended_) return acknowledge(last_sequence_);
     if (!attached_ || writing_ || failed_) return;
     if (std::exchange(alive_due_, false)) {
@@ -270,7 +279,7 @@ class Reporter {
     if (next_ < spool_.size()) write(several());
   }
 
-  /// The next ones in one message.
+  /// Packs the next reports into one message.
   v1::HarnessMessage several() {
     v1::HarnessMessage message;
     std::int64_t bytes = 0;
@@ -283,7 +292,7 @@ class Reporter {
     return message;
   }
 
-  /// The stream is broken: wait for what is under way, then ask why.
+  /// Called when the stream is broken: waits for outstanding operations, then requests the status.
   void give_up() {
     failed_ = true;
     if (outstanding_ == 0) stream_->Finish(&status_, tag(kFinished));
@@ -291,6 +300,7 @@ class Reporter {
 
   void finished() {
     if (status_.error_code() == grpc::StatusCode::ABORTED && detached()) return end();
+    // ABORTED means that another run of the trial has replaced this one.
     if (status_.error_code() == grpc::StatusCode::ABORTED) {
       std::fprintf(stderr, "error: the master runs this trial elsewhere by now (%s); this process leaves\n",
                    status_.error_message().c_str());
@@ -314,8 +324,8 @@ class Reporter {
                      tag(kRetry));
   }
 
-  /// The master takes nothing more of this trial outside the cluster: it has ended, by our word or another's.
-  /// What is not sent has nowhere to go.
+  /// The master has ended this trial outside the cluster, after our report or a user's request. Unsent
+  /// reports are dropped.
   void end() {
     const bool ours = !spool_.empty() && spool_.front().message.report().has_end();
     if (!ours && !stopping_) {
@@ -345,17 +355,17 @@ class Reporter {
   grpc::CompletionQueue events_;
   Random random_;
 
-  // Between the threads.
+  // Shared between the threads.
   Queue<Entry> queue_{kSpoolReports};
-  Queue<bool> acknowledgements_{1};  // a nudge for who waits
+  Queue<bool> acknowledgements_{1};  // wakes one waiting thread
   std::atomic<std::int64_t> spooled_{0}, added_{0}, acknowledged_{0};
   std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
   grpc::Alarm wake_alarm_;
 
-  // Of the reporter thread.
+  // Used by the reporter thread only.
   std::deque<Entry> spool_;
   std::int64_t last_sequence_ = 0;
-  std::size_t next_ = 0;  // the first of spool_ that this stream has not sent
+  std::size_t next_ = 0;  // index in spool_ of the first report not yet sent on this stream
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream_;
   v1::MasterMessage incoming_;
@@ -364,7 +374,7 @@ class Reporter {
   int outstanding_ = 0, wait_ms_ = kFirstWaitMs;
   bool attached_ = false, writing_ = false, failed_ = false, waiting_ = false, told_outage_ = false;
   bool alive_due_ = false, ended_ = false;
-  std::int64_t alive_ms_ = 0;  // as the master wants it; 0 says nothing
+  std::int64_t alive_ms_ = 0;  // keep-alive interval set by the master; 0: none
   std::thread thread_;
 };
 
@@ -421,7 +431,8 @@ class ClusterClient final : public Client {
   Reporter reporter_;
 };
 
-/// The answer, or what is wrong for good; a master that is away is waited for.
+/// Requests an alternative checkpoint from the master. Retries with back-off while the master is unreachable;
+/// other errors are returned.
 Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
                               const std::string& reason) {
   const auto stub = make_stub(address);

@@ -1,4 +1,4 @@
-// Owns making an experiment whose trial is this process, with the login of the det command.
+// Detached mode: creates an experiment with this process as its trial, using the login of the det command.
 #include <google/protobuf/util/json_util.h>
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace det {
 namespace {
 
-/// The master may be starting.
+/// The master may still be starting.
 constexpr Duration kPatience = std::chrono::seconds(30);
 
 Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTrial& trial) {
@@ -26,6 +26,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   create.set_config_name("DetachedConfig");
   create.set_request_id(request.request_id);
   create.set_activate(true);
+  // Active at once, but without slots: the scheduler ignores unmanaged experiments.
   create.set_unmanaged(true);
   TRY_ASSIGN(const v1::CreateExperimentResponse created,
              connection->call(&v1::ExperimentService::Stub::CreateExperiment, create));
@@ -42,6 +43,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   }
   ClusterAddress address{
       .master = trial.master, .trial_id = static_cast<std::int32_t>(trial.trial_id), .run = 1};
+  // The trial reports with the owner's login, since it has no allocation.
   address.user_token = connection->token();
   address.cert_file = cli::known_trust(connection->address()).cert_file;
   return std::unique_ptr<Client>(det_make_cluster_client(&address));

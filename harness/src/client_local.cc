@@ -1,4 +1,4 @@
-// Owns the clients that speak to no master: a readable line a report, or nothing.
+// Clients without a master: one prints reports, the other discards them.
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -10,6 +10,7 @@
 namespace det {
 namespace {
 
+/// Set by the signal handler: 1 requests preemption.
 volatile std::sig_atomic_t interrupted = 0;
 
 void on_interrupt(int signal) {
@@ -24,7 +25,7 @@ std::string to_text(const Json& value) {
   return text;
 }
 
-/// While it lives the first interrupt is only noted.
+/// Installs signal handlers: the first interrupt sets a flag, the second one kills the process.
 class Interrupts {
  public:
   Interrupts() {
@@ -58,7 +59,7 @@ class QuietClient final : public Client {
 class LocalClient final : public Client {
  public:
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
-    // In one call, whole: another thread may report too.
+    // One printf per report, because another thread may report at the same time.
     std::string line;
     for (const auto& [name, value] : metrics.items()) {
       if (name != "batches") line += "  " + name + " " + to_text(value);

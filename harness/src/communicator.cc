@@ -15,14 +15,16 @@
 namespace det {
 namespace {
 
+/// Collectives that may be queued, the size up to which a collective runs on the waiting thread, and the time
+/// for the communication thread to end after a failure.
 constexpr std::size_t kMostInFlight = 4096;
 constexpr std::size_t kMaxBytesOnWait = 64 << 10;
 constexpr auto kLeavePatience = std::chrono::seconds(2);
 
-/// Shared by the one who waits and the thread.
+/// Result of a collective, shared by the waiting thread and the communication thread.
 struct Outcome {
   std::atomic<bool> done = false;
-  std::exception_ptr error;  ///< read after `done`
+  std::exception_ptr error;  ///< valid once `done` is true
 
   void finish(std::exception_ptr with) {
     error = std::move(with);
@@ -36,7 +38,7 @@ struct Task {
   std::shared_ptr<Outcome> outcome;
 };
 
-/// What the thread needs, kept alive by it when it cannot be joined.
+/// State of the communication thread, which keeps it alive when the thread cannot be joined.
 class Engine {
  public:
   explicit Engine(std::unique_ptr<Transport> t) : transport(std::move(t)) {}
@@ -51,6 +53,7 @@ class Engine {
 
   void submit(Task task, Start start) {
     start_postponed();
+    // With an empty queue the communication thread is idle, so the transport may be used by the caller.
     if (start == Start::kOnWait && under_way_ == 0) {
       postponed_ = std::move(task);
     } else {
@@ -59,14 +62,14 @@ class Engine {
     }
   }
 
-  /// Gives what was postponed to the thread.
+  /// Passes the postponed collective to the communication thread.
   void start_postponed() {
     if (!postponed_.run) return;
     ++under_way_;
     tasks_.push(std::exchange(postponed_, {}));
   }
 
-  /// Runs here what was postponed, if it is this.
+  /// Runs the postponed collective on the calling thread, if it is the given one.
   void run_postponed(const std::shared_ptr<Outcome>& outcome) {
     if (postponed_.outcome != outcome) return;
     Task task = std::exchange(postponed_, {});
@@ -81,19 +84,20 @@ class Engine {
  private:
   void run(Task& task) {
     try {
+      // After the first failure the ranks may be at different collectives, so all later ones fail, too.
       if (!failure_) task.run(*transport);
     } catch (...) {
       failure_ = std::current_exception();
     }
-    task.run = nullptr;  // lets go of the tensors
+    task.run = nullptr;  // releases the tensors
     task.outcome->finish(failure_);
   }
 
   Queue<Task> tasks_{kMostInFlight};
-  std::atomic<int> under_way_ =
-      0;                        ///< given to the thread and not through; at 0 the transport is the caller's
-  Task postponed_;              ///< the caller's alone
-  std::exception_ptr failure_;  ///< whose the transport is
+  /// Tasks of the communication thread that are not finished. At 0 the caller may use the transport.
+  std::atomic<int> under_way_ = 0;
+  Task postponed_;              ///< used by the caller only
+  std::exception_ptr failure_;  ///< used by the thread that has the transport
 };
 
 class QueuedWork final : public Work {
@@ -101,7 +105,8 @@ class QueuedWork final : public Work {
   QueuedWork(std::shared_ptr<Engine> engine, std::shared_ptr<Outcome> outcome)
       : engine_(std::move(engine)), outcome_(std::move(outcome)) {}
   ~QueuedWork() override {
-    if (!outcome_->done) engine_->start_postponed();  // the other ranks count on it
+    // The other ranks take part in this collective and would wait for it.
+    if (!outcome_->done) engine_->start_postponed();
   }
   void wait() override {
     if (!outcome_->done) engine_->run_postponed(outcome_);
@@ -124,7 +129,8 @@ class ThreadCommunicator final : public Communicator {
   ~ThreadCommunicator() override {
     engine_->start_postponed();
     engine_->close();
-    // Only after a failure of this process is something still under way, which others may never take part in.
+    // Only after a failure of this process can a collective be unfinished here; the other ranks may never
+    // join it.
     if (!wait_until([this] { return engine_->ended.load(); }, std::chrono::milliseconds(100))) {
       engine_->transport->cancel();
       wait_until([this] { return engine_->ended.load(); }, kLeavePatience);
@@ -153,7 +159,7 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
-  /// What is small is sooner done than given to the thread.
+  /// Small collectives run on the waiting thread: passing them to another thread would take longer.
   std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run,
                                Start start = Start::kNow) {
     auto outcome = std::make_shared<Outcome>();
@@ -177,8 +183,9 @@ std::unique_ptr<Communicator> make_cpu_communicator(DistributedContext& distribu
   if (backend == "shm") return run_beside(make_shm_transport(distributed), distributed.size());
   if (backend.empty() && one_machine) {
     try {
+      // All ranks fail in the same way, so all fall back to Gloo.
       return run_beside(make_shm_transport(distributed), distributed.size());
-    } catch (const std::runtime_error& error) {  // on all ranks alike
+    } catch (const std::runtime_error& error) {
       log::warn("gradients go over Gloo, which is slower", {{"why", error.what()}});
     }
   }

@@ -1,5 +1,5 @@
-// Owns collectives on tensors between the ranks of a trial: over shared memory between ranks of one machine,
-// Gloo (TCP) between machines, NCCL on CUDA devices.
+// Collectives on tensors between the ranks of a trial: shared memory on one machine, Gloo (TCP) between
+// machines, NCCL on CUDA devices.
 #pragma once
 
 #include <torch/types.h>
@@ -11,45 +11,49 @@
 
 namespace det {
 
-/// A collective under way. Its tensor must live, and not be touched, until wait() returns.
+/// A collective in progress. Its tensors must stay alive and untouched until wait() returns.
 class Work {
  public:
   virtual ~Work() = default;
-  /// Returns when the result is in the tensor (CUDA: when it is ordered before what the current stream does
-  /// next). Throws std::runtime_error naming the transport when a rank is gone.
+  /// Blocks until the result is in the tensor. On CUDA it only orders the result before later work of the
+  /// current stream. Throws std::runtime_error naming the transport when a rank is gone.
   virtual void wait() = 0;
 };
 
+/// Operation of all_reduce.
 enum class Reduction {
   kSum,
-  kMean,  ///< the sum times 1 / ranks; not of int64
+  kMean,  ///< the sum times 1 / ranks; not for int64
 };
 
+/// When a collective starts.
 enum class Start {
-  kNow,     ///< beside what the caller does until wait()
-  kOnWait,  ///< the caller waits at once: it may be done there, without the way to another thread
+  kNow,  ///< at once, concurrently with the caller
+  /// The caller waits at once, so the collective may run on its thread, without a thread switch.
+  kOnWait,
 };
 
-/// Every call must be made by all ranks, in the same order, from one thread. Results are the same bits on
-/// every rank. Tensors are contiguous, of the communicator's device.
+/// Collective operations. Every rank must make the same calls in the same order, from one thread. Results are
+/// bitwise identical on all ranks. Tensors must be contiguous and on the communicator's device.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual const char* name() const = 0;  ///< "shm", "gloo", "nccl"
+  virtual const char* name() const = 0;  ///< "shm", "gloo" or "nccl"
   virtual int size() const = 0;
-  /// tensor = sum or mean over ranks, in place. float, double, bfloat16, half (both added in float and
-  /// rounded once), int64.
+  /// tensor = sum or mean over ranks, in place. Types: float, double, int64, and bfloat16 and half (added in
+  /// float and rounded once).
   virtual std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how = Reduction::kSum,
                                            Start start = Start::kNow) = 0;
-  /// output [size * n] = the inputs [n] of all ranks, in the order of ranks.
+  /// output [size * n] = the inputs [n] of all ranks, in rank order.
   virtual std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) = 0;
-  /// tensor = rank 0's, in place.
+  /// tensor = rank 0's tensor, in place.
   virtual std::unique_ptr<Work> broadcast(torch::Tensor tensor) = 0;
 };
 
-/// `backend` is "" (nccl on CUDA; on the CPU shm when all ranks are on one machine, else gloo), "shm", "gloo"
-/// or "nccl". Null for one process. Uses `distributed` to find the others; throws std::runtime_error when
-/// they cannot be reached.
+/// Creates a communicator; null for a single process. `backend` is "shm", "gloo", "nccl", or "" for the
+/// default: nccl on CUDA; on the CPU shm when all ranks are on one machine, else gloo. Uses `distributed` to
+/// connect the ranks. Collective. Throws std::invalid_argument for an unsuitable backend, and
+/// std::runtime_error when ranks cannot be reached.
 std::unique_ptr<Communicator> make_communicator(DistributedContext& distributed, const torch::Device& device,
                                                 const std::string& backend = "");
 

@@ -1,4 +1,4 @@
-// Owns what a TrialContext takes over: models, optimizers, schedules, reducers, the scaler.
+// TrialContext: registration of models, optimizers, schedules, reducers and the scaler.
 #include "det/context.h"
 
 #include <algorithm>
@@ -41,12 +41,14 @@ void TrialContext::add_model(std::shared_ptr<torch::nn::Module> model) {
 
 torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
+  // Reject it now rather than when the first checkpoint is saved.
   if (!is_known_optimizer(*optimizer)) {
     throw std::invalid_argument(
         "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop, "
         "Adagrad or "
         "det::optim::Adadelta");
   }
+  // The state of a parameter is saved under its name in a model, so every parameter needs one.
   const ParameterNames names = parameter_names(*state_);
   for (const auto& group : optimizer->param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
@@ -56,6 +58,7 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
       }
     }
   }
+  // `stepping` and `optimizers` are parallel arrays.
   state_->stepping.push_back({std::make_unique<FusedStep>(*optimizer), {}, {}});
   state_->optimizers.push_back(std::move(optimizer));
   return *state_->optimizers.back();
@@ -85,10 +88,11 @@ void TrialContext::add_reducer(std::shared_ptr<MetricReducer> reducer, std::stri
 }
 
 void TrialContext::use_amp(const AmpOptions& options) {
-  (void)Autocast(state_->device, options.dtype);  // refuses what the device cannot do
+  (void)Autocast(state_->device, options.dtype);  // throws when the device lacks the type
   state_->amp = options;
   if (options.dtype == torch::kHalf && state_->scaler == nullptr)
     state_->scaler = std::make_unique<GradScaler>();
+  // Models that were wrapped before this call; later ones are converted by add_model().
   if (!options.channels_last) return;
   for (const auto& model : state_->models) to_channels_last(*model);
 }

@@ -1,4 +1,4 @@
-// Owns the Core API but for checkpoints: making it, reports, preemption, the profiler's switch.
+// The Core API except checkpoints: creation, reports, preemption and the profiler's switch.
 #include "det/core.h"
 
 #include <algorithm>
@@ -20,10 +20,11 @@
 namespace det::core {
 namespace {
 
-/// A dead master is waited for: the supervisor ends us when nobody wants us any more.
+/// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor ends the
+/// process when its result is no longer needed.
 constexpr std::chrono::hours kPatience{24 * 7};
 
-// What the master takes (it would end the session over anything else).
+// Limits of the master, checked here because it ends the session of a client that exceeds them.
 constexpr std::size_t kMostNames = 1000, kLongestName = 256, kLongestGroup = 128, kMostBytes = 1 << 20;
 constexpr int kDeepest = 8;
 
@@ -68,7 +69,7 @@ void check_group(const std::string& group) {
   }
 }
 
-/// The metrics as they are sent.
+/// Validates metrics and returns them as they are sent.
 std::string check_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) {
   const std::string where = group + " metrics at step " + std::to_string(steps_completed);
   if (steps_completed < 0) refuse(where + ": steps_completed must not be negative");
@@ -92,7 +93,7 @@ std::string check_metrics(const std::string& group, std::int64_t steps_completed
 
 }  // namespace
 
-// ---- reports
+// ---- reports ----
 
 void TrainContext::report_training_metrics(std::int64_t steps_completed, const Json& metrics) {
   report_metrics("training", steps_completed, metrics);
@@ -107,6 +108,7 @@ void TrainContext::report_metrics(const std::string& group, std::int64_t steps_c
   beat();
   std::string text = check_metrics(group, steps_completed, metrics);
   State::Reported& newest = state_.newest[group];
+  // An exact repetition is ignored; other metrics for the same step are an error.
   if (newest.steps == steps_completed) {
     if (newest.metrics == text) return;
     refuse(group + " metrics at step " + std::to_string(steps_completed) +
@@ -131,7 +133,7 @@ void TrainContext::report_early_exit(ExitedReason reason) {
   }
 }
 
-// ---- preemption
+// ---- preemption ----
 
 bool PreemptContext::should_preempt(bool auto_ack) {
   DistributedContext& distributed = *state_.distributed;
@@ -144,7 +146,7 @@ bool PreemptContext::should_preempt(bool auto_ack) {
     preempt = distributed.broadcast(preempt).get<bool>();
   }
   state_.preempted = state_.preempted || preempt;
-  if (preempt) begin_leaving();  // ranks other than the chief hear it here
+  if (preempt) begin_leaving();  // also on ranks other than the chief
   if (preempt && auto_ack && !state_.acknowledged) acknowledge_preemption_signal();
   return preempt;
 }
@@ -156,7 +158,7 @@ void PreemptContext::acknowledge_preemption_signal() {
   state_.client->acknowledge_preemption();
 }
 
-// ---- the profiler
+// ---- the profiler ----
 
 void ProfilerContext::on(double sampling_interval, int samples_per_report) {
   if (!(sampling_interval > 0 && sampling_interval <= 86400) || samples_per_report < 1) {
@@ -172,7 +174,7 @@ void ProfilerContext::on(double sampling_interval, int samples_per_report) {
 
 void ProfilerContext::off() { state_.system_metrics.reset(); }
 
-// ---- all of it
+// ---- creation and end ----
 
 Context::Context(std::unique_ptr<State> state)
     : state_(std::move(state)),
@@ -184,10 +186,12 @@ Context::Context(std::unique_ptr<State> state)
 Context::Context(Context&&) noexcept = default;
 
 Context::~Context() {
+  // A moved-from context has no state.
   if (!state_) return;
   profiler_.off();
   (void)flush(kPatience);
   if (!state_->info.detached) return;
+  // Stack unwinding means that the program failed.
   if (!state_->failure && std::uncaught_exceptions() > exceptions_)
     state_->failure = "an exception ended the program";
   state_->client->report_end(state_->failure.has_value(), state_->failure.value_or(""));
@@ -202,7 +206,7 @@ bool Context::flush(std::chrono::seconds timeout) { return state_->client->flush
 
 namespace {
 
-/// The experiment's configuration, as YAML.
+/// Returns the experiment configuration as YAML.
 std::string detached_config(const DetachedConfig& config) {
   if (!config.hparams.is_object()) refuse("DetachedConfig: hparams must be an object");
   Json experiment{{"entrypoint", "detached"},
@@ -225,7 +229,8 @@ std::string detached_config(const DetachedConfig& config) {
   return to_yaml(experiment);
 }
 
-/// The chief makes the experiment and tells the others who they are.
+/// The chief creates the experiment and broadcasts its identity; a failure is broadcast, too, so all ranks
+/// throw.
 std::unique_ptr<Client> begin_detached(const DetachedConfig& config, DistributedContext& distributed,
                                        TrialInfo& info) {
   std::unique_ptr<Client> client;
@@ -281,7 +286,7 @@ Context init(Options options) {
   }
   TrialInfo info = value_or_throw(
       on_cluster() ? cluster_trial_info() : local_trial_info(options.config_file, options.checkpoint_dir));
-  beat();  // from here on it can hang
+  beat();  // starts the hang watch: the code below may block
   state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));

@@ -1,8 +1,9 @@
-// Owns the checkpoints of the Core API: of one process, and of all ranks together.
+// Checkpoints of the Core API, by one process or sharded over all ranks.
 //
-// Sharded: the chief opens the checkpoint and tells its uuid; every rank offers names, sizes and metadata,
-// and each works out from all offers whether they fit and who brings which file; the owners bring them; the
-// chief commits. A failure anywhere is told to all, so every rank throws and none waits for another.
+// Sharded checkpoints: the chief opens the checkpoint and broadcasts its uuid. Every rank gathers its file
+// names, sizes and metadata. Each rank derives from the same data whether they are consistent and which rank
+// contributes which file. The owners copy (or upload) their files, and the chief commits. Failures are
+// exchanged at every stage, so that all ranks throw and none waits for another.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json", kMetadata[] = "metadata.json";
-// What the master takes of a checkpoint's record.
+// Limits of the master for a checkpoint's record.
 constexpr std::size_t kMostMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
 
 using Files = std::map<std::string, std::int64_t>;  // relative path → bytes
@@ -40,7 +41,7 @@ T check(Result<T> result) {
   return std::move(*result);
 }
 
-/// `complete`: "steps_completed" must be there.
+/// Validates metadata. With `complete`, "steps_completed" must be present.
 void check_metadata(const Json& metadata, bool complete) {
   if (!metadata.is_object()) throw std::invalid_argument("checkpoint metadata: expected an object");
   const auto steps = metadata.find("steps_completed");
@@ -54,6 +55,7 @@ void check_metadata(const Json& metadata, bool complete) {
 }
 
 std::string checkpoint_path(const State& state, const std::string& uuid) {
+  // The uuid becomes part of a path.
   if (uuid.empty() || uuid.size() > 64 || uuid.find_first_not_of("0123456789abcdefABCDEF-") != uuid.npos) {
     throw std::invalid_argument("\"" + uuid + "\" is no uuid of a checkpoint");
   }
@@ -65,7 +67,7 @@ Result<CheckpointWriter> create_writer(const State& state, const std::string& uu
                                   {state.info.cluster_id, state.info.trial_id, state.info.run}, state.bucket);
 }
 
-/// Everything below `directory` but what a checkpoint has of its own.
+/// Files below `directory` with their sizes, without the manifest and metadata that every checkpoint has.
 Files files_below(const std::string& directory) {
   Files files;
   for (fs::recursive_directory_iterator walk(directory), end; walk != end; ++walk) {
@@ -77,6 +79,7 @@ Files files_below(const std::string& directory) {
   return files;
 }
 
+/// Copies or moves a file, creating directories as necessary.
 void bring(const std::string& from, const std::string& to, const std::string& path, bool move) {
   const fs::path source = fs::path(from) / path, target = fs::path(to) / path;
   fs::create_directories(target.parent_path());
@@ -87,9 +90,10 @@ void bring(const std::string& from, const std::string& to, const std::string& pa
   }
 }
 
-/// The last step, on the chief: what lies in the writer's directory becomes the checkpoint.
+/// Last step, on the chief: turns the files in the writer's directory into a checkpoint and reports it.
 StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::string& uuid,
                         const Json& metadata) {
+  // A manifest in the user's files, such as those of a restored checkpoint, is replaced by our own.
   fs::remove(fs::path(writer.directory()) / kManifest);
   std::size_t names = 0;
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
@@ -103,11 +107,12 @@ StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::strin
   state.steps_completed = std::max(state.steps_completed, record.steps_completed);
   state.client->report_checkpoint(record);
   if (!state.bucket) return {checkpoint_path(state, uuid), uuid};
+  // The local copy of the newest checkpoint stays, for a quick restore; the previous one goes.
   (void)remove_tree(std::exchange(state.copy, checkpoint_path(state, uuid)));
   return {state.bucket->name_of(uuid), uuid};
 }
 
-/// One sharded checkpoint, on one rank. Its calls are made by all ranks, in the order written.
+/// One sharded checkpoint, on one rank. All ranks make the same calls in the same order.
 class Shards {
  public:
   explicit Shards(State& state) : state_(state), distributed_(*state.distributed) {
@@ -132,7 +137,7 @@ class Shards {
   }
   Shards(const Shards&) = delete;
 
-  /// A directory of this rank's own beside the checkpoint. Any rank alone.
+  /// Creates a directory for this rank's files beside the checkpoint. Not collective.
   const std::string& make_scratch() {
     scratch_ =
         state_.info.checkpoint_storage + "/" + uuid_ + "." + std::to_string(distributed_.rank()) + ".partial";
@@ -140,7 +145,8 @@ class Shards {
     return scratch_;
   }
 
-  /// `directory` "" brings nothing; `failed` says that this rank has failed already.
+  /// Exchanges the offers of all ranks. `directory` "" offers no files; `failed` is an earlier failure of
+  /// this rank.
   void offer(const std::string& directory, const Json& metadata, std::exception_ptr failed) {
     directory_ = directory;
     std::vector<Json> offers;
@@ -150,6 +156,7 @@ class Shards {
       if (directory.empty()) return mine;
       struct stat at {};
       if (::stat(directory.c_str(), &at) != 0) check(Status(fail_errno(directory)));
+      // Ranks that share a directory are recognized by machine, device and inode.
       mine["directory"] = {distributed_.cross_rank(), at.st_dev, at.st_ino};
       for (const auto& [path, bytes] : files_below(directory)) mine["files"][path] = bytes;
       return mine;
@@ -159,7 +166,7 @@ class Shards {
     compare_contents();
   }
 
-  /// The files come together. With `move` they leave this rank's directory.
+  /// Transfers the files and commits. With `move` the files leave this rank's directory.
   StoredCheckpoint finish(bool move) {
     std::vector<Json> brought;
     together(nullptr, brought, [&] {
@@ -186,7 +193,7 @@ class Shards {
   }
 
  private:
-  /// To the bucket, from whichever machine has them. What the manifest shall say of them.
+  /// Uploads this rank's files to the bucket. Returns their manifest entries.
   Json send(const std::vector<std::string>& files) const {
     check(storage::upload_files(*state_.bucket, uuid_, directory_, files));
     Json entries = Json::object();
@@ -194,7 +201,7 @@ class Shards {
     return entries;
   }
 
-  /// Does something on every rank and gathers what it gives; throws on every rank when it failed on one.
+  /// Calls `act` on every rank and gathers the results. When it fails on one rank, throws on all of them.
   template <typename Do>
   void together(std::exception_ptr failed, std::vector<Json>& out, const Do& act) {
     Json mine;
@@ -237,7 +244,8 @@ class Shards {
     std::set<Json> directories;
     for (std::size_t rank = 0; rank < offers.size(); ++rank) {
       const Json& directory = offers[rank]["directory"];
-      if (!directory.is_null() && !directories.insert(directory).second) continue;  // a rank before brings it
+      if (!directory.is_null() && !directories.insert(directory).second)
+        continue;  // offered by an earlier rank
       for (const auto& [path, bytes] : offers[rank]["files"].items()) {
         owners_[path].push_back(static_cast<int>(rank));
         const std::int64_t size = bytes.get<std::int64_t>();
@@ -249,6 +257,7 @@ class Shards {
       names += path.size() + 24;
       if (names > kMaxNameBytes)
         throw std::invalid_argument("a checkpoint's file names must not take more than 3 MiB together");
+      // A name cannot be a file on one rank and a directory on another.
       for (fs::path above = fs::path(path).parent_path(); !above.empty(); above = above.parent_path()) {
         const auto file = owners_.find(above.string());
         if (file != owners_.end()) {
@@ -260,7 +269,7 @@ class Shards {
     }
   }
 
-  /// Of names that several ranks offer.
+  /// Compares the digests of files that several ranks offer under the same name.
   void compare_contents() {
     std::vector<Json> digests;
     const bool needed =
@@ -289,14 +298,14 @@ class Shards {
 
   State& state_;
   DistributedContext& distributed_;
-  std::optional<CheckpointWriter> writer_;  // the chief's
+  std::optional<CheckpointWriter> writer_;  // chief only
   std::string uuid_, together_, directory_, scratch_;
   Json metadata_;
-  std::map<std::string, std::vector<int>> owners_;  // file → ranks that offer it
+  std::map<std::string, std::vector<int>> owners_;  // file → ranks that offer it; the first contributes it
   Files sizes_;
 };
 
-/// Its directory is here, and what was saved.
+/// Downloads the checkpoint if necessary and verifies it. A damaged download is removed.
 void bring_sound(const State& state, const std::string& uuid) {
   const std::string directory =
       check(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
@@ -305,7 +314,7 @@ void bring_sound(const State& state, const std::string& uuid) {
   check(good);
 }
 
-/// False when the call is one process's; throws when that process may not make it.
+/// Returns false for a call by a single process; throws when this process may not make it.
 bool is_sharded(const State& state, bool shard, const char* call) {
   if (!shard && !state.distributed->is_chief()) {
     throw std::logic_error(std::string(call) + ": without shard only the chief may call it (this is rank " +
@@ -314,7 +323,8 @@ bool is_sharded(const State& state, bool shard, const char* call) {
   return shard && state.distributed->size() > 1;
 }
 
-/// Does it on the first rank of each machine when they share, and makes all of them throw when that failed.
+/// Calls `act` on the first rank of each machine in shared mode. A failure is rethrown by all ranks of the
+/// machine.
 template <typename Do>
 void on_machine(State& state, DownloadMode mode, const Do& act) {
   if (mode == DownloadMode::kNoSharedDownload || state.distributed->local_size() == 1) return act();
@@ -378,6 +388,7 @@ void CheckpointContext::restore_path(const std::string& uuid,
                                      const std::function<void(const std::string&)>& read, DownloadMode mode) {
   const std::string directory = checkpoint_path(state_, uuid);
   on_machine(state_, mode, [&] { bring_sound(state_, uuid); });
+  // Every rank reads; only the download is shared.
   read(directory);
 }
 
@@ -414,7 +425,7 @@ void CheckpointContext::delete_(const std::string& uuid) {
       throw std::runtime_error(done.error);
     return check(remove_tree(directory));
   }
-  // Out of sight first: a checkpoint is there whole or not at all.
+  // Renamed first, so that the checkpoint disappears atomically.
   if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0)
     check(Status(fail_errno(directory)));
   check(remove_tree(directory + ".partial"));

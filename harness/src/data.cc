@@ -1,4 +1,4 @@
-// Owns datasets read record by record, and what a DataLoader refuses.
+// Datasets that are read record by record, and validation of DataLoader options.
 #include "det/data.h"
 
 #include <stdexcept>
@@ -17,6 +17,7 @@ Batch AugmentedDataset::get_batch(const std::vector<std::int64_t>& indices, cons
   std::vector<Batch> records;
   records.reserve(indices.size());
   for (const std::int64_t index : indices) {
+    // A stream per record: the result does not depend on the batch that contains the record.
     RecordRandom random = key.random(index);
     records.push_back(get(index, random));
   }
@@ -31,6 +32,7 @@ SampledBatches::SampledBatches(std::shared_ptr<const Dataset> dataset, AnyBatchS
 }
 
 void SampledBatches::start(std::int64_t epoch) {
+  // An endless sampler continues in pass 0; any other begins the pass of the epoch.
   const bool endless = batch_sampler_->count() == kEndless;
   key_.epoch = epoch;
   pass_ = endless ? 0 : epoch;
@@ -44,7 +46,7 @@ std::optional<Batch> SampledBatches::next() {
 
 namespace {
 
-/// All that is wrong with the options themselves.
+/// Returns all problems of the options, not considering the dataset.
 std::vector<std::string> problems_of(const DataLoaderOptions& options) {
   std::vector<std::string> problems;
   const auto refuse = [&](bool wrong, const std::string& what) {
@@ -85,6 +87,7 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, const DataLoaderO
   std::vector<std::string> problems = problems_of(options_);
   if (dataset_ == nullptr || dataset_->size() < 1) problems.insert(problems.begin(), "the dataset is empty");
   if (!problems.empty()) refuse_loader(problems);
+  // The options are valid but yield no batch: find the reason.
   if (size() >= 1) return;
   if (options_.batch_sampler) refuse_loader({"batch_sampler gives no batch"});
   const std::int64_t records = options_.sampler ? options_.sampler->count() : dataset_->size();

@@ -1,6 +1,6 @@
-// Owns what reading data needs from LibTorch's inside: threads of operators, and copying to a GPU beside the
-// computation. No CUDA headers: c10's stream interface is the same in builds without CUDA, where none of it
-// is reached.
+// LibTorch internals for reading data: the threads of operators, and copies to a GPU concurrent with
+// computation. Requires no CUDA headers: c10's stream interface also exists in builds without CUDA, where
+// this code is not reached.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -15,24 +15,28 @@
 
 namespace det::compat {
 
-/// While it lives, operators on this thread use no other threads. The same bits come out on every thread, and
-/// data does not take the cores of training. Does nothing where LibTorch is not built with OpenMP.
+/// Scope in which operators on this thread use a single thread. Results are then bitwise equal on every
+/// loader thread, and reading does not take cores from training. Without effect if LibTorch is built without
+/// OpenMP.
 class OneThread {
  public:
-  OneThread() : before_(at::get_num_threads()) { set(1); }  // asking makes LibTorch set this thread up first
+  /// get_num_threads() makes LibTorch initialize this thread, which would otherwise override the setting
+  /// later.
+  OneThread() : before_(at::get_num_threads()) { set(1); }
   ~OneThread() { set(before_); }
   OneThread(const OneThread&) = delete;
 
  private:
+  /// No effect when the process has no OpenMP runtime.
   static void set(int threads) {
-    // at::set_num_threads would change it for threads that start later, too.
+    // Unlike at::set_num_threads, this does not affect threads that start later.
     static const auto omp_set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
     if (omp_set != nullptr) omp_set(threads);
   }
   int before_;
 };
 
-/// Copies batches to a GPU on a stream of its own. One thread, that of training.
+/// Copies batches to a GPU on a separate stream. Used on the training thread.
 class SideCopy {
  public:
   explicit SideCopy(const torch::Device& device)
@@ -40,8 +44,8 @@ class SideCopy {
         device_(device.has_index() ? device : streams_.getDevice()),
         side_(streams_.getStreamFromGlobalPool(device_)) {}
 
-  /// Begins the copy; the batch may be used after arrive(). Pinned memory is kept until the copy is over
-  /// (LibTorch's allocator does that).
+  /// Starts a copy; the result may be used after arrive(). LibTorch's allocator keeps pinned memory alive
+  /// until the copy is complete.
   Batch depart(const Batch& batch) {
     const c10::StreamGuard guard(side_);
     Batch copy = to_device(batch, device_);
@@ -49,8 +53,8 @@ class SideCopy {
     copied_->record(side_);
     return copy;
   }
-  /// The stream of the computation waits for the copy begun last, and its memory is not reused before that is
-  /// done.
+  /// Makes the current stream wait for the most recent copy, and keeps its memory from being reused before
+  /// the current stream has used it.
   void arrive(const Batch& copy) {
     const c10::Stream current = streams_.getStream(device_);
     copied_->block(current);
@@ -63,7 +67,9 @@ class SideCopy {
  private:
   c10::impl::VirtualGuardImpl streams_;
   torch::Device device_;
+  /// The stream of the copies.
   c10::Stream side_;
+  /// End of the most recent copy.
   std::optional<c10::Event> copied_;
 };
 

@@ -1,4 +1,4 @@
-// Owns reading the files of well-known datasets: IDX (MNIST) and CIFAR-10's binary version.
+// Readers of dataset files: IDX (MNIST) and the binary version of CIFAR-10.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <zlib.h>
@@ -16,7 +16,7 @@ namespace det {
 torch::Tensor read_idx(const std::string& path) {
   const std::string file = path_exists(path) ? path : path + ".gz";
   const auto refuse = [&](const std::string& what) { throw std::runtime_error(file + ": " + what); };
-  // zlib's gz functions read plain files as they are.
+  // zlib's gz functions also read uncompressed files.
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> in(::gzopen(file.c_str(), "rb"), &::gzclose);
   if (in == nullptr) throw std::runtime_error(path + ": no such file, plain or .gz");
   const auto read = [&](void* into, std::size_t size) {
@@ -28,6 +28,7 @@ torch::Tensor read_idx(const std::string& path) {
       bytes += got, size -= got;
     }
   };
+  // Header: two zero bytes, the type (8: unsigned byte), the number of dimensions; then big-endian sizes.
   unsigned char magic[4];
   read(magic, sizeof magic);
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != 8 || magic[3] == 0 || magic[3] > 4) {
@@ -40,12 +41,14 @@ torch::Tensor read_idx(const std::string& path) {
     read(size, sizeof size);
     shape.push_back(std::int64_t{size[0]} << 24 | std::int64_t{size[1]} << 16 | std::int64_t{size[2]} << 8 |
                     size[3]);
+    // Limits the allocation for a damaged header to 64 GiB.
     if (shape.back() > 0 && bytes > (std::int64_t{1} << 36) / shape.back())
       refuse("is damaged (its sizes are absurd)");
     bytes *= shape.back();
   }
   torch::Tensor tensor = at::empty(shape, torch::kByte);
   read(tensor.data_ptr(), static_cast<std::size_t>(bytes));
+  // Reading on detects trailing data, and makes zlib verify the checksum at the end of the file.
   char more;
   if (::gzread(in.get(), &more, 1) != 0) refuse("is damaged or longer than its sizes say");
   return tensor;
@@ -67,6 +70,7 @@ LabeledImages read_cifar10(const std::string& directory, bool train) {
       throw std::runtime_error(path + ": is damaged: " + std::to_string(file->size()) +
                                " bytes are no whole number of records of " + std::to_string(kRecord));
     }
+    // A record is a class byte followed by the pixels of three color planes.
     for (std::size_t i = 0; i < file->size(); i += kRecord) {
       if (static_cast<unsigned char>((*file)[i]) < 10) continue;
       throw std::runtime_error(path + ": is damaged: record " + std::to_string(i / kRecord) +

@@ -1,4 +1,4 @@
-// Owns the datasets in memory.
+// Datasets in memory.
 #include "det/datasets.h"
 
 #include <ATen/ops/empty.h>
@@ -60,6 +60,7 @@ ImageDataset::ImageDataset(const LabeledImages& data, const ImageOptions& option
   if (!(flip_ >= 0 && flip_ <= 1)) refuse("flip must be in [0, 1], not " + std::to_string(flip_));
   for (std::size_t c = 0; c < channels; ++c) {
     if (!(options.stddev[c] > 0)) refuse("stddev must be greater than 0");
+    // (byte / 255 - mean) / stddev as one multiplication and one addition.
     scale_.push_back(static_cast<float>(1 / (255 * options.stddev[c])));
     shift_.push_back(static_cast<float>(-options.mean[c] / options.stddev[c]));
   }
@@ -73,7 +74,7 @@ Batch ImageDataset::get_batch(const std::vector<std::int64_t>& indices, const Sa
   return make_batch(indices, crop_padding_ > 0 || flip_ > 0 ? &key : nullptr);
 }
 
-/// The image, or its changed copy in `into`.
+/// Returns `image`, or its augmented copy in `into`.
 const std::uint8_t* ImageDataset::augmented(const std::uint8_t* image, RecordRandom random,
                                             std::vector<std::uint8_t>& into) const {
   const std::int64_t channels = images_.size(1), height = images_.size(2), width = images_.size(3);
@@ -82,10 +83,11 @@ const std::uint8_t* ImageDataset::augmented(const std::uint8_t* image, RecordRan
     down = random.below(2 * crop_padding_ + 1) - crop_padding_;
     right = random.below(2 * crop_padding_ + 1) - crop_padding_;
   }
+  // Drawn for every record, so that the stream does not depend on earlier choices.
   const bool flipped = random.uniform() < flip_;
   if (down == 0 && right == 0 && !flipped) return image;
   into.assign(static_cast<std::size_t>(channels * height * width), 0);
-  // The result's columns [first, last) lie inside the image.
+  // Columns [first, last) of the result lie inside the image.
   const std::int64_t first = std::clamp<std::int64_t>(-right, 0, width);
   const std::int64_t last = std::clamp<std::int64_t>(width - right, first, width);
   for (std::int64_t c = 0; c < channels; ++c) {

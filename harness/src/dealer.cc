@@ -1,4 +1,4 @@
-// Owns dealing the batches of a loader to the processes of a trial.
+// Dealer: assignment of a loader's batches to processes.
 #include "dealer.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@ Dealer::Dealer(AnyBatchSampler batches, const DealSpec& spec)
 }
 
 std::int64_t Dealer::steps() const {
+  // In training all shards have as many steps as the longest; in validation a shard ends with its last batch.
   const std::int64_t most = spec_.training ? epoch_batches_ : epoch_batches_ - spec_.first;
   return std::max<std::int64_t>(0, (most + spec_.world - 1) / spec_.world);
 }
@@ -29,6 +30,7 @@ std::optional<Dealer::Deal> Dealer::deal(std::int64_t position) const {
   }
   const std::int64_t number = step * spec_.world + spec_.first + position % spec_.count;
   if (!spec_.training && number >= epoch_batches_) return std::nullopt;
+  // Beyond the last batch the first ones of the epoch fill the gap.
   return Deal{epoch, number, batches_->at(epoch, number % epoch_batches_)};
 }
 

@@ -1,4 +1,4 @@
-// Owns dealing the batches of a loader to the processes of a trial, step by step. Standard library only.
+// Dealer: assigns the batches of a loader to the processes of a trial, step by step. Standard library only.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,34 @@
 
 namespace det {
 
+/// The shards of a process.
 struct DealSpec {
-  std::int64_t world = 1;  ///< shards into which each step is cut
-  std::int64_t first = 0;  ///< the first shard of this process
-  std::int64_t count = 1;  ///< how many consecutive shards it takes
-  /// Training: endless, every shard has equally many steps an epoch, the first batches of the epoch filling
-  /// the gap. Without it (validation) one epoch in which each batch is dealt exactly once, and shards may
-  /// differ by one step.
+  std::int64_t world = 1;  ///< shards into which each step is divided
+  std::int64_t first = 0;  ///< first shard of this process
+  std::int64_t count = 1;  ///< number of consecutive shards of this process
+  /// Training: endless, with the same number of steps per epoch on every shard; the first batches of the
+  /// epoch fill the gap. Validation (false): one epoch with each batch dealt exactly once; shards may differ
+  /// by one step.
   bool training = false;
 };
 
-/// Batch s * world + shard of an epoch goes to step s of `shard`. Epoch e is pass e of the batch sampler. One
-/// thread.
+/// Batch s * world + shard of an epoch is step s of `shard`. Epoch e is pass e of the batch sampler. Used on
+/// one thread.
 class Dealer {
  public:
-  /// Throws std::invalid_argument for shards that are not in the world. `batches` has at least one and an
-  /// end.
+  /// Throws std::invalid_argument for shards outside the world. `batches` must be finite and not empty.
   Dealer(AnyBatchSampler batches, const DealSpec& spec);
 
-  /// Steps of one epoch on the first shard of this process, which has no fewer than its others.
+  /// Steps per epoch of the process's first shard, which has at least as many as its others.
   std::int64_t steps() const;
+  /// A batch assigned to this process.
   struct Deal {
     std::int64_t epoch = 0;
-    std::int64_t number = 0;  ///< s * world + shard; in training perhaps beyond the batches there are
+    std::int64_t number = 0;  ///< s * world + shard; in training possibly beyond the last batch
     std::vector<std::int64_t> records;
   };
-  /// What this process takes as its batch `position`, counted from the start of training over all its shards:
-  /// step position / count. nullopt after the last of a validation.
+  /// Returns the batch at `position`, counted from the start of training over all shards of this process
+  /// (step position / count). nullopt after the end of a validation. A pure function of its argument.
   std::optional<Deal> deal(std::int64_t position) const;
 
  private:

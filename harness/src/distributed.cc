@@ -1,4 +1,4 @@
-// Owns the public face of DistributedContext: where a process stands, and JSON over the star of connections.
+// DistributedContext: ranks from the environment, and JSON exchanges over the star of connections.
 #include "det/distributed.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace det {
 namespace {
 
-/// Reads numbers from the environment and keeps what is wrong with them.
+/// Reads numbers from the environment and collects all problems.
 class Variables {
  public:
   static const char* text(const char* name) {
@@ -22,7 +22,7 @@ class Variables {
     return value != nullptr && *value != '\0' ? value : nullptr;
   }
 
-  /// Nothing when absent (a problem unless `optional`) or not in [least, most].
+  /// Returns nullopt when the variable is absent (a problem unless `optional`) or not in [least, most].
   std::optional<int> number(const char* name, int least, int most, bool optional = false) {
     const char* value = text(name);
     if (value == nullptr) {
@@ -60,6 +60,8 @@ void read_machine(Variables& variables, RankInfo& info) {
   info.local_rank =
       variables.number("LOCAL_RANK", 0, local_size ? info.local_size - 1 : info.size - 1).value_or(0);
   if (!local_size) return;
+  // torchrun sets both group variables; other launchers leave them out, and ranks are then assumed to be
+  // consecutive on each machine.
   const auto machines = variables.number("GROUP_WORLD_SIZE", 1, info.size, true);
   if (!machines && info.size % info.local_size != 0) {
     variables.add("WORLD_SIZE=" + std::to_string(info.size) + " is not a multiple of LOCAL_WORLD_SIZE=" +
@@ -75,7 +77,7 @@ void read_machine(Variables& variables, RankInfo& info) {
 }
 
 std::string to_bytes(const Json& value) {
-  const auto bytes = Json::to_cbor(value);  // keeps NaN, infinities, every bit of a double
+  const auto bytes = Json::to_cbor(value);  // lossless, including NaN and infinities
   return {bytes.begin(), bytes.end()};
 }
 
@@ -91,7 +93,7 @@ RankInfo rank_info_from_environment() {
   RankInfo info;
   Variables variables;
   if (Variables::text("WORLD_SIZE") == nullptr) {
-    // On each agent it would be the whole trial, and they would take the run from one another.
+    // Each agent would train the whole trial, and each start would take over the run of the other.
     const int nodes = variables.number("DET_NUM_NODES", 1, kMostRanks, true).value_or(1);
     if (nodes == 1) return info;
     throw std::invalid_argument(
@@ -111,6 +113,7 @@ RankInfo rank_info_from_environment() {
     }
     info.chief_port = variables.number("MASTER_PORT", 1, 65535).value_or(0);
     const char* agent_store = Variables::text("TORCHELASTIC_USE_AGENT_STORE");
+    // torchrun's own store listens on MASTER_PORT, so the next port is used.
     if (agent_store != nullptr && std::string(agent_store) == "True" && info.chief_port > 0) {
       info.chief_port = info.chief_port == 65535 ? 65534 : info.chief_port + 1;
     }

@@ -1,5 +1,5 @@
-// Owns how the ranks of a trial find one another: rank 0 listens until every other rank has come with both
-// its connections; who does not belong is told why and sent away.
+// Rendezvous of a trial's ranks: rank 0 listens until every other rank has opened both of its connections.
+// Other programs that connect are rejected with a reason.
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -25,22 +25,27 @@ namespace det {
 namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'T', 'S', 'T', 'A', 'R', '1'};
+/// Unidentified connections that are kept, beyond two per rank.
 constexpr std::size_t kMostStrangers = 64;
+/// The port may still be in use by a previous run.
 constexpr auto kBindPatience = std::chrono::seconds(30);
+/// Additional time for rank 0's explanation of a timeout.
 constexpr auto kWordPatience = std::chrono::seconds(10);
 
-/// What a rank says first on each of its connections.
+/// First message of a rank on each of its connections.
 struct Hello {
   char magic[8];
   std::uint32_t size, rank, local_rank, cross_rank;
-  std::uint32_t news;  ///< 1: the connection for news
+  std::uint32_t news;  ///< 1: the connection for presence messages
   char host[68];
   char proof[64];
 };
+/// Rank 0's answer to a Hello.
 struct Reply {
   char magic[8];
-  std::uint32_t refused, bytes;  ///< `bytes` follow: why, or the places of all ranks
+  std::uint32_t refused, bytes;  ///< length of the following text: the reason, or the places of all ranks
 };
+/// Machine of a rank, as sent to all ranks.
 struct Place {
   std::uint32_t local_rank, cross_rank;
   char host[68];
@@ -59,7 +64,8 @@ std::string own_host() {
   return name;
 }
 
-/// Shows knowledge of the launch's secret without telling it; of nothing when there is none.
+/// Digest that proves knowledge of the launch's secret without revealing it; a constant when there is no
+/// secret.
 std::string proof() {
   for (const char* name : {"DET_LAUNCH_TOKEN", "TORCHELASTIC_RUN_ID"}) {
     const char* token = std::getenv(name);
@@ -91,7 +97,7 @@ bool is_loopback(const sockaddr* address) {
          ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24 == 127;
 }
 
-/// Small messages go at once; a machine that lost its power is noticed within a minute.
+/// Small messages are sent at once; a machine that lost power is detected within a minute (15 s + 6 × 5 s).
 void tune(int fd) {
   const auto set = [fd](int level, int option, int value) {
     ::setsockopt(fd, level, option, &value, sizeof value);
@@ -110,7 +116,7 @@ int milliseconds_left(MonoTime deadline) {
 
 // ---- rank 0 ----
 
-/// On the loopback when nobody else needs to reach it, else on all addresses.
+/// Listens on the loopback interface if all ranks are on this machine, else on all interfaces.
 UniqueFd listen_as_chief(const RankInfo& info, const addrinfo& own) {
   sockaddr_storage address{};
   socklen_t size = own.ai_addrlen;
@@ -132,6 +138,7 @@ UniqueFd listen_as_chief(const RankInfo& info, const addrinfo& own) {
   return fd;
 }
 
+/// Rank 0's side of the rendezvous.
 class Gate {
  public:
   Gate(const RankInfo& info, Duration timeout)
@@ -170,6 +177,7 @@ class Gate {
   }
 
  private:
+  /// A connection that has not identified itself completely.
   struct Stranger {
     UniqueFd fd;
     std::string said;
@@ -182,6 +190,7 @@ class Gate {
     return count;
   }
 
+  /// Waits for one event: a new connection, data of an unidentified one, or the end of an admitted rank.
   void admit_some() {
     std::vector<pollfd> waits{{listener_.get(), POLLIN, 0}};
     for (const Stranger& stranger : strangers_) waits.push_back({stranger.fd.get(), POLLIN, 0});
@@ -194,7 +203,8 @@ class Gate {
     }
     if (::poll(waits.data(), waits.size(), milliseconds_left(deadline_)) <= 0) return;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (waits[first_peer + i].revents == 0) continue;  // it has nothing to say yet: it ended
+      // An admitted rank sends nothing yet, so an event on its connection means that it ended.
+      if (waits[first_peer + i].revents == 0) continue;
       give_up("rank " + std::to_string(ranks[i]) + " (on host " + peers_[ranks[i]].host +
               ") is gone: it ended before all ranks had joined");
     }
@@ -206,11 +216,12 @@ class Gate {
     if (waits[0].revents == 0) return;
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
+    // The oldest is dropped, so that connections that never identify themselves cannot block the ranks.
     if (strangers_.size() >= kMostStrangers + 2 * peers_.size()) strangers_.erase(strangers_.begin());
     strangers_.push_back({std::move(fd), ""});
   }
 
-  /// False when it is a stranger no more: let in or sent away.
+  /// Reads from an unidentified connection. Returns false when it is finished: admitted, rejected or closed.
   bool hear(Stranger& stranger) {
     Hello hello{};
     char buffer[sizeof hello];
@@ -218,6 +229,7 @@ class Gate {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got <= 0) return false;
     stranger.said.append(buffer, static_cast<std::size_t>(got));
+    // Other protocols are detected by their first bytes, without waiting for a whole Hello.
     const std::size_t known = std::min(stranger.said.size(), sizeof kMagic);
     if (std::memcmp(stranger.said.data(), kMagic, known) != 0) return false;
     if (stranger.said.size() < sizeof hello) return true;
@@ -228,7 +240,7 @@ class Gate {
     return false;
   }
 
-  /// "" and the connection is kept, or why not.
+  /// Admits a rank and takes its connection. Returns "" or the reason for a rejection.
   std::string admit(const Hello& hello, UniqueFd& fd) {
     if (!equal_secret({hello.proof, sizeof hello.proof}, proof_)) {
       return "it is of another launch (DET_LAUNCH_TOKEN or TORCHELASTIC_RUN_ID differ)";
@@ -267,6 +279,7 @@ class Gate {
            std::to_string(peers_.size()) + " did not connect to rank 0 at " + chief_of(info_) + " in time";
   }
 
+  /// Sends the reason to all ranks that have joined, then throws.
   [[noreturn]] void give_up(const std::string& why) {
     for (const Peer& peer : peers_) {
       if (peer.values) reply(peer.values.get(), 1, why);
@@ -293,9 +306,9 @@ class Gate {
   std::vector<Stranger> strangers_;
 };
 
-// ---- the others ----
+// ---- other ranks ----
 
-/// One try; none when nobody listens there yet.
+/// One connection attempt. Returns no descriptor when rank 0 is not listening yet.
 UniqueFd connect_once(const addrinfo* addresses) {
   for (const addrinfo* at = addresses; at != nullptr; at = at->ai_next) {
     UniqueFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -336,7 +349,7 @@ UniqueFd call_chief(const RankInfo& info, const AddressList& addresses, bool new
   return fd;
 }
 
-/// Exactly `size` bytes before the deadline, or throws.
+/// Reads exactly `size` bytes before the deadline, or throws.
 void read_reply(const RankInfo& info, int fd, void* data, std::size_t size, MonoTime deadline) {
   char* at = static_cast<char*>(data);
   while (size > 0) {
@@ -377,7 +390,7 @@ std::vector<Peer> join_chief(const RankInfo& info, Duration timeout) {
   std::vector<Peer> peers(static_cast<std::size_t>(info.size));
   peers[0].values = call_chief(info, addresses, false, deadline);
   peers[0].news = call_chief(info, addresses, true, deadline);
-  // Rank 0 knows who is missing: its word is waited for.
+  // Rank 0 can name the missing ranks, so its explanation is awaited beyond the deadline.
   const std::string places = await_welcome(info, peers[0].values.get(), deadline + kWordPatience);
   (void)await_welcome(info, peers[0].news.get(), deadline + kWordPatience);
   if (places.size() != peers.size() * sizeof(Place))

@@ -1,3 +1,4 @@
+// Star of TCP connections around rank 0: collectives by way of the chief, and detection of absent ranks.
 #include "distributed_star.h"
 
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 namespace det {
 namespace {
 
+/// Prefix of a value. Call and number detect ranks that make different calls.
 struct Header {
   std::uint64_t bytes;
   std::uint32_t call, number;
@@ -50,6 +52,7 @@ bool receive_all(int fd, void* data, std::size_t size) {
   return true;
 }
 
+/// Concatenates values with 64-bit lengths; the inverse of unpack().
 std::string pack(const std::vector<std::string>& values) {
   std::string packed;
   for (const std::string& value : values) {
@@ -82,6 +85,7 @@ DistributedContext::Star::Star(const RankInfo& info, Duration timeout)
 }
 
 DistributedContext::Star::~Star() {
+  // An orderly departure is announced, so that the end of the connection is not taken for a crash.
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     tell(static_cast<int>(rank),
          {static_cast<std::uint32_t>(info_.rank), static_cast<std::uint32_t>(Presence::kLeft)});
@@ -128,6 +132,7 @@ std::vector<std::string> DistributedContext::Star::of_machine(const std::vector<
   return local;
 }
 
+/// Local calls also go through rank 0: it collects all values and returns to each machine its own.
 std::vector<std::string> DistributedContext::Star::gather_local(const std::string& value) {
   ++calls_;
   const std::vector<std::string> values = collect(Call::kGatherLocal, value);
@@ -172,7 +177,7 @@ std::string DistributedContext::Star::broadcast_local(const std::string& value) 
 void DistributedContext::Star::send(int rank, Call call, const std::string& value) {
   const int fd = peers_[static_cast<std::size_t>(rank)].values.get();
   const Header header{value.size(), static_cast<std::uint32_t>(call), calls_};
-  std::string small;  // one packet
+  std::string small;  // header and value in one packet
   if (value.size() <= 4096) {
     small.assign(reinterpret_cast<const char*>(&header), sizeof header).append(value);
     if (!send_all(fd, small.data(), small.size())) fail();
@@ -197,7 +202,8 @@ std::string DistributedContext::Star::receive(int rank, Call call) {
   return value;
 }
 
-/// The connection for values ends after the news is on its way, at the latest when the process is gone.
+/// Called when a value connection fails. Waits until the watcher has recorded the reason: the news of an
+/// absence is sent before the value connection is closed, or at the latest when the process is gone.
 void DistributedContext::Star::fail() {
   absences_.wait(0);
   throw std::runtime_error(first_absence());
@@ -210,6 +216,7 @@ void DistributedContext::Star::tell(int rank, News news) {
 
 void DistributedContext::Star::mark(int rank, Presence presence) {
   Presence before = Presence::kHere;
+  // Only the first news of a rank counts: a rank that has left also closes its connection.
   if (!presence_[static_cast<std::size_t>(rank)].compare_exchange_strong(before, presence)) return;
   int none = -1;
   (presence == Presence::kGone ? first_gone_ : first_left_).compare_exchange_strong(none, rank);
@@ -222,19 +229,20 @@ void DistributedContext::Star::mark(int rank, Presence presence) {
   absences_.fetch_add(1);
   absences_.notify_all();
   if (presence != Presence::kGone) return;
+  // Calls that wait for the missing rank, directly or through rank 0, return with an error.
   for (const Peer& peer : peers_) {
     if (peer.values) ::shutdown(peer.values.get(), SHUT_RDWR);
   }
 }
 
-/// False at the end of the connection.
+/// Returns false at the end of the connection.
 bool DistributedContext::Star::read_news(int rank) {
   News news{};
   if (!receive_all(peers_[static_cast<std::size_t>(rank)].news.get(), &news, sizeof news)) {
     mark(rank, Presence::kGone);
     return false;
   }
-  // Only rank 0 speaks of others.
+  // Only rank 0 sends news of other ranks.
   const auto about = chief() ? static_cast<std::uint32_t>(rank) : news.rank;
   if (about >= peers_.size()) return true;
   mark(static_cast<int>(about),
@@ -255,6 +263,7 @@ void DistributedContext::Star::watch() {
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
     for (std::size_t i = 1; i < waits.size(); ++i) {
+      // poll() ignores negative descriptors.
       if (waits[i].revents != 0 && !read_news(ranks[i])) waits[i].fd = -1;
       waits[i].revents = 0;
     }
@@ -286,7 +295,7 @@ std::string DistributedContext::Star::first_absence() const {
 std::string DistributedContext::Star::address() const {
   if (info_.cross_size == 1) return "127.0.0.1";
   for (const Peer& peer : peers_) {
-    // Rank 0's own machine is seen by what others reached.
+    // A rank on rank 0's own machine would show an address that other machines may not reach.
     if (!peer.values || (chief() && peer.cross_rank == info_.cross_rank)) continue;
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;

@@ -1,4 +1,4 @@
-// Owns det::download: a checked file from the network. Standard library only.
+// det::download: fetches a file from mirrors and checks its digest. Standard library only.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -15,7 +15,7 @@
 namespace det {
 namespace {
 
-/// Of the content: zlib reads packed and plain files alike. "" when it cannot be read.
+/// Digest of the uncompressed content; zlib reads plain files as well. "" when the file cannot be read.
 std::string content_digest(const std::string& path) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> in(::gzopen(path.c_str(), "rb"), &::gzclose);
   if (in == nullptr) return "";
@@ -28,7 +28,7 @@ std::string content_digest(const std::string& path) {
   return got < 0 ? "" : digest.hex();
 }
 
-/// "" or what went wrong.
+/// Downloads `url` to `partial` and checks it. Returns "" or the problem.
 std::string fetch(const std::string& url, const std::string& partial, const std::string& sha256) {
   const auto run =
       run_process({.argv = {"curl", "--fail", "--location", "--silent", "--show-error", "--connect-timeout",
@@ -41,7 +41,7 @@ std::string fetch(const std::string& url, const std::string& partial, const std:
 
 }  // namespace
 
-// Declared in det/datasets.h, which this file does not include: it needs no LibTorch.
+// Declared in det/datasets.h, which is not included here because it requires LibTorch.
 bool download(const std::string& path, const std::vector<std::string>& mirrors, const std::string& sha256) {
   if (content_digest(path) == sha256) return true;
   const std::filesystem::path target(path);
@@ -53,6 +53,7 @@ bool download(const std::string& path, const std::vector<std::string>& mirrors, 
   for (const std::string& url : mirrors) {
     const std::string problem = fetch(url, partial, sha256);
     std::error_code error;
+    // The rename makes concurrent downloads of several processes safe: each has its own partial file.
     if (problem.empty()) {
       std::filesystem::rename(partial, target, error);
       if (!error) return true;

@@ -1,5 +1,6 @@
-// Owns DET_EVERY_MACHINE: a function compiled for several instruction sets, of which the machine's best is
-// taken when the library is loaded; without fused multiply-add, which would round differently.
+// DET_EVERY_MACHINE compiles a function for several instruction sets; the loader selects the best one for the
+// machine. Fused multiply-add is disabled because it rounds differently: results are the same on all
+// machines.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__clang__)

@@ -1,4 +1,4 @@
-// Owns the question what to start from when a checkpoint is damaged. Standard library only.
+// Requests an alternative to a damaged checkpoint from the master. Standard library only.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace det {
 
-/// Tells the master that a checkpoint of this trial is damaged: from which to go on instead, "" for the
-/// beginning. Waits for the master. An error when nothing stands in for it.
+/// Reports a damaged checkpoint of this trial to the master. Returns the uuid to start from instead, "" for a
+/// start from scratch, or an error when there is no alternative. Blocks until the master answers.
 using FallBack = std::function<Result<std::string>(const std::string& uuid, const std::string& reason)>;
 
 }  // namespace det
 
-/// Exported by libdet_cluster.so: FallBack for a process of the cluster.
+/// FallBack for a process of a cluster. Exported by libdet_cluster.so.
 extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid,
                               const std::string* reason, det::Result<std::string>* instead);
 using DetFallBack = void (*)(const det::ClusterAddress*, const std::string*, const std::string*,

@@ -1,4 +1,4 @@
-// Owns writing one large image from memory to a durable file.
+// File writer: direct I/O with several blocks in flight.
 #include "file_writer.h"
 
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 namespace det {
 namespace {
 
+/// Block size of writes, page size to align buffers to, and blocks in flight.
 constexpr std::uint64_t kBlock = 4 << 20, kHugePage = 2 << 20;
 constexpr unsigned kDepth = 4;
 
@@ -36,8 +37,9 @@ Status write_at(int fd, std::string_view bytes, std::uint64_t offset, const std:
   return {};
 }
 
-/// The kernel's queue of writes of this thread, 0 where there is none. Kept as long as the thread: giving one
-/// up takes tens of milliseconds. (The system calls themselves: libaio is a wrapper of these.)
+/// The kernel AIO context of this thread; 0 where AIO is not available. It lives as long as the thread
+/// because destroying one takes tens of milliseconds. Uses the system calls directly; libaio would only wrap
+/// them.
 class Queue {
  public:
   static aio_context_t of_this_thread() {
@@ -56,18 +58,19 @@ class Queue {
   aio_context_t context_ = 0;
 };
 
-/// Blocks of one file on their way to the disk.
+/// Writes of blocks of one file in progress.
 class Pipeline {
  public:
   Pipeline(int fd, bool direct, const std::string& path)
       : fd_(fd), path_(path), context_(direct ? Queue::of_this_thread() : 0) {}
-  /// Waits for what is under way: it reads memory that its owner may free.
+  /// Waits for all writes: they read memory that the owner may free.
   ~Pipeline() {
     while (used_ > 0) (void)reap();
   }
   Pipeline(const Pipeline&) = delete;
 
   Status submit(std::string_view bytes, std::uint64_t offset) {
+    // Without AIO every write is synchronous.
     if (context_ == 0) return write_at(fd_, bytes, offset, path_);
     if (used_ == kDepth) TRY(reap());
     Slot& slot = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.bytes.empty(); });
@@ -80,6 +83,7 @@ class Pipeline {
     slot.block.aio_offset = static_cast<std::int64_t>(offset);
     iocb* blocks[] = {&slot.block};
     if (::syscall(SYS_io_submit, context_, 1, blocks) != 1) {
+      // The queue is full or the file does not support AIO.
       slot.bytes = {};
       return write_at(fd_, bytes, offset, path_);
     }
@@ -94,14 +98,14 @@ class Pipeline {
  private:
   struct Slot {
     iocb block{};
-    std::string_view bytes;  ///< empty when free
+    std::string_view bytes;  ///< empty: free
     std::uint64_t offset = 0;
   };
-  /// Waits for one block.
+  /// Waits for one block. A short write is completed synchronously.
   Status reap() {
     io_event event{};
     while (::syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
-    }  // interrupted; nothing else can be wrong with our own queue
+    }  // interrupted; other errors cannot occur with our own context
     --used_;
     Slot& slot = *reinterpret_cast<Slot*>(event.data);
     const std::string_view bytes = std::exchange(slot.bytes, {});
@@ -125,6 +129,7 @@ void PageBuffer::reserve(std::uint64_t bytes) {
   if (bytes <= capacity_) return;
   release();
   const std::uint64_t wanted = round_up(bytes, kHugePage);
+  // Huge pages reduce the number of page faults of a large buffer.
   void* memory = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   (void)::madvise(memory, wanted, MADV_HUGEPAGE);
@@ -141,10 +146,12 @@ Result<std::uint64_t> write_image(const std::string& path, char* image, std::uin
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
   UniqueFd file(::open(path.c_str(), kFlags | O_DIRECT, 0644));
   const bool direct = static_cast<bool>(file);
+  // Some file systems, such as tmpfs, do not support O_DIRECT.
   if (!direct && errno == EINVAL) file.reset(::open(path.c_str(), kFlags, 0644));
   if (!file) return fail_errno(path);
   const std::uint64_t padded = direct ? round_up(size, kDirectAlignment) : size;
-  // Room first: a full disk is known before the work, and writes within the file's size go on side by side.
+  // Allocates the space first: a full disk fails early, and writes inside the file's size can proceed in
+  // parallel.
   if (::fallocate(file.get(), 0, 0, static_cast<off_t>(padded)) != 0 && errno == ENOSPC)
     return fail_errno(path);
   std::uint64_t crc = 0;
@@ -159,6 +166,7 @@ Result<std::uint64_t> write_image(const std::string& path, char* image, std::uin
     }
     TRY(pipeline.drain());
   }
+  // A direct write is padded to the alignment; the padding is cut off.
   if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0 || ::fsync(file.get()) != 0)
     return fail_errno(path);
   return crc;

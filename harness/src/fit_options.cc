@@ -1,4 +1,4 @@
-// Owns what a fit is asked to do: from its options, from the experiment configuration.
+// Options of a fit() from the experiment configuration, and their conversion to batches.
 #include "fit_options.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kDefaultSchedulingUnit = 100;
 
-/// `{batches: n}`, `{records: n}`, `{epochs: n}` or n batches; nothing when absent or 0.
+/// Reads `{batches: n}`, `{records: n}`, `{epochs: n}` or n (batches). nullopt when absent or 0.
 std::optional<Length> read_length(const Json& config, const std::string& path) {
   const Json* value = find_path(config, path);
   if (value == nullptr || value->is_null()) return std::nullopt;
@@ -43,6 +43,7 @@ std::int64_t read_count(const Json& config, const std::string& path, std::int64_
   return value->get<std::int64_t>();
 }
 
+/// The training length of the searcher's configuration: max_length, max_steps or max_time.
 std::optional<Length> read_max_length(const Json& config, std::int64_t scheduling_unit) {
   if (auto length = read_length(config, "searcher.max_length")) return length;
   if (const std::int64_t steps = read_count(config, "searcher.max_steps", 0); steps > 0) {
@@ -56,9 +57,9 @@ std::optional<Length> read_max_length(const Json& config, std::int64_t schedulin
   return std::nullopt;
 }
 
-/// The lengths at which a search by rungs compares its trials (determined-0.38 §1.6): it needs a validation
-/// there, and gets it also where nobody asks for periodic ones. Those of all brackets, since a trial is not
-/// told its own.
+/// Lengths at which a rung-based search compares its trials. The search needs a validation at each of them,
+/// even when periodic validation is not configured. The rungs of all brackets are included, because a trial
+/// does not have the number of its bracket.
 std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& longest) {
   const Json* name = find_path(config, "searcher.name");
   if (!longest || name == nullptr || (*name != "async_halving" && *name != "adaptive_asha"))
@@ -77,7 +78,7 @@ std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& 
       if (rungs.is_number_integer()) most = std::max(most, rungs.get<std::int64_t>());
     }
   }
-  // A bracket has no more rungs than its trials can fill, unless it is told to.
+  // Unless bracket_rungs is set, a bracket has at most as many rungs as its trials can fill.
   const auto trials = static_cast<double>(read_count(config, "searcher.max_trials", 1));
   Length rungs{longest->unit};
   double share = 1;
@@ -136,12 +137,14 @@ std::int64_t in_batches(Length::Unit unit, std::int64_t count, const std::string
     case Length::Unit::kRecords:
       break;
   }
+  // Records are the only unit that needs the hyperparameter global_batch_size.
   return std::max<std::int64_t>(count / context.get_global_batch_size(), 1);
 }
 
 }  // namespace
 
 Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const TrialContext& context) {
+  // One batch, reported at once; validation and checkpoint follow at the end of training.
   if (options.test_mode) return {.length = 1, .reporting = {.every = 1}};
   const auto period = [&](const std::optional<Length>& length, const char* option) {
     Period period;

@@ -1,4 +1,4 @@
-// Owns turning lengths into batches.
+// Conversion of FitOptions to batches.
 #pragma once
 
 #include "det/trainer.h"
@@ -6,7 +6,8 @@
 
 namespace det {
 
-/// Throws std::invalid_argument when no maximum length is known or an option cannot work.
+/// Converts the length and the periods of `options` to batches. Throws std::invalid_argument when no maximum
+/// length is given or an option is invalid.
 Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const TrialContext& context);
 
 }  // namespace det

@@ -1,3 +1,4 @@
+// Fused optimizer steps: validation of tensors, access to the optimizer's state, and calls of the kernels.
 #include "fused_step.h"
 
 #include <ATen/Parallel.h>
@@ -20,10 +21,10 @@ namespace {
 
 namespace lib = torch::optim;
 
-/// Below it one thread is done before another would have begun.
+/// Below this size one thread finishes before a second one has started.
 constexpr std::int64_t kElementsForThreads = 256 * 1024;
 
-/// Calls run(begin, end) on parts of a parameter.
+/// Calls run(begin, end) for parts of `count` elements, in parallel for large parameters.
 template <typename Run>
 void in_parts(std::int64_t count, const Run& run) {
   if (count < kElementsForThreads) {
@@ -43,7 +44,7 @@ bool is_fusable(const torch::Tensor& tensor) {
          !tensor.is_neg() && impl->has_storage();
 }
 
-/// Whether the elements of both lie in memory in the same order, without gaps.
+/// True when the elements of both tensors have the same memory order, without gaps.
 bool alike(const torch::Tensor& a, const torch::Tensor& b) {
   if (!is_fusable(b) || a.sizes() != b.sizes()) return false;
   if (a.is_contiguous() && b.is_contiguous()) return true;
@@ -104,9 +105,10 @@ void FusedStep::list_slots() {
   }
 }
 
-/// Fills jobs_; false when one of them cannot be done here.
+/// Collects the parameters with a gradient in jobs_. Returns false when one of them is not supported.
 bool FusedStep::collect() {
   std::size_t next = 0;
+  // The cached slots are valid as long as the optimizer has the same parameters in the same order.
   bool known = !slots_.empty();
   for (auto& group : optimizer_->param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
@@ -133,11 +135,13 @@ bool FusedStep::collect() {
 bool FusedStep::usable(const Job& job) const {
   const torch::Tensor& parameter = *job.parameter;
   if (!is_fusable(parameter) || !alike(parameter, *job.gradient)) return false;
+  // SGD without momentum has no state.
   if (kind_ == Kind::kSgd && static_cast<lib::SGDOptions*>(job.options)->momentum() == 0) {
     return parameter.is_non_overlapping_and_dense();
   }
   auto*& state = job.slot->state;
-  if (state == nullptr) {  // the optimizer's own step may have made it meanwhile
+  // The state may have been created by the optimizer's own step.
+  if (state == nullptr) {
     auto& states = optimizer_->state();
     const auto found = states.find(compat::state_key(*optimizer_, parameter));
     if (found == states.end()) return parameter.is_non_overlapping_and_dense();
@@ -196,6 +200,7 @@ void FusedStep::step_sgd(const Job& job) {
     return;
   }
   auto& state = state_of<lib::SGDParamState>(job);
+  // As in PyTorch, the first step initializes the buffer with the gradient, without dampening.
   const bool first = !state.momentum_buffer().defined();
   if (first) {
     state.momentum_buffer(at::empty_like(*job.parameter, job.parameter->options().requires_grad(false),
@@ -219,6 +224,7 @@ void FusedStep::step_adam(const Job& job) {
     correction_ = {state.step(), beta1, beta2, 1 - std::pow(beta1, steps),
                    std::sqrt(1 - std::pow(beta2, steps))};
   }
+  // AdamW shrinks the parameter; Adam adds the decay to the gradient.
   const bool decoupled = std::is_same_v<Options, lib::AdamWOptions>;
   const double decay = options.weight_decay();
   const kernels::Adam how{.step_size = static_cast<float>(options.lr() / correction_.first),
@@ -241,7 +247,7 @@ void FusedStep::step_adam(const Job& job) {
       kernels::adam(how, p + begin, g + begin, average + begin, square + begin, end - begin);
     }
   });
-  // LibTorch's Adam tells autograd that the parameter changed, its SGD does not.
+  // LibTorch's Adam increments the parameter's version for autograd, its SGD does not.
   job.parameter->unsafeGetTensorImpl()->bump_version();
 }
 

@@ -1,9 +1,9 @@
-// Owns stepping an optimizer in one pass over memory.
+// FusedStep: steps an optimizer in a single pass over memory.
 //
-// LibTorch's own step costs a dozen dispatched operators for each parameter, each a pass over its memory.
-// This one reads and writes each parameter, gradient and state once; what it keeps lies where the optimizer
-// itself keeps it, so either may make the next step, and checkpoints see no difference. Values differ from
-// LibTorch's in rounding only; they do not depend on the machine or the number of threads.
+// LibTorch's step dispatches a dozen operators per parameter, each a pass over its memory. FusedStep reads
+// and writes each parameter, gradient and state once. It uses the optimizer's own state, so either
+// implementation can perform the next step, and checkpoints are the same. Results differ from LibTorch's by
+// rounding only, and do not depend on the machine or the number of threads.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -13,28 +13,29 @@
 
 namespace det {
 
+/// Fused implementation of one optimizer's step. Used on the training thread.
 class FusedStep {
  public:
-  /// The optimizer must outlive this object.
+  /// `optimizer` must outlive this object.
   explicit FusedStep(torch::optim::Optimizer& optimizer);
 
-  /// True when it did what optimizer.step() does. False, with nothing changed, when it cannot: then the
-  /// caller makes optimizer.step(). It can when the optimizer is SGD, Adam, AdamW or det::optim::Adadelta
-  /// itself (no class derived from them), and all parameters that have a gradient are dense float on the CPU,
-  /// with gradient and state laid out alike. Options are read anew each time.
+  /// Performs optimizer.step() and returns true; or returns false without any change when the step is not
+  /// supported, and the caller must call optimizer.step(). Supported are exactly SGD, Adam, AdamW and
+  /// det::optim::Adadelta (no derived classes), when all parameters with a gradient are dense float tensors
+  /// on the CPU with gradient and state of the same layout. Options are read at every step.
   bool step();
 
-  /// To be called after something else has replaced the optimizer's state (a restore): it is looked up anew.
+  /// Discards cached pointers. Call it after the optimizer's state was replaced (a restore).
   void invalidate() { slots_.clear(); }
 
  private:
   enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdadelta };
-  /// A parameter, and its state once there is one: the lookup by name costs microseconds.
+  /// A parameter with its cached state: the lookup by name takes microseconds.
   struct Slot {
     const c10::TensorImpl* parameter;
     torch::optim::OptimizerParamState* state = nullptr;
   };
-  /// A parameter to be stepped now.
+  /// A parameter with a gradient in this step.
   struct Job {
     torch::Tensor* parameter;
     const torch::Tensor* gradient;
@@ -56,14 +57,14 @@ class FusedStep {
   Kind kind_;
   std::vector<Slot> slots_;
   std::vector<Job> jobs_;
-  /// The bias corrections of Adam last computed: most parameters share them.
+  /// Adam's bias corrections of the last parameter: most parameters share them.
   struct {
     std::int64_t step = 0;
     double beta1 = 0, beta2 = 0, first = 0, root_of_second = 0;
   } correction_;
 };
 
-/// Leaves every parameter of the optimizer without a gradient: the next backward pass then moves its own in.
+/// Resets all gradients to undefined, so the next backward pass moves its gradients in instead of adding.
 void zero_grads(torch::optim::Optimizer& optimizer);
 
 }  // namespace det

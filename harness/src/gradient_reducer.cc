@@ -1,3 +1,4 @@
+// Gradient reducer: autograd hooks, buckets, and their all-reduce during the backward pass.
 #include "gradient_reducer.h"
 
 #include <ATen/Parallel.h>
@@ -27,15 +28,15 @@ namespace det {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-/// Gradients start at multiples of this many elements of their bucket: aligned for every type and vector.
+/// Alignment of gradients in a bucket, in elements: sufficient for every type and vector instruction.
 constexpr std::int64_t kAlign = 16;
 
-/// Memory of one bucket with a view for each of its gradients; grads are these views after a pass.
+/// Memory of a bucket with one view per gradient. After a pass the parameters' grads are these views.
 struct Buffer {
   torch::Tensor flat;
   std::vector<torch::Tensor> views;
 
-  /// Nobody but us holds any part of it.
+  /// True when no part of the memory is referenced from outside.
   bool idle() const {
     if (!flat.defined()) return true;
     if (flat.storage().use_count() != views.size() + 1) return false;
@@ -44,34 +45,34 @@ struct Buffer {
   }
 };
 
-/// A large gradient is reduced where it lies, in a bucket of its own; the others are copied into one
-/// together.
+/// A unit of reduction: one large gradient, reduced in place, or several small ones, copied into common
+/// memory.
 struct Bucket {
   bool in_place = false;
   std::vector<std::size_t> parameters;  ///< indices into State::slots
-  std::vector<std::int64_t> offsets;    ///< of their gradients in the flat memory, in elements
-  std::int64_t flags = 0;               ///< where the flags begin; in the last bucket alone
+  std::vector<std::int64_t> offsets;    ///< of the gradients in the flat memory, in elements
+  std::int64_t flags = 0;               ///< offset of the flags; in the last bucket only
   std::int64_t elements = 0;
   torch::ScalarType type = torch::kFloat;
   std::array<Buffer, 2> buffers;
   int current = 0;
-  torch::Tensor target;  ///< in_place: what is reduced
+  torch::Tensor target;  ///< in_place: the tensor that is reduced
 
-  std::size_t missing = 0;           ///< parameters this pass has not reached yet
-  bool sent = false, stale = false;  ///< stale: a gradient changed after it was sent
+  std::size_t missing = 0;           ///< parameters that this pass has not reached yet
+  bool sent = false, stale = false;  ///< stale: a gradient changed after sending
   std::unique_ptr<Work> work;
 
   Buffer& buffer() { return buffers[static_cast<std::size_t>(current)]; }
 };
 
-/// One parameter.
+/// A parameter with its hook and its place in a bucket.
 struct Slot {
   torch::Tensor parameter;
-  std::shared_ptr<torch::autograd::Node> accumulator;  ///< the parameter itself holds it weakly
+  std::shared_ptr<torch::autograd::Node> accumulator;  ///< the parameter holds it weakly
   std::uintptr_t hook = 0;
   std::size_t bucket = kNone, place = 0;
-  bool reached = false;  ///< by this pass
-  bool touched = false;  ///< since it was reduced last
+  bool reached = false;  ///< reached by this pass
+  bool touched = false;  ///< accumulated since the last reduction
 };
 
 std::string shape(const torch::Tensor& tensor) {
@@ -80,7 +81,7 @@ std::string shape(const torch::Tensor& tensor) {
   return text + "]";
 }
 
-/// FNV-1a.
+/// FNV-1a hash of the properties that must be equal on all ranks.
 std::int64_t digest(const std::vector<torch::Tensor>& parameters) {
   std::uint64_t hash = 14695981039346656037ull;
   const auto add = [&](std::int64_t value) {
@@ -96,6 +97,7 @@ std::int64_t digest(const std::vector<torch::Tensor>& parameters) {
   return static_cast<std::int64_t>(hash);
 }
 
+/// Over shared memory the exchange uses the cores that compute: overlap is useful only if some are idle.
 bool overlap_pays(const Communicator& communicator) {
   return std::string_view(communicator.name()) != "shm" ||
          communicator.size() * at::get_num_threads() < cpu_count();
@@ -127,23 +129,25 @@ struct GradientReducer::State {
   void hand_out(Bucket& bucket);
   void end_pass();
 
+  /// True when the gradient has a value of its own; otherwise it counts as zeros.
   bool counts(const Slot& slot) const { return slot.touched && slot.parameter.grad().defined(); }
 
   Communicator& communicator;
   const ReducerOptions options;
   const bool overlap;
-  std::vector<torch::Tensor> all;  ///< parameters, also those without requires_grad
-  std::vector<bool> wanted;        ///< which of them had requires_grad when the buckets were made
+  std::vector<torch::Tensor> all;  ///< all parameters, including those without requires_grad
+  std::vector<bool> wanted;        ///< their requires_grad when the buckets were made
   std::vector<Slot> slots;
-  std::vector<Bucket> buckets;  ///< in the order they are sent
-  std::vector<float>
-      flags;             ///< of each slot: whether its gradient counts; of each bucket: whether it is stale
-  std::size_t next = 0;  ///< bucket to send
+  std::vector<Bucket> buckets;  ///< in sending order
+  /// Per slot: the gradient counts. Per bucket: it is stale. The sum over ranks after read_flags().
+  std::vector<float> flags;
+  std::size_t next = 0;  ///< next bucket to send
   bool active = false, any_reached = false;
 };
 
 namespace {
 
+/// Autograd hook that runs after a gradient has been accumulated.
 class Hook final : public torch::autograd::FunctionPostHook {
  public:
   explicit Hook(std::function<void()> run) : run_(std::move(run)) {}
@@ -159,7 +163,7 @@ class Hook final : public torch::autograd::FunctionPostHook {
 
 }  // namespace
 
-/// All ranks have the same parameters.
+/// Throws unless all ranks have equivalent parameters. Collective.
 void GradientReducer::State::compare_ranks() {
   const torch::Device device = all.empty() ? torch::Device(torch::kCPU) : all.front().device();
   const auto options_of = torch::dtype(torch::kLong).device(device);
@@ -191,6 +195,7 @@ void GradientReducer::State::hook_up(const std::shared_ptr<State>& self) {
     Slot slot;
     slot.parameter = parameter;
     slot.accumulator = torch::autograd::impl::grad_accumulator(parameter);
+    // The hook's reference is weak because the accumulator may outlive this reducer.
     slot.hook = slot.accumulator->add_post_hook(
         std::make_unique<Hook>([weak = std::weak_ptr<State>(self), index = slots.size()] {
           if (const auto state = weak.lock()) state->on_accumulated(index);
@@ -204,8 +209,8 @@ void GradientReducer::State::unhook() {
   slots.clear();
 }
 
-/// A bucket for each type at a time, filled in the reverse of the parameters' order. The last one is never in
-/// place: it carries the flags, and may carry nothing else.
+/// Assigns parameters to buckets: one open bucket per type, in reverse order of parameters. The last bucket
+/// is never in place because it carries the flags; it may hold nothing else.
 void GradientReducer::State::make_buckets() {
   buckets.clear();
   std::map<torch::ScalarType, Bucket> open;
@@ -223,6 +228,7 @@ void GradientReducer::State::make_buckets() {
     bucket.parameters.push_back(i);
     bucket.offsets.push_back(bucket.elements);
     bucket.elements += (parameter.numel() + kAlign - 1) / kAlign * kAlign;
+    // A small first bucket starts the exchange early in the backward pass.
     const std::int64_t limit = buckets.empty() ? options.first_bucket_bytes : options.bucket_bytes;
     if (bucket.elements * element < limit) continue;
     buckets.push_back(std::move(bucket));
@@ -243,13 +249,13 @@ void GradientReducer::State::make_buckets() {
   buckets.back().elements += static_cast<std::int64_t>(flags.size());
 }
 
-/// Chooses memory that nobody holds a gradient in.
+/// Selects a buffer of which no gradient is in use; allocates one if necessary.
 void renew(Bucket& bucket, const std::vector<Slot>& slots) {
   if (bucket.in_place) return;
   bucket.current = bucket.buffers[0].idle() ? 0 : 1;
   if (bucket.buffer().flat.defined() && bucket.buffer().idle()) return;
   Buffer fresh;
-  // Zeros between the gradients too: sums of garbage may be slow.
+  // The gaps are zeroed as well: sums of arbitrary bits can be slow (denormals, NaN).
   fresh.flat = at::zeros({bucket.elements}, torch::dtype(bucket.type).device(slots[0].parameter.device()));
   for (std::size_t place = 0; place < bucket.parameters.size(); ++place) {
     const torch::Tensor& parameter = slots[bucket.parameters[place]].parameter;
@@ -278,6 +284,7 @@ void GradientReducer::State::start() {
 void GradientReducer::State::on_accumulated(std::size_t index) {
   Slot& slot = slots[index];
   slot.touched = true;
+  // A pass that is not reduced only marks its parameters (gradient accumulation).
   if (!active) return;
   any_reached = true;
   Bucket& bucket = buckets[slot.bucket];
@@ -288,7 +295,7 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
         " again, which may be on its way by then; call finish() after each, or add the losses");
   }
   if (bucket.sent) {
-    bucket.stale = true;  // sent again by finish()
+    bucket.stale = true;  // finish() sends it again
     return;
   }
   if (overlap && !bucket.in_place) copy_in(index);
@@ -296,7 +303,7 @@ void GradientReducer::State::on_accumulated(std::size_t index) {
   if (overlap) send_ready();
 }
 
-/// Throws unless the gradient can be put where the parameter's gradients go.
+/// Returns the gradient. Throws when it is sparse or has another type than the parameter.
 const torch::Tensor& checked_gradient(const Slot& slot) {
   const torch::Tensor& gradient = slot.parameter.grad();
   if (!gradient.is_sparse() && gradient.scalar_type() == slot.parameter.scalar_type()) return gradient;
@@ -310,7 +317,7 @@ void GradientReducer::State::copy_in(std::size_t index) {
   Slot& slot = slots[index];
   const torch::Tensor& gradient = checked_gradient(slot);
   torch::Tensor& view = buckets[slot.bucket].buffer().views[slot.place];
-  // What copy_() does, without a microsecond of its dispatch: small models have little else.
+  // Equivalent to copy_() without the microsecond of its dispatch, which dominates in small models.
   if (view.is_cpu() && gradient.strides() == view.strides() && view.is_non_overlapping_and_dense()) {
     std::memcpy(view.data_ptr(), gradient.data_ptr(), gradient.nbytes());
   } else {
@@ -318,13 +325,12 @@ void GradientReducer::State::copy_in(std::size_t index) {
   }
 }
 
-/// All but the last bucket go as soon as they are complete and their turn has come.
+/// Sends complete buckets in order, except the last one, which waits for finish().
 void GradientReducer::State::send_ready() {
   while (next + 1 < buckets.size() && buckets[next].missing == 0) send(buckets[next]);
 }
 
-/// The gradient itself when nobody else has a part in its memory, else a copy of it; zeros where there is
-/// none.
+/// The gradient itself if its memory is not shared, otherwise a copy; zeros if there is none.
 torch::Tensor target_of(const Slot& slot, bool counts) {
   const torch::Tensor& parameter = slot.parameter;
   if (counts) {
@@ -339,7 +345,7 @@ torch::Tensor target_of(const Slot& slot, bool counts) {
   return counts ? target.copy_(parameter.grad()) : target.zero_();
 }
 
-/// What this pass did not copy in as it came.
+/// Copies the gradients that were not copied as they arrived, and zeroes missing ones.
 void GradientReducer::State::fill(Bucket& bucket) {
   for (std::size_t place = 0; place < bucket.parameters.size(); ++place) {
     const std::size_t index = bucket.parameters[place];
@@ -385,10 +391,11 @@ void GradientReducer::State::finish() {
   if (!active) throw std::logic_error("GradientReducer::finish() was called without start()");
   if (!any_reached) return end_pass();
   at::NoGradGuard no_grad;
+  // Every rank sends every bucket in the same order, including those its pass did not reach.
   while (next < buckets.size()) send(buckets[next]);
   for (Bucket& bucket : buckets) bucket.work->wait();
   read_flags();
-  // Another backward pass of the same start() changed what some rank had sent.
+  // A second backward pass changed gradients that some rank had sent already.
   for (std::size_t i = 0; i + 1 < buckets.size(); ++i) {
     if (flags[slots.size() + i] == 0) continue;
     buckets[i].stale = true;
@@ -399,14 +406,14 @@ void GradientReducer::State::finish() {
   end_pass();
 }
 
-/// flags = what all ranks together say. Not read where this rank knows the answer: on CUDA that would wait
-/// for the device.
+/// Sets the flags to their sums over all ranks. On CUDA they are not read when the result is known, because
+/// reading waits for the device.
 void GradientReducer::State::read_flags() {
   Bucket& last = buckets.back();
   const torch::Tensor& flat = last.buffer().flat;
   const bool all_reached =
       std::all_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.reached; });
-  if (all_reached && flat.is_cuda()) return;  // there no bucket is stale
+  if (all_reached && flat.is_cuda()) return;  // on CUDA no bucket is stale
   const auto count = static_cast<std::int64_t>(flags.size());
   const torch::Tensor read = flat.narrow(0, last.flags, count).to(torch::kCPU, torch::kFloat);
   std::copy_n(read.data_ptr<float>(), flags.size(), flags.begin());
@@ -445,7 +452,7 @@ void GradientReducer::start() {
   for (std::size_t i = 0; i < state_->all.size() && same; ++i) {
     same = state_->all[i].requires_grad() == state_->wanted[i];
   }
-  if (!same) {  // parameters were frozen or thawed
+  if (!same) {  // parameters were frozen or unfrozen
     state_->compare_ranks();
     state_->unhook();
     state_->hook_up(state_);
@@ -458,6 +465,7 @@ void GradientReducer::finish() { state_->finish(); }
 
 void GradientReducer::abandon() {
   for (Bucket& bucket : state_->buckets) {
+    // Collectives in progress still use the buffers.
     if (bucket.work) bucket.work->wait();
   }
   state_->end_pass();

@@ -1,9 +1,10 @@
-// Owns averaging the gradients of one model over the ranks while its backward pass still runs.
+// GradientReducer: averages the gradients of a model over the ranks while the backward pass runs.
 //
-// Parameters are put into buckets in the reverse of their order (as they become ready: Li et al., VLDB 2020,
-// §3.2); a bucket is reduced when all its gradients are there and all buckets before it have been sent, so
-// every rank sends the same collectives in the same order. The last bucket waits for finish(): behind its
-// gradients it says which parameters this rank has touched and which buckets it sent too early.
+// Parameters are grouped into buckets in reverse order, in which their gradients become ready (Li et al.,
+// PyTorch Distributed, VLDB 2020, section 3.2). A bucket is reduced when all its gradients are ready and all
+// earlier buckets have been sent, so every rank sends the same collectives in the same order. The last bucket
+// is sent by finish(): it also carries flags for the parameters that this rank touched, and for the buckets
+// it sent too early.
 #pragma once
 
 #include <torch/types.h>
@@ -17,46 +18,48 @@
 
 namespace det {
 
+/// Bucket sizes and overlap.
 struct ReducerOptions {
+  /// Size of a bucket, in bytes.
   std::int64_t bucket_bytes = 25 << 20;
+  /// Size of the first bucket, which determines how early the exchange starts.
   std::int64_t first_bucket_bytes = 1 << 20;
-  std::int64_t in_place_bytes =
-      1 << 20;  ///< a gradient of this size is reduced where it lies, without a bucket
-  /// Buckets are sent during the backward pass, not after it; absent: when that is faster. Over shared memory
-  /// the exchange is work of the cores that compute: unless some are spare, it would only take turns with the
-  /// backward pass.
+  /// Gradients of at least this size are reduced in place, without a bucket.
+  std::int64_t in_place_bytes = 1 << 20;
+  /// Send buckets during the backward pass, not after it; absent: when that is faster. Over shared memory the
+  /// exchange uses the cores that compute, so without idle cores it would only alternate with the backward
+  /// pass.
   std::optional<bool> overlap;
 };
 
-/// Used by one thread at a time. Reducers whose parameters are reached by the same backward pass need a
-/// communicator each, unless all ranks' passes reach the same parameters: what they send is ordered within a
-/// reducer only.
+/// Averages the gradients of one model. Used by one thread at a time. Several reducers with parameters in the
+/// same backward pass need separate communicators, unless the passes of all ranks reach the same parameters:
+/// the order of collectives is defined within a reducer only.
 class GradientReducer {
  public:
-  /// Hooks into the parameters' gradient accumulation; the hooks do nothing but mark parameters as touched
-  /// outside start() … finish(). Parameters without requires_grad are left alone until they get it (on all
-  /// ranks alike). Throws std::invalid_argument naming a parameter that no bucket can hold, or the rank whose
-  /// parameters are different.
+  /// Installs hooks on the parameters' gradient accumulation. Outside start() … finish() the hooks only mark
+  /// parameters as touched. Parameters without requires_grad are ignored until they get it (on all ranks
+  /// alike). Collective. Throws std::invalid_argument naming a parameter that cannot be reduced, or the rank
+  /// with different parameters.
   GradientReducer(std::vector<torch::Tensor> parameters, Communicator& communicator,
                   const ReducerOptions& options = {});
   ~GradientReducer();
 
-  /// The next backward pass is to be reduced. There may be more than one until finish(), but a second one
-  /// that reaches a large gradient (in_place_bytes), or on CUDA any, throws std::logic_error: it may be on
-  /// its way.
+  /// Starts reduction of the next backward pass. Several passes are allowed until finish(), but a second pass
+  /// that reaches a large gradient (in_place_bytes) or, on CUDA, any gradient again throws std::logic_error,
+  /// because it may already be in transit.
   void start();
-  /// The backward pass is over: waits for everything. grad of every parameter that some rank's passes have
-  /// touched since the last finish() is then the mean over ranks of what was in grad before, the same bits on
-  /// each; a grad that is undefined counts as zeros. A parameter that no rank touched keeps its grad as it
-  /// is. Does nothing when the pass since start() reached no parameter of this model (on all ranks alike:
-  /// ranks run the same program).
+  /// Completes the reduction; call it after the backward pass. Blocks for all collectives. Afterwards the
+  /// grad of every parameter touched on some rank since the last finish() is the mean over ranks, bitwise
+  /// identical on all ranks; an undefined grad counts as zeros. Parameters that no rank touched keep their
+  /// grad. Does nothing when the pass reached no parameter of this model, which must be the same on all
+  /// ranks.
   ///
-  /// A small grad becomes a view into its bucket; with grad.reset() (zero_grad that sets to none) between
-  /// steps nothing is copied but each of them once. Memory of a bucket is used again when nobody holds a grad
-  /// in it.
+  /// A small grad becomes a view of its bucket. When grads are reset to undefined between steps, each is
+  /// copied once. The memory of a bucket is reused when no grad refers to it.
   void finish();
-  /// Ends what start() began without reducing: the pass failed on every rank. Gradients are as the pass left
-  /// them.
+  /// Ends start() without a reduction, after a pass that failed on every rank. Gradients keep the values of
+  /// the pass.
   void abandon();
 
  private:

@@ -1,5 +1,5 @@
-// Owns the way from a loss to a step: backward, averaging over processes, aggregation, virtual shards,
-// clipping, the step.
+// From a loss to an optimizer step: backward pass, averaging over processes, aggregation, virtual shards,
+// clipping, step.
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -33,10 +33,11 @@ void check_loss(const torch::Tensor& loss, bool with_gradient) {
   }
 }
 
-/// Takes the gradients of one virtual shard away. True when the optimizer may step: its parameters then have
-/// the gradients of the whole window.
+/// Adds the gradients of a virtual shard to the sums and clears them. Returns true when the optimizer may
+/// step; its parameters then have the gradients of the whole aggregation window.
 bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Stepping& stepping) {
   at::NoGradGuard no_grad;
+  // Every shard must step the optimizer exactly once; otherwise the sums of the ranks would not match.
   if (stepping.collected++ != state.at.shard) refuse_uneven_steps();
   std::vector<torch::Tensor> like = parameters_of(optimizer);
   TreeSum::Tensors leaf;
@@ -45,6 +46,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
     leaf.push_back(gradient.defined() ? gradient.detach().mul_(state.at.shard_records) : gradient);
     parameter.mutable_grad().reset();
   }
+  // The number of records is summed like a gradient, so that it has the same order of additions.
   leaf.push_back(weight_of(state.at.shard_records, state.device));
   stepping.shards.add(std::move(leaf));
   if (state.at.shard + 1 < state.at.shards) return false;
@@ -68,7 +70,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
   return true;
 }
 
-/// What is about to be stepped, as it is: shown again by hide_step().
+/// Copies of the parameters with a gradient, from before the step, for hide_step().
 std::vector<torch::Tensor> copies_of(torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> copies;
   for (const torch::Tensor& parameter : parameters_of(optimizer)) {
@@ -77,8 +79,8 @@ std::vector<torch::Tensor> copies_of(torch::optim::Optimizer& optimizer) {
   return copies;
 }
 
-/// Which shard is the last depends on the number of processes: what follows the step in its train_batch must
-/// see what the other shards saw.
+/// Restores the parameters' previous values until the batch is done. The shard that performs the step depends
+/// on the number of processes, so code after it in train_batch must not see its effect.
 void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
                const std::vector<torch::Tensor>& before) {
   std::size_t i = 0;
@@ -95,9 +97,11 @@ void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
 void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& options) {
   check_loss(loss, options.gradient.defined());
   const PhaseSpan span(state_->phases.get(), Phase::kBackward);
+  // The backward pass uses the precision of the forward pass's operators.
   std::optional<Autocast> full_precision;
   if (state_->amp) full_precision.emplace(state_->device, state_->amp->dtype, false);
   const torch::Tensor scaled = state_->scaler != nullptr ? state_->scaler->scale(loss) : loss;
+  // Batches that only accumulate need no exchange; virtual shards have one of their own.
   const bool reduce = state_->at.ends_window && !state_->exact && !state_->reducers.empty();
   if (reduce) {
     for (const auto& reducer : state_->reducers) reducer->start();
@@ -150,7 +154,8 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   if (state_->exact) hide_step(*state_, optimizer, before);
   if (!auto_zero_grads) return;
   for (auto& group : optimizer.param_groups()) {
-    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();  // cheaper than zeros
+    // Cheaper than zeros: the next backward pass moves its gradient in.
+    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();
   }
 }
 

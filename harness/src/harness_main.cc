@@ -1,4 +1,4 @@
-// Owns the program det-harness: trains the trial that a shared object holds, as its configuration says.
+// The program det-harness: trains the trial in a shared object as configured.
 #include <dlfcn.h>
 #include <getopt.h>
 
@@ -24,13 +24,14 @@ constexpr char kUsage[] =
     "  --test-mode            train, validate and save one batch\n"
     "  --version, --help\n";
 
+/// Parsed command line.
 struct Arguments {
   det::InitOptions init;
   std::string library, trial_class;
   bool resume = false, test_mode = false;
 };
 
-/// Exits when there is nothing to run.
+/// Parses the command line. Exits for --help, --version and errors.
 Arguments read_arguments(int argc, char** argv) {
   const option options[] = {{"config", required_argument, nullptr, 'c'},
                             {"model-dir", required_argument, nullptr, 'm'},
@@ -80,6 +81,7 @@ Arguments read_arguments(int argc, char** argv) {
   return arguments;
 }
 
+/// Looks up an entry point that DET_TRIAL defines. Throws when it is missing.
 template <typename Function>
 Function* symbol(void* library, const std::string& path, const char* name) {
   void* address = ::dlsym(library, name);
@@ -90,10 +92,11 @@ Function* symbol(void* library, const std::string& path, const char* name) {
 }
 
 std::unique_ptr<det::Trial> make_trial(const Arguments& arguments, det::TrialContext& context) {
-  // Stays loaded: the trial's code may be in use until the process ends.
+  // The library is never unloaded: the trial's code may be in use until the process ends.
   void* library = ::dlopen(arguments.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(std::string("cannot load the trial: ") + ::dlerror());
   const std::string held = symbol<const char*()>(library, arguments.library, "det_trial_name")();
+  // A shared object holds one class; the name in the argument must match it.
   if (held != arguments.trial_class) {
     throw std::runtime_error(arguments.library + " holds the trial " + held + ", not " +
                              arguments.trial_class);

@@ -1,3 +1,4 @@
+// Heartbeat file of a trial's process.
 #include "heartbeat.h"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 namespace det {
 namespace {
 
+/// Minimum time between two updates of the file.
 constexpr std::int64_t kApartMicros = 1'000'000;
 
 std::string path_of_heartbeat() {
@@ -28,10 +30,10 @@ void beat() {
   static std::atomic<std::int64_t> next{0};
   if (path.empty()) return;
   const std::int64_t now = mono_now().micros;
+  // Only the thread that advances the deadline touches the file.
   std::int64_t due = next.load(std::memory_order_relaxed);
   if (now < due || !next.compare_exchange_strong(due, now + kApartMicros, std::memory_order_relaxed)) return;
-  // A full disk, say, is not this function's to report: the file is there since the first beat, and touching
-  // it takes no space.
+  // Failures are ignored: the file exists since the first heartbeat, and touching it needs no space.
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (file) (void)::futimens(file.get(), nullptr);
 }

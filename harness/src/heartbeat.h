@@ -1,12 +1,12 @@
-// Owns the sign of life of a trial's processes: the file by which the agent's supervisor tells one that hangs
+// Heartbeat of a trial's process: a file by which the agent's supervisor detects a hang
 // (agent/task/hang_watch.h).
 #pragma once
 
 namespace det {
 
-/// Says that this process gets on. To be called where work is done, a batch or a file or a report, never by a
-/// timer: a timer beats on while the work stands still. Any thread. Costs a look at the clock, and once a
-/// second a system call; nothing where no agent watches.
+/// Signals progress. Call it where work is done (a batch, a file, a report), never from a timer, which would
+/// continue while the work hangs. Thread-safe. Costs one read of the clock, and one system call per second;
+/// nothing without an agent.
 void beat();
 
 }  // namespace det

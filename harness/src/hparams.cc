@@ -1,4 +1,4 @@
-// Owns what a TrialContext tells: hyperparameters, configuration, identity.
+// TrialContext: access to hyperparameters, configuration and identity.
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -8,7 +8,7 @@
 namespace det {
 namespace {
 
-/// The value at the dotted name; throws naming what there is.
+/// Returns the value at a dotted name. Throws std::invalid_argument listing the existing names.
 const Json& find_hparam(const Json& hparams, const std::string& name) {
   if (const Json* value = find_path(hparams, name); value != nullptr) return *value;
   std::vector<std::string> names;
@@ -21,7 +21,7 @@ const Json& find_hparam(const Json& hparams, const std::string& name) {
   throw std::invalid_argument("hyperparameter \"" + name + "\" is " + dump_json(value) + ", not " + wanted);
 }
 
-/// A search may give 64.0 for 64.
+/// An integer, or a float with an integral value: searches may produce 64.0 for 64.
 std::int64_t whole_number(const std::string& name, const Json& value) {
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_number_float()) {
@@ -82,6 +82,7 @@ std::int64_t TrialContext::get_global_batch_size() const {
   return size;
 }
 std::int64_t TrialContext::get_per_slot_batch_size() const {
+  // With virtual shards the batch size must not depend on the number of processes.
   const std::int64_t slots = state_->exact ? state_->exact->shards : state_->distributed->size();
   return std::max<std::int64_t>(get_global_batch_size() / slots, 1);
 }

@@ -1,4 +1,4 @@
-// Owns turning the bytes of image files into pixels: libturbojpeg for JPEG, stb_image for the rest.
+// Image decoding: libturbojpeg for JPEG, stb_image for other formats.
 #include "image_decode.h"
 
 #include <turbojpeg.h>
@@ -26,7 +26,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
 
-/// One a thread: making one costs as much as decoding a small image.
+/// One decompressor per thread: creating one costs as much as decoding a small image.
 tjhandle decompressor() {
   thread_local const std::unique_ptr<void, int (*)(tjhandle)> handle(::tjInitDecompress(), &::tjDestroy);
   if (handle == nullptr) refuse("libturbojpeg cannot be started");
@@ -39,6 +39,7 @@ const unsigned char* bytes_of(std::string_view file) {
 
 bool is_jpeg(std::string_view file) { return file.substr(0, 3) == "\xff\xd8\xff"; }
 
+/// Size and color space of a JPEG.
 struct JpegHeader {
   int width = 0, height = 0, subsampling = 0, colors = 0;
 };
@@ -52,6 +53,7 @@ JpegHeader jpeg_header(std::string_view file) {
   return header;
 }
 
+/// Decodes a JPEG at width × height, which select the scaling.
 void decompress(std::string_view file, int width, int height, int format, std::uint8_t* out) {
   const tjhandle handle = decompressor();
   if (::tjDecompress2(handle, bytes_of(file), file.size(), out, width, 0, height, format,
@@ -59,13 +61,13 @@ void decompress(std::string_view file, int width, int height, int format, std::u
     return;
   }
   const std::string problem = ::tjGetErrorStr2(handle);
-  // A warning leaves a whole image (stray bytes between markers are common), unless data is missing.
+  // After a warning the image is complete (stray bytes between markers are common), unless data is missing.
   const bool whole =
       ::tjGetErrorCode(handle) == TJERR_WARNING && problem.find("Premature end") == std::string::npos;
   if (!whole) refuse("is a damaged JPEG: " + problem);
 }
 
-/// Ink as Adobe's programs store it: 255 is none.
+/// Converts inverted CMYK, as Adobe's programs store it (255: no ink).
 void cmyk_to_rgb(const std::vector<std::uint8_t>& cmyk, std::uint8_t* rgb) {
   for (std::size_t i = 0; i < cmyk.size(); i += 4) {
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<std::uint8_t>((cmyk[i + c] * cmyk[i + 3] + 127) / 255);
@@ -80,6 +82,7 @@ ImageHeader read_image_header(std::string_view file) {
     const JpegHeader jpeg = jpeg_header(file);
     header = {jpeg.height, jpeg.width, true};
   } else {
+    // stb_image takes the size as an int.
     if (file.size() > std::numeric_limits<int>::max()) refuse("is too large a file for an image");
     int width = 0, height = 0, channels = 0;
     if (::stbi_info_from_memory(bytes_of(file), static_cast<int>(file.size()), &width, &height, &channels) ==
@@ -89,6 +92,7 @@ ImageHeader read_image_header(std::string_view file) {
     header = {height, width, false};
   }
   if (header.height < 1 || header.width < 1 || header.height > kMostPixels / header.width) {
+    // Checked before any allocation for pixels.
     refuse("has " + std::to_string(header.width) + " × " + std::to_string(header.height) + " pixels; " +
            std::to_string(kMostPixels) + " are the most");
   }
@@ -102,12 +106,14 @@ void decode_image(std::string_view file, const ImageHeader& header, int divisor,
         ::stbi_load_from_memory(bytes_of(file), static_cast<int>(file.size()), &width, &height, &channels, 3),
         &::stbi_image_free);
     if (pixels == nullptr) refuse(std::string("is a damaged image: ") + ::stbi_failure_reason());
+    // The header was read before; the buffer has its size.
     if (width != header.width || height != header.height) refuse("is a damaged image: its sizes differ");
     std::memcpy(rgb, pixels.get(), static_cast<std::size_t>(header.width * header.height * 3));
     return;
   }
   const auto width = static_cast<int>(divided(header.width, divisor));
   const auto height = static_cast<int>(divided(header.height, divisor));
+  // libturbojpeg does not convert CMYK to RGB.
   const int colors = jpeg_header(file).colors;
   if (colors != TJCS_CMYK && colors != TJCS_YCCK) {
     decompress(file, width, height, TJPF_RGB, rgb);

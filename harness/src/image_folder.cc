@@ -1,4 +1,4 @@
-// Owns image files in a folder a class.
+// ImageFolder: image files in one directory per class.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -18,9 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Largest image file.
 constexpr std::int64_t kMostBytes = 256 << 20;
 constexpr std::array kReadable{".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp"};
-// Images to others, so leaving them out in silence would change the data.
+// Other image formats. Skipping them silently would change the data, so they are an error.
 constexpr std::array kUnreadable{".tif", ".tiff", ".webp"};
 
 std::string extension_of(const fs::path& path) {
@@ -29,8 +30,8 @@ std::string extension_of(const fs::path& path) {
   return extension;
 }
 
-/// The images below `directory`, sorted: files of a folder before those of its subfolders, as torchvision
-/// walks.
+/// Collects the images below `directory`: sorted files first, then the subdirectories in order, as
+/// torchvision does.
 void find_images(const fs::path& directory, std::vector<std::string>& found) {
   std::vector<std::string> files;
   std::vector<fs::path> folders;
@@ -54,13 +55,15 @@ void find_images(const fs::path& directory, std::vector<std::string>& found) {
   for (const fs::path& folder : folders) find_images(folder, found);
 }
 
-/// As a view of pixels that lie as decoders write them: [3, H, W] with the channels beside each other.
+/// Decodes an image as a [3, H, W] view of interleaved pixels. With a transform, JPEGs may be decoded at a
+/// reduced size.
 torch::Tensor decode(const std::string& file, const transforms::Transform* transform,
                      const RecordRandom* random) {
   const ImageHeader header = read_image_header(file);
   int divisor = 1;
   if (header.jpeg && transform != nullptr) {
     const double least = transform->least_scale(header.height, header.width, *random);
+    // The largest reduction that still leaves enough pixels for the transform.
     while (divisor < 8 && least * divisor * 2 <= 1) divisor *= 2;
   }
   torch::Tensor pixels =

@@ -1,5 +1,5 @@
-// Owns the program det-launch: starts the processes of one trial on this machine with torchrun's variables,
-// and ends them together.
+// The program det-launch: starts the processes of one trial on this machine with torchrun's environment
+// variables, supervises them, and stops them together.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -20,10 +20,11 @@
 
 namespace {
 
+/// Time between SIGTERM and SIGKILL.
 constexpr auto kGrace = std::chrono::seconds(10);
 
-/// A port of the loopback that is free, and kept so for the object's life: rank 0 may listen there, nobody is
-/// given it.
+/// A free port of the loopback interface, reserved for the lifetime of this object: bound with SO_REUSEADDR
+/// but not listening, so rank 0 can listen on it and the system assigns it to no other program.
 class FreePort {
  public:
   FreePort() : held_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -45,21 +46,23 @@ class FreePort {
   int number_ = 29400;
 };
 
-/// Of the cores this process may run on, one rank's share.
+/// Cores per rank, of those available to this process.
 int cores_for_each(int ranks) { return std::max(1, det::cpu_count() / ranks); }
 
-/// Passes a process's output on, line by line with its prefix.
+/// Forwards the output of a process, line by line with a prefix.
 class Relay {
  public:
   Relay(det::UniqueFd from, int to, std::string prefix)
       : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
   int fd() const { return from_.get(); }
-  /// Reads what is there, waiting for some unless the descriptor does not block; closes at the end.
+  /// Reads available output; blocks for some unless the descriptor is non-blocking. Closes it at the end of
+  /// the stream.
   void pump() {
     char buffer[1 << 16];
     const ssize_t got = ::read(from_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) return;
     if (got <= 0) {
+      // The last line may lack its newline.
       if (!line_.empty()) put(line_ + "\n");
       from_.reset();
       return;
@@ -83,8 +86,9 @@ class Relay {
   std::string prefix_, line_;
 };
 
+/// The processes of this machine.
 struct Ranks {
-  int first = 0;  ///< the number of children[0] in the trial
+  int first = 0;  ///< rank of children[0]
   std::vector<det::Child> children;
   std::vector<Relay> relays;
 };
@@ -94,13 +98,12 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
   const auto text = [](int number) { return std::to_string(number); };
   const int ranks = options.nproc_per_node;
   std::vector<std::string> changes{"RANK=" + text(options.first_rank + local_rank),
-                                   "WORLD_SIZE=" + text(options.world_size),
-                                   "LOCAL_RANK=" + text(local_rank),
-                                   "LOCAL_WORLD_SIZE=" + text(ranks),
-                                   "GROUP_RANK=" + text(options.node_rank),
+                                   "WORLD_SIZE=" + text(options.world_size), "LOCAL_RANK=" + text(local_rank),
+                                   "LOCAL_WORLD_SIZE=" + text(ranks), "GROUP_RANK=" + text(options.node_rank),
                                    "GROUP_WORLD_SIZE=" + text(options.nnodes),
-                                   "MASTER_ADDR=" + options.master_addr,
-                                   "MASTER_PORT=" + text(port),
+                                   "MASTER_ADDR=" + options.master_addr, "MASTER_PORT=" + text(port),
+                                   // A name without "=" removes the variable: rank 0 of this launch listens
+                                   // on MASTER_PORT itself.
                                    "TORCHELASTIC_USE_AGENT_STORE"};
   if (std::getenv("OMP_NUM_THREADS") == nullptr)
     changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
@@ -108,7 +111,7 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
   return det::environment_with(changes);
 }
 
-/// A secret all ranks share; "" when they have one, or when machines cannot agree on one.
+/// A secret shared by all ranks. "" when there is one already, or when several machines have no common value.
 std::string token_for(const det::LaunchOptions& options) {
   if (std::getenv("DET_LAUNCH_TOKEN") != nullptr) return "";
   if (options.nnodes == 1) return det::random_token();
@@ -116,7 +119,7 @@ std::string token_for(const det::LaunchOptions& options) {
   return allocation != nullptr ? allocation : "";
 }
 
-/// Exits with a message when a process cannot be started.
+/// Starts the processes. Exits with a message when one cannot be started.
 Ranks start(const det::LaunchOptions& options, int port) {
   const std::string token = token_for(options);
   Ranks ranks;
@@ -151,13 +154,14 @@ void say_why(const Ranks& ranks, std::size_t failed, const det::ExitStatus& stat
                    det::to_string(status) + others + "\n";
 }
 
-/// The launch's exit code once it is decided: the first failure, or 0 when all have ended well; -1 before.
+/// Returns the exit code of the launch: that of the first failure, 0 when all ranks have succeeded, -1 while
+/// undecided.
 int verdict(Ranks& ranks) {
   std::size_t well = 0, failed = ranks.children.size();
   det::ExitStatus cause;
   for (std::size_t i = 0; i < ranks.children.size(); ++i) {
     det::Child& child = ranks.children[i];
-    // The group is killed before its leader is reaped: afterwards its number may belong to another group.
+    // The process group is killed before its leader is reaped; afterwards its id may belong to another group.
     if (!child.ended()) continue;
     (void)child.signal_group(SIGKILL);
     const auto status = child.wait(det::Duration(0));
@@ -165,7 +169,7 @@ int verdict(Ranks& ranks) {
     if (status->ok()) {
       ++well;
     } else if (failed == ranks.children.size() || (cause.signal == 0 && status->signal != 0)) {
-      // Of several at once the one a signal ended came first: the others noticed its end.
+      // When several ranks fail at once, one killed by a signal is the cause: the others noticed its absence.
       failed = i;
       cause = *status;
     }
@@ -181,6 +185,7 @@ int supervise(Ranks& ranks, int signals) {
     for (const det::Child& child : ranks.children) waits.push_back({child.pidfd(), POLLIN, 0});
     for (const Relay& relay : ranks.relays) waits.push_back({relay.fd(), POLLIN, 0});
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return 1;
+    // Signals are forwarded to all process groups.
     if (waits[0].revents != 0) {
       signalfd_siginfo signal{};
       if (::read(signals, &signal, sizeof signal) == sizeof signal) {
@@ -193,8 +198,8 @@ int supervise(Ranks& ranks, int signals) {
     code = verdict(ranks);
   }
   stop_all(ranks);
-  // What is in the pipes is still passed on; a process that left its group and holds them open is not waited
-  // for.
+  // Output that is still in the pipes is forwarded. The pipes are made non-blocking, because a process that
+  // left its group may hold them open.
   for (Relay& relay : ranks.relays) {
     if (relay.fd() >= 0) ::fcntl(relay.fd(), F_SETFL, O_NONBLOCK);
     while (relay.fd() >= 0) relay.pump();
@@ -210,6 +215,7 @@ int main(int argc, char** argv) {
   const auto options = det::parse_launch_options({argv + 1, argv + argc}, variable);
   if (!options) return std::cerr << "det-launch: " << options.error().message << "\n", 2;
   if (options->help) return std::cout << det::launch_help(), 0;
+  // Signals are blocked and read from a descriptor, so that one poll() waits for signals and processes.
   sigset_t forwarded;
   sigemptyset(&forwarded);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&forwarded, number);

@@ -1,3 +1,4 @@
+// Command line of det-launch: parsing, defaults from the environment, and the help text.
 #include "launch_options.h"
 
 #include <algorithm>
@@ -10,11 +11,12 @@
 namespace det {
 namespace {
 
+/// Port of rank 0 with several machines.
 constexpr int kDefaultPort = 29400;
 const std::vector<std::string> kWords = {"help",        "nproc-per-node", "nnodes",    "node-rank",
                                          "master-addr", "master-port",    "standalone"};
 
-/// What torchrun knows and det-launch does not, with the mend.
+/// Options of torchrun that det-launch does not have, with the alternative.
 struct Foreign {
   const char *word, *mend;
 };
@@ -35,7 +37,7 @@ std::optional<int> number_in(std::string_view text, int least, int most) {
   return value;
 }
 
-/// DET_SLOT_IDS is "[0, 1]" or "0,1".
+/// Counts the slots of DET_SLOT_IDS, which is "[0, 1]" or "0,1"; at least 1.
 int slots_in(const char* ids) {
   int count = 0;
   bool in_number = false;
@@ -67,9 +69,10 @@ tl::unexpected<Error> unknown(const std::string& word) {
                "; options of PROGRAM come after its name, see det-launch --help");
 }
 
+/// Options that were given explicitly.
 struct Given {
   bool addr = false, port = false;
-  bool layout = false;  ///< machines, or processes on them
+  bool layout = false;  ///< number of machines, or processes on them
 };
 
 Status apply(LaunchOptions& options, Given& given, const std::string& word, const std::string& value,
@@ -86,10 +89,11 @@ Status apply(LaunchOptions& options, Given& given, const std::string& word, cons
                        : Status();
 }
 
-/// Who is where in a gang: as the agent says, machines having different numbers of slots; else as the words
-/// do.
+/// Sets the ranks of this machine: by the agent's variables in a gang, where machines may have different
+/// numbers of slots, else by the options.
 Status lay_out(LaunchOptions& options, const Given& given, const char* (*environment)(const char*)) {
   const char* nodes = environment("DET_NUM_NODES");
+  // With explicit options all machines have the same number of processes.
   if (given.layout || nodes == nullptr) {
     options.first_rank = options.node_rank * options.nproc_per_node;
     options.world_size = options.nnodes * options.nproc_per_node;
@@ -108,10 +112,11 @@ Status lay_out(LaunchOptions& options, const Given& given, const char* (*environ
   return read(options.world_size, "DET_WORLD_SIZE", 1);
 }
 
-/// What the words left open, and whether the rest fits together.
+/// Fills in the options that were not given, and checks that all fit together.
 Status complete(LaunchOptions& options, const Given& given, const char* (*environment)(const char*)) {
   const auto variable = [&](const char* first, const char* second) {
     const char* value = environment(first);
+    // The cluster's variables matter only with several machines.
     if ((value == nullptr || *value == '\0') && options.nnodes > 1) value = environment(second);
     return std::string(value != nullptr ? value : "");
   };
@@ -157,9 +162,10 @@ Result<LaunchOptions> parse_launch_options(const std::vector<std::string>& argum
     }
     const std::size_t equals = arguments[at].find('=');
     std::string word = arguments[at].substr(2, equals == std::string::npos ? equals : equals - 2);
+    // torchrun accepts both spellings.
     std::replace(word.begin(), word.end(), '_', '-');
     if (std::find(kWords.begin(), kWords.end(), word) == kWords.end()) return unknown(word);
-    if (word == "standalone") continue;  // torchrun's word for what is so without --nnodes
+    if (word == "standalone") continue;  // torchrun's option for what is the default here
     if (equals == std::string::npos && at + 1 == arguments.size())
       return wrong("--" + word + " needs a value");
     const std::string value =

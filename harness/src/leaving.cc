@@ -1,3 +1,4 @@
+// Time of the termination request, as an atomic.
 #include "leaving.h"
 
 #include <atomic>
@@ -6,11 +7,12 @@
 namespace det {
 namespace {
 
-std::atomic<std::int64_t> since{0};  // microseconds of MonoTime; 0: not yet
+std::atomic<std::int64_t> since{0};  // microseconds of MonoTime; 0: no request
 
 }  // namespace
 
 void begin_leaving() {
+  // Only the first call has an effect: the grace period starts with the first request.
   std::int64_t not_yet = 0;
   since.compare_exchange_strong(not_yet, mono_now().micros);
 }

@@ -1,4 +1,5 @@
-// Owns when this process was asked to leave: who waits for it should not wait for a store that does not move.
+// Time at which this process was requested to terminate. Storage calls then give up sooner on a stalled
+// store.
 #pragma once
 
 #include <optional>
@@ -7,9 +8,9 @@
 
 namespace det {
 
-/// The first time counts. Any thread, as below.
+/// Records the current time as that of the request, unless there was an earlier one. Thread-safe.
 void begin_leaving();
-/// Nothing: nobody asked.
+/// Time of the request; nullopt without one. Thread-safe.
 std::optional<MonoTime> leaving_since();
 
 }  // namespace det

@@ -1,4 +1,4 @@
-// Owns the context of a trial that is loaded to be used, not trained.
+// Context of a trial that is loaded for use, not training.
 #include <torch/cuda.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace det {
 namespace {
 
-/// Nothing is reported, nobody is asked.
+/// A client without reports, preemption or signal handlers.
 class SilentClient final : public Client {
  public:
   void report_metrics(const std::string&, std::int64_t, const Json&) override {}
@@ -39,6 +39,7 @@ std::unique_ptr<TrialContext> make_load_context(const Json& hparams, const Json&
 }
 
 std::unique_ptr<TrialContext> make_load_context(const std::string& path) {
+  // Bounds the memory for a damaged file.
   constexpr std::int64_t kLimit = 16 << 20;
   const std::string file = path + "/load_data.json";
   const auto text = read_file(file, kLimit);

@@ -1,4 +1,4 @@
-// Owns what all learning-rate schedules share: stepping, the initial learning rates, and their state as data.
+// Base of all learning-rate schedules: stepping, initial learning rates, and state as JSON.
 #include "det/lr_scheduler.h"
 
 #include <algorithm>
@@ -13,13 +13,15 @@
 namespace det {
 namespace {
 
-/// The initial learning rates of `optimizer`, shared with its other schedules. PyTorch keeps them in the
-/// parameter groups, where the C++ frontend has no room.
+/// Initial learning rates of `optimizer`, shared with its other schedules. PyTorch stores them in the
+/// parameter groups; LibTorch's groups have no place for them.
 std::shared_ptr<std::vector<double>> shared_initial_lrs(torch::optim::Optimizer& optimizer) {
   thread_local std::unordered_map<const torch::optim::Optimizer*, std::weak_ptr<std::vector<double>>> known;
+  // An expired entry may belong to a destroyed optimizer at the same address.
   std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
   if (const auto found = known.find(&optimizer); found != known.end()) {
     auto shared = found->second.lock();
+    // A new optimizer at the same address, or new parameter groups, make the entry invalid.
     if (shared->size() == optimizer.param_groups().size()) return shared;
   }
   auto fresh = std::make_shared<std::vector<double>>();
@@ -43,6 +45,7 @@ void read(const Json& value, const std::string& name, double& out) {
   out = *number;
 }
 void read(const Json& value, const std::string& name, std::int64_t& out) {
+  // A float with an integral value is accepted.
   const bool integral = value.is_number_float() && value.get<double>() == std::floor(value.get<double>());
   out = need(value, value.is_number_integer() || integral, name, "integer").get<std::int64_t>();
 }
@@ -103,6 +106,7 @@ void LRScheduler::step() {
 void LRScheduler::restart() {
   ++step_count_;
   last_epoch_ = 0;
+  // Recursive schedules compute their first rate from the current one.
   set_lr(base_lrs_);
   set_lr(get_lr());
   set_others();
@@ -153,7 +157,7 @@ std::vector<LRScheduler::Field> LRScheduler::fields_and(std::initializer_list<Fi
 
 Json LRScheduler::state_dict() const {
   Json out = Json::object();
-  // One list of fields serves both directions; writing only reads through it.
+  // The list of fields serves both directions; here its pointers are only read.
   for (const Field& field : const_cast<LRScheduler*>(this)->fields()) {
     std::visit([&](const auto* value) { out[field.name] = written(*value); }, field.value);
   }
@@ -162,6 +166,7 @@ Json LRScheduler::state_dict() const {
 
 void LRScheduler::load_state_dict(const Json& state) {
   if (!state.is_object()) throw std::invalid_argument("state of the learning-rate schedule: is no map");
+  // All values are validated before any is assigned.
   std::vector<std::function<void()>> changes;
   for (const Field& field : fields()) {
     const auto found = state.find(field.name);

@@ -1,4 +1,4 @@
-// Owns the schedules made of others, and the one that follows a metric.
+// Composed schedules (SequentialLR, ChainedScheduler) and ReduceLROnPlateau.
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -37,12 +37,13 @@ Json states_of(const ScheduleList& list) {
   return out;
 }
 
-/// Loads all of `_schedulers`, or none.
+/// Loads all states of `_schedulers`, or none.
 void load_states(ScheduleList& list, const Json& state) {
   constexpr const char* kind = "state of the learning-rate schedule";
   check_schedule(state.is_object() && state.contains("_schedulers") && state["_schedulers"].is_array() &&
                      state["_schedulers"].size() == list.size(),
                  kind, "_schedulers must be a list of " + std::to_string(list.size()));
+  // Strong guarantee: a failure in one schedule restores those that were loaded before it.
   const Json before = states_of(list);
   try {
     for (std::size_t i = 0; i < list.size(); ++i) list[i]->load_state_dict(state["_schedulers"][i]);
@@ -69,10 +70,11 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules, Steps mile
   for (const auto& schedule : schedules_) {
     check_schedule(!is<SequentialLR>(*schedule) && !is<ChainedScheduler>(*schedule), kind,
                    "a schedule that holds others cannot begin anew: list its schedules instead");
-    // Undoes the first step that its construction made.
+    // Reverts the first step of the constructor.
     schedule->last_epoch_ -= 1;
   }
   last_epoch_ = 0;
+  // The first steps of the schedules' constructors have changed the rates.
   set_lr(*initial_lrs_);
   schedules_.front()->initial_step();
   last_lr_ = schedules_.front()->get_last_lr();
@@ -82,6 +84,7 @@ void SequentialLR::step() {
   ++last_epoch_;
   const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_);
   LRScheduler& schedule = *schedules_[static_cast<std::size_t>(next - milestones_.begin())];
+  // A milestone is the first step of the next schedule.
   const bool begins = next != milestones_.begin() && *std::prev(next) == last_epoch_;
   begins ? schedule.restart() : schedule.step();
   last_lr_ = schedule.get_last_lr();
@@ -164,6 +167,7 @@ void ReduceLROnPlateau::step(double metric) {
   } else {
     ++num_bad_epochs_;
   }
+  // The order of these conditions is PyTorch's: bad steps are not counted during the cool-down.
   if (cooldown_counter_ > 0) {
     --cooldown_counter_;
     num_bad_epochs_ = 0;
@@ -172,6 +176,7 @@ void ReduceLROnPlateau::step(double metric) {
   if (num_bad_epochs_ > options_.patience) {
     for (std::size_t i = 0; i < lr.size(); ++i) {
       const double lower = std::max(lr[i] * options_.factor, min_lrs_.at(i));
+      // Tiny reductions are skipped, as in PyTorch.
       if (lr[i] - lower > options_.eps) lr[i] = lower;
     }
     cooldown_counter_ = options_.cooldown;

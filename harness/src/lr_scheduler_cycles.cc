@@ -1,4 +1,4 @@
-// Owns the schedules that cycle the learning rate together with the momentum.
+// Schedules that cycle the learning rate together with the momentum: OneCycleLR and CyclicLR.
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
@@ -15,7 +15,7 @@
 namespace det {
 namespace {
 
-/// Where a parameter group keeps its momentum, or its beta1; null when it has neither.
+/// Pointer to the momentum or beta1 of a parameter group; null when it has neither.
 double* momentum_of(torch::optim::OptimizerOptions& options) {
   if (auto* sgd = dynamic_cast<torch::optim::SGDOptions*>(&options)) return &sgd->momentum();
   if (auto* rmsprop = dynamic_cast<torch::optim::RMSpropOptions*>(&options)) return &rmsprop->momentum();
@@ -60,6 +60,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
   check_schedule(anneal_strategy_ == "cos" || anneal_strategy_ == "linear", kind,
                  "anneal_strategy must be cos or linear");
   const auto total = static_cast<double>(total_steps_);
+  // Steps count from 0, so phases end one step earlier than their length, as in PyTorch.
   phase_ends_ = {options.pct_start * total - 1};
   if (options.three_phase) phase_ends_.push_back(2 * options.pct_start * total - 2);
   phase_ends_.push_back(total - 1);
@@ -71,6 +72,7 @@ OneCycleLR::OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptio
     first_lrs_.push_back(max_lr / options.div_factor);
     min_lrs_.push_back(first_lrs_.back() / options.final_div_factor);
   }
+  // The cycle replaces the optimizer's own learning rate.
   base_lrs_ = *initial_lrs_ = first_lrs_;
   if (cycle_momentum_) {
     check_momentum(optimizer, kind);
@@ -95,12 +97,13 @@ std::pair<OneCycleLR::Phase, double> OneCycleLR::position() const {
   const std::vector<Phase> all = phases();
   for (const Phase& phase : all) {
     if (step <= phase.end_step || &phase == &all.back()) {
+      // A phase without steps (pct_start = 0) is already at its end.
       const double length = phase.end_step - start;
       return {phase, length == 0 ? 1 : (step - start) / length};
     }
     start = phase.end_step;
   }
-  return {all.back(), 1};  // not reached: there is a last phase
+  return {all.back(), 1};  // not reached: the last phase always matches
 }
 
 double OneCycleLR::anneal(double start, double end, double part) const {
@@ -114,6 +117,7 @@ std::vector<double> OneCycleLR::get_lr() const {
                            " times; its total_steps is " + std::to_string(total_steps_));
   }
   const auto [phase, part] = position();
+  // Indexed by Phase::start_lr and Phase::end_lr.
   const std::vector<double>* levels[] = {&first_lrs_, &max_lrs_, &min_lrs_};
   std::vector<double> lr;
   for (std::size_t i = 0; i < max_lrs_.size(); ++i) {
@@ -164,6 +168,7 @@ void OneCycleLR::load_state_dict(const Json& state) {
       ends.size() == phase_ends_.size(), "state of the learning-rate schedule",
       "_schedule_phases must be a list of " + std::to_string(phase_ends_.size()) + " maps with end_step");
   LRScheduler::load_state_dict(state);
+  // Only the ends of phases can differ from those of the constructor; the kinds of phases are fixed.
   phase_ends_ = std::move(ends);
 }
 
@@ -183,13 +188,15 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& op
   if (!scale_fn_) {
     check_schedule(mode_ == "triangular" || mode_ == "triangular2" || mode_ == "exp_range", kind,
                    "mode must be triangular, triangular2 or exp_range");
+    // Each built-in mode has a fixed argument: the cycle, or the step.
     scale_mode_ = mode_ == "exp_range" ? "iterations" : "cycle";
   }
   check_schedule(scale_mode_ == "cycle" || scale_mode_ == "iterations", kind,
                  "scale_mode must be cycle or iterations");
   const std::size_t groups = base_lrs_.size();
   base_lrs_ = options.base_lr.expand(groups, "base_lr");
-  if (initial_lrs_.use_count() == 1) *initial_lrs_ = base_lrs_;  // the first schedule of its optimizer
+  // Only the first schedule of an optimizer sets its initial learning rates.
+  if (initial_lrs_.use_count() == 1) *initial_lrs_ = base_lrs_;
   max_lrs_ = options.max_lr.expand(groups, "max_lr");
   if (cycle_momentum_) {
     check_momentum(optimizer, kind);
@@ -201,6 +208,7 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& op
 
 double CyclicLR::height() const {
   const double turns = static_cast<double>(last_epoch_) / total_size_;
+  // Cycles count from 1; x is the position in the current cycle, in [0, 1).
   const double cycle = std::floor(1 + turns);
   const double x = 1 + turns - cycle;
   const double height = x <= step_ratio_ ? x / step_ratio_ : (x - 1) / (step_ratio_ - 1);

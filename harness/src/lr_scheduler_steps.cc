@@ -1,4 +1,5 @@
-// Owns the schedules that go one way: functions of the step, steps, and falls to an end.
+// Schedules without cycles: functions of the step, step decays, and decays to a final value. Most use the
+// chainable (recursive) form of their formula.
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
@@ -53,7 +54,8 @@ std::vector<double> MultiplicativeLR::get_lr() const {
 }
 
 void MultiplicativeLR::restart() {
-  // As PyTorch does: of the chainable schedules this one alone goes on from where the one before it ended.
+  // As in PyTorch, this is the only chainable schedule that continues from the learning rate of its
+  // predecessor.
   last_epoch_ = -1;
   step();
 }
@@ -65,6 +67,7 @@ StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options)
 }
 
 std::vector<double> StepLR::get_lr() const {
+  // Relative to the current rate, so that a rate changed by hand is kept. Step 0 never decays.
   const bool falls = last_epoch_ != 0 && last_epoch_ % options_.step_size == 0;
   return falls ? current_times(options_.gamma) : current_lr();
 }
@@ -82,6 +85,7 @@ MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options
 std::vector<double> MultiStepLR::get_lr() const {
   const auto found = milestones_.find(last_epoch_);
   if (found == milestones_.end()) return current_lr();
+  // A milestone that is listed n times decays by gamma^n.
   return current_times(std::pow(gamma_, static_cast<double>(found->second)));
 }
 
@@ -97,6 +101,7 @@ ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options)
 
 std::vector<double> ConstantLR::get_lr() const {
   if (last_epoch_ == 0) return current_times(options_.factor);
+  // The factor is applied once and removed once; other schedules may change the rate in between.
   return last_epoch_ == options_.total_iters ? current_times(1 / options_.factor) : current_lr();
 }
 
@@ -119,6 +124,7 @@ std::vector<double> LinearLR::get_lr() const {
   if (last_epoch_ == 0) return current_times(start);
   if (last_epoch_ > total) return current_lr();
   const double rise = end - start;
+  // Ratio of the factors of this step and the previous one.
   return current_times(
       1 + rise / (static_cast<double>(total) * start + static_cast<double>(last_epoch_ - 1) * rise));
 }
@@ -167,7 +173,8 @@ std::vector<double> CosineAnnealingLR::get_lr() const {
   std::vector<double> lr = current_lr();
   if (last_epoch_ == 0) return lr;
   const double half = static_cast<double>(options_.T_max), eta_min = options_.eta_min, pi = std::numbers::pi;
-  if ((last_epoch_ - 1 - options_.T_max) % (2 * options_.T_max) == 0) {  // the step before was at the bottom
+  // The previous step was at the minimum, where the ratio below is undefined (0 / 0).
+  if ((last_epoch_ - 1 - options_.T_max) % (2 * options_.T_max) == 0) {
     for (std::size_t i = 0; i < lr.size(); ++i)
       lr[i] += (base_lrs_[i] - eta_min) * (1 - std::cos(pi / half)) / 2;
     return lr;
@@ -209,6 +216,7 @@ void CosineAnnealingWarmRestarts::restart() {
 
 std::vector<double> CosineAnnealingWarmRestarts::get_lr() const {
   std::vector<double> lr = base_lrs_;
+  // Computed from the initial rate, not recursively: a restart returns to it exactly.
   const double wave = 1 + std::cos(std::numbers::pi * T_cur_ / static_cast<double>(T_i_));
   for (double& value : lr) value = options_.eta_min + (value - options_.eta_min) * wave / 2;
   return lr;

@@ -1,4 +1,4 @@
-// Owns when a wrapped schedule steps.
+// Number of schedule steps after a batch.
 #include "lr_stepping.h"
 
 #include "det/context.h"
@@ -8,7 +8,7 @@ namespace det {
 std::int64_t lr_steps_after(LRStepMode mode, std::int64_t frequency, std::int64_t batch,
                             std::int64_t aggregation, std::int64_t batches_per_epoch) {
   const std::int64_t trained = batch + 1;
-  // Multiples of `frequency` in (from, to].
+  // Number of multiples of `frequency` in (from, to].
   const auto multiples = [frequency](std::int64_t from, std::int64_t to) {
     return to / frequency - from / frequency;
   };
@@ -17,7 +17,7 @@ std::int64_t lr_steps_after(LRStepMode mode, std::int64_t frequency, std::int64_
       return multiples(trained - aggregation, trained);
     case LRStepMode::kEveryOptimizerStep:
       return multiples(trained / aggregation - 1, trained / aggregation);
-    // The epochs that will be over when the optimizer steps next.
+    // Epochs that will be complete when the optimizer steps next.
     case LRStepMode::kEveryEpoch:
       return multiples(batch / batches_per_epoch, (batch + aggregation) / batches_per_epoch);
     case LRStepMode::kManual:

@@ -1,4 +1,3 @@
-// Owns running the reducers a trial wrapped around a window of batches.
 #include "metric_reducers.h"
 
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 namespace det {
 namespace {
 
+/// Throws std::invalid_argument when `metrics` already has an entry `name`.
 void add_metric(Json& metrics, const std::string& name, const Json& value) {
   if (metrics.contains(name))
     throw std::invalid_argument("wrap_reducer: there is a metric \"" + name + "\" already");
@@ -24,9 +24,12 @@ void MetricReducers::reset() {
 void MetricReducers::reduce_into(Json& metrics) {
   for (const WrappedReducer& wrapped : state_.metric_reducers) {
     if (!applies(wrapped)) continue;
+    // Only the chief computes the metric; the broadcast gives every rank the same value. The loop has the
+    // same order on all ranks, as the collectives require.
     const std::vector<Json> per_slot = state_.distributed->gather(wrapped.reducer->per_slot_reduce());
     const Json result = state_.distributed->broadcast(
         state_.distributed->is_chief() ? wrapped.reducer->cross_slot_reduce(per_slot) : Json());
+    // A named reducer yields one value; an unnamed one yields an object of metrics.
     if (!wrapped.name.empty()) {
       if (result.is_object()) {
         throw std::invalid_argument("wrap_reducer: the reducer \"" + wrapped.name +

@@ -1,4 +1,3 @@
-// Owns the inner loops of image loading.
 #include "normalize.h"
 
 #include "every_machine.h"
@@ -12,7 +11,8 @@ DET_EVERY_MACHINE void normalize(const std::uint8_t* bytes, float* out, std::siz
 
 DET_EVERY_MACHINE void bytes_to_unit(const std::uint8_t* bytes, std::size_t stride, float* out,
                                      std::size_t count) {
-  if (stride == 3) {  // known to the compiler, it becomes shuffles
+  // A stride known at compile time lets the compiler vectorize with shuffles instead of gathers.
+  if (stride == 3) {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i * 3]) / 255.0f;
   } else if (stride == 1) {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i]) / 255.0f;

@@ -1,4 +1,5 @@
-// Owns the inner loops of image loading. Standard library only.
+// Inner loops of image loading. Standard library only. Every operation is rounded separately (no fused
+// multiply-add), so results are bit-identical on all CPUs.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +7,10 @@
 
 namespace det {
 
-/// out[i] = bytes[i] * scale + shift, rounded twice: the same bits on every machine.
+/// out[i] = bytes[i] * scale + shift, rounded after the multiplication and after the addition.
 void normalize(const std::uint8_t* bytes, float* out, std::size_t count, float scale, float shift);
 
-/// out[i] = bytes[i * stride] / 255.
+/// out[i] = bytes[i * stride] / 255, in [0, 1]. `stride` is 1 for planar images, 3 for interleaved RGB.
 void bytes_to_unit(const std::uint8_t* bytes, std::size_t stride, float* out, std::size_t count);
 
 /// out[i] = (values[i] - mean) / stddev.

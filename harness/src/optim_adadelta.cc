@@ -1,4 +1,4 @@
-// Owns Adadelta in LibTorch's operators; fused_step.h has it in one pass.
+// Adadelta written with LibTorch operators. fused_step.h has the single-pass version for the CPU.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/serialize.h>
@@ -67,6 +67,8 @@ torch::Tensor Adadelta::step(LossClosure closure) {
       if (!gradient.defined()) continue;
       TORCH_CHECK(!gradient.is_sparse(), "Adadelta: sparse gradients are not supported");
       auto& entry = state_[compat::state_key(*this, parameter)];
+      // The state is created at a parameter's first step: parameters without a
+      // gradient have none, as in PyTorch.
       if (entry == nullptr) {
         auto fresh = std::make_unique<AdadeltaParamState>();
         fresh->square_avg(at::zeros_like(parameter, {}, at::MemoryFormat::Preserve));
@@ -75,6 +77,8 @@ torch::Tensor Adadelta::step(LossClosure closure) {
       }
       auto& state = static_cast<AdadeltaParamState&>(*entry);
       state.step(state.step() + 1);
+      // Zeiler 2012, algorithm 1: accumulate g^2, scale the step by RMS(previous
+      // steps) / RMS(g), accumulate step^2.
       if (options.weight_decay() != 0) gradient = gradient.add(parameter, options.weight_decay());
       state.square_avg().mul_(options.rho()).addcmul_(gradient, gradient, 1 - options.rho());
       const torch::Tensor spread = state.square_avg().add(options.eps()).sqrt_();

@@ -1,4 +1,4 @@
-// Owns clipping gradients: in one pass over memory on the CPU, in LibTorch's operators elsewhere.
+// Gradient clipping: single-pass kernels for dense float tensors on the CPU, LibTorch operators for the rest.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/norm.h>
@@ -13,7 +13,7 @@
 namespace det {
 namespace {
 
-/// Partial results are of pieces of this size, whatever the number of threads.
+/// Elements per partial result. Independent of the number of threads, so the sum is too.
 constexpr std::int64_t kPiece = 64 * 1024;
 
 std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parameters) {
@@ -27,6 +27,7 @@ std::vector<torch::Tensor> gradients_of(const std::vector<torch::Tensor>& parame
   return gradients;
 }
 
+/// True when the tensor's memory can be processed as one flat array of floats on the CPU.
 bool is_clippable(const torch::Tensor& tensor) {
   return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat &&
          tensor.is_non_overlapping_and_dense() && !tensor.is_neg();
@@ -34,7 +35,7 @@ bool is_clippable(const torch::Tensor& tensor) {
 
 float* float_data(const torch::Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); }
 
-/// Calls run(pointer, count, number) on the pieces of a tensor.
+/// Calls run(pointer, count, number) for each piece of a tensor, in parallel for four pieces or more.
 template <typename Run>
 void in_pieces(const torch::Tensor& tensor, const Run& run) {
   const std::int64_t count = tensor.numel(), pieces = (count + kPiece - 1) / kPiece;
@@ -52,6 +53,8 @@ void in_pieces(const torch::Tensor& tensor, const Run& run) {
   }
 }
 
+/// The 2-norm, or the maximum norm when `largest`, of all gradients as one vector. Partial results are added
+/// in the order of pieces. NaN when an element is NaN.
 double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
   double total = 0;
   std::vector<double> parts;
@@ -61,6 +64,7 @@ double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
       parts[piece] = largest ? kernels::largest_magnitude(x, count) : kernels::sum_of_squares(x, count);
     });
     for (const double part : parts) {
+      // The negated comparison lets a NaN part replace the total; the next line then keeps it.
       if (!largest)
         total += part;
       else if (!(part <= total))
@@ -70,7 +74,7 @@ double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
   return largest ? total : std::sqrt(total);
 }
 
-/// One wait for a device, at the end.
+/// The norm by LibTorch operators. Synchronizes with the device once, at the end.
 double general_norm(const std::vector<torch::Tensor>& gradients, double norm_type) {
   const torch::Device device = gradients.front().device();
   const bool largest = std::isinf(norm_type);
@@ -93,7 +97,8 @@ double clip_grad_norm(const std::vector<torch::Tensor>& parameters, double max_n
   const bool fast = plain && (norm_type == 2 || norm_type == std::numeric_limits<double>::infinity());
   const double norm = fast ? plain_norm(gradients, norm_type != 2) : general_norm(gradients, norm_type);
   const double factor = max_norm / (norm + 1e-6);
-  if (factor >= 1) return norm;  // not so when it is NaN: then so become the gradients, as in PyTorch
+  // A NaN factor fails this comparison, so the gradients become NaN, as in PyTorch.
+  if (factor >= 1) return norm;
   for (const torch::Tensor& gradient : gradients) {
     if (plain) {
       in_pieces(gradient, [&](float* x, std::size_t count, std::size_t) {

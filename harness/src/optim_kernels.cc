@@ -4,8 +4,8 @@
 
 #include "every_machine.h"
 
-// DET_EVERY_MACHINE_FMA is for what says itself where it is fused. The build adds -fno-math-errno, without
-// which square roots are no vectors (GCC 12 ignores it as an attribute).
+// DET_EVERY_MACHINE_FMA marks functions that place fused multiply-adds explicitly. The build adds
+// -fno-math-errno, without which square roots are not vectorized (GCC 12 ignores it as an attribute).
 #if defined(__x86_64__) && !defined(__clang__)
 #define DET_EVERY_MACHINE_FMA \
   __attribute__((target_clones("avx512f", "arch=haswell", "default"), optimize("O3", "fp-contract=off")))
@@ -15,8 +15,8 @@
 
 namespace det::kernels {
 
-// As torch.optim.SGD rounds: its add_(x, alpha) is one fused multiply-add, its mul_ a multiplication. On any
-// machine, by software where there is no such instruction.
+// Rounds like torch.optim.SGD: add_(x, alpha) is one fused multiply-add, mul_ a plain multiplication. CPUs
+// without FMA instructions emulate them in software, so the bits are the same.
 DET_EVERY_MACHINE_FMA void sgd(const Sgd& how, float* __restrict p, const float* __restrict g,
                                std::size_t count) {
   const float minus_lr = -how.lr, weight_decay = how.weight_decay;
@@ -62,6 +62,7 @@ DET_EVERY_MACHINE void adam_amsgrad(const Adam& how, float* __restrict p, const 
     const float d = g[i] + weight_decay * p[i];
     const float m = beta1 * average[i] + one_minus_beta1 * d;
     const float v = beta2 * square[i] + one_minus_beta2 * d * d;
+    // `v != v` propagates a NaN into the maximum, as torch.max does.
     const float most = v > largest[i] || v != v ? v : largest[i];
     average[i] = m;
     square[i] = v;
@@ -84,7 +85,8 @@ DET_EVERY_MACHINE void adadelta(const Adadelta& how, float* __restrict p, const 
 }
 
 DET_EVERY_MACHINE double sum_of_squares(const float* x, std::size_t count) {
-  constexpr std::size_t kLanes = 16;  // a fixed order of addition, whatever the machine
+  // Sixteen accumulators fix the order of addition for every vector width.
+  constexpr std::size_t kLanes = 16;
   double lanes[kLanes] = {};
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -100,7 +102,7 @@ DET_EVERY_MACHINE double sum_of_squares(const float* x, std::size_t count) {
 }
 
 DET_EVERY_MACHINE float largest_magnitude(const float* x, std::size_t count) {
-  // Without their sign, finite floats are ordered as their bits are; above them lie infinity, then NaN.
+  // With the sign bit cleared, floats compare like their bits: finite values, then infinity, then NaN.
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu;
@@ -116,6 +118,8 @@ DET_EVERY_MACHINE void multiply(float* x, float factor, std::size_t count) {
 DET_EVERY_MACHINE bool multiply_finite(float* x, float factor, std::size_t count) {
   std::uint32_t bad = 0;
   for (std::size_t i = 0; i < count; ++i) {
+    // All exponent bits set means infinity or NaN. The flag is accumulated without a branch
+    // to keep the loop vectorizable.
     bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000u) == 0x7f800000u);
     x[i] *= factor;
   }

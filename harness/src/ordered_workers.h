@@ -1,4 +1,4 @@
-// Owns running jobs on several threads with their results in the order in which the jobs were given.
+// Runs jobs on a thread pool and returns their results in submission order.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@
 
 namespace det {
 
-/// Used by one thread, which gives jobs and takes results; one thread alone runs the jobs one after another.
-/// Destroying it waits for the jobs that run and forgets the others.
+/// All methods are called by one thread. A pool of one thread runs the jobs one after another. The destructor
+/// waits for running jobs and drops queued ones.
 template <typename Result>
 class OrderedWorkers {
  public:
-  /// A result, or what the job threw.
+  /// The result of a job, or the exception that it threw.
   using Outcome = std::variant<Result, std::exception_ptr>;
 
-  /// At most `room` jobs at a time between submit() and take().
+  /// `room` bounds the jobs between submit() and take(), running, queued or finished.
   OrderedWorkers(std::int64_t threads, std::int64_t room) : tasks_(room), slots_(room) {
     for (auto& slot : slots_) slot = std::make_unique<Queue<Outcome>>(1);
     for (std::int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
@@ -35,24 +35,29 @@ class OrderedWorkers {
   }
   OrderedWorkers(const OrderedWorkers&) = delete;
 
+  /// True when submit() may be called.
   bool has_room() const { return submitted_ - taken_ < slots_.size(); }
+  /// True when no job is outstanding, so that take() has nothing to return.
   bool idle() const { return submitted_ == taken_; }
-  /// While has_room().
+  /// Queues a job. Requires has_room().
   void submit(std::function<Result()> job) {
     (void)tasks_.push({std::move(job), slots_[submitted_++ % slots_.size()].get()});
   }
-  /// Whether take() would return at once.
+  /// True when take() would return without waiting.
   bool ready() const { return !idle() && slots_[taken_ % slots_.size()]->size() > 0; }
-  /// The oldest job's; waits for it. Unless idle().
+  /// Returns the outcome of the oldest job; blocks until it is done. Requires !idle().
   Outcome take() { return *slots_[taken_++ % slots_.size()]->pop(); }
 
  private:
+  /// A job and the queue that receives its outcome. A queue of one element acts as a future.
   struct Task {
     std::function<Result()> job;
     Queue<Outcome>* slot = nullptr;
   };
+  /// The loop of a worker thread: runs tasks until the queue is closed and empty.
   void work() {
     while (std::optional<Task> task = tasks_.pop()) {
+      // The destructor closed the queue: the remaining jobs are drained without being run.
       if (stopped_) continue;
       try {
         (void)task->slot->push(task->job());
@@ -63,7 +68,7 @@ class OrderedWorkers {
   }
 
   Queue<Task> tasks_;
-  std::vector<std::unique_ptr<Queue<Outcome>>> slots_;  // of job n: n % size
+  std::vector<std::unique_ptr<Queue<Outcome>>> slots_;  // job n uses slot n % size
   std::uint64_t submitted_ = 0, taken_ = 0;
   std::atomic<bool> stopped_{false};
   std::vector<std::thread> threads_;

@@ -15,6 +15,7 @@ Phase PhaseClock::enter(Phase phase) {
 Json PhaseClock::take(std::int64_t batches) {
   static constexpr std::array<const char*, kPhases> kNames{
       "other", "data", "forward", "backward", "exchange", "optimizer", "validation", "checkpoint", "report"};
+  // Charges the time up to now to the phase that is still running.
   enter(phase_);
   Json seconds = Json::object();
   for (std::size_t i = 0; i < kPhases; ++i) {

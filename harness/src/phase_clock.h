@@ -1,4 +1,4 @@
-// Owns where the time of training goes: seconds of each phase between two reports.
+// Measures the training time spent in each phase between two reports. Training thread only.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace det {
 
-/// What a training thread does. On CUDA forward, backward and optimizer are the time to ask the device for
-/// them; what it takes longer shows where the thread waits for it.
+/// A phase of the training thread. On CUDA, forward, backward and optimizer cover launching the kernels only;
+/// the device's time appears in the phase in which the thread waits for it.
 enum class Phase {
   kOther,
   kData,
@@ -25,17 +25,17 @@ enum class Phase {
   kReport
 };
 
-/// One thread is in one phase at a time. Costs a reading of the clock at each change.
+/// Accumulates the time of each phase. One phase is active at a time. A change of phase costs one clock read.
 class PhaseClock {
  public:
-  /// `now_ns` counts nanoseconds and never goes back.
+  /// `now_ns` returns monotonic nanoseconds.
   explicit PhaseClock(std::function<std::int64_t()> now_ns = mono_now_ns)
       : now_ns_(std::move(now_ns)), since_(now_ns_()) {}
 
-  /// What has passed was in the phase before, which is returned.
+  /// Switches to `phase` and returns the previous one, to which the elapsed time is charged.
   Phase enter(Phase phase);
-  /// Seconds a batch that each phase took since the last call ("data", "forward", …; "other" is what is
-  /// left), without those that took none. `batches` > 0 were trained meanwhile.
+  /// Returns the seconds per batch of each phase since the last call ("data", "forward", …; "other" is the
+  /// remainder) and starts over. Phases without time are omitted. `batches` is the number trained since, > 0.
   Json take(std::int64_t batches);
 
  private:
@@ -43,10 +43,11 @@ class PhaseClock {
   std::function<std::int64_t()> now_ns_;
   std::int64_t since_;
   Phase phase_ = Phase::kOther;
+  /// Nanoseconds per phase since the last take().
   std::array<std::int64_t, kPhases> spent_{};
 };
 
-/// A phase until the end of its life; then the one before it goes on. Nothing without a clock.
+/// Enters a phase for its own lifetime, then restores the previous one. A null clock makes it a no-op.
 class PhaseSpan {
  public:
   PhaseSpan(PhaseClock* clock, Phase phase) : clock_(clock), before_(clock ? clock->enter(phase) : phase) {}

@@ -1,8 +1,7 @@
-// Owns state_dict.pth: PyTorch's file format (a zip of one pickle and raw tensor data), written so that
-// Python's torch.load opens it, also with weights_only=True (from 2.0 on: the reader of 1.13 knows no
-// floats), and read by an interpreter of the few opcodes such files need. Reading never runs code: the only
-// names a file may mention are PyTorch's tensor types and builders. NumPy's are passed over: what they would
-// have built can be told from None, and no more.
+// Reads and writes state_dict.pth: PyTorch's zip of one pickle and raw tensor data. Files open with Python's
+// torch.load, also with weights_only=True from PyTorch 2.0 on (the reader of 1.13 rejects floats). The reader
+// interprets only the opcodes that such files need and never runs code: the only names accepted are PyTorch's
+// tensor types and builders. NumPy objects are skipped and leave a Foreign marker.
 #pragma once
 
 #include <torch/types.h>
@@ -20,21 +19,23 @@ namespace det::pickle {
 struct Value;
 using List = std::vector<Value>;
 
-/// Keys are strings, unique, in the order written; an OrderedDict in Python. A number that is a key in a file
-/// is read as its decimal text.
+/// An ordered dictionary with unique string keys; an OrderedDict in Python. Integer keys in a file
+/// are read as their decimal text.
 struct Dict {
   std::vector<std::pair<std::string, Value>> items;
 
+  /// Appends an entry; the caller guarantees a new key.
   void add(std::string key, Value value);
-  /// Null when absent.
+  /// Returns null when the key is absent. Linear search.
   const Value* find(std::string_view key) const;
 };
 
-/// In the place of an object of NumPy that a file holds.
+/// Marks the position of a NumPy object in a file; its content is not read.
 struct Foreign {
-  std::string name;  ///< of what builds it in Python
+  std::string name;  ///< the Python callable that builds it
 };
 
+/// One object of a pickle. std::monostate is None; Python tuples and lists are both List.
 struct Value {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Dict, torch::Tensor, Foreign>
       data;
@@ -49,43 +50,47 @@ struct Value {
   Value(torch::Tensor v) : data(std::move(v)) {}
   Value(Foreign v) : data(std::move(v)) {}
 
+  /// Null when the value has another type.
   template <typename T>
   const T* as() const {
     return std::get_if<T>(&data);
   }
 };
 
-/// JSON as plain data, and back. Numbers keep their kind and bits. from_value throws std::runtime_error
-/// naming `name` when there is a tensor of more than one element, or Foreign.
+/// JSON as plain data. Numbers keep their kind (integer or float) and bits.
 Value to_value(const nlohmann::ordered_json& json);
+/// Plain data as JSON; one-element tensors become numbers. Throws std::runtime_error naming `name` for a
+/// larger tensor or a Foreign.
 nlohmann::ordered_json from_value(const Value& value, const std::string& name);
 
-/// What a file is made of: the pickle, and the tensors it speaks of, whose bytes go into entries of their
-/// own. A tensor is as it was given (device, strides); kept_strides() says how its bytes lie in the file.
+/// A file before it is written: the pickle, and the tensors it refers to. The bytes of a tensor go
+/// into a zip entry of their own. Tensors are those passed in (device, strides); kept_strides()
+/// gives their layout in the file.
 struct Encoded {
   std::string pickle;
   std::vector<torch::Tensor> tensors;
 };
 /// Throws std::runtime_error when a tensor's element type cannot be saved.
 Encoded encode(const Value& value);
-/// The tensor's own when its elements fill their memory without gaps; else contiguous.
+/// The strides of a tensor in the file: its own when its elements are dense in memory, else contiguous ones.
 std::vector<std::int64_t> kept_strides(const torch::Tensor& tensor);
 
-/// Writes `value` to a new file, durably. Tensors on a device are copied to the CPU. Throws
+/// Writes `value` to a new file and syncs it. Tensors on a device are copied to the CPU. Throws
 /// std::runtime_error naming the file.
 void save(const Value& value, const std::string& path);
 
-/// Reads a file that save() or Python's torch.save wrote. Its tensors are views of the mapped file: copy
-/// them; what is written into them is lost. Throws std::runtime_error naming the file and what is wrong with
-/// it: damaged, cut, or holding objects that are not plain data.
+/// Reads a file written by save() or by Python's torch.save. The tensors are views of a private mapping of
+/// the file: copy them; writes to them do not reach the file. Throws std::runtime_error naming the file and
+/// the problem: damaged, truncated, or holding objects that are not plain data.
 Value load(const std::string& path);
 
-/// value[name] of a dict. Throws std::runtime_error when there is none.
+/// value[name] of a dict. Throws std::runtime_error when it is missing.
 const Value& member(const Value& value, const char* name);
-/// `name` is of another kind, "is missing"…: throws what does not fit a checkpoint.
+/// Throws std::runtime_error "checkpoint does not fit: <what>".
 [[noreturn]] void misfit(const std::string& what);
+/// Throws std::runtime_error for a value `name` of an unexpected type.
 [[noreturn]] void wrong_kind(const Value& value, const std::string& name);
-/// The value as a T. Throws std::runtime_error naming `name`.
+/// The value as a T. Throws std::runtime_error naming `name` when it has another type.
 template <typename T>
 const T& expect(const Value& value, const std::string& name) {
   const T* data = value.as<T>();

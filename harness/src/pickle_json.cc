@@ -1,4 +1,4 @@
-// Owns JSON as plain data of a pickle, and what reads such data with messages.
+// Conversion between JSON and pickle values, and checked access to values.
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -39,6 +39,7 @@ Json from_value(const Value& value, const std::string& name) {
   if (const auto* v = value.as<std::int64_t>()) return *v;
   if (const auto* v = value.as<double>()) return *v;
   if (const auto* v = value.as<std::string>()) return *v;
+  // Python keeps some counters (an optimizer's step) as tensors of one element.
   if (const auto* v = value.as<torch::Tensor>(); v != nullptr && v->numel() == 1) {
     if (torch::isFloatingType(v->scalar_type())) return v->item<double>();
     return v->item<std::int64_t>();

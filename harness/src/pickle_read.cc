@@ -1,6 +1,6 @@
-// Owns reading state_dict.pth: a stack machine of the opcodes that PyTorch's files hold. It builds plain data
-// and tensors; every other name in the file is refused, so nothing in it can run. NumPy's names build a
-// marker and no more, so that a file may hold them (Python's random states) where nobody asks.
+// Pickle reader: a stack machine for the opcodes of PyTorch's files. It builds plain data and tensors and
+// rejects every other name, so a file cannot run code. NumPy names build a marker, so that files with
+// Python's random states load as long as those are not used.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,15 +19,19 @@
 namespace det::pickle {
 namespace {
 
+/// Maximum nesting of containers, and maximum dimensions of a tensor.
 constexpr int kDepth = 64;
-/// What these make of their first argument is, for us, that argument.
+/// Callables that are replaced by their first argument.
 constexpr std::array<std::string_view, 4> kWrappers{"torch._utils._rebuild_parameter",
                                                     "torch._utils._rebuild_parameter_with_state",
                                                     "torch.nn.parameter.Parameter", "torch.Size"};
-constexpr std::size_t kNodes = 4'000'000;  // after shared parts are counted as often as they are used
+/// Maximum number of values. Shared nodes count once per use, which bounds exponentially shared files.
+constexpr std::size_t kNodes = 4'000'000;
 
 struct Node;
-using NodePtr = Node*;  // owned by the reader's arena: a file may nest and share as it likes
+/// Owned by the reader's arena: nodes may be shared and cyclic, so plain ownership would leak or recurse.
+using NodePtr = Node*;
+/// The object that MARK pushes; it delimits the items of a container.
 struct Mark {};
 struct Tuple {
   std::vector<NodePtr> items;
@@ -38,24 +42,28 @@ struct Sequence {
 struct Mapping {
   std::vector<std::pair<NodePtr, NodePtr>> items;
 };
+/// A reference to a Python class or function by name, such as "torch.FloatStorage". It is never resolved.
 struct Global {
-  std::string name;  // "torch.FloatStorage"
+  std::string name;
 };
+/// The elements of one storage, shared by all tensors that view it.
 struct Storage {
   torch::Tensor elements;  // one dimension
 };
+/// A value on the stack, before it becomes a Value.
 struct Node {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, torch::Tensor, Mark, Tuple, Sequence,
                Mapping, Global, Storage, Foreign>
       data;
 };
 
+/// Reads one file. Used once.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), zip_(std::make_shared<ZipReader>(path)) {}
 
   Value load() {
-    // All entries lie in one folder whose name is the writer's choice.
+    // All entries share one top-level folder; its name depends on the writer.
     for (const auto& [name, bytes] : zip_->entries()) {
       if (name.ends_with("/data.pkl")) folder_ = name.substr(0, name.size() - 8), in_ = bytes;
       if (name.ends_with("/byteorder") && bytes != "little") bad("was written on a big-endian machine");
@@ -67,6 +75,7 @@ class Reader {
   }
 
  private:
+  /// Throws std::runtime_error naming the file.
   [[noreturn]] void bad(const std::string& what) const { throw std::runtime_error(path_ + ": " + what); }
 
   std::string_view take(std::size_t count) {
@@ -74,6 +83,7 @@ class Reader {
     at_ += count;
     return in_.substr(at_ - count, count);
   }
+  /// Reads an unsigned little-endian integer of `count` bytes.
   std::uint64_t number(std::size_t count) {
     std::uint64_t value = 0;
     const std::string_view bytes = take(count);
@@ -88,11 +98,13 @@ class Reader {
     at_ = end + 1;
     return text;
   }
+  /// Reads the operand of LONG1: a length and a two's complement integer.
   std::int64_t long1() {
     const std::size_t count = number(1);
     if (count > 8) bad("holds a number beyond 64 bits");
     const std::uint64_t value = number(count);
     if (count == 0 || count == 8) return static_cast<std::int64_t>(value);
+    // Sign-extends: flipping and subtracting the sign bit maps it to the high bits.
     const std::uint64_t sign = std::uint64_t{1} << (8 * count - 1);
     return static_cast<std::int64_t>((value ^ sign) - sign);
   }
@@ -107,6 +119,7 @@ class Reader {
     stack_.pop_back();
     return node;
   }
+  /// Pops the items above the topmost mark, and the mark. Returns them in push order.
   std::vector<NodePtr> pop_to_mark() {
     std::size_t mark = stack_.size();
     while (mark > 0 && !std::holds_alternative<Mark>(stack_[mark - 1]->data)) --mark;
@@ -128,7 +141,7 @@ class Reader {
     return *value;
   }
 
-  /// Runs one opcode; false at the end of the pickle.
+  /// Runs one opcode; returns false at STOP. The opcodes are split over step(), container() and object().
   bool step() {
     const char opcode = take(1)[0];
     switch (opcode) {
@@ -279,12 +292,15 @@ class Reader {
     if (stack_.empty()) bad("data.pkl is damaged (empty stack)");
     return stack_.back();
   }
+  /// Pushes a memoized object again.
   void recall(std::uint64_t key) {
     const auto found = memo_.find(key);
     if (found == memo_.end()) bad("data.pkl is damaged (unknown memo)");
     stack_.push_back(found->second);
   }
 
+  /// Runs REDUCE or NEWOBJ for the few callables that are known. Any other name is an error: this is the
+  /// check that keeps files from running code.
   void reduce() {
     const NodePtr arguments = pop(), callable = pop();
     const std::string& name = get<Global>(callable).name;
@@ -306,14 +322,15 @@ class Reader {
     }
   }
 
-  /// Attributes of an OrderedDict (`_metadata`) or a NumPy object: of no use here.
+  /// Runs BUILD and discards the attributes, which are those of an OrderedDict
+  /// (`_metadata`) or a NumPy object.
   void build() {
     (void)pop();
     const NodePtr object = keep();
     if (!std::holds_alternative<Foreign>(object->data)) (void)get<Mapping>(object);
   }
 
-  /// ("storage", class, key, location, number of elements) → the bytes of data/<key>.
+  /// Resolves ("storage", class, key, location, number of elements) to the bytes of data/<key>.
   Storage storage(const NodePtr& id) {
     const auto& items = get<Tuple>(id).items;
     if (items.size() < 5 || get<std::string>(items[0]) != "storage") bad("data.pkl is damaged (storage)");
@@ -324,6 +341,7 @@ class Reader {
     if (entry == zip_->entries().end()) bad("data/" + key + " is missing");
     for (const StorageClass& known : kStorageClasses) {
       if (class_name != "torch." + std::string(known.name)) continue;
+      // The count must match the entry's size exactly; tensors are checked against it later.
       const std::int64_t count = get<std::int64_t>(items[4]);
       const std::size_t width = torch::elementSize(known.type);
       if (count < 0 || entry->second.size() % width != 0 ||
@@ -336,7 +354,8 @@ class Reader {
     bad("holds elements of type " + class_name + ", which is not supported");
   }
 
-  /// A view of the mapped file where its elements are aligned (PyTorch's files align them).
+  /// Returns a view of the mapped file, or a copy when the elements are not aligned (PyTorch aligns them). A
+  /// view keeps the mapping alive.
   torch::Tensor elements(std::string_view bytes, std::int64_t count, torch::ScalarType type) {
     if (count == 0) return torch::empty({0}, type);
     void* data = const_cast<char*>(bytes.data());
@@ -355,6 +374,8 @@ class Reader {
     return values;
   }
 
+  /// Builds a tensor as a strided view of its storage after checking that the view lies inside. Negative
+  /// strides are rejected. The arithmetic is 128-bit, so hostile sizes cannot overflow it.
   torch::Tensor tensor(const std::vector<NodePtr>& items) {
     const torch::Tensor& all = get<Storage>(items[0]).elements;
     const std::int64_t offset = get<std::int64_t>(items[1]);
@@ -372,6 +393,7 @@ class Reader {
     return all.as_strided(sizes, strides, offset);
   }
 
+  /// Converts a node tree to a Value. Throws for cycles (by the depth limit) and duplicate keys.
   Value to_value(const Node& node, int depth) {
     if (depth > kDepth || ++nodes_ > kNodes) bad("is nested too deeply or too large");
     if (const auto* v = std::get_if<bool>(&node.data)) return *v;
@@ -385,8 +407,8 @@ class Reader {
       Dict dict;
       std::unordered_set<std::string> seen;
       for (const auto& [key, item] : v->items) {
-        const auto* index =
-            std::get_if<std::int64_t>(&key->data);  // Python's optimizers number their parameters
+        // Python's optimizers use parameter numbers as keys.
+        const auto* index = std::get_if<std::int64_t>(&key->data);
         std::string name = index != nullptr ? std::to_string(*index) : get<std::string>(key);
         if (!seen.insert(name).second) bad("holds the key \"" + name + "\" twice");
         dict.add(std::move(name), to_value(*item, depth + 1));
@@ -394,7 +416,8 @@ class Reader {
       return dict;
     }
     if (const auto* v = std::get_if<Foreign>(&node.data)) return *v;
-    const auto* global = std::get_if<Global>(&node.data);  // an element type: "torch.float32"
+    // An element type such as torch.float32 becomes its name.
+    const auto* global = std::get_if<Global>(&node.data);
     if (global != nullptr && global->name.starts_with("torch.")) return global->name;
     if (!std::holds_alternative<std::monostate>(node.data)) bad("holds something that is not plain data");
     return {};
@@ -406,15 +429,15 @@ class Reader {
   }
 
   std::string path_;
-  std::shared_ptr<ZipReader> zip_;  ///< shared with the tensors that are views of it
-  std::string folder_;
-  std::string_view in_;
-  std::size_t at_ = 0;
+  std::shared_ptr<ZipReader> zip_;  ///< shared with the tensors that view it
+  std::string folder_;              ///< with a trailing slash
+  std::string_view in_;             ///< data.pkl
+  std::size_t at_ = 0;              ///< read position in `in_`
   std::deque<Node> arena_;
   std::vector<NodePtr> stack_;
   std::map<std::uint64_t, NodePtr> memo_;
   std::map<std::string, Storage> storages_;
-  std::size_t nodes_ = 0;
+  std::size_t nodes_ = 0;  ///< values built so far, see kNodes
 };
 
 }  // namespace

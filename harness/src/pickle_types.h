@@ -1,4 +1,4 @@
-// Owns the table of PyTorch's storage classes: which element type each name in a file stands for.
+// The table of PyTorch's storage classes, shared by the pickle reader and writer.
 #pragma once
 
 #include <torch/types.h>
@@ -8,10 +8,13 @@
 
 namespace det::pickle {
 
+/// Maps the name of a storage class to its element type.
 struct StorageClass {
   std::string_view name;  ///< in the module "torch"
   torch::ScalarType type;
 };
+/// Every element type that a checkpoint can hold. Files with other types are rejected. The reader looks up
+/// types by name, the writer names by type.
 inline constexpr std::array<StorageClass, 12> kStorageClasses{{
     {"FloatStorage", torch::kFloat},
     {"DoubleStorage", torch::kDouble},

@@ -1,4 +1,4 @@
-// Owns writing state_dict.pth: pickle protocol 2, of which weights_only readers know every opcode used here.
+// Pickle writer: protocol 2, restricted to opcodes that weights_only readers accept.
 #include <bit>
 #include <limits>
 #include <stdexcept>
@@ -20,8 +20,10 @@ const Value* Dict::find(std::string_view key) const {
 
 namespace {
 
+/// Opcodes that build an empty collections.OrderedDict.
 constexpr std::string_view kOrderedDict = "ccollections\nOrderedDict\n)R";
 
+/// Encodes one value. Each opcode is written with its operands; see Python's pickletools for their meaning.
 class Writer {
  public:
   Encoded encode(const Value& value) {
@@ -35,10 +37,12 @@ class Writer {
   void put(std::monostate) { out_ += 'N'; }
   void put(bool v) { out_ += v ? '\x88' : '\x89'; }
   void put(std::int64_t v) {
+    // BININT holds 32 bits; LONG1 with eight bytes the rest.
     const bool small = v == static_cast<std::int32_t>(v);
     out_ += small ? "J" : "\x8a\x08";
     put_bytes(static_cast<std::uint64_t>(v), small ? 4 : 8);
   }
+  /// BINFLOAT is big-endian, unlike every other number.
   void put(double v) {
     out_ += 'G';
     const auto bits = std::bit_cast<std::uint64_t>(v);
@@ -66,6 +70,8 @@ class Writer {
     }
     out_ += 'u';
   }
+  /// A call of _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks). The storage is a
+  /// persistent id that names the zip entry data/<number>.
   void put(const torch::Tensor& tensor) {
     out_ += "ctorch._utils\n_rebuild_tensor_v2\n((";
     put(std::string("storage"));

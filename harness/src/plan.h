@@ -1,4 +1,4 @@
-// Owns when something is due. Standard library only.
+// Decides at which batches a trial reports, validates and saves. Standard library only.
 #pragma once
 
 #include <algorithm>
@@ -7,35 +7,38 @@
 
 namespace det {
 
-/// Every `every` batches, or after exactly those of `at` (ascending). Neither is never.
+/// Due every `every` batches, or after exactly the batches in `at` (ascending). With neither, never due.
 struct Period {
   std::int64_t every = 0;
   std::vector<std::int64_t> at = {};
 
+  /// `steps` is the number of batches trained.
   bool due(std::int64_t steps) const {
     return (every > 0 && steps % every == 0) || std::binary_search(at.begin(), at.end(), steps);
   }
 };
 
-/// A fit in batches.
+/// The length and the periods of one fit(), in batches.
 struct Plan {
-  std::int64_t length = 0;
+  std::int64_t length = 0;  ///< total batches to train
   Period reporting = {}, validation = {}, checkpoint = {};
 };
 
+/// The actions that are due after a batch.
 struct Boundary {
   bool report = false;
   bool validate = false;
   bool checkpoint = false;
+  /// True when at least one action is due.
   bool any() const { return report || validate || checkpoint; }
-  /// Also what was due before and had to wait.
+  /// Adds actions that were due earlier and had to wait.
   Boundary& operator|=(const Boundary& other) {
     report |= other.report, validate |= other.validate, checkpoint |= other.checkpoint;
     return *this;
   }
 };
 
-/// What is due once `steps` batches are trained.
+/// The actions due once `steps` batches are trained.
 inline Boundary boundary_after(const Plan& plan, std::int64_t steps) {
   return {plan.reporting.due(steps), plan.validation.due(steps), plan.checkpoint.due(steps)};
 }

@@ -1,4 +1,3 @@
-// Owns how far a trial has come.
 #include "progress.h"
 
 #include <nlohmann/json.hpp>
@@ -23,6 +22,7 @@ Result<Progress> progress_from_json(const Json& json) {
     }
     *counter = value->get<std::int64_t>();
   }
+  // Optional: there is none before the first validation or without a searcher metric.
   const Json* best = find_path(json, "best_validation");
   if (best != nullptr && !best->is_null()) progress.best_validation = read_double(*best);
   return progress;

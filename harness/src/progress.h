@@ -1,4 +1,4 @@
-// Owns how far a trial has come: what trial_state.json holds beside the tensors. Standard library only.
+// Training progress of a trial: the counters that trial_state.json keeps beside the tensors. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace det {
 
-/// Counters in batches; -1 is never.
+/// Counters in batches; -1 means never.
 struct Progress {
   std::int64_t steps_completed = 0;
   std::int64_t last_validation = -1;
   std::int64_t last_checkpoint = -1;
-  std::optional<double> best_validation;  ///< of the searcher's metric
+  std::optional<double> best_validation;  ///< best value of the searcher's metric so far
 };
 
+/// The progress as fields of trial_state.json.
 Json to_json(const Progress& progress);
-/// kDataLoss when a counter is missing.
+/// Reverses to_json(). kDataLoss when a counter is missing or not an integer.
 Result<Progress> progress_from_json(const Json& json);
 
 }  // namespace det

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// One copy for each width of vectors, chosen when the program starts. Additions are the same bits in all of
-// them.
+// Compiles a copy for each vector width; the loader picks one at start-up. The order of additions is the same
+// in all copies, so are the bits.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #define DET_WIDE __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #else
@@ -19,12 +19,14 @@
 namespace det {
 namespace {
 
+/// Elements per block: the partial sums stay in the L1 cache.
 constexpr std::size_t kBlock = 2048;
 
+/// The type in which elements of type T are added: float for 16-bit types.
 template <typename T>
 using Sum = std::conditional_t<std::is_same_v<T, c10::BFloat16> || std::is_same_v<T, c10::Half>, float, T>;
 
-/// Two ranks of plain numbers: one pass.
+/// Sums two ranks in one pass, without a block of partial sums. For types that are their own sum type.
 template <typename T>
 DET_INLINE void sum_two(const T* a, const T* b, T scale, T* out, T* copy, std::size_t count) {
   if (copy == nullptr) {
@@ -36,6 +38,7 @@ DET_INLINE void sum_two(const T* a, const T* b, T scale, T* out, T* copy, std::s
   }
 }
 
+/// Sums elements [at, at + count) of all ranks; count <= kBlock.
 template <typename T>
 DET_INLINE void sum_block(const void* const* sources, int ranks, Sum<T> scale, T* out, T* copy,
                           std::size_t at, std::size_t count) {
@@ -53,6 +56,7 @@ DET_INLINE void sum_block(const void* const* sources, int ranks, Sum<T> scale, T
 template <typename T>
 DET_INLINE void sum_all(const void* const* sources, int ranks, double times, void* out, void* copy,
                         std::size_t count) {
+  // Integers are not scaled: Reduction::kMean does not support int64.
   const auto scale = std::is_integral_v<T> ? Sum<T>(1) : static_cast<Sum<T>>(times);
   if constexpr (std::is_same_v<T, Sum<T>>) {
     if (ranks == 2) {

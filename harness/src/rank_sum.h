@@ -1,4 +1,4 @@
-// Owns the sums of the transports on the CPU: vectors of several ranks added in the order of ranks.
+// Element-wise sums over ranks for the CPU transports. The order of additions is fixed.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,13 +7,13 @@
 
 namespace det {
 
-/// out[i] = copy[i] = (sources[0][i] + … + sources[ranks-1][i]) * scale, added in this order; 16-bit elements
-/// are added and scaled in float and rounded once. `out` may be one of the sources, `copy` may be null;
-/// nothing else may overlap. int64 is not scaled.
+/// out[i] = copy[i] = (sources[0][i] + … + sources[ranks-1][i]) * scale, added in this order. 16-bit elements
+/// are added and scaled in float and rounded once; int64 is not scaled. `out` may be one of the sources,
+/// `copy` may be null; no other overlap is allowed. `count` is in elements.
 using SumFunction = void (*)(const void* const* sources, int ranks, double scale, void* out, void* copy,
                              std::size_t count);
 
-/// Null for types without a sum: float, double, bfloat16, half and int64 have one.
+/// The sum function for float, double, bfloat16, half or int64; null for other types.
 SumFunction sum_of(c10::ScalarType type);
 
 }  // namespace det

@@ -1,4 +1,3 @@
-// Owns what the ranks of a trial must agree on after every batch.
 #include "rank_votes.h"
 
 #include <torch/csrc/autograd/generated/variable_factories.h>
@@ -10,7 +9,8 @@ namespace det {
 RankVotes::Outcome RankVotes::exchange(const Outcome& mine) {
   if (state_.communicator == nullptr) return mine;
   if (!state_.device.is_cpu()) {
-    // Reading from the device would wait for all that is queued there.
+    // A collective on the device would have to wait for its queued kernels before the result can be read, so
+    // the votes go over the CPU connections.
     Outcome all;
     for (const Json& vote : state_.distributed->allgather({mine.preempt, mine.stop, mine.checkpoints})) {
       all.preempt |= vote.at(0).get<bool>();
@@ -21,6 +21,7 @@ RankVotes::Outcome RankVotes::exchange(const Outcome& mine) {
   }
   if (!box_.defined()) box_ = torch::zeros({3}, torch::kInt64);
   auto* votes = box_.data_ptr<std::int64_t>();
+  // The sum acts as a logical or for the flags.
   votes[0] = mine.preempt, votes[1] = mine.stop, votes[2] = mine.checkpoints;
   state_.communicator->all_reduce(box_)->wait();
   return {votes[0] != 0, votes[1] != 0, votes[2]};

@@ -1,4 +1,4 @@
-// Owns what the ranks of a trial must agree on after every batch, so that all leave or save at the same one.
+// Agreement of all ranks after every batch, so that they stop and save at the same one.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,25 @@
 
 namespace det {
 
+/// One per fit(), used by the training thread.
 class RankVotes {
  public:
   explicit RankVotes(ContextState& state) : state_(state) {}
 
+  /// The state of one rank, or of all ranks combined.
   struct Outcome {
-    bool preempt = false;          ///< the chief was asked to
-    bool stop = false;             ///< some rank's trial wants to
-    std::int64_t checkpoints = 0;  ///< that have become durable on the chief
+    bool preempt = false;          ///< the master or a signal requested preemption of the chief
+    bool stop = false;             ///< the trial requested a stop on some rank
+    std::int64_t checkpoints = 0;  ///< checkpoints that became durable on the chief since the last exchange
   };
-  /// This rank's view in, everybody's out. Free with one process; with more it costs one small collective.
+  /// Combines the votes of all ranks: flags by or, counts by sum. Collective; every rank gets the
+  /// same outcome. Free with one process, one small collective otherwise. Throws
+  /// std::runtime_error when a rank is gone.
   Outcome exchange(const Outcome& mine);
 
  private:
   ContextState& state_;
-  torch::Tensor box_;
+  torch::Tensor box_;  ///< int64[3], reused; CPU only
 };
 
 }  // namespace det

@@ -1,4 +1,4 @@
-// Owns how values of a metric become one.
+// Reducers of evaluation metrics, and SimpleReducer.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -11,6 +11,7 @@ namespace det {
 std::vector<Reducer> EvaluationReducer::of(const std::vector<std::string>& names) const {
   if (by_name_.empty()) return std::vector<Reducer>(names.size(), all_);
   std::vector<Reducer> reducers;
+  // Both directions are collected, so that one message names every mismatch.
   std::vector<std::string> missing, unknown;
   for (const std::string& name : names) {
     const auto found =
@@ -35,6 +36,7 @@ void SimpleReducer::update(Json value) { values_->push_back(std::move(value)); }
 void SimpleReducer::reset() { values_->clear(); }
 Json SimpleReducer::per_slot_reduce() { return Json(*values_); }
 Json SimpleReducer::cross_slot_reduce(const std::vector<Json>& per_slot) {
+  // Batches are dealt round-robin to ranks: interleaving restores their order. Ranks may differ by one batch.
   std::vector<Json> values;
   std::size_t longest = 0;
   for (const Json& rank : per_slot) longest = std::max(longest, rank.size());

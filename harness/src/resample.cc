@@ -1,4 +1,3 @@
-// Owns resizing images.
 #include "resample.h"
 
 #include <ATen/ops/empty.h>
@@ -14,17 +13,20 @@
 namespace det {
 namespace {
 
+/// Fraction bits of integer weights. 22 bits times 255 fits in an int32.
 constexpr int kBits = 22;
 
-/// For each position of the result the positions of the source it is made of, and their weights.
+/// For each output position, the range of source positions that contribute and their weights.
 template <typename Weight>
 struct Filter {
-  std::int64_t taps;  // weights a position; those beyond its count are 0
-  std::vector<std::int64_t> first;
-  std::vector<std::int64_t> count;
+  std::int64_t taps;                // weights stored per position; entries beyond its count are 0
+  std::vector<std::int64_t> first;  // first source position
+  std::vector<std::int64_t> count;  // source positions used
   std::vector<Weight> weights;
 };
 
+/// The triangle filter for resizing `from` positions to `to`. When shrinking, the support grows with the
+/// scale, which averages all covered pixels (anti-aliasing).
 template <typename Weight>
 Filter<Weight> make_filter(std::int64_t from, std::int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
@@ -56,6 +58,7 @@ Filter<Weight> make_filter(std::int64_t from, std::int64_t to) {
   return filter;
 }
 
+/// Rounds a fixed-point sum to a byte; floats pass through.
 template <typename T, typename Sum>
 inline T finish(Sum sum) {
   if constexpr (std::is_integral_v<T>) {
@@ -65,7 +68,7 @@ inline T finish(Sum sum) {
   }
 }
 
-/// One row of `lanes` values a pixel.
+/// Filters one row of pixels of kLanes values each.
 template <typename T, typename Weight, int kLanes>
 void filter_row(const T* in, T* out, std::int64_t width, const Filter<Weight>& filter) {
   const Weight* weights = filter.weights.data();
@@ -80,8 +83,8 @@ void filter_row(const T* in, T* out, std::int64_t width, const Filter<Weight>& f
   }
 }
 
-/// The same for bytes in threes, with the three sums in one register. Four bytes are read at once, the last
-/// pixel's apart.
+/// filter_row for RGB bytes, with the three sums in one vector register. Reads four bytes per pixel, one past
+/// the pixel; the last pixel is read byte by byte so that the read stays inside the row.
 DET_EVERY_MACHINE void filter_rgb_row(const std::uint8_t* in, std::uint8_t* out, std::int64_t width,
                                       const Filter<std::int32_t>& filter) {
   using Bytes = std::uint8_t __attribute__((vector_size(4)));
@@ -101,6 +104,7 @@ DET_EVERY_MACHINE void filter_rgb_row(const std::uint8_t* in, std::uint8_t* out,
   }
 }
 
+/// sum += in * weight, element by element: one tap of the vertical pass.
 DET_EVERY_MACHINE void add_row(const std::uint8_t* in, std::int32_t* sum, std::int64_t count,
                                std::int32_t weight) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] += in[i] * weight;
@@ -113,13 +117,15 @@ DET_EVERY_MACHINE void finish_row(const std::int32_t* sum, std::uint8_t* out, st
 }
 void finish_row(const float* sum, float* out, std::int64_t count) { std::copy_n(sum, count, out); }
 
-/// Rows of pixels of `lanes` values; `stride` values between rows.
+/// An image plane. `stride` is the distance between rows, in values.
 template <typename T>
 struct Plane {
   const T* data;
   std::int64_t height, width, stride;
 };
 
+/// Resizes one plane of kLanes interleaved channels: rows first, then columns. A pass that
+/// would keep its size is skipped.
 template <typename T, int kLanes>
 void resize_plane(const Plane<T>& in, T* out, std::int64_t height, std::int64_t width) {
   using Weight = std::conditional_t<std::is_integral_v<T>, std::int32_t, float>;
@@ -159,7 +165,8 @@ void resize_plane(const Plane<T>& in, T* out, std::int64_t height, std::int64_t 
 template <typename T>
 torch::Tensor resample_as(const torch::Tensor& image, std::int64_t height, std::int64_t width) {
   const std::int64_t channels = image.size(0);
-  if (channels == 3 && image.stride(0) == 1 && image.stride(2) == 3) {  // as decoders give it: stays so
+  // Decoders return interleaved RGB; the result keeps that layout.
+  if (channels == 3 && image.stride(0) == 1 && image.stride(2) == 3) {
     torch::Tensor result = at::empty({height, width, 3}, image.options());
     resize_plane<T, 3>({image.data_ptr<T>(), image.size(1), image.size(2), image.stride(1)},
                        result.data_ptr<T>(), height, width);

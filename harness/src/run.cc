@@ -1,4 +1,5 @@
-// Owns the top of a training program: set-up, and how an ending becomes an exit code.
+// Entry points of a training program: process set-up, creation of the context, and
+// mapping of exceptions to exit codes.
 #include <ATen/Parallel.h>
 #include <malloc.h>
 #include <torch/cuda.h>
@@ -21,12 +22,14 @@
 namespace det {
 namespace {
 
-/// A dead master is waited for: the supervisor ends us when nobody wants us any more.
+/// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor kills the
+/// process when its result is no longer needed.
 constexpr std::chrono::hours kPatience{24 * 7};
 
-/// Training frees and takes the same large blocks every step: giving them back to the system costs a page
-/// fault a page.
+/// Keeps freed memory in the process. Training allocates the same large blocks every step; returning them to
+/// the system would cost one page fault per page.
 void keep_freed_memory() {
+  // 1 GiB may exceed the C library's limit (32 MiB in glibc on 64-bit systems).
   if (::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0) (void)::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   (void)::mallopt(M_TRIM_THRESHOLD, 0x7fffffff);
   (void)::mallopt(M_TOP_PAD, 64 << 20);
@@ -38,6 +41,8 @@ T value_or_throw(Result<T> result) {
   return std::move(*result);
 }
 
+/// The value at `path` of the configuration, `otherwise` when unset or null. Throws std::invalid_argument for
+/// a value of the wrong type.
 template <typename T>
 T setting(const Json& config, const char* path, T otherwise) {
   const Json* value = find_path(config, path);
@@ -49,14 +54,15 @@ T setting(const Json& config, const char* path, T otherwise) {
   }
 }
 
-/// Beside the checkpoints: on a cluster by experiment and trial, as TensorBoard shows several runs.
+/// The directory for event files, beside the checkpoints. On a cluster it is per experiment and trial,
+/// because TensorBoard shows each directory as a run.
 std::string tensorboard_directory(const TrialInfo& info) {
   if (!info.on_cluster) return info.checkpoint_dir + "/tensorboard";
   return info.checkpoint_dir + "/tensorboard/experiment_" + std::to_string(info.experiment_id) + "/trial_" +
          std::to_string(info.trial_id);
 }
 
-/// How the configuration wants gradients to become steps.
+/// Applies the settings that determine how gradients become steps: aggregation, virtual shards, precision.
 void configure(ContextState& state, const InitOptions& options) {
   const Json& config = state.info.experiment_config;
   if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object())
@@ -83,11 +89,12 @@ void configure(ContextState& state, const InitOptions& options) {
     throw std::invalid_argument("optimizations.precision: expected fp32, bf16 or fp16, got " + precision);
   }
   state.amp = AmpOptions{.dtype = precision == "bf16" ? torch::kBFloat16 : torch::kHalf};
-  (void)Autocast(state.device, state.amp->dtype);  // refuses what the device cannot do
+  (void)Autocast(state.device, state.amp->dtype);  // throws when the device lacks the type
   if (precision == "fp16") state.scaler = std::make_unique<GradScaler>();
 }
 
-/// The results of some operators depend on how many threads share them, so exact training fixes that number.
+/// Sets the number of LibTorch threads. Some operators round differently for different numbers of threads, so
+/// exact mode uses one thread unless OMP_NUM_THREADS is set.
 void set_threads(bool exact) {
   const char* wanted = std::getenv("OMP_NUM_THREADS");
   int threads = wanted != nullptr ? std::atoi(wanted) : cpu_count();
@@ -95,6 +102,7 @@ void set_threads(bool exact) {
   at::set_num_threads(std::max(threads, 1));
 }
 
+/// Creates the state of a context. Collective: with several processes every rank connects to the others here.
 std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
   state->info = value_or_throw(on_cluster() ? cluster_trial_info()
@@ -102,7 +110,7 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
                                    ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
                                    : local_trial_info(options.config_file, options.checkpoint_dir));
   TrialInfo& info = state->info;
-  beat();  // from here on it can hang
+  beat();  // starts the hang watch: the code below may block
   if (!options.model_dir.empty()) info.model_dir = options.model_dir;
   if (!info.model_dir.empty()) state->code = list_files(info.model_dir, info.checkpoint_dir);
   if (options.hparams) info.hparams = *options.hparams;
@@ -119,6 +127,7 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   state->tensorboard_logging = options.enable_tensorboard_logging;
   state->client = ranks.rank > 0 ? make_quiet_client(!info.on_cluster) : value_or_throw(make_client(info));
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
+  // The chief prints the banner.
   if (ranks.rank > 0) return state;
   std::printf("training on %s, %d threads, seed %lld", state->device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
@@ -128,10 +137,10 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   return state;
 }
 
-/// One line for the end of the log: what was asked for first, then what went wrong inside it.
+/// The message of an exception and those nested in it, as one line: outermost first, joined by ": ".
 std::string message_of(const std::exception& error) {
-  const auto* of_torch =
-      dynamic_cast<const c10::Error*>(&error);  // its what() has a backtrace of a hundred lines
+  // c10::Error::what() includes a backtrace of about a hundred lines.
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
   std::string message = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
   while (!message.empty() && message.back() == '\n') message.pop_back();
   for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3)
@@ -145,6 +154,7 @@ std::string message_of(const std::exception& error) {
   return message;
 }
 
+/// Prints the failure and what the trial was doing, flushes reports, and returns the exit code.
 int fail_with(const ContextState* state, const std::string& message) {
   std::string where = state == nullptr ? "start" : state->doing;
   if (state != nullptr && state->doing_batch >= 0)
@@ -155,6 +165,7 @@ int fail_with(const ContextState* state, const std::string& message) {
   return kExitFailed;
 }
 
+/// InvalidHP is a regular outcome of a search: the trial ends with exit code 0.
 int end_invalid(ContextState& state, const InvalidHP& error) {
   state.client->report_invalid_hp();
   state.client->flush(kPatience);
@@ -163,7 +174,7 @@ int end_invalid(ContextState& state, const InvalidHP& error) {
   return kExitOk;
 }
 
-/// The exit code for the exception being handled.
+/// The exit code for the exception being handled. `state` is null when the context was not created.
 int exit_code_of_exception(ContextState* state) {
   try {
     throw;
@@ -177,12 +188,12 @@ int exit_code_of_exception(ContextState* state) {
   }
 }
 
-/// The context that init() made, for the handler of exceptions that nobody catches.
+/// The context that init() created, for the terminate handler.
 ContextState* of_init = nullptr;
 
 void set_up_process() {
   keep_freed_memory();
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a log is read while it is written
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
 }
 
 }  // namespace
@@ -204,6 +215,8 @@ int run(const std::function<void(TrialContext&)>& body, const InitOptions& optio
 
 TrialContext init(const InitOptions& options) {
   set_up_process();
+  // After init() the program's own main() runs, so exceptions are caught by the terminate handler. _Exit
+  // skips destructors and atexit handlers, which could throw or block again.
   std::set_terminate([] {
     if (std::current_exception() == nullptr) std::abort();
     std::_Exit(exit_code_of_exception(of_init));

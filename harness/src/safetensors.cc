@@ -1,4 +1,3 @@
-// Owns the safetensors format.
 #include "safetensors.h"
 
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 namespace det::safetensors {
 namespace {
 
+/// Bytes; the limit of the reference implementation.
 constexpr std::uint64_t kHeaderLimit = 100'000'000;
 
 struct ElementType {
@@ -38,7 +38,7 @@ constexpr std::array<ElementType, 10> kTypes{{
     {"BOOL", torch::kBool},
 }};
 
-/// One tensor's place in a file.
+/// Position and type of one tensor; offsets are relative to the end of the header.
 struct Place {
   std::uint64_t begin, end;
   std::string name;
@@ -46,6 +46,7 @@ struct Place {
   std::vector<std::int64_t> shape;
 };
 
+/// Reads one file. All header fields are untrusted and checked before memory is allocated for a tensor.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -86,7 +87,7 @@ class Reader {
     }
   }
 
-  /// In the order of their bytes.
+  /// Parses the header. Returns the tensors in the order of their data, which must fill `bytes` exactly.
   std::vector<Place> places(const std::string& header, std::uint64_t bytes) const {
     if (!header.starts_with('{')) bad("is no safetensors file");
     const auto json = parse_json(header, {.bytes = header.size(), .depth = 8});
@@ -110,6 +111,7 @@ class Reader {
   }
 
   Place place(const std::string& name, const Json& entry) const {
+    // Unsigned only: a negative number is invalid.
     const auto number = [&](const Json& value) {
       if (!value.is_number_unsigned()) bad(name + ": a size or an offset is no number");
       return value.get<std::uint64_t>();
@@ -127,6 +129,7 @@ class Reader {
     std::uint64_t expected = torch::elementSize(type->type);
     for (const Json& size : entry["shape"]) {
       place.shape.push_back(static_cast<std::int64_t>(number(size)));
+      // The product is checked for overflow: a hostile shape must not wrap around to a small size.
       if (place.shape.back() < 0 || __builtin_mul_overflow(expected, number(size), &expected)) {
         bad(name + ": its shape is too large");
       }
@@ -157,6 +160,7 @@ void save(const pickle::Dict& tensors, const std::string& path) {
   for (const auto& [name, value] : tensors.items) {
     sorted.emplace_back(name, pickle::expect<torch::Tensor>(value, name).detach());
   }
+  // Widest elements first keeps every tensor aligned without padding, which the format forbids.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.element_size() > b.second.element_size();
   });
@@ -169,6 +173,7 @@ void save(const pickle::Dict& tensors, const std::string& path) {
     at += tensor.nbytes();
   }
   std::string text = dump_json(header);
+  // The header is padded with spaces so that the data starts at a multiple of 8.
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string prefix(8, '\0');
   for (int i = 0; i < 8; ++i) prefix[i] = static_cast<char>(text.size() >> (8 * i));

@@ -1,5 +1,5 @@
-// Owns the safetensors format: 8 bytes for the length of a JSON header, the header, the tensors' bytes one
-// after the other. (Format: https://github.com/huggingface/safetensors#format.)
+// Reads and writes the safetensors format: an 8-byte little-endian header length, a JSON header, then the
+// bytes of the tensors (https://github.com/huggingface/safetensors#format).
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace det::safetensors {
 
-/// Writes tensors to a new file, contiguous, those of the widest elements first. Throws std::runtime_error
-/// naming file and tensor.
+/// Writes tensors to a new file and syncs it. Tensors are stored contiguous, widest elements first. Throws
+/// std::runtime_error naming file and tensor.
 void save(const pickle::Dict& tensors, const std::string& path);
 
-/// A dict of copies. Checks everything the format demands before a tensor is made: the header's length (at
-/// most 100 MB), names, element types, shapes, and that the tensors fill the data without gap or overlap.
-/// Throws std::runtime_error naming the file and the tensor.
+/// Returns the tensors as copies, in the order of their data. Validates the header before allocating a
+/// tensor: its length (at most 100 MB), element types, shapes, and that the tensors fill the data without gap
+/// or overlap. Throws std::runtime_error naming the file and the tensor.
 pickle::Dict load(const std::string& path);
 
 }  // namespace det::safetensors

@@ -1,4 +1,4 @@
-// Owns the orders of det/samplers.h and det/record_random.h. Standard library only.
+// Implementation of the samplers and of RecordRandom. Standard library only.
 #include "det/samplers.h"
 
 #include <algorithm>
@@ -16,6 +16,7 @@ void require(bool fits, const char* sampler, const std::string& what) {
   if (!fits) throw std::invalid_argument(std::string(sampler) + ": " + what);
 }
 
+/// Throws std::invalid_argument for a null or endless sampler: a shuffle and a repeat need its length.
 template <typename Item>
 void require_finite(const AnySamplerOf<Item>& sampler, const char* name) {
   require(static_cast<bool>(sampler), name, "there is no sampler to take from");
@@ -26,7 +27,7 @@ void require_finite(const AnySamplerOf<Item>& sampler, const char* name) {
 }  // namespace
 
 RecordRandom::RecordRandom(std::uint64_t seed, std::int64_t epoch, std::int64_t record) {
-  // Apart from the streams that shuffle: another seed for the same seed of a trial.
+  // A constant separates these streams from those of the shuffles, which use the same trial seed.
   constexpr std::uint64_t kAugment = 0x6175676d656e7400;
   Random of_epoch{seed ^ kAugment, static_cast<std::uint64_t>(epoch)};
   Random of_record{of_epoch.next(), static_cast<std::uint64_t>(record)};
@@ -86,12 +87,13 @@ BasicReproducibleShuffleSampler<Item>::BasicReproducibleShuffleSampler(AnySample
 template <typename Item>
 Item BasicReproducibleShuffleSampler<Item>::at(std::int64_t pass, std::int64_t i) const {
   if (pass != shuffled_pass_) {
-    // The pass takes a stream of its own: the pass-th draw of the seed's generator is the seed of the
-    // shuffle.
+    // Each pass has its own stream: the pass-th draw of the seed's generator seeds the shuffle. Any pass can
+    // therefore be computed without the ones before it, as resuming from a checkpoint needs.
     Random stream{seed_, static_cast<std::uint64_t>(pass)};
     Random random{stream.next(), 0};
     order_.resize(sampler_->count());
     std::iota(order_.begin(), order_.end(), 0);
+    // Fisher-Yates shuffle.
     for (std::int64_t k = static_cast<std::int64_t>(order_.size()) - 1; k > 0; --k) {
       std::swap(order_[k], order_[random.below(k + 1)]);
     }
@@ -165,6 +167,7 @@ template class BasicReproducibleShuffleSampler<std::int64_t>;
 template class BasicReproducibleShuffleSampler<std::vector<std::int64_t>>;
 
 AnyBatchSampler adapt_batch_sampler(AnyBatchSampler batch_sampler, const AdaptOptions& options) {
+  // The order matters: ranks share one endless sequence, and `skip` counts the batches of this rank.
   if (options.repeat) batch_sampler = RepeatBatchSampler(batch_sampler);
   batch_sampler = DistributedBatchSampler(batch_sampler, options.num_replicas, options.rank);
   return SkipBatchSampler(batch_sampler, options.skip);

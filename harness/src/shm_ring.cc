@@ -16,8 +16,8 @@
 namespace det {
 namespace {
 
-constexpr int kSpins = 40;  // of some 40 to 140 cycles each
-constexpr timespec kCheckPeriod{0, 50'000'000};
+constexpr int kSpins = 40;                       // about 40 to 140 cycles each
+constexpr timespec kCheckPeriod{0, 50'000'000};  // 50 ms
 
 void relax() {
 #if defined(__x86_64__)
@@ -25,7 +25,7 @@ void relax() {
 #endif
 }
 
-// Not FUTEX_PRIVATE: between processes.
+// The futexes are shared between processes, so FUTEX_PRIVATE must not be set.
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
   ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, &kCheckPeriod, nullptr, 0);
 }
@@ -34,6 +34,7 @@ void wake_all(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+/// Compares counters that wrap around: true when `value` is not behind `target`.
 bool reached(std::uint32_t value, std::uint32_t target) {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
@@ -62,7 +63,7 @@ Result<ShmRing> ShmRing::create(int ranks, std::size_t chunk_bytes) {
   UniqueFd fd(::shm_open(ring.name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return fail_errno("cannot make shared memory");
   ring.linked_ = true;
-  // Taken now: a full /dev/shm is an error here, not a SIGBUS later.
+  // Allocates the pages now: a full /dev/shm is an error here instead of a SIGBUS later.
   if (const int problem = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(ring.total_bytes()));
       problem != 0) {
     errno = problem;
@@ -99,6 +100,7 @@ std::size_t ShmRing::total_bytes() const {
 
 ShmRing::Board& ShmRing::board(int rank) const { return reinterpret_cast<Board*>(memory_)[rank]; }
 
+/// Layout: the boards of all ranks, then per rank kSlots slots of two chunks (given, summed).
 char* ShmRing::slot(int rank, std::uint32_t chunk) const {
   const std::size_t number = static_cast<std::size_t>(rank) * kSlots + chunk % kSlots;
   return memory_ + static_cast<std::size_t>(ranks_) * sizeof(Board) + number * 2 * chunk_bytes_;
@@ -111,6 +113,8 @@ std::uint64_t& ShmRing::tag(int rank, std::uint32_t chunk) const { return board(
 void ShmRing::publish(int rank, Step step, std::uint32_t chunks) const {
   Counter& counter = board(rank).counters[static_cast<int>(step)];
   counter.value.store(chunks);
+  // Sequentially consistent like await(): either this thread sees the sleeper, or
+  // the sleeper sees the new value.
   if (counter.sleepers.load() != 0) wake_all(counter.value);
 }
 
@@ -128,7 +132,7 @@ void ShmRing::await(int rank, Step step, std::uint32_t chunks,
     counter.sleepers.fetch_sub(1);
     if (reached(counter.value.load(), chunks)) return;
     const std::string why = hopeless();
-    // What a rank did before it left counts.
+    // A rank may publish its last step and then leave, so the counter is checked once more.
     if (!why.empty() && !reached(counter.value.load(), chunks)) throw std::runtime_error(why);
   }
 }

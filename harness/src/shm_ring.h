@@ -1,10 +1,9 @@
-// Owns the memory that the ranks of one machine share for collectives, and the counters by which they take
-// turns in it.
+// Shared memory for collectives between the ranks of one machine, with the counters that synchronize access.
 //
-// Each rank has kSlots slots of two chunks: one holds what it gives, one what it has summed. Chunks are
-// numbered through all collectives; chunk i lies in slot i % kSlots. Per rank three counters tell how many
-// chunks it has given, summed and taken. A slot is written again only when everyone has used what was in it,
-// so a fast rank is at most kSlots ahead.
+// Each rank has kSlots slots of two chunks: one for the data it gives, one for the sums it computes. Chunks
+// are numbered across all collectives; chunk i uses slot i % kSlots. Three counters per rank hold the number
+// of chunks it has given, summed and taken. A slot is reused only after all ranks have used its content, so a
+// fast rank is at most kSlots chunks ahead.
 #pragma once
 
 #include <atomic>
@@ -18,43 +17,49 @@
 
 namespace det {
 
+/// One mapping of the shared memory. One thread of each process uses it.
 class ShmRing {
  public:
   static constexpr int kSlots = 4;
+  /// The steps of a chunk; each has a counter per rank.
   enum class Step { kGiven, kSummed, kTaken };
 
-  /// New memory for `ranks`, with a name nobody can guess; seen by this user alone.
+  /// Allocates memory for `ranks` under a random name; accessible to this user
+  /// only. Errors: no space in /dev/shm.
   static Result<ShmRing> create(int ranks, std::size_t chunk_bytes);
-  /// The memory another process made.
+  /// Maps the memory that another process created.
   static Result<ShmRing> open(const std::string& name, int ranks, std::size_t chunk_bytes);
   ShmRing(ShmRing&& other) noexcept;
   ShmRing& operator=(ShmRing&&) = delete;
   ~ShmRing();
 
   const std::string& name() const { return name_; }
-  /// After all have opened it: it goes with the last process that uses it.
+  /// Removes the name once all ranks have opened the memory; it is freed with its last mapping. Idempotent.
   void unlink();
 
   std::size_t chunk_bytes() const { return chunk_bytes_; }
-  /// Where `rank` puts chunk `chunk` for others, and what it has summed of it.
+  /// The buffer with the data that `rank` gives for chunk `chunk`.
   char* given(int rank, std::uint32_t chunk) const;
+  /// The buffer with the sums that `rank` computed of chunk `chunk`.
   char* summed(int rank, std::uint32_t chunk) const;
-  /// What `rank` says chunk `chunk` is part of, for finding ranks that are in different collectives.
+  /// The collective that chunk `chunk` of `rank` belongs to. Detects ranks that are in different collectives.
   std::uint64_t& tag(int rank, std::uint32_t chunk) const;
 
-  /// `rank` has come to the end of `step` for all chunks below `chunks`.
+  /// Marks `step` as complete for all chunks of `rank` below `chunks`; wakes the waiting ranks.
   void publish(int rank, Step step, std::uint32_t chunks) const;
-  /// Waits until `rank` has. Numbers may wrap: below 0 is always reached. Spins for a few microseconds, then
-  /// sleeps; every 50 ms asks `hopeless` why there is no more waiting, and throws std::runtime_error with
-  /// that unless it is "".
+  /// Blocks until `rank` has published `chunks` for `step`. Counters may wrap; a target below 0 is always
+  /// reached. Spins for a few microseconds, then sleeps. Every 50 ms it calls `hopeless`, and throws
+  /// std::runtime_error with the text returned unless that is "".
   void await(int rank, Step step, std::uint32_t chunks, const std::function<std::string()>& hopeless) const;
 
  private:
+  /// A futex word and the number of threads that sleep on it.
   struct Counter {
     std::atomic<std::uint32_t> value;
     std::atomic<std::uint32_t> sleepers;
   };
-  struct Board {  ///< one rank's; written by it alone, but for the sleepers
+  /// The counters of one rank, written by that rank only (except `sleepers`). Cache lines are not shared.
+  struct Board {
     alignas(64) Counter counters[3];
     alignas(64) std::uint64_t tags[kSlots];
   };
@@ -69,7 +74,7 @@ class ShmRing {
   int ranks_;
   std::size_t chunk_bytes_;
   char* memory_ = nullptr;
-  bool linked_ = false;
+  bool linked_ = false;  ///< the name exists and is to be removed
 };
 
 }  // namespace det

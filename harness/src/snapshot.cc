@@ -1,4 +1,3 @@
-// Owns the copy of a state into memory.
 #include "snapshot.h"
 
 #include <ATen/Parallel.h>
@@ -15,14 +14,15 @@
 namespace det {
 namespace {
 
+/// One copy of up to 1 MiB.
 struct Piece {
   char* to;
   const char* from;
   std::uint64_t bytes;
 };
 
-/// Copies to a 64-byte aligned place, past the caches: neither is the old content of `to` read into them, nor
-/// does what training has there have to leave.
+/// Copies to a 64-byte aligned destination with non-temporal stores: the destination is not read into the
+/// caches, and the training data in them is not evicted.
 void copy_past_caches(char* to, const char* from, std::uint64_t bytes) {
 #ifdef __SSE2__
   for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
@@ -38,9 +38,9 @@ void copy_past_caches(char* to, const char* from, std::uint64_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
-/// By all of training's threads: they have nothing else to do now.
+/// Copies with all training threads, which are idle during a snapshot.
 void copy_pieces(const std::vector<Piece>& pieces) {
-  constexpr std::int64_t kGrain = 4;  // pieces of a megabyte
+  constexpr std::int64_t kGrain = 4;  // pieces of 1 MiB
   at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), kGrain,
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i)
@@ -64,6 +64,7 @@ void Snapshot::reserve(std::uint64_t bytes) {
     image_ = pages_.data(), capacity_ = pages_.capacity();
     return;
   }
+  // Frees the old buffer first, so that both never exist at once. The extra page allows aligning the start.
   const std::uint64_t whole = round_up(bytes, kDirectAlignment);
   pinned_ = torch::Tensor();
   pinned_ = torch::empty({static_cast<std::int64_t>(whole + kDirectAlignment)},
@@ -106,7 +107,8 @@ void Snapshot::take(const pickle::Value& state) {
       continue;
     }
     torch::Tensor target;
-    if (pinned_.defined()) {  // a view of the pinned tensor: LibTorch must know that the memory is
+    // LibTorch copies asynchronously only to tensors with pinned storage, so the target must be a view.
+    if (pinned_.defined()) {
       const std::int64_t offset = to - static_cast<char*>(pinned_.data_ptr());
       target =
           pinned_.narrow(0, offset, static_cast<std::int64_t>(tensor.nbytes())).view(tensor.scalar_type());
@@ -117,11 +119,12 @@ void Snapshot::take(const pickle::Value& state) {
         .copy_(tensor, true);
     asynchronous = asynchronous || tensor.is_cuda();
   }
-  copy_pieces(pieces);  // while the device copies
+  copy_pieces(pieces);  // overlaps with the device's copies
   if (asynchronous) torch::cuda::synchronize(device_.index());
 }
 
 Result<std::uint64_t> Snapshot::write(const std::string& path) {
+  // The checksums are computed while earlier blocks are being written.
   ZipSealer sealer(plan_, image_);
   return write_image(path, image_, plan_.size(), [&](std::uint64_t end) { sealer.seal(end); });
 }

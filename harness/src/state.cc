@@ -1,4 +1,3 @@
-// Owns the content of state_dict.pth.
 #include "state.h"
 
 #include <ATen/Context.h>
@@ -25,7 +24,7 @@ using pickle::member;
 using pickle::misfit;
 using pickle::Value;
 
-/// The dictionary without Python's "module." before every key, where the model has no such names itself.
+/// A saved dictionary, without the "module." prefix of Python's DataParallel when `strip` is set.
 struct Unwrapped {
   Unwrapped(const Dict& saved, bool strip) : saved(saved), strip(strip) {}
   static constexpr std::string_view kPrefix = "module.";
@@ -36,6 +35,8 @@ struct Unwrapped {
   bool strip;
 };
 
+/// Copies the saved tensor `name` into `target`. Throws std::runtime_error when it
+/// is missing or its shape differs.
 void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::string& name,
                  torch::Tensor target) {
   const Value* entry = saved.find(name);
@@ -48,6 +49,7 @@ void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::st
   target.copy_(tensor);
 }
 
+/// The state of the default generator of `device`.
 torch::Tensor generator_state(const torch::Device& device) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   std::lock_guard lock(generator.mutex());
@@ -59,7 +61,7 @@ void set_generator_state(const torch::Device& device, const torch::Tensor& state
   generator.set_state(state.clone());
 }
 
-/// The reverse of generator_bytes: {"cpu_rng_state": …, "gpu_rng_state": …}.
+/// Reverses generator_bytes(): {"cpu_rng_state": …, "gpu_rng_state": …}.
 Dict generator_dict(std::string_view bytes) {
   const auto tensor = [](std::string_view content) {
     torch::Tensor state = torch::empty({static_cast<std::int64_t>(content.size())}, torch::kByte);
@@ -78,12 +80,15 @@ Dict generator_dict(std::string_view bytes) {
 }
 
 void set_generators(const torch::Device& device, const Value& saved) {
+  // A checkpoint of a CPU run has no GPU state; the GPU generator then keeps its seed.
   set_generator_state(torch::kCPU, expect<torch::Tensor>(member(saved, "cpu_rng_state"), "cpu_rng_state"));
   const Value* gpu = expect<Dict>(saved, "rng_state").find("gpu_rng_state");
   if (device.is_cuda() && gpu != nullptr)
     set_generator_state(device, expect<torch::Tensor>(*gpu, "gpu_rng_state"));
 }
 
+/// Restores the learning-rate schedules, which are matched by position. A state without schedules fits a
+/// trial without schedules.
 void apply_schedulers(ContextState& context, const Dict& state) {
   const Value* entry = state.find("lr_schedulers_state_dict");
   if (entry == nullptr && context.lr_schedulers.empty()) return;
@@ -103,6 +108,8 @@ void apply_schedulers(ContextState& context, const Dict& state) {
   }
 }
 
+/// Restores the callbacks by name. Differences are warnings, not errors: callbacks may be
+/// added and removed between runs.
 void apply_callbacks(ContextState& context, const Dict& state) {
   const Value* entry = state.find("callbacks");
   static const Dict kNone;
@@ -142,6 +149,7 @@ std::string generator_bytes(const ContextState& context) {
   };
   const torch::Tensor cpu = generator_state(torch::kCPU);
   const std::uint64_t size = cpu.nbytes();
+  // Format: the size of the CPU state (uint64), the CPU state, the CUDA state.
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
   bytes += view(cpu);
   if (context.device.is_cuda()) bytes += view(generator_state(context.device));
@@ -175,6 +183,7 @@ Value collect_state(ContextState& context, const std::vector<std::string>& gener
   out.add("optimizers_state_dict", std::move(optimizers));
   out.add("lr_schedulers_state_dict", std::move(schedulers));
   out.add("callbacks", std::move(callbacks));
+  // rng_state is the entry that Python's files have; it holds the chief's generators.
   out.add("rng_state", generator_dict(generators.at(0)));
   out.add("rng_states_by_rank", std::move(ranks));
   if (context.scaler != nullptr) out.add("scaler_state_dict", pickle::to_value(context.scaler->state_dict()));
@@ -200,6 +209,8 @@ void apply_generators(const torch::Device& device, std::int64_t trial_seed, int 
   } else if (const Value* chief = dict.find("rng_state"); chief != nullptr && rank == 0) {
     return set_generators(device, *chief);
   }
+  // No saved state for this rank. A seed that depends on the progress avoids replaying the
+  // random numbers of the trial's start.
   Random random{static_cast<std::uint64_t>(trial_seed), static_cast<std::uint64_t>(steps_completed)};
   torch::manual_seed(Random{random.next(), static_cast<std::uint64_t>(rank)}.next());
 }
@@ -209,6 +220,7 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   const Dict& dict = expect<Dict>(state, name);
   const auto parameters = model.named_parameters();
   const auto buffers = model.named_buffers();
+  // The prefix is stripped only when every key has it and no key is a name of this model as it stands.
   const bool strip =
       !dict.items.empty() && std::all_of(dict.items.begin(), dict.items.end(), [&](const auto& item) {
         return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
@@ -220,6 +232,7 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   for (const auto& item : buffers) {
     if (item.value().defined()) copy_tensor(saved, name, item.key(), item.value()), ++known;
   }
+  // Counts are compared first; the loop only finds the name for the message.
   if (known == dict.items.size()) return;
   for (const auto& [key, value] : dict.items) {
     const std::string plain = strip ? key.substr(Unwrapped::kPrefix.size()) : key;

@@ -1,4 +1,3 @@
-// Owns the state of optimizers as plain data.
 #include "state_optimizer.h"
 
 #include <torch/optim/adagrad.h>
@@ -21,7 +20,8 @@ using pickle::List;
 using pickle::misfit;
 using pickle::Value;
 
-// The fields of every optimizer LibTorch has whose state we save, once for saving and loading.
+// fields() calls f(name, field) for each field of an options or state struct, under PyTorch's names. One list
+// serves saving and loading.
 template <typename F>
 void fields(torch::optim::SGDOptions& o, F&& f) {
   f("lr", o.lr()), f("momentum", o.momentum()), f("dampening", o.dampening());
@@ -103,6 +103,7 @@ bool with_kind(torch::optim::Optimizer& optimizer, Use&& use) {
          is.template operator()<det::optim::AdadeltaOptions, det::optim::AdadeltaParamState>();
 }
 
+/// Adds each field to a dictionary; undefined tensors are omitted.
 struct SaveField {
   Dict& out;
   template <typename T>
@@ -117,13 +118,13 @@ struct SaveField {
   }
 };
 
-/// Reads what SaveField wrote and what Python writes in its place: whole numbers for floats, tensors of one
-/// element for numbers, None for tensors that are not there yet.
+/// Reads the fields that SaveField or Python wrote. Python's variants are accepted: integers for floats,
+/// one-element tensors for numbers, None for tensors that do not exist yet.
 struct LoadField {
   const Dict& in;
   const std::string& owner;
-  const torch::Tensor* like = nullptr;  ///< the parameter: device and shape of its state's tensors
-  bool* any = nullptr;                  ///< set when a tensor was there
+  const torch::Tensor* like = nullptr;  ///< the parameter: gives device and shape of its state
+  bool* any = nullptr;                  ///< set when a tensor or counter was read
 
   void operator()(const char* name, double& value) const { value = number(need(name), name); }
   void operator()(const char* name, std::int64_t& value) const {
@@ -133,7 +134,8 @@ struct LoadField {
   void operator()(const char* name, bool& value) const { value = expect<bool>(need(name), path(name)); }
   void operator()(const char* name, torch::Tensor& value) const {
     const Value* saved = in.find(name);
-    if (saved == nullptr || saved->as<std::monostate>() != nullptr) return;  // not yet made when it was saved
+    // Absent or None: the optimizer had not created the tensor when the state was saved.
+    if (saved == nullptr || saved->as<std::monostate>() != nullptr) return;
     const auto& tensor = expect<torch::Tensor>(*saved, path(name));
     if (tensor.sizes() != like->sizes()) {
       misfit(path(name) + " is " + compat::shape_text(tensor) + ", the parameter " +
@@ -163,7 +165,8 @@ struct LoadField {
   }
 };
 
-/// How the saved group calls its `index`-th parameter.
+/// The key of the group's `index`-th parameter in the saved state: its number in Python's files, its
+/// name in those of this library.
 std::string saved_name(const List& members, std::size_t index, const ParameterNames& names,
                        const torch::Tensor& parameter) {
   if (const auto* number = members[index].as<std::int64_t>()) return std::to_string(*number);
@@ -215,7 +218,8 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
   torch::NoGradGuard no_grad;
   with_kind(optimizer, [&]<typename Options, typename State>() {
     auto& kept = optimizer.state();
-    kept.clear();  // what had not been stepped when it was saved has no state
+    // A parameter that was never stepped has no saved state and must not keep a current one.
+    kept.clear();
     for (std::size_t g = 0; g < groups.size(); ++g) {
       auto& group = optimizer.param_groups()[g];
       fields(static_cast<Options&>(group.options()), LoadField{expect<Dict>(groups[g], owner), owner});

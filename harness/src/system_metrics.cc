@@ -12,7 +12,7 @@
 
 namespace det {
 
-// ---- NVML: its stable C interface (docs.nvidia.com/deploy/nvml-api); no header needed to build
+// ---- NVML: its stable C interface (docs.nvidia.com/deploy/nvml-api), declared here; no header is needed
 
 struct Nvml::Functions {
   using Device = void*;
@@ -54,7 +54,7 @@ Nvml::~Nvml() { functions_->shutdown(); }
 void Nvml::find_devices(const char* visible) {
   unsigned count = 0;
   if (functions_->count(&count) != 0) return;
-  std::vector<std::pair<std::string, void*>> all;  // by UUID; null for one that does not answer
+  std::vector<std::pair<std::string, void*>> all;  // UUID and handle; null when the device does not respond
   for (unsigned i = 0; i < count; ++i) {
     void* device = nullptr;
     char uuid[96] = {};
@@ -72,12 +72,13 @@ void Nvml::find_devices(const char* visible) {
     void* device = nullptr;
     bool found = number && index < all.size();
     if (found) device = all[index].second;
+    // CUDA accepts an abbreviated UUID.
     for (const auto& [uuid, handle] : all) {
       if (number || found || name.empty() || !uuid.starts_with(name)) continue;
       device = handle;
       found = true;
     }
-    if (!found) return;  // CUDA too ignores what follows a name it does not know
+    if (!found) return;  // CUDA ignores the rest after an unknown name, too
     devices_.push_back(device);
   }
 }
@@ -100,7 +101,7 @@ std::vector<std::optional<GpuReading>> Nvml::read() const {
 
 namespace {
 
-constexpr double kSectorBytes = 512;  // of /proc/diskstats, whatever the disk's own
+constexpr double kSectorBytes = 512;  // the unit of /proc/diskstats on every disk
 
 std::vector<std::string> words(std::string_view line) {
   std::vector<std::string> words;
@@ -119,12 +120,14 @@ double number(const std::string& word) {
   return value;
 }
 
+/// The lines of a file; empty when it cannot be read.
 std::vector<std::string> lines_of(const std::string& path) {
   const auto text = read_file(path);
   return text ? split(*text, '\n') : std::vector<std::string>();
 }
 
-/// Loops and memory are no disks; volumes of the mapper and RAIDs lie on disks that are counted.
+/// True for loop and memory devices, which are not disks, and for device-mapper and RAID volumes: their
+/// traffic is already counted on the disks below.
 bool is_layered(const std::string& disk) {
   for (const char* prefix : {"loop", "ram", "zram", "dm-", "md"}) {
     if (disk.starts_with(prefix)) return true;
@@ -141,6 +144,7 @@ std::optional<SystemReader::Counters> SystemReader::since_last(const std::string
     return std::nullopt;
   }
   Counters difference;
+  // A counter falls when a device was removed or replaced.
   bool fell = false;
   for (const auto& [name, value] : now) {
     difference[name] = value - place->second[name];
@@ -152,6 +156,7 @@ std::optional<SystemReader::Counters> SystemReader::since_last(const std::string
 }
 
 void SystemReader::read_cpu(SystemSample& out) {
+  // Guest time is part of user time, so only the first eight fields are added.
   for (const std::string& line : lines_of(files_.proc + "/stat")) {
     if (!line.starts_with("cpu ")) continue;
     const auto ticks = words(line);  // cpu user nice system idle iowait irq softirq steal …
@@ -182,7 +187,7 @@ void SystemReader::read_disk(SystemSample& out, double seconds) {
   for (const std::string& line : lines_of(files_.proc + "/diskstats")) {
     // major minor name reads merged sectors ms writes merged sectors ms …
     const auto parts = words(line);
-    // Whole disks have a folder there, partitions have not.
+    // Only whole disks have an entry in /sys/block; partitions would be counted twice.
     if (parts.size() < 11 || is_layered(parts[2]) || !path_exists(files_.block + "/" + parts[2])) continue;
     found = true;
     now["operations"] += number(parts[3]) + number(parts[7]);
@@ -196,7 +201,7 @@ void SystemReader::read_disk(SystemSample& out, double seconds) {
   }
   struct statvfs room {};
   if (::statvfs(files_.disk.c_str(), &room) == 0 && room.f_blocks > 0) {
-    // As df: of what ordinary users may fill.
+    // Like df: root's reserved blocks count neither as used nor as free.
     const auto used = static_cast<double>(room.f_blocks - room.f_bfree);
     out["disk"]["disk_util"] = 100 * used / std::max(1.0, used + static_cast<double>(room.f_bavail));
   }
@@ -208,8 +213,8 @@ void SystemReader::read_network(SystemSample& out, double seconds) {
   for (const std::string& line : lines_of(files_.proc + "/net/dev")) {
     const std::size_t colon = line.find(':');
     if (colon == line.npos || trim(std::string_view(line).substr(0, colon)) == "lo") continue;
-    const auto parts =
-        words(std::string_view(line).substr(colon + 1));  // bytes and seven more received, then sent
+    // Eight fields for received data, then eight for sent; bytes are first.
+    const auto parts = words(std::string_view(line).substr(colon + 1));
     if (parts.size() < 16) continue;
     found = true;
     now["received"] += number(parts[0]);
@@ -263,13 +268,14 @@ SystemMetrics::~SystemMetrics() {
 }
 
 void SystemMetrics::run(SystemReader reader) {
-  (void)reader.read(mono_now());  // rates begin here
+  (void)reader.read(mono_now());  // the baseline of the rates
   std::vector<SystemSample> samples;
   MonoTime next = mono_now() + options_.interval;
   while (true) {
+    // Sleeps until the next sample, or until the destructor closes the queue.
     (void)stop_.pop_batch(1, std::max(next - mono_now(), Duration(0)));
     if (stop_.closed()) return;
-    // After a stall samples are skipped, not made up for.
+    // After a stall, missed samples are skipped.
     next = std::max(next + options_.interval, mono_now());
     samples.push_back(reader.read(mono_now()));
     if (static_cast<int>(samples.size()) < options_.samples_per_report) continue;
@@ -280,6 +286,7 @@ void SystemMetrics::run(SystemReader reader) {
 
 void SystemMetrics::report(const std::vector<SystemSample>& samples) {
   const std::int64_t step = std::max(last_step_ + 1, wall_now().micros / 1'000'000);
+  // Dropping a report keeps the queue free for training metrics.
   if (client_.backlogged()) return;
   last_step_ = step;
   for (const std::string& group : groups()) {

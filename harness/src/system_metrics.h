@@ -1,5 +1,4 @@
-// Owns what the machine does while it trains: reading /proc and NVML, and the thread that samples and
-// reports.
+// Samples machine utilization from /proc and NVML on a thread of its own and reports it.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +16,20 @@
 
 namespace det {
 
-/// One device, at one moment.
+/// Utilization of one GPU.
 struct GpuReading {
-  double util = 0;         ///< percent of the last moment in which a kernel ran
+  double util = 0;         ///< percent of the last sampling period in which a kernel ran
   double free_memory = 0;  ///< bytes
 };
 
-/// NVIDIA's management library, loaded at run time.
+/// NVIDIA Management Library, loaded at run time. Used by one thread.
 class Nvml {
  public:
-  /// Null without library or driver. Devices are those of `visible` (CUDA_VISIBLE_DEVICES: numbers or UUIDs),
-  /// in its order; all when it is null.
+  /// Returns null when the library or the driver is missing. The devices are those of `visible` (the format
+  /// of CUDA_VISIBLE_DEVICES: numbers or UUIDs) in that order, or all when it is null.
   static std::unique_ptr<Nvml> load(const char* visible, const char* library = "libnvidia-ml.so.1");
   ~Nvml();
-  /// Of each device, in order; nothing for one that does not answer.
+  /// One reading per device, in order; nullopt for a device that does not respond.
   std::vector<std::optional<GpuReading>> read() const;
 
  private:
@@ -41,21 +40,22 @@ class Nvml {
   std::vector<void*> devices_;
 };
 
-/// Group → name → value.
+/// Group → metric name → value.
 using SystemSample = std::map<std::string, std::map<std::string, double>>;
 
-/// Where the kernel says it.
+/// Paths to read from; tests replace them.
 struct SystemFiles {
   std::string proc = "/proc", block = "/sys/block";
-  std::string disk = "/";  ///< whose file system disk_util is of
+  std::string disk = "/";  ///< a path on the file system that disk_util describes
 };
 
-/// Reads the machine. Rates are since the call before, so the first call has none; what cannot be read is
-/// left out.
+/// Reads the utilization of the machine. Used by one thread.
 class SystemReader {
  public:
   explicit SystemReader(SystemFiles files = {}, std::unique_ptr<Nvml> nvml = nullptr)
       : files_(std::move(files)), nvml_(std::move(nvml)) {}
+  /// Takes one sample. Rates cover the time since the previous call, so the first call has none. Sources that
+  /// cannot be read are omitted.
   SystemSample read(MonoTime now);
 
  private:
@@ -66,7 +66,7 @@ class SystemReader {
   void read_gpu(SystemSample& out) const;
 
   using Counters = std::map<std::string, double>;
-  /// `now` less what it was the call before; nothing at the first call or when a counter fell.
+  /// The difference to the previous call for `what`; nullopt at the first call or when a counter decreased.
   std::optional<Counters> since_last(const std::string& what, const Counters& now);
 
   SystemFiles files_;
@@ -75,21 +75,23 @@ class SystemReader {
   std::map<std::string, Counters> last_;
 };
 
-/// While it lives, samples and reports. Reports are means of the samples, keyed by the second they are made
-/// in; none is made while much waits to be sent.
+/// Samples and reports during its lifetime, on its own thread. Reports are means of the samples, keyed by the
+/// second of the report. Reports are dropped while the client is backlogged.
 class SystemMetrics {
  public:
   struct Options {
+    /// Time between samples.
     Duration interval = std::chrono::seconds(1);
     int samples_per_report = 10;
   };
-  /// The names of the groups it reports.
+  /// The names of the metric groups that are reported.
   static const std::vector<std::string>& groups();
 
-  /// The client must outlive it. The reader is used on another thread from now on.
+  /// `client` must outlive this object.
   SystemMetrics(Client& client, const Options& options, SystemReader reader);
-  /// Of this machine and the devices that CUDA_VISIBLE_DEVICES names.
+  /// Reads this machine and the GPUs named by CUDA_VISIBLE_DEVICES.
   SystemMetrics(Client& client, const Options& options);
+  /// Stops the thread; samples not yet reported are dropped.
   ~SystemMetrics();
 
  private:

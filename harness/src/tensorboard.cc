@@ -1,4 +1,3 @@
-// Owns TensorBoard.
 #include "det/tensorboard.h"
 
 #include <stdexcept>
@@ -8,6 +7,7 @@
 namespace det {
 namespace {
 
+/// Throws std::runtime_error for a failed status.
 void check(const Status& status) {
   if (!status) throw std::runtime_error(status.error().message);
 }
@@ -23,6 +23,7 @@ TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::add_scalar(const std::string& tag, double value, int64_t step) {
   if (directory_.empty()) return;
+  // The file is created lazily: a trial without scalars leaves no empty run in TensorBoard.
   if (file_ == nullptr) {
     auto writer = TensorBoardWriter::create(directory_);
     if (!writer) throw std::runtime_error(writer.error().message);

@@ -14,9 +14,10 @@
 namespace det {
 namespace {
 
+/// Bytes buffered before add_scalar() flushes.
 constexpr std::size_t kMostUnwritten = 64 << 10;
 
-/// Of the reflected polynomial 0x82f63b78.
+/// The table for the reflected polynomial 0x82f63b78.
 constexpr std::array<std::uint32_t, 256> crc_table() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -33,8 +34,8 @@ void put_little_endian(std::string& out, Unsigned value) {
   for (std::size_t i = 0; i < sizeof value; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// Protobuf's wire format: a key is field number * 8 + kind (0 varint, 1 eight bytes, 2 length and bytes, 5
-// four bytes).
+// Protobuf wire format: a key is field number * 8 + wire type (0 varint, 1 eight bytes, 2
+// length-delimited, 5 four bytes).
 void put_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));
@@ -53,12 +54,14 @@ void put_float(std::string& out, int field, float value) {
   put_little_endian(out, std::bit_cast<std::uint32_t>(value));
 }
 
+/// An Event message with its wall_time.
 std::string event_now() {
   std::string event;
   put_double(event, 1, static_cast<double>(wall_now().micros) * 1e-6);  // wall_time
   return event;
 }
 
+/// Appends one TFRecord.
 void put_record(std::string& out, const std::string& content) {
   std::string length;
   put_little_endian(length, static_cast<std::uint64_t>(content.size()));
@@ -87,6 +90,8 @@ Result<TensorBoardWriter> TensorBoardWriter::create(const std::string& directory
   static std::atomic<int> files{0};
   TRY(make_directories(directory));
   const std::string seconds = std::to_string(wall_now().micros / 1'000'000);
+  // TensorBoard finds files by "tfevents" in the name. The counter separates
+  // writers of one process and second.
   std::string path = directory + "/events.out.tfevents." + seconds + "." + host_name() + "." +
                      std::to_string(::getpid()) + "." + std::to_string(files++);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));

@@ -1,4 +1,4 @@
-// Owns every difference between LibTorch versions (1.13 and 2.x). No other file may ask for the version.
+// All differences between LibTorch versions (1.13 and 2.x). No other file may check the version.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -11,8 +11,8 @@
 
 namespace det::compat {
 
-/// The key under which an optimizer keeps a parameter's state: the address as text in 1.13, as a pointer
-/// in 2.x.
+/// The key under which an optimizer keeps a parameter's state: the address as
+/// text in 1.13, as a pointer in 2.x.
 template <typename Optimizer>
 auto state_key(Optimizer& optimizer, const torch::Tensor& parameter) {
   using Key = typename std::decay_t<decltype(optimizer.state())>::key_type;
@@ -25,13 +25,14 @@ auto state_key(Optimizer& optimizer, const torch::Tensor& parameter) {
   }
 }
 
-/// "[64, 10]", for messages.
+/// The shape for messages, such as "[64, 10]".
 inline std::string shape_text(const torch::Tensor& tensor) {
   std::string text = "[";
   for (int64_t i = 0; i < tensor.dim(); ++i) text += (i > 0 ? ", " : "") + std::to_string(tensor.size(i));
   return text + "]";
 }
 
+/// The version of LibTorch that this library was compiled with, such as "2.1.0".
 inline std::string torch_version() { return TORCH_VERSION; }
 
 }  // namespace det::compat

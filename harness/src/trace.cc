@@ -1,4 +1,5 @@
-// Owns recording: LibTorch's observers of operators, on while a step is warmed up or active.
+// Recording for the trace profiler, by LibTorch's RecordFunction callbacks. The callbacks are registered only
+// during warm-up and active steps.
 #include "trace.h"
 
 #include <ATen/record_function.h>
@@ -16,14 +17,15 @@
 namespace det {
 namespace {
 
-/// 4 Mi events are some 500 MB; what comes after them is counted only.
+/// 4 Mi events take about 500 MB; events beyond that are only counted.
 constexpr std::size_t kMostEvents = 4 << 20;
 
-/// The observers are plain functions, so what they write to is one a process. Made once, never destroyed: an
-/// operator that was running when its step ended still ends here.
+/// The destination of the callbacks, which are plain functions, so there is one per process. It is never
+/// destroyed: an operator that outlives its step still calls on_end().
 struct Recorder {
   Queue<TraceEvent> events{kMostEvents};
   std::atomic<std::int64_t> dropped{0};
+  // on: accept events. taken: a TraceProfiler is recording. shapes: record input shapes.
   std::atomic<bool> on{false}, taken{false}, shapes{false};
 };
 Recorder& recorder() {
@@ -31,11 +33,13 @@ Recorder& recorder() {
   return *only;
 }
 
+/// The state of an operator between on_begin() and on_end().
 struct Observed final : at::ObserverContext {
   std::int64_t begin = 0;
   std::string shapes;
 };
 
+/// The shapes of the inputs as a JSON list; [] for inputs that are not tensors.
 std::string shapes_of(const at::RecordFunction& function) {
   std::string text = "[";
   for (const c10::IValue& input : function.inputs()) {
@@ -70,6 +74,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
                    .shapes = std::move(observed.shapes)};
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) event.kind = TraceEvent::Kind::kBackward;
   if (function.scope() == at::RecordScope::USER_SCOPE) event.kind = TraceEvent::Kind::kUser;
+  // Never blocks: training must not wait for the profiler.
   if (!to.events.try_push(std::move(event))) ++to.dropped;
 }
 
@@ -89,11 +94,12 @@ struct TraceProfiler::Impl {
   std::int64_t step = 0, step_begin = 0;
   TraceStep now;
   at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
-  std::vector<TraceEvent> steps;  ///< one event a step of this cycle
+  std::vector<TraceEvent> steps;  ///< one event per step of this cycle
   std::int64_t wall_offset = wall_now().micros * 1000 - mono_now_ns();
 
   bool recording() const { return handle != at::INVALID_CALLBACK_HANDLE; }
 
+  /// Starts or stops recording as the schedule of the new step requires.
   void begin_step() {
     now = trace_step(options, step);
     const bool wanted = now.action != TraceAction::kNothing;
@@ -122,6 +128,7 @@ struct TraceProfiler::Impl {
   }
 
   void end_step() {
+    // The warm-up ends: discard the events recorded so far.
     if (now.action == TraceAction::kWarmup && trace_step(options, step + 1).action != TraceAction::kWarmup) {
       (void)take_events();
       recorder().dropped = 0;
@@ -134,7 +141,7 @@ struct TraceProfiler::Impl {
                      .thread = at::RecordFunction::currentThreadId()});
   }
 
-  /// What active steps recorded, to a file of the cycle.
+  /// Writes the recorded events to the file of this cycle.
   Status write() {
     std::vector<TraceEvent> events = take_events();
     for (TraceEvent& event : std::exchange(steps, {})) events.push_back(std::move(event));
@@ -161,6 +168,8 @@ TraceProfiler::TraceProfiler(ProfilerOptions options, std::string directory)
 
 void TraceProfiler::step() {
   impl_->end_step();
+  // The next step begins even when the file cannot be written, so a caller may
+  // catch the exception and continue.
   Status written;
   if (impl_->now.action == TraceAction::kActiveLast) {
     impl_->stop();

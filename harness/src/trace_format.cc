@@ -1,4 +1,3 @@
-// Owns the parts of trace.h that need no LibTorch.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace det {
 namespace {
 
-/// The categories by which TensorBoard's plugin tells events apart.
+/// The event category that TensorBoard's plugin expects.
 const char* category(TraceEvent::Kind kind) {
   switch (kind) {
     case TraceEvent::Kind::kOperator:
@@ -25,7 +24,7 @@ const char* category(TraceEvent::Kind kind) {
   return "";
 }
 
-/// Nanoseconds as microseconds with three digits: exact, where a double would not be.
+/// Formats nanoseconds as microseconds with three digits. Exact, unlike a double.
 std::string microseconds(std::int64_t nanoseconds) {
   char text[40];
   std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
@@ -47,7 +46,7 @@ TraceStep trace_step(const ProfilerOptions& options, std::int64_t step) {
 }
 
 std::string chrome_trace(std::vector<TraceEvent> events, std::int64_t wall_offset, std::int64_t dropped) {
-  // What began together and lasts longer is outside.
+  // Among events that begin together the longest comes first: viewers nest events in this order.
   std::stable_sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   });
@@ -66,6 +65,7 @@ std::string chrome_trace(std::vector<TraceEvent> events, std::int64_t wall_offse
            ", \"ts\": " + microseconds(event.begin + wall_offset) +
            ", \"dur\": " + microseconds(event.end - event.begin) +
            ", \"args\": {\"External id\": " + std::to_string(++id);
+    // The plugin links forward and backward operators by sequence number.
     if (event.sequence >= 0) out += ", \"Sequence number\": " + std::to_string(event.sequence);
     if (event.kind == TraceEvent::Kind::kBackward) out += ", \"Backward\": true";
     if (!event.shapes.empty()) out += ", \"Input Dims\": " + event.shapes;

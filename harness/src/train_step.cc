@@ -1,4 +1,3 @@
-// Owns one batch of training.
 #include "train_step.h"
 
 #include <torch/utils.h>
@@ -15,6 +14,7 @@
 namespace det {
 namespace {
 
+/// The records that this process reads: its virtual shards in exact mode, else one shard per rank.
 StreamSpec training_spec(const ContextState& state) {
   const ShardPlan shards = state.exact.value_or(
       ShardPlan{.shards = state.distributed->size(), .first = state.distributed->rank(), .count = 1});
@@ -26,7 +26,8 @@ StreamSpec training_spec(const ContextState& state) {
           .device = state.auto_to_device ? state.device : torch::Device(torch::kCPU)};
 }
 
-/// Throws when the metric "loss" can be seen to be no number.
+/// Throws std::runtime_error when the metric "loss" is NaN or infinite. A loss on a device is not checked,
+/// because reading it would synchronize.
 void check_loss(const Metrics& metrics) {
   for (const auto& [name, value] : metrics.entries()) {
     if (name != "loss") continue;
@@ -49,6 +50,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
       state_(context.state()),
       loader_(std::move(loader)),
       stop_on_bad_loss_(stop_on_bad_loss) {
+  // The order of data must repeat for a trial to resume from a checkpoint exactly.
   if (!loader_.is_reproducible() && state_.reproducible_data) {
     throw std::invalid_argument(
         "build_training_data_loader: the order of a BatchSource cannot be promised to repeat; call "
@@ -65,6 +67,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
     sharded_schedules_.emplace(std::move(by_hand));
   }
   stream_.emplace(loader_, training_spec(state_), 0);
+  // Unequal epochs would leave some ranks waiting in a collective.
   batches_per_epoch_ = stream_->steps_per_epoch();
   for (const Json& other : state_.distributed->allgather(batches_per_epoch_)) {
     if (other.get<std::int64_t>() == batches_per_epoch_) continue;
@@ -77,6 +80,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
 TrainStep::~TrainStep() { state_.reducers.clear(); }
 
 void TrainStep::start(std::int64_t batch) {
+  // After a restore, positions the stream at the batch and drops values cached from the old weights.
   if (batch != 0) stream_.emplace(loader_, training_spec(state_), batch);
   for (Stepping& stepping : state_.stepping) stepping.fused->invalidate();
   MetricReducers(state_, true).reset();
@@ -88,7 +92,7 @@ void TrainStep::start(std::int64_t batch) {
       torch::Tensor data = parameter.contiguous();
       state_.communicator->broadcast(data)->wait();
       if (!data.is_same(parameter)) parameter.copy_(data);
-      parameters.push_back(parameter);  // one that is frozen may thaw
+      parameters.push_back(parameter);  // frozen ones too: they may be unfrozen later
     }
     for (const torch::Tensor& buffer : model->buffers()) {
       if (buffer.defined() && buffer.is_floating_point()) shared_buffers_.push_back(buffer);
@@ -99,8 +103,8 @@ void TrainStep::start(std::int64_t batch) {
     }
   }
   if (state_.exact || batch != 0) return;
-  // Equal up to here, so that all built the same model; from here each rank draws its own masks and
-  // augmentations.
+  // The seed was equal on all ranks so that they build the same model. From here each rank draws its own
+  // dropout masks and augmentations.
   if (const int rank = state_.distributed->rank(); rank > 0) {
     torch::manual_seed(
         Random{static_cast<std::uint64_t>(state_.info.seed), static_cast<std::uint64_t>(rank)}.next());
@@ -139,11 +143,13 @@ void TrainStep::run(std::int64_t number) {
   if (state_.exact) {
     train_shards(number);
   } else {
+    // Every batch starts from rank 0's buffers (running means), like DistributedDataParallel.
     for (const torch::Tensor& buffer : shared_buffers_) state_.communicator->broadcast(buffer)->wait();
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     window_.add(train(batch, number), records);
   }
+  // Optimizers stepped in train_batch; the loss scale and the schedules follow once per aggregation window.
   if (state_.at.ends_window) {
     if (state_.scaler != nullptr) state_.scaler->update();
     step_schedules(number);
@@ -160,6 +166,7 @@ void TrainStep::train_shards(std::int64_t number) {
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     const std::int64_t shard = plan.first + i;
+    // Every shard starts from the same schedules, parameters and random state, on any number of processes.
     if (i > 0) sharded_schedules_->rewind();
     state_.at.shard = i;
     state_.at.shards = plan.count;
@@ -168,6 +175,7 @@ void TrainStep::train_shards(std::int64_t number) {
     shards_.add(number * plan.shards + shard, train(batch, number), records);
     sharded_buffers_->end_shard(static_cast<double>(records));
   }
+  // During the shards, stepped parameters show their old values; the new ones take effect together here.
   for (Stepped& stepped : state_.stepped) stepped.parameter.set_data(stepped.after);
   state_.stepped.clear();
   for (const Stepping& stepping : state_.stepping) {
@@ -192,6 +200,7 @@ Json TrainStep::take_metrics() {
   MetricReducers reducers(state_, true);
   reducers.reduce_into(metrics);
   reducers.reset();
+  // The average also covers losses on a device, which check_loss() skipped.
   const Json* loss = metrics.contains("loss") ? &metrics["loss"] : nullptr;
   if (stop_on_bad_loss_ && loss != nullptr && !std::isfinite(read_double(*loss).value_or(0))) {
     throw std::runtime_error("the loss became " + dump_json(*loss) + " since the last report");
@@ -208,7 +217,7 @@ void TrainStep::restore_metrics(const Json& saved) {
   const auto size = static_cast<std::size_t>(state_.distributed->size());
   const auto rank = static_cast<std::size_t>(state_.distributed->rank());
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    // A trial that was resized: the chief takes everybody's.
+    // With a different number of ranks, the chief takes over all windows.
     const bool mine = saved.size() == size ? i == rank : rank == 0;
     if (!mine || saved[i].contains("rows") != state_.exact.has_value()) continue;
     state_.exact ? shards_.append(saved[i]) : window_.append(saved[i]);

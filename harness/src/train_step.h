@@ -1,5 +1,5 @@
-// Owns one batch of training: its data, the trial's step on it (or its virtual shards'), schedules, and the
-// metrics since the last report.
+// One training batch: data, train_batch() (per virtual shard in exact mode), schedules, and the metrics since
+// the last report. Training thread.
 #pragma once
 
 #include <optional>
@@ -13,26 +13,35 @@
 
 namespace det {
 
+/// Created once per fit(). start() and run() must be called by all ranks.
 class TrainStep {
  public:
-  /// Throws std::invalid_argument when ranks would have epochs of different lengths.
+  /// Throws std::invalid_argument for data that cannot be reproduced, and when ranks
+  /// have epochs of different lengths.
   TrainStep(Trial& trial, TrialContext& context, DataLoader loader, bool stop_on_bad_loss);
-  /// Takes the hooks of several processes off the models again.
+  /// Removes the gradient hooks from the models.
   ~TrainStep();
 
+  /// Global batches per epoch; equal on all ranks.
   std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
-  /// From batch `batch` on. The weights are in place: rank 0's become everybody's.
+  /// Prepares training from batch `batch`. The weights must be in place; those
+  /// of rank 0 are sent to all ranks.
   void start(std::int64_t batch);
-  /// Trains batch `batch`: each once, in order, from start()'s.
+  /// Trains batch `batch`. Batches are trained once each, in order, from the argument of start(). Throws
+  /// std::runtime_error when the loader ends or the loss is not finite; exceptions of the trial pass through.
   void run(std::int64_t batch);
-  /// After `trained` batches no gradients wait for an optimizer: the moment for a checkpoint.
+  /// True when no accumulated gradients wait for an optimizer step after `trained` batches.
+  /// Checkpoints are taken only then.
   bool is_between_windows(std::int64_t trained) const { return trained % state_.aggregation.frequency == 0; }
 
+  /// True when batches were trained since the last take_metrics().
   bool has_metrics() const { return !window_.empty() || !shards_.empty(); }
-  /// Averages since the last call, and the reducers' results. Every rank calls it, and has the result.
+  /// Returns the averages since the last call and the results of the reducers. Collective: every rank calls
+  /// it and gets the result. Throws std::runtime_error when the average loss is not finite.
   Json take_metrics();
-  /// Of all ranks, on every one.
+  /// The open metric windows of all ranks, for a checkpoint. Collective.
   Json save_metrics();
+  /// Restores the value of save_metrics(); windows of another mode (exact or not) are ignored.
   void restore_metrics(const Json& saved);
 
  private:
@@ -50,9 +59,9 @@ class TrainStep {
   std::int64_t batches_per_epoch_ = 1;
   std::optional<ShardedBuffers> sharded_buffers_;
   std::optional<ShardedSchedules> sharded_schedules_;
-  std::vector<torch::Tensor> shared_buffers_;  // of several processes: rank 0's before every batch
+  std::vector<torch::Tensor> shared_buffers_;  ///< set to rank 0's before every batch
   MetricWindow window_{"train_batch"};
-  BatchMetrics shards_{"train_batch"};  // instead of window_ under virtual shards
+  BatchMetrics shards_{"train_batch"};  ///< takes the place of window_ in exact mode
 };
 
 }  // namespace det

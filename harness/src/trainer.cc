@@ -1,4 +1,4 @@
-// Owns the training loop.
+// The training loop.
 #include "det/trainer.h"
 
 #include <cstdio>
@@ -21,7 +21,7 @@
 namespace det {
 namespace {
 
-/// The searcher's metric of the configuration; name "" without one.
+/// The searcher's metric of the configuration; the name is "" when there is none.
 struct SearcherMetric {
   std::string name;
   bool smaller_is_better = true;
@@ -39,7 +39,8 @@ struct SearcherMetric {
   }
 };
 
-/// One call of fit: the steps of which the loop at the end of this file is made.
+/// One call of fit(). Its methods are the steps of the loop in Trainer::fit() below. All ranks call them in
+/// the same order, because most of them exchange data.
 class Fit {
  public:
   Fit(Trial& trial, TrialContext& context, const FitOptions& options)
@@ -62,6 +63,7 @@ class Fit {
     }
     asking_for("build_callbacks");
     state_.callbacks = trial.build_callbacks();
+    // The callbacks run before the data loaders are built; see Callback::on_trial_startup().
     const std::string checkpoint = starting_point();
     for_callbacks("on_trial_startup",
                   [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
@@ -71,10 +73,13 @@ class Fit {
     asking_for("build_validation_data_loader");
     validation_.emplace(trial, context, trial.build_validation_data_loader());
     asking_for("fit");
+    // Restoring comes last: it needs the wrapped models and optimizers, and
+    // start() needs the restored weights.
     plan_ = make_plan(options, train_->batches_per_epoch(), context);
     restore(checkpoint);
     train_->start(step());
     for (const auto& model : state_.models) model->train();
+    // The chief alone samples the machine and times the phases.
     if (options.profiling_enabled && state_.distributed->is_chief()) {
       machine_.emplace(*state_.client, SystemMetrics::Options());
       state_.phases = std::make_unique<PhaseClock>();
@@ -101,6 +106,7 @@ class Fit {
     }
   }
 
+  /// Reports the averages since the last report. Does nothing without batches.
   void report_training() {
     if (!train_->has_metrics()) return;
     const PhaseSpan span(state_.phases.get(), Phase::kReport);
@@ -114,6 +120,7 @@ class Fit {
     for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
   }
 
+  /// Runs validation, reports it, and requests a checkpoint when the policy demands one.
   void validate() {
     const PhaseSpan span(state_.phases.get(), Phase::kValidation);
     const Json metrics = validation_->run(step(), options_.test_mode);
@@ -126,8 +133,9 @@ class Fit {
     if (checkpoint_wanted_for(metrics)) checkpoint_due_ = true;
   }
 
+  /// Requests a checkpoint at the next batch without pending gradients.
   void want_checkpoint() { checkpoint_due_ = true; }
-  /// Saves what is due, at the first moment when no gradients wait for their optimizer.
+  /// Saves a requested checkpoint as soon as no gradients wait for an optimizer step.
   void save_if_due() {
     if (!checkpoint_due_ || !is_between_windows()) return;
     checkpoint_due_ = false;
@@ -138,24 +146,30 @@ class Fit {
     state_.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length), step());
   }
 
-  /// What all ranks agree on after a batch; also hands on checkpoints that have become durable.
+  /// Agrees with all ranks on preemption and stop requests, and reports checkpoints that became durable.
+  /// Called after every batch.
   void consult_ranks() {
     std::vector<CheckpointRecord> saved = saver_.finished();
+    // Preemption is sticky; the exchange makes all ranks act on it after the same batch.
     const RankVotes::Outcome outcome = votes_.exchange(
         {state_.client->should_preempt(), state_.stop_requested, static_cast<std::int64_t>(saved.size())});
     preempted_ = preempted_ || outcome.preempt;
-    if (preempted_) begin_leaving();  // ranks other than the chief hear it here
+    if (preempted_) begin_leaving();  // other ranks learn of the preemption only here
     state_.stop_requested = outcome.stop;
     hand_on(saved, outcome.checkpoints);
   }
+  /// True when training ends before its length is reached.
   bool leaving() const { return (preempted_ || state_.stop_requested) && is_between_windows(); }
 
+  /// Ends training: saves and acknowledges a preemption, or makes the final report, validation and
+  /// checkpoint. Returns when all checkpoints are durable.
   FitResult finish() {
     if (!is_done() && !state_.stop_requested) {
-      // The metrics since the last report go into the checkpoint: their report is made by the run that
-      // completes it.
+      // The open metric window goes into the checkpoint; the run that completes the window reports it.
       want_checkpoint();
       save_if_due();
+      // The master may start another run as soon as it has the acknowledgement, so
+      // the checkpoint must be durable.
       await_checkpoints();
       state_.client->acknowledge_preemption();
       result_.reason = FitResult::Reason::kPreempted;
@@ -175,6 +189,7 @@ class Fit {
   }
 
  private:
+  /// Records the current activity for error messages.
   void asking_for(const char* what, std::int64_t batch = -1) {
     state_.doing = what;
     state_.doing_batch = batch;
@@ -187,13 +202,15 @@ class Fit {
     }
   }
 
-  /// The checkpoint's directory; "" for a start from nothing.
+  /// The directory of the checkpoint to start from; "" to start from scratch.
+  /// The chief decides for all ranks.
   std::string starting_point() const {
     const std::string name = options_.latest_checkpoint.value_or(state_.info.latest_checkpoint);
     const std::string directory = name.empty() ? "" : checkpoint_directory(state_.info, name);
     return state_.distributed->broadcast(directory).get<std::string>();
   }
 
+  /// Loads the checkpoint. A checkpoint of another trial provides weights only, not counters or metrics.
   void restore(const std::string& directory) {
     if (directory.empty()) return;
     asking_for("the checkpoint to start from");
@@ -209,7 +226,7 @@ class Fit {
     train_->restore_metrics(state.window);
   }
 
-  /// Also keeps the best value of the searcher's metric.
+  /// Applies the checkpoint policy to a validation. Updates the best value of the searcher's metric.
   bool checkpoint_wanted_for(const Json& metrics) {
     if (metric_.name.empty()) return options_.checkpoint_policy != CheckpointPolicy::kNone;
     const Json* value = metrics.contains(metric_.name) ? &metrics.at(metric_.name) : nullptr;
@@ -236,6 +253,7 @@ class Fit {
     result_.checkpoint = state_.info.checkpoint_dir + "/" + uuid;
   }
 
+  /// Waits until the saves under way are durable. Collective.
   void await_checkpoints() {
     const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
     asking_for("writing a checkpoint", step());
@@ -244,7 +262,8 @@ class Fit {
     hand_on(saved, votes_.exchange({false, false, static_cast<std::int64_t>(saved.size())}).checkpoints);
   }
 
-  /// `count` checkpoints are durable; the chief has their records.
+  /// Reports durable checkpoints and runs their callbacks. `records` is empty except on the chief;
+  /// `count` is the same on all ranks.
   void hand_on(const std::vector<CheckpointRecord>& records, std::int64_t count) {
     for (const CheckpointRecord& record : records) state_.client->report_checkpoint(record);
     for (; count > 0; --count) {
@@ -254,7 +273,8 @@ class Fit {
     }
   }
 
-  /// Adds "batches" and "epochs", unless the trial gives metrics of these names.
+  /// Reports metrics to the client and to TensorBoard. Adds "batches" and "epochs" unless the trial
+  /// returned metrics of these names.
   void report(const char* group, Json metrics) {
     const bool is_validation = group == std::string("validation");
     if (state_.tensorboard_logging && state_.distributed->is_chief()) {
@@ -283,9 +303,9 @@ class Fit {
   std::optional<Validation> validation_;
   Plan plan_;
   Progress progress_;
-  std::int64_t timed_from_ = 0;  ///< the batch of the last report of phases
+  std::int64_t timed_from_ = 0;  ///< batch of the last report of phase times
   bool preempted_ = false, checkpoint_due_ = false;
-  std::deque<std::string> under_way_;  // checkpoints being written, oldest first; the same on all ranks
+  std::deque<std::string> under_way_;  // uuids being written, oldest first; the same on all ranks
   FitResult result_;
 };
 
@@ -297,6 +317,7 @@ FitResult Trainer::fit(const FitOptions& options) {
 
   while (!run.is_done() && !run.leaving()) {
     run.train_one_batch();
+    // Validation precedes the checkpoint because its result may request one.
     const Boundary due = boundary_after(run.plan(), run.step());
     if (due.any()) run.report_training();
     if (due.validate) run.validate();

@@ -1,4 +1,3 @@
-// Owns transforms of images.
 #include "det/transforms.h"
 
 #include <ATen/ops/empty.h>
@@ -19,6 +18,7 @@
 namespace det::transforms {
 namespace {
 
+/// Throws std::invalid_argument "transforms::<what>" unless `fits`.
 void require(bool fits, const std::string& what) {
   if (!fits) throw std::invalid_argument("transforms::" + what);
 }
@@ -38,8 +38,8 @@ struct Box {
   std::int64_t top, left, height, width;
 };
 
-/// The part of the image in the box, which may reach beyond it: there it is zero. A view where that is
-/// enough.
+/// Returns the part of the image in `box`. Areas of the box outside the image are zero. A view when the box
+/// lies inside the image, else a copy.
 torch::Tensor crop(const torch::Tensor& image, const Box& box) {
   const std::int64_t top = std::max<std::int64_t>(0, box.top), left = std::max<std::int64_t>(0, box.left);
   const std::int64_t bottom = std::min(image.size(1), box.top + box.height);
@@ -56,8 +56,11 @@ torch::Tensor crop(const torch::Tensor& image, const Box& box) {
   return result;
 }
 
+/// Decoders only shrink, so a scale is limited to 1.
 double at_most_one(double factor) { return std::min(1.0, factor); }
 
+/// Draws the box of random_resized_crop like torchvision: up to ten attempts, then a central crop with the
+/// aspect ratio clamped to `ratio`.
 Box draw_resized_crop(std::int64_t height, std::int64_t width, const std::array<double, 2>& scale,
                       const std::array<double, 2>& ratio, RecordRandom& random) {
   const auto area = static_cast<double>(height * width);
@@ -89,6 +92,7 @@ Transform compose(std::vector<Transform> transforms) {
         return changed;
       },
       [all](std::int64_t height, std::int64_t width, const RecordRandom& random) {
+        // Only the first transform sees the decoded image, so it alone determines the smallest usable size.
         return all->empty() ? 1 : all->front().least_scale(height, width, random);
       });
 }
@@ -171,7 +175,7 @@ Transform center_crop(std::int64_t height, std::int64_t width) {
           "center_crop: size is " + std::to_string(height) + " × " + std::to_string(width));
   return [=](const torch::Tensor& image) {
     require_image(image, "center_crop");
-    // Where a pixel is left over it goes where torchvision puts it.
+    // An odd remainder is placed like torchvision: rounded to even when cropping, truncated when padding.
     const auto start = [](std::int64_t have, std::int64_t want) {
       return have < want ? -((want - have) / 2)
                          : static_cast<std::int64_t>(std::nearbyint(static_cast<double>(have - want) / 2));
@@ -211,6 +215,7 @@ Transform random_resized_crop(std::int64_t size, std::array<double, 2> scale, st
                         size, size);
       },
       [=](std::int64_t height, std::int64_t width, RecordRandom random) {
+        // `random` is a copy: the transform later draws the same box.
         const Box box = draw_resized_crop(height, width, scale, ratio, random);
         return at_most_one(static_cast<double>(size) / static_cast<double>(std::min(box.height, box.width)));
       });

@@ -1,4 +1,4 @@
-// Owns what a way of talking between ranks must offer, and the thread that makes a Communicator of it.
+// The interface of a collective backend, and the thread that turns it into a Communicator.
 #pragma once
 
 #include <torch/types.h>
@@ -9,29 +9,35 @@
 
 namespace det {
 
-/// Collectives that return when they are done. All but cancel() are called by one thread at a time.
+/// Blocking collectives. All methods but cancel() are called by one thread at a time. Tensors are contiguous.
+/// Errors are std::runtime_error.
 class Transport {
  public:
   virtual ~Transport() = default;
+  /// "shm" or "gloo".
   virtual const char* name() const = 0;
+  /// tensor = sum or mean over ranks, in place.
   virtual void all_reduce(torch::Tensor& tensor, Reduction how) = 0;
+  /// output [size * n] = the inputs [n] of all ranks, in rank order.
   virtual void all_gather(torch::Tensor& output, const torch::Tensor& input) = 0;
+  /// tensor = rank 0's, in place.
   virtual void broadcast(torch::Tensor& tensor) = 0;
-  /// From any thread: what is under way, and all that comes, ends soon with an exception, where the transport
-  /// can.
+  /// Makes current and future calls fail soon, where the backend supports it. Any thread.
   virtual void cancel() {}
 };
 
-/// One thread runs the collectives in the order of calls, beside whatever the caller does; after the first
-/// failure all end with it. A small collective with nothing before it waits for the next call, or runs within
-/// wait(): two changes of threads would take longer than it.
+/// Runs the collectives of `transport` on one thread, in call order, concurrently with the caller. After the
+/// first failure all calls fail with it. A small collective with an empty queue is deferred to the next call
+/// or to wait(), because two thread switches would take longer than the collective.
 std::unique_ptr<Communicator> run_beside(std::unique_ptr<Transport> transport, int size);
 
-/// Over shared memory of one machine. Throws std::runtime_error on all ranks alike.
+/// A transport over the shared memory of one machine. Collective. Throws
+/// std::runtime_error, on all ranks or none.
 std::unique_ptr<Transport> make_shm_transport(DistributedContext& distributed);
-/// Over Gloo. Throws std::runtime_error.
+/// A transport over Gloo (TCP). Collective. Throws std::runtime_error.
 std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed);
-/// Over NCCL; has its own stream instead of a thread. Throws std::runtime_error saying what is missing.
+/// A communicator over NCCL, with its own CUDA stream in place of a thread. Collective. Throws
+/// std::runtime_error naming what is missing.
 std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed,
                                                      const torch::Device& device);
 

@@ -1,5 +1,5 @@
-// Owns collectives over Gloo (TCP). Gloo is called by itself and not through LibTorch's binding of it: that
-// has a thread of its own beside ours, and its sums are built for any processor and add one number at a time.
+// Collectives over Gloo (TCP). Gloo's connections are used directly. LibTorch's binding would add a thread,
+// and the sums of Gloo's algorithms are compiled for the baseline CPU and add one element at a time.
 #include "transport.h"
 
 #ifdef DET_HAS_GLOO
@@ -22,10 +22,11 @@ namespace det {
 #ifdef DET_HAS_GLOO
 namespace {
 
-constexpr auto kTimeout =
-    std::chrono::hours(24);  // slow ranks are no error; dead ones close their connections
+/// Slow ranks are not an error; dead ones close their connections.
+constexpr auto kTimeout = std::chrono::hours(24);
+/// Seconds to wait for the name of the absent rank after a failure.
 constexpr double kNewsSeconds = 2;
-/// Summed while the next is under way, and still in the cache when it is.
+/// A segment is summed while the next one is received; it must still be in the cache then.
 constexpr std::size_t kSegmentBytes = 256 << 10;
 
 using gloo::transport::Buffer;
@@ -34,13 +35,13 @@ bool is_16_bit(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kBFloat16 || tensor.scalar_type() == torch::kHalf;
 }
 
-/// Bytes of a vector that all ranks have.
+/// A byte range of a vector.
 struct Block {
   std::size_t offset;
   std::size_t bytes;
 };
 
-/// A vector's elements in as many blocks as there are ranks, as equal as can be.
+/// Block `index` (modulo `size`) of a vector split into `size` blocks of nearly equal length.
 Block block_of(std::size_t count, std::size_t element_bytes, int size, int index) {
   const std::size_t parts = static_cast<std::size_t>(size),
                     part = static_cast<std::size_t>((index % size + size) % size);
@@ -48,13 +49,14 @@ Block block_of(std::size_t count, std::size_t element_bytes, int size, int index
   return {begin * element_bytes, (end - begin) * element_bytes};
 }
 
-/// The ranks in a ring: each sends to its right and takes from its left. What is taken is read by the
-/// caller's own thread. In Gloo's collectives a thread of the device reads and wakes the caller: where no
-/// core is idle every message then waits for two turns of the scheduler, which was most of an all-reduce.
+/// The ranks as a ring: each sends to its right neighbor and receives from its left. The calling
+/// thread reads the socket itself (sync mode). In Gloo's collectives a device thread reads and wakes
+/// the caller; without an idle core every message then waits for two scheduler switches, which
+/// dominated the time of an all-reduce.
 class Ring {
  public:
-  /// Ranks of even number send in the first context, odd ones in the second: of two ranks, too, each
-  /// direction has a connection of its own, whose one end only sends and whose other end only reads.
+  /// Even ranks send in the first context, odd ranks in the second. Each direction then has its own
+  /// connection, also with two ranks, so that one end only sends and the other only reads.
   explicit Ring(std::array<std::shared_ptr<gloo::Context>, 2> contexts) : contexts_(std::move(contexts)) {
     from_left().setSync(true, false);
   }
@@ -62,8 +64,8 @@ class Ring {
   int rank() const { return contexts_[0]->rank; }
   int size() const { return contexts_[0]->size; }
 
-  /// One collective's memory: `data` lies alike on all ranks; `staging`, when given, is where segments are
-  /// taken to.
+  /// The buffers of one collective. `data` has the same layout on all ranks. With `staging`, segments are
+  /// received there instead of in `data`.
   class Lane {
    public:
     Lane(Ring& ring, void* data, std::size_t bytes, std::vector<char>* staging = nullptr)
@@ -74,17 +76,19 @@ class Ring {
     ~Lane() {
       try {
         for (; sent_ > 0; --sent_) out_->waitSend();
-      } catch (const std::exception&) {  // the connection is gone, and told so where something was taken
+      } catch (const std::exception&) {  // a broken connection was already reported by take()
       }
     }
 
+    /// Queues a segment; the destructor waits for its completion.
     void send(const Block& segment) {
       out_->send(segment.offset, segment.bytes, staged_ ? 0 : segment.offset);
       ++sent_;
     }
+    /// Waits for the next segment.
     void take() { in_->waitRecv(); }
 
-    /// Sends one block and takes another, by segments; `taken(segment)` after each.
+    /// Sends block `out` and receives block `in`, segment by segment. Calls taken(segment) after each one.
     template <typename Taken>
     void shift(const Block& out, const Block& in, const Taken& taken) {
       std::size_t next = 0;
@@ -94,7 +98,7 @@ class Ring {
       };
       send_next();
       for (std::size_t at = 0; at < in.bytes; at += kSegmentBytes) {
-        send_next();  // under way while this one is summed
+        send_next();  // in flight while the received segment is summed
         take();
         taken({in.offset + at, std::min(kSegmentBytes, in.bytes - at)});
       }
@@ -126,9 +130,11 @@ class GlooTransport final : public Transport {
 
   const char* name() const override { return "gloo"; }
 
-  /// Each rank sums one block of all ranks' vectors, added in the order of the ring, and passes it on.
+  /// Ring all-reduce: a reduce-scatter, in which each rank completes one block, and an all-gather.
+  /// Blocks are added in ring order.
   void all_reduce(torch::Tensor& tensor, Reduction how) override {
-    if (is_16_bit(tensor)) {  // would be rounded after each rank
+    // 16-bit sums would be rounded after each rank, so they are exchanged as floats.
+    if (is_16_bit(tensor)) {
       torch::Tensor sum = tensor.to(torch::kFloat);
       all_reduce(sum, how);
       tensor.copy_(sum);
@@ -144,7 +150,7 @@ class GlooTransport final : public Transport {
       {
         Ring::Lane lane(ring_, data, bytes, &staging_);
         for (int step = 0; step < size - 1; ++step) {
-          // The last addition knows the whole sum: the mean costs no pass of its own.
+          // The last addition completes the sum, so the mean needs no separate pass.
           const double scale = how == Reduction::kMean && step == size - 2 ? 1.0 / size : 1.0;
           lane.shift(block(rank - step), block(rank - step - 1), [&](const Block& segment) {
             char* const mine = data + segment.offset;
@@ -173,6 +179,7 @@ class GlooTransport final : public Transport {
 
   void broadcast(torch::Tensor& tensor) override {
     named([&] {
+      // Pipelined along the ring: each rank forwards a segment as soon as it arrives.
       Ring::Lane lane(ring_, tensor.data_ptr(), tensor.nbytes());
       for (std::size_t at = 0; at < tensor.nbytes(); at += kSegmentBytes) {
         if (ring_.rank() > 0) lane.take();
@@ -182,7 +189,8 @@ class GlooTransport final : public Transport {
   }
 
  private:
-  /// Gloo speaks of addresses: the star knows which rank it was.
+  /// Runs `body` and adds the absent rank to its errors. Gloo reports only addresses; the connections of
+  /// DistributedContext identify the rank.
   template <typename Body>
   void named(const Body& body) const {
     try {
@@ -199,6 +207,7 @@ class GlooTransport final : public Transport {
   std::vector<char> staging_ = std::vector<char>(kSegmentBytes);
 };
 
+/// The network device to use. An interface named by the environment applies only between machines.
 std::shared_ptr<gloo::transport::Device> device_for(const DistributedContext& distributed) {
   gloo::transport::tcp::attr attributes;
   attributes.hostname = distributed.address();
@@ -213,8 +222,8 @@ std::shared_ptr<gloo::transport::Device> device_for(const DistributedContext& di
   return gloo::transport::tcp::CreateDevice(attributes);
 }
 
-/// How the ranks tell each other where they listen. Every rank sets as many values as the others, in the same
-/// order: each time all tell what they have set.
+/// Rendezvous store over DistributedContext. Every rank sets the same number of values in the same order, so
+/// each set() is one all-gather of all ranks' values.
 class Exchange final : public gloo::rendezvous::Store {
  public:
   explicit Exchange(DistributedContext& distributed) : distributed_(distributed) {}
@@ -239,6 +248,7 @@ std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed) 
   try {
     auto device = device_for(distributed);
     std::array<std::shared_ptr<gloo::Context>, 2> contexts;
+    // One full mesh per direction, see Ring.
     for (auto& connected : contexts) {
       const auto context =
           std::make_shared<gloo::rendezvous::Context>(distributed.rank(), distributed.size());

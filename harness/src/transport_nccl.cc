@@ -1,10 +1,10 @@
-// Owns collectives over NCCL between CUDA devices: found at run time (libnccl.so.2), on a stream of its own,
-// ordered against the caller's stream by events. Built where LibTorch has CUDA.
+// Collectives over NCCL between CUDA devices. libnccl.so.2 is loaded at run time. Collectives run on their
+// own stream, ordered against the caller's stream by events. Compiled when LibTorch has CUDA.
 #include <stdexcept>
 
 #include "transport.h"
 
-// CPU packages carry the headers of CUDA classes too, but not the configuration that its build writes.
+// CPU packages of LibTorch contain the CUDA headers, too, but not the configuration that a CUDA build writes.
 #if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>) && __has_include(<nccl.h>)
 #define DET_HAS_NCCL 1
 #endif
@@ -26,7 +26,7 @@
 namespace det {
 namespace {
 
-/// The functions used here; declared by the toolkit's nccl.h.
+/// The NCCL functions used here, with the types of the toolkit's nccl.h.
 struct Nccl {
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRank) init_rank;
@@ -37,6 +37,7 @@ struct Nccl {
   decltype(&ncclBroadcast) broadcast;
   decltype(&ncclGetErrorString) error_string;
 
+  /// Loads the library at the first call. Throws std::runtime_error when it is missing or incomplete.
   static const Nccl& get() {
     static const Nccl functions = [] {
       auto library = SharedLibrary::open("libnccl.so.2");
@@ -93,7 +94,8 @@ class NcclCommunicator final : public Communicator {
     std::memcpy(id.internal, bytes.data(), sizeof id.internal);
     const c10::cuda::CUDAGuard guard(device);
     check(Nccl::get().init_rank(&comm_, distributed.size(), id, distributed.rank()));
-    // A kernel that waits for a dead rank ends only when its communicator is aborted.
+    // A kernel that waits for a dead rank ends only when its communicator is aborted. Setting `ended_` makes
+    // sure that the communicator is either aborted or destroyed.
     watcher_ = std::thread([this] {
       while (!wait_until([this] { return closing_ || !distributed_.first_gone().empty(); },
                          std::chrono::hours(24))) {
@@ -118,6 +120,7 @@ class NcclCommunicator final : public Communicator {
     });
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
+    // Data is copied, not added, so every type is sent as bytes.
     return enqueue({output, input}, [&](cudaStream_t stream) {
       return Nccl::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), ncclUint8, comm_,
                                     stream);
@@ -131,9 +134,11 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  /// A collective that has been enqueued.
   class Ordered final : public Work {
    public:
     Ordered(NcclCommunicator& owner, at::cuda::CUDAEvent event) : owner_(owner), event_(std::move(event)) {}
+    /// Orders the caller's stream after the collective; does not block the host.
     void wait() override {
       owner_.throw_if_gone();
       event_.block(c10::cuda::getCurrentCUDAStream(owner_.guard_device_.index()));
@@ -149,6 +154,7 @@ class NcclCommunicator final : public Communicator {
       throw std::runtime_error("nccl: " + gone);
   }
 
+  /// Enqueues a collective on stream_, ordered after the work queued on the caller's stream.
   template <typename Call>
   std::unique_ptr<Work> enqueue(const std::vector<torch::Tensor>& tensors, const Call& call) {
     throw_if_gone();
@@ -156,7 +162,7 @@ class NcclCommunicator final : public Communicator {
     at::cuda::CUDAEvent ready, done;
     ready.record(c10::cuda::getCurrentCUDAStream(guard_device_.index()));
     ready.block(stream_);
-    // The allocator keeps the memory until this stream is through with it.
+    // Keeps the allocator from reusing the memory before this stream has finished with it.
     for (const torch::Tensor& tensor : tensors) {
       c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
     }

@@ -1,9 +1,9 @@
-// Owns collectives over memory that the ranks of one machine share.
+// Collectives over memory shared by the ranks of one machine.
 //
-// All-reduce is a reduce-scatter and an all-gather, chunk by chunk: every rank gives the parts of the chunk
-// that others sum, sums its own part over all ranks in their order, and takes the other parts. Three chunks
-// are under way at a time. What is small is given whole and summed by everyone, which needs one meeting
-// instead of two.
+// An all-reduce is a reduce-scatter and an all-gather, chunk by chunk: every rank publishes the parts of the
+// chunk that other ranks sum, sums its own part over all ranks in rank order, and copies the other sums.
+// Three chunks are in the pipeline at a time. A small tensor is published whole and summed by every rank,
+// which needs one synchronization instead of two.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -18,16 +18,18 @@ namespace det {
 namespace {
 
 constexpr std::size_t kChunkBytes = 256 << 10;
+/// Tensors up to this size are summed whole by every rank.
 constexpr std::size_t kMaxSmallBytes = 16 << 10;
 
 enum class Kind : std::uint64_t { kAllReduce = 1, kAllGather, kBroadcast };
 const char* const kKindNames[] = {"nothing", "all_reduce", "all_gather", "broadcast"};
 
-/// What a collective is, in a number that all ranks must agree on.
+/// Encodes a collective as a number that must be equal on all ranks.
 std::uint64_t tag_of(Kind kind, c10::ScalarType type, std::size_t bytes) {
   return static_cast<std::uint64_t>(kind) << 56 | static_cast<std::uint64_t>(type) << 48 | bytes;
 }
 
+/// The tag in words, for the error about ranks in different collectives.
 std::string describe(std::uint64_t tag) {
   const std::uint64_t kind = tag >> 56;
   return std::string(kind < 4 ? kKindNames[kind] : "something unknown") + " of " +
@@ -56,6 +58,7 @@ class ShmTransport final : public Transport {
     scale_ = how == Reduction::kMean ? 1.0 / ranks_ : 1.0;
     if (bytes <= kMaxSmallBytes) return reduce_small(data, bytes, tensor.element_size(), sum);
     const auto chunks = static_cast<std::uint32_t>((bytes + kChunkBytes - 1) / kChunkBytes);
+    // Software pipeline: chunk `turn` is given, the one before it summed, the one before that taken.
     for (std::uint32_t turn = 0; turn < chunks + 2; ++turn) {
       if (turn < chunks) give_parts(part(data, bytes, tensor.element_size(), turn));
       if (turn >= 1 && turn - 1 < chunks) sum_part(part(data, bytes, tensor.element_size(), turn - 1), sum);
@@ -81,6 +84,7 @@ class ShmTransport final : public Transport {
     char* data = static_cast<char*>(tensor.data_ptr());
     tag_ = tag_of(Kind::kBroadcast, tensor.scalar_type(), tensor.nbytes());
     exchange(tensor.nbytes(), [&](std::size_t at, std::size_t count) {
+      // The other ranks give empty chunks, which lets rank 0 check their tags and reuse its slots.
       give(data + at, rank_ == 0 ? count : 0);
       if (rank_ != 0) std::memcpy(data + at, received(0), count);
     });
@@ -89,7 +93,7 @@ class ShmTransport final : public Transport {
  private:
   using Step = ShmRing::Step;
 
-  /// A chunk of the tensor, and which of its elements each rank sums: [begin(rank), begin(rank + 1)).
+  /// A chunk of the tensor. Rank r sums its bytes [begin(r), begin(r + 1)).
   struct Part {
     char* data;
     std::size_t count, element;
@@ -105,11 +109,13 @@ class ShmTransport final : public Transport {
     return {data + at, std::min(kChunkBytes, bytes - at) / element, element, next_ + turn, ranks_};
   }
 
+  /// Calls body(rank) for all other ranks, starting with the next, so that ranks read from different peers.
   template <typename Body>
-  void for_others(const Body& body) const {  // starting with the next rank, so that not all read from one
+  void for_others(const Body& body) const {
     for (int i = 1; i < ranks_; ++i) body((rank_ + i) % ranks_);
   }
 
+  /// Waits for another rank. Throws std::runtime_error when a rank is gone or the transport was cancelled.
   void await(int rank, Step step, std::uint32_t chunks) const {
     ring_.await(rank, step, chunks, [&]() -> std::string {
       if (cancelled_) return "shm: the communicator was closed";
@@ -119,11 +125,12 @@ class ShmTransport final : public Transport {
     });
   }
 
-  /// The slot of `chunk` is free again.
+  /// Waits until all other ranks are done with the previous chunk in the slot of `chunk`.
   void await_slot(Step used, std::uint32_t chunk) const {
     for_others([&](int other) { await(other, used, chunk - ShmRing::kSlots + 1); });
   }
 
+  /// Waits until `rank` has given `chunk`, and checks that it is in the same collective.
   void await_given(int rank, std::uint32_t chunk) const {
     await(rank, Step::kGiven, chunk + 1);
     if (const std::uint64_t tag = ring_.tag(rank, chunk); tag != tag_) {
@@ -133,6 +140,7 @@ class ShmTransport final : public Transport {
     }
   }
 
+  /// Publishes all parts of the chunk except this rank's own, which no other rank reads.
   void give_parts(const Part& part) {
     await_slot(Step::kSummed, part.chunk);
     char* slot = ring_.given(rank_, part.chunk);
@@ -142,6 +150,7 @@ class ShmTransport final : public Transport {
     publish_given(part.chunk);
   }
 
+  /// Sums this rank's part and publishes the result.
   void sum_part(const Part& part, SumFunction sum) {
     const std::size_t begin = part.begin(rank_);
     std::vector<const void*>& sources = sources_;
@@ -156,6 +165,7 @@ class ShmTransport final : public Transport {
     ring_.publish(rank_, Step::kSummed, part.chunk + 1);
   }
 
+  /// Copies the parts that other ranks summed.
   void take_parts(const Part& part) {
     for_others([&](int other) {
       await(other, Step::kSummed, part.chunk + 1);
@@ -165,6 +175,7 @@ class ShmTransport final : public Transport {
     ring_.publish(rank_, Step::kTaken, part.chunk + 1);
   }
 
+  /// The tag is written before the counter, which other ranks read first.
   void publish_given(std::uint32_t chunk) {
     ring_.tag(rank_, chunk) = tag_;
     ring_.publish(rank_, Step::kGiven, chunk + 1);
@@ -179,7 +190,7 @@ class ShmTransport final : public Transport {
     });
   }
 
-  /// Chunk by chunk: `body` gives and reads what others gave.
+  /// Calls body(offset, count) chunk by chunk; `body` gives its data and reads that of the other ranks.
   template <typename Body>
   void exchange(std::size_t bytes, const Body& body) {
     for (std::size_t at = 0; at < std::max<std::size_t>(bytes, 1); at += kChunkBytes, ++next_) {
@@ -204,8 +215,8 @@ class ShmTransport final : public Transport {
   const int rank_, ranks_;
   ShmRing ring_;
   std::atomic<bool> cancelled_ = false;
-  std::uint32_t next_ = 0;  ///< chunk
-  std::uint64_t tag_ = 0;   ///< of the collective under way
+  std::uint32_t next_ = 0;  ///< number of the next chunk
+  std::uint64_t tag_ = 0;   ///< tag of the current collective
   double scale_ = 1;
   std::vector<const void*> sources_;
 };
@@ -225,7 +236,7 @@ std::unique_ptr<Transport> make_shm_transport(DistributedContext& distributed) {
     (void)distributed.broadcast_bytes(made ? made->name() : "");
     return made;
   }();
-  // All ranks have it or none: everyone hears of everyone's problems.
+  // Ranks exchange their errors, so that all of them use shared memory or none does.
   const auto problems = distributed.allgather_bytes(ring ? "" : ring.error().message);
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
     if (problems[rank].empty()) continue;

@@ -1,4 +1,4 @@
-// Owns what a Trial does unless its author says otherwise.
+// Default implementations of Trial and Callback, and helpers for trials.
 #include "det/trial.h"
 
 #include <torch/nn.h>
@@ -9,6 +9,8 @@
 namespace det {
 namespace {
 
+/// Calls reset_parameters() when the module is one of `Layers`. LibTorch's modules
+/// have no common interface for it.
 template <typename... Layers>
 void reset_layer(torch::nn::Module& module) {
   const auto reset = [&]<typename Layer>() {

@@ -1,4 +1,3 @@
-// Owns finding out who this process is.
 #include "trial_info.h"
 
 #include <dlfcn.h>
@@ -21,11 +20,13 @@
 namespace det {
 namespace {
 
+/// An environment variable; "" when unset.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
+/// An environment variable as a number. kInvalidArgument naming the variable.
 Result<std::int64_t> number(const char* name) {
   const std::string text = variable(name);
   std::int64_t value = 0;
@@ -36,6 +37,7 @@ Result<std::int64_t> number(const char* name) {
   return value;
 }
 
+/// An environment variable as a JSON object. kInvalidArgument naming the variable.
 Result<Json> object(const char* name) {
   auto value = parse_json(variable(name));
   if (!value) return fail(Code::kInvalidArgument, std::string(name) + ": " + value.error().message);
@@ -64,8 +66,8 @@ std::string text_at(const Json& config, std::string_view path) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
 }
 
-/// Where the files of a bucket's checkpoints are on this machine: with the allocation's own, which go with
-/// it.
+/// The local directory for checkpoint files of a bucket. On a cluster it is part of the allocation's
+/// directory, which is removed with it; otherwise it is a cache directory per bucket.
 std::string staging_directory(const storage::Location& location) {
   const std::string run = variable("DET_RUN_DIR"), home = variable("HOME");
   if (!run.empty()) return run + "/checkpoints";
@@ -75,7 +77,7 @@ std::string staging_directory(const storage::Location& location) {
          sha256_hex(location.endpoint + " " + location.name()).substr(0, 16);
 }
 
-/// The directory behind `checkpoint_storage`; "" when the configuration has none.
+/// The directory of `checkpoint_storage`; "" when the configuration has none.
 Result<std::string> storage_directory(const Json& config) {
   const Json* storage = find_path(config, "checkpoint_storage");
   if (storage == nullptr || storage->is_null()) return std::string();
@@ -91,6 +93,8 @@ Result<std::string> storage_directory(const Json& config) {
                   "\" cannot be written by this harness; use shared_fs, directory or s3");
 }
 
+/// Resolves constants and nested maps of the hyperparameters into values. kInvalidArgument for a range, which
+/// only a search can resolve.
 Status resolve_hparams(const Json& declared, const std::string& prefix, Json& out) {
   for (const auto& [name, value] : declared.items()) {
     const std::string path = prefix + name;
@@ -111,7 +115,7 @@ Status resolve_hparams(const Json& declared, const std::string& prefix, Json& ou
   return {};
 }
 
-/// libdet_cluster.so lies beside the library this function is in.
+/// The path of libdet_cluster.so, which is installed beside the library that contains this function.
 std::string cluster_library() {
   Dl_info self{};
   if (::dladdr(reinterpret_cast<void*>(&cluster_library), &self) == 0) return "libdet_cluster.so";
@@ -120,7 +124,7 @@ std::string cluster_library() {
 
 }  // namespace
 
-/// Agents give an address of the web; without TLS it is host and port alone.
+/// Removes "http://": agents pass a URL, messages show host:port for a master without TLS.
 static std::string shown_master(const std::string& address) {
   constexpr std::string_view kPlain = "http://";
   return address.starts_with(kPlain) ? address.substr(kPlain.size()) : address;
@@ -166,6 +170,7 @@ Status open_storage(TrialInfo& info) {
   info.checkpoint_dir = staging_directory(location);
   info.bucket = std::make_shared<const storage::Bucket>(
       std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
+  // The configuration is stored in checkpoints, so it must not contain keys.
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
   }
@@ -201,8 +206,8 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source,
 
 namespace {
 
-/// A function of libdet_cluster.so, which is loaded apart from the training side: its gRPC and protobuf must
-/// not meet those inside some builds of LibTorch. It stays loaded.
+/// A function of libdet_cluster.so. The library resolves its own symbols first, because its gRPC and protobuf
+/// conflict with those in some builds of LibTorch. It is never unloaded.
 template <typename Function>
 Result<Function> cluster_function(const char* name) {
   const std::string path = cluster_library();
@@ -243,6 +248,7 @@ Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
 Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, const std::string& user,
                                                      const std::string& config, TrialInfo& info) {
   TRY_ASSIGN(const auto make, cluster_function<DetMakeDetachedClient>("det_make_detached_client"));
+  // The request id makes the creation idempotent when the request is retried.
   const DetachedRequest request{master, user, config, uuid4()};
   DetachedTrial trial;
   std::unique_ptr<Client> client(make(&request, &trial));
@@ -250,6 +256,7 @@ Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, 
   info.master = trial.master;
   info.experiment_id = trial.experiment_id;
   info.trial_id = trial.trial_id;
+  // A detached trial has one run; it is not restarted by the master.
   info.run = 1;
   TRY_ASSIGN(info.experiment_config, parse_json(trial.experiment_config, {.bytes = 64 << 20}));
   const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");

@@ -1,4 +1,3 @@
-// Owns one pass over the validation data.
 #include "validation.h"
 
 #include <ATen/core/grad_mode.h>
@@ -14,6 +13,7 @@
 namespace det {
 namespace {
 
+/// Switches all models between training and evaluation mode.
 void set_training(ContextState& state, bool training) {
   for (const auto& model : state.models) model->train(training);
 }
@@ -33,6 +33,7 @@ Json Validation::run(std::int64_t step, bool first_batch_only) {
   if (state_.amp) autocast.emplace(state_.device, state_.amp->dtype);
   state_.doing = "evaluate_full_dataset";
   state_.doing_batch = -1;
+  // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
   const std::optional<Metrics> full =
       state_.distributed->is_chief() ? trial_.evaluate_full_dataset(loader_) : std::nullopt;
   const bool is_full = state_.distributed->broadcast(full.has_value()).get<bool>();
@@ -70,6 +71,7 @@ Json Validation::batch_by_batch(std::int64_t step, bool first_batch_only) {
     const std::int64_t number = batches.last_batch_number();
     const std::int64_t records = trial_.get_batch_length(*batch);
     state_.doing = "evaluate_batch";
+    // A negative batch number keeps these streams apart from those of training.
     if (state_.exact) seed_shard(state_.device, context_.get_trial_seed() ^ step, -1, number);
     outputs.add(number, trial_.evaluate_batch(*batch), records);
     beat();

@@ -1,4 +1,3 @@
-// Owns one pass over the validation data.
 #pragma once
 
 #include "base/json.h"
@@ -7,16 +6,22 @@
 
 namespace det {
 
+/// One pass over the validation data per run(). Training thread; run() is collective.
 class Validation {
  public:
+  /// The references must outlive this object.
   Validation(Trial& trial, TrialContext& context, DataLoader loader);
 
-  /// Name → number, reduced over all ranks, the same on each; hooks are called. `first_batch_only` is for a
-  /// test of the code. Throws std::invalid_argument when the metrics of batches or ranks do not fit together.
+  /// Validates after `step` batches. Returns name → number, reduced over all ranks and equal on each.
+  /// Runs the validation callbacks. `first_batch_only` limits the pass to one batch, to test a
+  /// trial's code. Throws std::invalid_argument when the metrics of batches or ranks do not match;
+  /// exceptions of the trial pass through.
   Json run(std::int64_t step, bool first_batch_only);
 
  private:
+  /// Distributes the metrics that the chief got from evaluate_full_dataset().
   Json full_dataset(const Metrics& metrics);
+  /// Runs evaluate_batch() on this rank's batches and reduces the metrics.
   Json batch_by_batch(std::int64_t step, bool first_batch_only);
 
   Trial& trial_;

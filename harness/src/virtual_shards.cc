@@ -1,4 +1,3 @@
-// Owns gradients that are the same bits on any number of processes.
 #include "virtual_shards.h"
 
 #include <ATen/core/grad_mode.h>
@@ -16,7 +15,7 @@ namespace {
 
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-/// into += from; either may be undefined.
+/// into += from; an undefined tensor counts as zero. Moves tensors out of `from`.
 void add_into(TreeSum::Tensors& into, TreeSum::Tensors& from) {
   for (std::size_t i = 0; i < into.size(); ++i) {
     if (!from[i].defined()) continue;
@@ -32,6 +31,7 @@ void add_into(TreeSum::Tensors& into, TreeSum::Tensors& from) {
 
 void TreeSum::add(Tensors leaf) {
   at::NoGradGuard no_grad;
+  // Works like a binary counter: two partial sums of equal size merge into one of the next level.
   std::int64_t leaves = 1;
   while (!partial_.empty() && partial_.back().first == leaves) {
     Tensors left = std::move(partial_.back().second);
@@ -65,7 +65,7 @@ TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::
                                 Communicator* communicator, std::int64_t size) {
   if (size == 1) return mine;
   at::NoGradGuard no_grad;
-  // As bytes: a flag for each tensor, then the tensors, each at a multiple of 16.
+  // One all-gather of bytes: a flag per tensor (defined or not), then the tensors, each 16-byte aligned.
   const auto aligned = [](std::int64_t bytes) { return (bytes + 15) / 16 * 16; };
   std::vector<std::int64_t> offsets;
   std::int64_t bytes = aligned(static_cast<std::int64_t>(like.size()));
@@ -104,7 +104,7 @@ TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::
   }
   TreeSum::Tensors sum = tree.take();
   for (torch::Tensor& tensor : sum) {
-    if (tensor.defined()) tensor = tensor.clone();  // of its own, not a view that keeps all ranks' alive
+    if (tensor.defined()) tensor = tensor.clone();  // a view would keep the gathered buffer alive
   }
   return sum;
 }
@@ -175,6 +175,7 @@ void ShardedBuffers::end_shard(double weight) {
 void ShardedBuffers::end_step(Communicator* communicator, std::int64_t size) {
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < others_.size(); ++i) {
+    // Counters such as num_batches_tracked cannot be averaged; all ranks take those of shard 0.
     others_[i].copy_(first_others_[i]);
     if (size > 1) communicator->broadcast(others_[i])->wait();
   }

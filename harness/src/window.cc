@@ -1,4 +1,3 @@
-// Owns averaging metrics over a window of batches.
 #include "window.h"
 
 #include <nlohmann/json.hpp>
@@ -9,11 +8,13 @@
 namespace det {
 namespace {
 
+/// Device tensors held per metric before they are fetched, which bounds memory when reports are rare.
 constexpr std::size_t kMaxPendingInWindow = 4096;
 
 }  // namespace
 
 MetricWindow::Sum& MetricWindow::sum_of(const std::string& name, std::size_t hint) {
+  // Batches usually list metrics in the same order, so the hint avoids the search.
   if (hint < sums_.size() && sums_[hint].name == name) return sums_[hint];
   for (Sum& sum : sums_) {
     if (sum.name == name) return sum;
@@ -56,6 +57,7 @@ void MetricWindow::fetch(Sum& sum) {
 }
 
 Json MetricWindow::averages(DistributedContext& distributed) {
+  // Every rank adds the windows in rank order, so that all compute the same bits.
   if (distributed.size() > 1) {
     const std::vector<Json> ranks = distributed.allgather(save());
     clear();

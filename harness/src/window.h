@@ -1,4 +1,3 @@
-// Owns averaging the training metrics of a window of batches, weighted by records.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +10,40 @@
 
 namespace det {
 
-/// Sums in double precision, in the order of batches. Values on a device are only remembered, and fetched
-/// together when the window is read.
+/// Averages training metrics over a window of batches, weighted by records. Sums are double precision and
+/// added in batch order. Tensors on a device are kept and fetched together when the window is read, so that
+/// add() does not synchronize. Training thread.
 class MetricWindow {
  public:
-  /// `source` is for messages.
+  /// `source` is the prefix of error messages.
   explicit MetricWindow(std::string source) : source_(std::move(source)) {}
 
-  /// Names may differ from batch to batch. Throws std::invalid_argument for a tensor of more than one element
-  /// or a name twice.
+  /// Adds the metrics of a batch of `records` records. Names may differ between batches. Throws
+  /// std::invalid_argument for a tensor with more than one element or a duplicate name.
   void add(const Metrics& metrics, std::int64_t records);
   bool empty() const { return batches_ == 0; }
-  /// Averages over all ranks, in the order first seen; NaN where they are. Every rank calls it, and has the
-  /// result.
+  /// Averages over all ranks, in the order in which names first appeared; NaN is kept.
+  /// Collective: every rank calls it and gets the result. With several ranks the window then
+  /// holds the sums of all ranks; call clear() next.
   Json averages(DistributedContext& distributed);
+  /// Starts a new window.
   void clear();
 
-  /// The window as it stands: sums and weights exactly. append(save()) of an empty one makes it the same.
+  /// The sums and weights, exactly. append(save()) on an empty window restores it.
   Json save();
+  /// Adds a saved window to this one.
   void append(const Json& saved);
 
  private:
   struct Sum {
     std::string name;
     double sum = 0, weight = 0;
-    std::int64_t batches = 0;                               // in which the name appeared
-    std::vector<std::pair<torch::Tensor, double>> pending;  // on a device, with their weights
+    std::int64_t batches = 0;                               ///< batches in which the name appeared
+    std::vector<std::pair<torch::Tensor, double>> pending;  ///< device tensors and their weights
   };
+  /// Finds or adds the sum of `name`; `hint` is its likely index.
   Sum& sum_of(const std::string& name, std::size_t hint);
+  /// Reads the pending device tensors into the sum.
   void fetch(Sum& sum);
 
   std::string source_;

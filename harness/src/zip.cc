@@ -1,4 +1,3 @@
-// Owns the little of ZIP that PyTorch's files use. (Format: PKWARE APPNOTE 6.3.)
 #include "zip.h"
 
 #include <fcntl.h>
@@ -18,10 +17,12 @@
 namespace det {
 namespace {
 
+/// Signatures of the records (PKWARE APPNOTE 6.3).
 constexpr std::uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral = 0x02014b50,
                         kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+/// A 32-bit field with this value is stored in a zip64 field instead.
 constexpr std::uint32_t kFull32 = 0xffffffff;
-constexpr std::uint16_t kFlags = 0x0808;  // a descriptor follows the content; names are UTF-8
+constexpr std::uint16_t kFlags = 0x0808;  // a data descriptor follows the content; names are UTF-8
 constexpr std::size_t kAlignment = 64, kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kLocatorSize = 20,
                       kEnd64Size = 56;
 
@@ -30,11 +31,12 @@ void append(std::string& out, T value) {
   for (std::size_t i = 0; i < sizeof value; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
+/// The value of a 32-bit field: kFull32 when the number needs zip64.
 std::uint32_t low32(std::uint64_t value) {
   return value >= kFull32 ? kFull32 : static_cast<std::uint32_t>(value);
 }
 
-/// Little-endian numbers at checked offsets.
+/// Reads little-endian numbers at checked offsets. Throws std::runtime_error beyond the end.
 struct Cursor {
   std::string_view bytes;
   const std::string& path;
@@ -69,7 +71,7 @@ void ZipPlan::add(std::string name, std::uint64_t size) {
     append<std::uint16_t>(extra, 1), append<std::uint16_t>(extra, 16);
     append(extra, std::uint64_t{0}), append(extra, std::uint64_t{0});
   }
-  // Padding as PyTorch writes it: an extra field "FB".
+  // Aligns the content like PyTorch: padding in an extra field "FB".
   const std::uint64_t unpadded = size_ + kLocalSize + name.size() + extra.size() + 4;
   const auto padding = static_cast<std::uint16_t>((kAlignment - unpadded % kAlignment) % kAlignment);
   append<std::uint16_t>(extra, 0x4246), append<std::uint16_t>(extra, padding);
@@ -90,6 +92,7 @@ void ZipPlan::add(std::string name, std::uint64_t size) {
   append(descriptor, kDescriptor), append(descriptor, std::uint32_t{0});
   if (large) append(descriptor, size), append(descriptor, size);
   if (!large) append(descriptor, low32(size)), append(descriptor, low32(size));
+  // The checksums are written later, by ZipSealer, at the offsets recorded here and in directory().
   entry.descriptor_crc = entry.content + size + 4;
   size_ = entry.content + size + descriptor.size();
   frame_.emplace_back(entry.content + size, std::move(descriptor));
@@ -123,6 +126,7 @@ std::string ZipPlan::directory() {
 void ZipPlan::finish() {
   std::string out = directory();
   const std::uint64_t start = size_, size = out.size(), count = entries_.size();
+  // Archives of 4 GiB or 65,535 entries need the zip64 end record and its locator.
   if (start + size >= kFull32 || count >= 0xffff) {
     append(out, kEnd64), append<std::uint64_t>(out, kEnd64Size - 12);
     append<std::uint16_t>(out, 45), append<std::uint16_t>(out, 45), append<std::uint64_t>(out, 0);
@@ -149,6 +153,7 @@ void ZipSealer::seal(std::uint64_t end) {
       crc_ = crc32_of({image_ + from, static_cast<std::size_t>(to - from)}, crc_);
       done_ += to - from;
     }
+    // The entry continues beyond `end`; the next call resumes here.
     if (done_ < entry.size || end < entry.content + entry.size) return;
     put32(image_ + entry.descriptor_crc, crc_);
     put32(image_ + entry.directory_crc, crc_);
@@ -180,6 +185,7 @@ ZipReader::ZipReader(const std::string& path) : path_(path) {
   if (!file || ::fstat(file.get(), &status) != 0)
     throw std::runtime_error(path + ": " + std::strerror(errno));
   if (status.st_size < static_cast<off_t>(kEndSize)) throw std::runtime_error(path + ": not a PyTorch file");
+  // Writable but private, as tensors are views of the mapping.
   void* memory = ::mmap(nullptr, status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) throw std::runtime_error(path + ": " + std::strerror(errno));
   bytes_ = {static_cast<const char*>(memory), static_cast<std::size_t>(status.st_size)};
@@ -199,6 +205,7 @@ void ZipReader::read_directory() {
   if (in.at<std::uint32_t>(end) != kEnd)
     throw std::runtime_error(path_ + ": not a PyTorch file, or cut short");
   std::uint64_t count = in.at<std::uint16_t>(end + 10), at = in.at<std::uint32_t>(end + 16);
+  // The archive has no comment, so the end record is at the very end, preceded by an optional zip64 locator.
   if (end >= kLocatorSize && in.at<std::uint32_t>(end - kLocatorSize) == kLocator64) {
     const auto end64 = in.at<std::uint64_t>(end - kLocatorSize + 8);
     count = in.at<std::uint64_t>(end64 + 32);
@@ -220,6 +227,7 @@ std::uint64_t ZipReader::read_entry(std::uint64_t at) {
   for (std::uint64_t field = 0; field + 4 <= extra_size; field += 4 + extra.at<std::uint16_t>(field + 2)) {
     if (extra.at<std::uint16_t>(field) != 1) continue;
     std::uint64_t value = field + 4;
+    // The zip64 field contains only the values that overflowed, in this fixed order.
     for (std::uint64_t* wide : {&size, &packed, &offset}) {
       if (*wide == kFull32) *wide = extra.at<std::uint64_t>(value), value += 8;
     }

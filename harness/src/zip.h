@@ -1,6 +1,6 @@
-// Owns the little of ZIP that PyTorch's files use: stored entries, 64-byte aligned, zip64 when large,
-// checksums behind the content (as PyTorch writes them), so that a file can go out front to back while they
-// are still being computed. Standard library only.
+// The subset of ZIP that PyTorch's files use: stored entries, 64-byte aligned, zip64 for large ones.
+// Checksums follow the content in data descriptors, so that a file can be written front to back while they
+// are computed. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,20 @@
 
 namespace det {
 
-/// Where everything of an archive lies, from the names and sizes of its entries alone. The file is then made
-/// in memory as one image: write_frame() puts in all that is no content, the owner puts the contents at
-/// offset(i), ZipSealer adds the checksums.
+/// The layout of an archive, computed from the names and sizes of its entries. The file is assembled in
+/// memory: write_frame() writes headers and directory, the caller copies each content to offset(i), and
+/// ZipSealer adds the checksums.
 class ZipPlan {
  public:
-  /// Entries in the order of the file; names are unique.
+  /// Adds an entry. Entries keep this order; names must be unique.
   void add(std::string name, std::uint64_t size);
-  /// After the last entry.
+  /// Completes the layout after the last entry.
   void finish();
-  /// Bytes of the file.
+  /// Bytes of the file. Valid after finish().
   std::uint64_t size() const { return size_; }
+  /// The offset of the content of entry `entry`, counted from 0 in the order of add().
   std::uint64_t offset(std::size_t entry) const { return entries_[entry].content; }
+  /// Writes everything but contents and checksums into `image`, a buffer of size() bytes.
   void write_frame(char* image) const;
 
  private:
@@ -31,7 +33,7 @@ class ZipPlan {
   struct Entry {
     std::string name;
     std::uint64_t size, header, content;
-    std::uint64_t descriptor_crc = 0, directory_crc = 0;  ///< offsets of the two copies of its checksum
+    std::uint64_t descriptor_crc = 0, directory_crc = 0;  ///< offsets of the two copies of the checksum
   };
   std::string directory();
   std::vector<Entry> entries_;
@@ -39,23 +41,23 @@ class ZipPlan {
   std::uint64_t size_ = 0;
 };
 
-/// Puts the checksums into an image whose contents are in place. `plan` and `image` outlive it.
+/// Computes the checksums of an image with all contents in place and writes them into it.
+/// `plan` and `image` must outlive it.
 class ZipSealer {
  public:
   ZipSealer(const ZipPlan& plan, char* image) : plan_(plan), image_(image) {}
-  /// image[0, end) is final after this. `end` never goes back.
+  /// Makes image[0, end) final. `end` must not decrease.
   void seal(std::uint64_t end);
 
  private:
   const ZipPlan& plan_;
   char* image_;
   std::size_t entry_ = 0;
-  std::uint64_t done_ = 0;  ///< bytes of the entry that are in crc_
+  std::uint64_t done_ = 0;  ///< bytes of the current entry included in crc_
   std::uint32_t crc_ = 0;
 };
 
-/// Writes a small archive: entries one after the other, the file at finish(). Throws std::runtime_error
-/// naming it.
+/// Writes a small archive. The file is written by finish(). Throws std::runtime_error naming the file.
 class ZipWriter {
  public:
   explicit ZipWriter(std::string path) : path_(std::move(path)) {}
@@ -68,21 +70,21 @@ class ZipWriter {
   std::vector<std::string> contents_;
 };
 
-/// A file mapped into memory whose stored entries are views into it. Throws std::runtime_error naming the
-/// file when it is no such ZIP: cut, compressed entries, offsets out of the file, a wrong CRC. The mapping is
-/// private and may be written to; nothing of that reaches the file.
+/// Maps an archive of stored entries into memory. The mapping is private: writes do not reach the file.
+/// Checks the CRC of every entry. Throws std::runtime_error naming the file when it is truncated, has
+/// compressed entries, offsets outside the file or a wrong CRC.
 class ZipReader {
  public:
   explicit ZipReader(const std::string& path);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
 
-  /// Names in the order of their bytes; views live as long as this object.
+  /// Entries by name, sorted. The views are valid during the lifetime of this object.
   const std::map<std::string, std::string_view>& entries() const { return entries_; }
 
  private:
   void read_directory();
-  /// Returns the size of the directory's entry at `at`.
+  /// Reads the directory entry at offset `at` and returns its size.
   std::uint64_t read_entry(std::uint64_t at);
   std::string path_;
   std::string_view bytes_;

@@ -46,6 +46,7 @@ namespace pb = google::protobuf;
 using A = Action;
 using T = Target;
 
+// Shorthands for the rows of the table.
 constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
 constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
 constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
@@ -63,6 +64,8 @@ struct Entry {
   std::string_view method;
   Access access;
 };
+// Calls that create an object, or that name objects of several workspaces, use kInside: their handlers
+// resolve the workspace first. Callers of the allocation() rows are processes of a trial.
 constexpr Entry kTable[] = {
     {"/det.v1.AuthService/Login", anyone()},
     {"/det.v1.AuthService/Logout", user(A::kEdit, T::kNothing)},
@@ -283,7 +286,7 @@ std::string rpc_of(const pb::MethodDescriptor& method) {
   return "/" + method.service()->full_name() + "/" + method.name();
 }
 
-/// Null when the path leads nowhere.
+/// Resolves a dotted path. Null when a part of it does not exist.
 const pb::FieldDescriptor* field_of(const pb::Descriptor* type, std::string_view path) {
   const pb::FieldDescriptor* field = nullptr;
   for (const std::string& name : split(path, '.')) {
@@ -294,6 +297,7 @@ const pb::FieldDescriptor* field_of(const pb::Descriptor* type, std::string_view
   return field;
 }
 
+/// Formats an integer or string field; `index` applies to repeated fields.
 std::string scalar(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
   const pb::Reflection& read = *message.GetReflection();
   const bool many = field->is_repeated();
@@ -315,6 +319,7 @@ void check_rule(const pb::MethodDescriptor& method, const Rule& rule, std::vecto
   const std::string name = rpc_of(method);
   if (*rule.field == '\0') {
     if (rule.target > Target::kCluster)
+      // Rules up to kCluster have no id to check; their field is only shown in the audit log.
       gaps.push_back(name + ": the rule must say which field holds the object");
     return;
   }
@@ -330,6 +335,7 @@ void check_rule(const pb::MethodDescriptor& method, const Rule& rule, std::vecto
 }  // namespace
 
 const Access* access(std::string_view method) {
+  // Leaked on purpose: calls may arrive while static objects are destroyed.
   static const auto* const by_method = [] {
     auto* map = new std::map<std::string_view, const Access*>();
     for (const Entry& entry : kTable) map->emplace(entry.method, &entry.access);
@@ -348,6 +354,7 @@ bool is_change(const Access& access) {
 std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
   const pb::Message* message = &request;
   std::vector<std::string> names = split(rule.field, '.');
+  // All parts of the path but the last are messages.
   for (std::size_t i = 0; i + 1 < names.size(); ++i) {
     const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
     message = &message->GetReflection()->GetMessage(*message, inner);
@@ -373,6 +380,7 @@ std::string object_text(const Access& access, const pb::Message& request) {
   return make_utf8(join(parts, ", ").substr(0, kMost));
 }
 
+// Also used in error messages, so the nouns match those of the queries.
 std::string_view target_name(Target target) {
   switch (target) {
     case Target::kUser:
@@ -407,6 +415,7 @@ std::string_view target_name(Target target) {
 }
 
 std::vector<const pb::ServiceDescriptor*> services() {
+  // One message of each .proto file leads to its service. Each file defines one service.
   return {
       v1::LoginRequest::descriptor()->file()->service(0),
       v1::GetUsersRequest::descriptor()->file()->service(0),
@@ -444,6 +453,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
 }
 
 std::vector<std::string> access_gaps() {
+  // Every method needs an entry. Equal counts then show that no entry is left over.
   std::vector<std::string> gaps;
   std::size_t known = 0;
   for (const auto* service : services()) {

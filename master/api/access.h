@@ -1,6 +1,6 @@
-// Owns the table of who may call what on which object: an entry for every method of every service. The build
-// runs access_check over it and stops at a method without an entry, so nothing can be offered that nobody
-// thought about; a method that is in no table is refused at run time too.
+// Access table of the API: the required credentials, action and objects of every RPC. The build runs
+// access_check over it and fails while a method has no entry; a method without an entry is also refused at
+// run time.
 #pragma once
 
 #include <array>
@@ -16,27 +16,31 @@ class ServiceDescriptor;
 
 namespace det::api {
 
-/// Who gets through the door at all.
+/// Credentials that a call must carry. Checked by authenticate() before the request is parsed.
 enum class Requirement {
-  kNobody,            ///< anyone who can connect
-  kUser,              ///< a valid login or access token; the rules say the rest
-  kUserOrAllocation,  ///< a user by the rules, or else the token of an allocation, which the handler checks
-  kAllocation,        ///< the token of the allocation the call names, or of its trial's owner when that runs
-                      ///< outside the cluster (both checked where the ids are known)
-  kAgent,             ///< an agent: of this machine, or with a certificate of ours (agent_auth.h)
+  kNobody,            ///< no credentials
+  kUser,              ///< a login or access token; the rules of the method decide the rest
+  kUserOrAllocation,  ///< as kUser, or the token of an allocation, which the handler checks
+  /// The token of the allocation that the call names. For a trial outside the cluster: the token of its
+  /// owner. The handler checks both, because only it resolves the ids.
+  kAllocation,
+  /// An agent on loopback, or one with a certificate of this master (agent_auth.h).
+  kAgent,
 };
 
-/// In the order of the roles that may: viewer, editor, workspace admin, cluster admin.
+/// Each action needs a role: viewer, editor, workspace admin, cluster admin, in this order.
 enum class Action { kView, kEdit, kManage, kAdminister };
 
+/// Kind of object a rule protects. Rules up to kCluster do not depend on the ids in the request.
 enum class Target {
-  kNothing,    ///< what is everybody's, or the caller's own login
-  kListed,     ///< a list, from which SQL leaves out what the caller may not see
-  kInside,     ///< known only in the handler, which calls authorize() itself
-  kCluster,    ///< users, agents, settings; the field only names the object in the audit log
-  kUser,       ///< a user's account: the user's own, and cluster admins'
-  kToken,      ///< an access token: its owner's, and cluster admins'
-  kWorkspace,  ///< from here on: by the caller's role in the object's workspace
+  kNothing,  ///< open to every user, or the caller's own session
+  kListed,   ///< a list; the SQL query filters out rows that the caller may not see
+  kInside,   ///< the object is only known to the handler, which calls authorize() itself
+  kCluster,  ///< users, agents, settings; the field only names the object in the audit log
+  kUser,     ///< an account: of the user itself or for cluster admins
+  kToken,    ///< an access token: of its owner or for cluster admins
+  // The caller's role in the workspace of the object decides about the following ones.
+  kWorkspace,
   kProject,
   kExperiment,
   kTrial,
@@ -47,37 +51,41 @@ enum class Target {
   kAllocation,
 };
 
-/// `field` of the request holds the object's id, or several; "user.username" is a field of a field.
+/// One condition of a method. `field` is the request field that holds the id of the object; it may be
+/// repeated. A dot selects a nested field: "user.username".
 struct Rule {
   Action action = Action::kAdminister;
   Target target = Target::kCluster;
   const char* field = "";
 };
 
+/// Entry of a method in the table.
 struct Access {
   Requirement who = Requirement::kUser;
   std::array<Rule, 3> all = {};
   std::size_t count = 0;
-  /// All of them must allow it; of kUser there is at least one.
+  /// All rules must allow the call. Methods with Requirement::kUser have at least one.
   std::span<const Rule> rules() const { return {all.data(), count}; }
 };
 
-/// `method` is "/det.v1.AuthService/Login". Null for a method that is not in the table.
+/// Returns the entry of a method ("/det.v1.AuthService/Login"), or null when the table has none. Any thread.
 const Access* access(std::string_view method);
-/// Changes are noted in the audit log, reads are not.
+/// Whether any rule needs more than kView. Changes are recorded in the audit log, reads are not.
 bool is_change(const Access& access);
-/// What the request's fields name by the rule, as text: "7", a uuid, a name.
+/// Returns the ids in the field of the rule as text: "7", a uuid, a name. Empty when the request type has no
+/// such field.
 std::vector<std::string> object_ids(const Rule& rule, const google::protobuf::Message& request);
-/// "experiment 7, project 2"; "" when the request names none.
+/// Returns all objects of the request for the audit log, e.g. "experiment 7, project 2", cut to 256 bytes. ""
+/// when the request names none.
 std::string object_text(const Access& access, const google::protobuf::Message& request);
-/// "experiment".
+/// Singular noun of an object, e.g. "experiment". "" for targets up to kCluster.
 std::string_view target_name(Target target);
 
-/// Every service that the server offers, by descriptor.
+/// Descriptors of all services of the server.
 std::vector<const google::protobuf::ServiceDescriptor*> services();
 
-/// What is wrong with the table, a line each: methods without an entry, entries without a method, rules
-/// without the field they speak of.
+/// Returns the defects of the table, one line each: methods without an entry, entries without a method, rules
+/// with a field that does not exist or is neither a number nor a string.
 std::vector<std::string> access_gaps();
 
 }  // namespace det::api

@@ -1,5 +1,4 @@
-// Owns the program that the build runs over the table of access: it fails, and the build with it, while a
-// method is without an entry.
+// Build step: prints the defects of the access table (access.h) and fails the build if there are any.
 #include <cstdio>
 
 #include "master/api/access.h"

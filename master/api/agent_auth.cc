@@ -11,6 +11,7 @@ Status AgentCaller::check_name(const std::string& name) const {
 }
 
 Peer peer_of(const grpc::ServerContextBase& context) {
+  // The TLS listener forwards connections over an abstract socket and put the peer into its name.
   constexpr std::string_view kNamed = "unix-abstract:";
   const std::string peer = context.peer();
   if (peer.starts_with(kNamed))
@@ -39,7 +40,9 @@ Status may_be_agent(const Peer& peer) {
 
 Result<AgentCaller> authorize_agent(const Peer& peer, db::Pool& pool) {
   TRY(may_be_agent(peer));
+  // On loopback without TLS there is no certificate to bind the agent to.
   if (!peer.tls) return AgentCaller{.address = peer.address};
+  // The lookup, unlike the TLS handshake, also sees revoked certificates.
   auto found = db::find_agent_certificate(pool, peer.certificate);
   if (!found && found.error().code == Code::kNotFound)
     return fail(Code::kPermissionDenied,

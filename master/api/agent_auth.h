@@ -1,4 +1,5 @@
-// Owns who an agent is: on loopback without TLS whoever it says, otherwise whom its certificate names.
+// Authentication of agents. With TLS an agent is identified by its client certificate. Without TLS only
+// agents on loopback are accepted, under any name.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -13,19 +14,22 @@
 
 namespace det::api {
 
+/// An authenticated agent.
 struct AgentCaller {
   std::string address;
-  std::optional<AgentId> agent;  ///< by its certificate; none: it came without TLS
-  std::string pool;              ///< where its join token put it; "": where it says
-  /// kPermissionDenied when it calls itself otherwise than its certificate does.
+  std::optional<AgentId> agent;  ///< from its certificate; none without TLS
+  std::string pool;              ///< pool of its join token; "": the agent chooses in its Hello
+  /// Errors: kPermissionDenied when the certificate was issued for another agent id. Always OK without TLS.
   Status check_name(const std::string& name) const;
 };
 
-/// What is known of the far end of a call's connection.
+/// Returns address and client certificate of the remote end of a call.
 Peer peer_of(const grpc::ServerContextBase& context);
-/// What can be said of an agent without asking the database. kPermissionDenied names the mend.
+/// Checks the connection alone, without a database query. Errors: kPermissionDenied with a hint: remote agent
+/// without TLS, no certificate, expired certificate or foreign authority.
 Status may_be_agent(const Peer& peer);
-/// kPermissionDenied for whoever is no agent of this cluster, or is none any more.
+/// may_be_agent(), then looks the certificate up. Blocks on the database. Errors: kPermissionDenied for
+/// unknown, expired and revoked certificates, and those of the database.
 Result<AgentCaller> authorize_agent(const Peer& peer, db::Pool& pool);
 
 }  // namespace det::api

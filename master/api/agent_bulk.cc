@@ -1,4 +1,4 @@
-// Owns what agents move in bulk beside their links: contexts down, logs up.
+// Bulk transfers of agents beside their links: contexts to agents, logs from agents.
 #include "base/text.h"
 #include "master/api/agent_link.h"
 #include "master/api/convert.h"
@@ -12,7 +12,7 @@ constexpr std::size_t kChunkBytes = 1 << 20;
 constexpr std::size_t kMaxAgentLogLine = 64 * 1024;
 constexpr int kMaxAgentLogLines = 10'000;
 
-/// Sends one archive in chunks.
+/// Streams one archive from the database in chunks. Deletes itself.
 class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
   ContextSender(const Context& context, Peer peer, std::string digest)
@@ -26,6 +26,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 
  private:
   void load() {
+    // The certificate is checked on the worker because it needs the database.
     auto caller = authorize_agent(peer_, context_.pool);
     if (!caller) return Finish(to_grpc(caller.error()));
     auto bytes = db::get_model_definition(context_.pool, digest_);
@@ -57,8 +58,8 @@ grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
 
 namespace {
 
-/// An agent of another machine speaks for its own processes alone. (One without a certificate is whoever it
-/// says.)
+/// An agent with a certificate may only ship logs of allocations it has run. Without TLS (loopback) the agent
+/// id is not verified.
 Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
   if (!caller.agent) return {};
   TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
@@ -89,11 +90,13 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                        .agent = AgentId(make_utf8(request->agent_id())),
                        .first_line = request->first_line()};
     batch.task = task_of(batch.allocation);
+    // Oversized lines are cut rather than refused: the agent would repeat the batch without end.
     for (const v1::LogLine& line : request->lines()) {
       batch.lines.push_back(from_proto(line));
       std::string& text = batch.lines.back().text;
       if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
     }
+    // Runs on the bulk writer's thread once the batch is durable.
     batch.done = [this, reactor, response, task = batch.task,
                   lines = batch.lines.size()](Result<std::int64_t> next) {
       if (!next) return reactor->Finish(to_grpc(next.error()));
@@ -102,6 +105,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
       context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
       reactor->Finish(grpc::Status::OK);
     };
+    // Waits for room. The late reply throttles the agent.
     if (!context_.bulk.push(std::move(batch))) {
       reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
     }

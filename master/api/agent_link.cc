@@ -1,6 +1,6 @@
-// Owns the states of one agent's link, on the edge worker (contexts and logs: agent_bulk.cc):
+// State machine of one agent's link. Runs on the edge worker:
 //
-//   opened → (Hello, accepted by the core) live → (end of stream, silence, shutdown) finished
+//   opened --Hello accepted by the core--> live --end of stream, silence, shutdown--> finished
 #include "master/api/agent_link.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace det::api {
 namespace {
 
 constexpr int kMissedHeartbeats = 3;
-constexpr Duration kLinkScanInterval = std::chrono::seconds(5);  // between two looks at certificates
+// Interval between two certificate checks of a live link.
+constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
 constexpr std::size_t kMostDevices = 1024;
 
 Status check_hello(const v1::Hello& hello) {
@@ -56,8 +57,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     StartRead(&incoming_);
   }
 
-  // ---- gRPC's callbacks
-  // --------------------------------------------------------------------------------------------
+  // ---- gRPC callbacks (threads of gRPC): forward to the edge worker
   void OnReadDone(bool ok) override {
     on_edge([self = self_, ok] { self->read_done(ok); });
   }
@@ -66,8 +66,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   }
   void OnDone() override { self_.reset(); }
 
-  // ---- on the edge worker
-  // ------------------------------------------------------------------------------------------
+  // ---- edge worker
   const AgentId& agent() const { return agent_; }
 
   void send(v1::AgentCommand command) {
@@ -76,6 +75,8 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     if (!writing_) write_next();
   }
 
+  /// Ends the stream with `status` after the write in flight. Idempotent. Notifies the core if it has a
+  /// session.
   void finish(const grpc::Status& status) {
     if (finished_) return;
     finished_ = true;
@@ -90,12 +91,12 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     if (!writing_) Finish(status_);
   }
 
-  /// Ends the link when its certificate has been revoked, or is over.
+  /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
   void check_certificate() {
     if (!peer_.tls || finished_) return;
     context_.workers.try_post([self = shared_from_this()] {
       const auto caller = authorize_agent(self->peer_, self->context_.pool);
-      // A database that is away takes nobody's rights.
+      // Only a definite refusal ends the link; a database outage must not disconnect agents.
       if (caller || caller.error().code != Code::kPermissionDenied) return;
       self->on_edge([self, error = caller.error()] { self->refuse(error); });
     });
@@ -119,7 +120,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
       case v1::AgentMessage::kHello:
         if (std::exchange(said_hello_, true))
           return refuse({Code::kInvalidArgument, "a link has one hello", {}});
-        // The next read comes when the core has answered.
+        // The next read starts after the core has accepted the agent: no update precedes the Welcome.
         return identify(incoming_.hello());
       case v1::AgentMessage::kHeartbeat: {
         v1::AgentCommand command;
@@ -134,13 +135,13 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
         service_.answer(session_, incoming_.storage_done());
         break;
       case v1::AgentMessage::MESSAGE_NOT_SET:
-        break;  // of a newer agent
+        break;  // sent by a newer agent
     }
     if (!live_) return refuse({Code::kInvalidArgument, "a link begins with hello", {}});
     if (!finished_) StartRead(&incoming_);
   }
 
-  /// The certificate is looked up on a worker; then the core is asked.
+  /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
   void identify(v1::Hello hello) {
     const bool taken =
         context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
@@ -152,6 +153,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
           self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
             if (self->finished_) return;
             if (!caller) return self->refuse(caller.error());
+            // The pool of the join token is binding; an agent may not choose another.
             if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
               return self->refuse(
                   {Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
@@ -181,8 +183,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;
-    // Known before the core is asked: its first commands may come right behind its answer.
+    // Registered before the core handles the Hello: the core may send commands right after its reply.
     service_.links_[session_] = weak_from_this();
+    // Read before `input` is moved away.
     const std::size_t slots = input.slots.size();
     context_.loop.call(std::move(input), [self = shared_from_this(), slots](loop::Answer answer) {
       self->on_edge([self, slots, answer = std::move(answer)] { self->welcomed(answer, slots); });
@@ -193,6 +196,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     if (finished_) return;
     if (!answer) {
       log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
+      // Session 0 keeps finish() from reporting a disconnect of a session that the core refused.
       service_.links_.erase(session_);
       session_ = 0;
       return refuse(answer.error());
@@ -208,7 +212,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     welcome->set_kill_grace_seconds(seconds(context_.settings.agent_kill_grace));
     welcome->set_cluster_id(context_.settings.cluster_id);
     welcome->set_master_version(context_.settings.version);
-    // Commands released between the core's answer and here wait behind the welcome.
+    // The core may already have queued commands; Welcome goes in front of them, behind a write in flight.
     outgoing_.insert(writing_ && !outgoing_.empty() ? outgoing_.begin() + 1 : outgoing_.begin(),
                      std::move(command));
     if (!writing_) write_next();
@@ -225,7 +229,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   void refuse(const Error& error) { finish(to_grpc(error)); }
 
   void write_next() {
-    // Nothing before the welcome.
+    // Nothing is sent before Welcome.
     writing_ = live_ && !outgoing_.empty();
     if (writing_) StartWrite(&outgoing_.front());
   }
@@ -239,6 +243,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
   AgentService& service_;
   const Context& context_;
+  // Keeps the object alive until gRPC calls OnDone.
   const Peer peer_;
   std::shared_ptr<AgentLink> self_;
   v1::AgentMessage incoming_;
@@ -247,11 +252,13 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   grpc::Status status_;
   AgentId agent_;
   std::uint64_t session_ = 0;
+  // Time of the last message.
   MonoTime heard_;
 };
 
 namespace {
 
+/// Ends the stream of a caller that cannot be an agent.
 class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
  public:
   explicit RefusedLink(const Error& error) { Finish(to_grpc(error)); }
@@ -277,6 +284,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
 
 void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {
   context_.edge.post([this, agent, session, command = std::move(command)] {
+    // The session, not only the agent, is compared: commands of an older session are obsolete.
     auto it = links_.find(session);
     if (it == links_.end()) return;
     if (auto link = it->second.lock(); link && link->agent() == agent) link->send(command);
@@ -314,6 +322,7 @@ Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Wor
   constexpr auto kPatience = std::chrono::seconds(60);
   const auto answer = std::make_shared<std::promise<Result<storage::Done>>>();
   auto done = answer->get_future();
+  // The promise is shared: after a timeout the answer still finds a place to go.
   const bool posted = context_.edge.post([this, agent, work, answer] {
     const auto [session, link] = link_of(agent);
     if (!link) return answer->set_value(fail(Code::kUnavailable, "it is not connected"));
@@ -373,7 +382,8 @@ void AgentService::tick() {
     rights_ = rights;
     next_look_ = now + kLinkScanInterval;
   }
-  const auto links = links_;  // finish() takes its own away
+  // A copy, because finish() erases from links_.
+  const auto links = links_;
   for (const auto& [session, weak] : links) {
     auto link = weak.lock();
     if (!link) continue;
@@ -384,6 +394,7 @@ void AgentService::tick() {
 
 void AgentService::close() {
   closed_ = true;
+  // A copy, as in tick().
   const auto links = links_;
   for (const auto& [session, weak] : links) {
     if (auto link = weak.lock())

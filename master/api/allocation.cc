@@ -1,4 +1,4 @@
-// Owns the call of AllocationService.
+// Reads of AllocationService. The calls of processes are in allocation_calls.cc and allocation_gather.cc.
 #include "master/api/allocation.h"
 
 #include "base/text.h"
@@ -50,6 +50,7 @@ Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialA
     out->set_run(static_cast<int>(row.run));
     out->set_state(row.state);
     for (const core::AllocationPart& part : row.parts) part_to_proto(part, out->add_parts());
+    // Agent and slots at the top level are those of the first part: clients that ignore gangs read them.
     if (out->parts_size() > 0) {
       out->set_agent_id(out->parts(0).agent_id());
       *out->mutable_slots() = out->parts(0).slots();
@@ -57,6 +58,7 @@ Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialA
     out->set_resource_pool(row.pool);
     to_proto(row.started, out->mutable_start_time());
     if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+    // Empty while the allocation lives.
     out->set_exit_kind(row.exit_kind.value_or(""));
     if (row.exit_code) out->mutable_exit_code()->set_value(static_cast<int>(*row.exit_code));
     out->set_exit_message(row.exit_message.value_or(""));
@@ -67,7 +69,7 @@ Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialA
 Status AllocationService::GetAllocation(const Caller&, const v1::GetAllocationRequest& request,
                                         v1::GetAllocationResponse* response) {
   const std::string& id = request.allocation_id();
-  // The name of an allocation is its task's and the number of the run.
+  // Allocation ids are "<task>.<run>".
   const TaskId task(id.substr(0, id.rfind('.')));
   const auto facts = db::get_task(context_.pool, task);
   if (facts) {

@@ -1,5 +1,5 @@
-// Owns the calls by which a process of an allocation asks where it stands: rendezvous, and the long poll for
-// the signal to leave. The polls that wait live on the edge worker.
+// Calls of an allocation's processes: rendezvous, preemption long poll, and calls without effect. Open polls
+// live on the edge worker.
 #include <algorithm>
 #include <charconv>
 
@@ -11,8 +11,7 @@ namespace {
 
 constexpr int kLongestPoll = 60;  // seconds
 
-/// Which part of the allocation a process of it belongs to: "<allocation>.<part>". Any other name is the
-/// first's.
+/// Index of the part that resources_id names as "<allocation>.<part>". 0 for any other name.
 std::size_t part_of(const std::string& resources, const Reporter& reporter) {
   const std::string before = reporter.allocation.value + ".";
   std::size_t part = 0;
@@ -24,7 +23,7 @@ std::size_t part_of(const std::string& resources, const Reporter& reporter) {
 
 }  // namespace
 
-/// One poll. All members on the edge worker once it is open.
+/// One open long poll. Edge worker only, once it is in polls_.
 struct AllocationService::Poll {
   grpc::ServerUnaryReactor* reactor = nullptr;
   v1::AllocationPreemptionSignalResponse* response = nullptr;
@@ -32,6 +31,7 @@ struct AllocationService::Poll {
   MonoTime deadline;
   bool answered = false;
 
+  /// Replies once; later calls do nothing.
   void answer(const grpc::Status& status, bool preempt) {
     if (std::exchange(answered, true)) return;
     response->set_preempt(preempt);
@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
     TRY_ASSIGN(const Caller caller, authorize("/det.v1.AllocationService/AllocationPreemptionSignal",
                                               credentials, *context_.sessions));
     TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, {.allocation = poll->allocation}));
-    // Waits before it asks: a signal between the two is not lost.
+    // The poll is registered before the core is queried: no signal in between is lost.
     context_.edge.post([this, poll, seconds] {
       poll->deadline = mono_now() + std::chrono::seconds(seconds);
       if (closed_)
@@ -64,6 +64,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
                          context_.edge.post([poll, seconds, answer = std::move(answer)] {
                            if (!answer) return poll->answer(to_grpc(answer.error()), false);
                            const bool preempt = std::get<core::Attached>(*answer).preempt;
+                           // A timeout of 0 reads the current state.
                            if (preempt || seconds == 0) poll->answer(grpc::Status::OK, preempt);
                          });
                        });
@@ -89,6 +90,7 @@ void AllocationService::tick() {
   const MonoTime now = mono_now();
   for (const auto& poll : polls_)
     if (poll->deadline <= now) poll->answer(grpc::Status::OK, false);
+  // Answered polls are removed here only: preempt() iterates over polls_.
   std::erase_if(polls_, [](const auto& poll) { return poll->answered; });
   tick_gathers(now);
 }
@@ -107,6 +109,7 @@ Status AllocationService::AllocationRendezvousInfo(const Caller& caller,
   TRY_ASSIGN(const Reporter reporter,
              find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
   TRY(context_.loop.ask(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run}));
+  // Clients get loopback for a part without an address.
   v1::RendezvousInfo* info = response->mutable_rendezvous_info();
   info->set_rank(static_cast<int>(part_of(request.resources_id(), reporter)));
   for (const core::AllocationPart& part : reporter.parts) {

@@ -1,7 +1,6 @@
-// Owns the meeting of an allocation's processes at the master: each brings something, each gets what all
-// brought. The rounds live on the edge worker:
+// All-gather between the processes of an allocation. Rounds live on the edge worker:
 //
-//   open (peers come and wait) → complete (all are answered; kept for those who ask again) → forgotten
+//   open (peers arrive and wait) -> complete (all replied to, kept for repeated calls) -> removed
 #include "master/api/allocation.h"
 #include "master/api/reporter.h"
 
@@ -9,14 +8,17 @@ namespace det::api {
 namespace {
 
 constexpr int kMostPeers = 10'000;
-constexpr std::size_t kMostBytes = 1 << 20;  // that one peer brings
+// Data of one peer.
+constexpr std::size_t kMostBytes = 1 << 20;
 constexpr std::size_t kKeptRounds = 2;
-constexpr Duration kPatience = std::chrono::seconds(60);  // then the peer asks again, with the same name
+// Maximum wait of a call. The peer repeats it under the same request_uuid.
+constexpr Duration kPatience = std::chrono::seconds(60);
+// A round without calls for this long is removed.
 constexpr Duration kKept = std::chrono::minutes(10);
 
 }  // namespace
 
-/// One who waits. Answered once.
+/// A waiting call. Exactly one reply.
 struct AllocationService::Peer {
   grpc::ServerUnaryReactor* reactor = nullptr;
   v1::AllocationAllGatherResponse* response = nullptr;
@@ -48,6 +50,7 @@ void AllocationService::join(const AllocationId& id, Peer peer) {
     return peer.reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
   auto& rounds = gathers_[id];
   std::shared_ptr<Gather> round;
+  // A known name is a repeated call: it belongs to the round that it joined first.
   for (const auto& known : rounds)
     if (known->data.contains(peer.name)) round = known;
   if (!round && !rounds.empty() && !rounds.back()->complete()) round = rounds.back();
@@ -61,9 +64,11 @@ void AllocationService::join(const AllocationId& id, Peer peer) {
         Code::kAborted, "the peers of allocation " + id.value + " disagree on how many they are", {}};
     peer.reactor->Finish(to_grpc(error));
     if (!round->complete()) round->refuse(error);
+    // A completed round stays: its answer is valid for the peers that agreed.
     std::erase_if(rounds, [&](const auto& known) { return known == round && !known->complete(); });
     return;
   }
+  // A repeated call to an open round waits in addition to the first one.
   round->touched = mono_now();
   if (round->complete()) return round->answer(peer);
   round->data[peer.name] = peer.data;
@@ -109,6 +114,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
   const auto admitted = [this, id, credentials = read_credentials(*call), request]() -> Status {
     TRY_ASSIGN(const Caller caller,
                authorize("/det.v1.AllocationService/AllocationAllGather", credentials, *context_.sessions));
+    // Validated on the worker, before the call takes part in a round.
     TRY(find_reporter(context_, caller, {.allocation = id}));
     if (request->request_uuid().empty() || request->request_uuid().size() > 128)
       return fail(Code::kInvalidArgument, "request_uuid: a name of the peer of 1 to 128 bytes");

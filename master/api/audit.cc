@@ -12,6 +12,7 @@ AuditService::AuditService(const Context& context) : Service(context, "det.v1.Au
 
 Status AuditService::GetAuditLog(const Caller&, const v1::GetAuditLogRequest& request,
                                  v1::GetAuditLogResponse* response) {
+  // Applies when the request leaves `limit` at 0.
   constexpr int kDefaultLimit = 100;
   db::AuditFilter filter{
       .username = make_utf8(request.username()),
@@ -22,6 +23,7 @@ Status AuditService::GetAuditLog(const Caller&, const v1::GetAuditLogRequest& re
     v1::AuditEntry* out = response->add_entries();
     out->set_id(row.id);
     to_proto(row.time, out->mutable_timestamp());
+    // Entries of unknown users (failed logins) and of agents have no user id.
     if (row.user) out->set_user_id(static_cast<int>(row.user->value));
     out->set_username(row.username);
     out->set_action(row.action);

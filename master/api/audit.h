@@ -1,4 +1,4 @@
-// Owns AuditService: reading the audit log.
+// AuditService: reads the audit log.
 #pragma once
 
 #include "det/v1/audit.pb.h"
@@ -6,9 +6,12 @@
 
 namespace det::api {
 
+/// Lists changes and refused calls. Entries are written by audit() in authorize.h and by the login and join
+/// handlers.
 class AuditService final : public Service {
  public:
   explicit AuditService(const Context& context);
+  /// Lists entries of a user or since a time, paged, 100 by default. For cluster admins.
   Status GetAuditLog(const Caller& caller, const v1::GetAuditLogRequest& request,
                      v1::GetAuditLogResponse* response);
 };

@@ -1,4 +1,4 @@
-// Owns the steps of a login.
+// Handlers of AuthService.
 #include "master/api/auth.h"
 
 #include "base/log.h"
@@ -10,10 +10,11 @@
 namespace det::api {
 namespace {
 
-/// One answer whatever was wrong: a stranger learns nothing about which names exist.
+/// One message for all refusals, so that the reply does not reveal which user names exist.
 auto refused() { return fail(Code::kUnauthenticated, "wrong user name or password"); }
 
-/// Refusals are told apart in the log alone. The throttle bounds how many rows strangers can cause.
+/// Records a login attempt. The reason of a refusal is only distinguished here. The throttle bounds the
+/// number of rows that unauthenticated callers can cause.
 void note(db::Pool& pool, std::optional<UserId> user, const std::string& name, const std::string& address,
           const char* outcome) {
   log::info("audit",
@@ -44,11 +45,12 @@ Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
   auto form = password_form(request.password(), request.is_hashed());
   auto user = db::find_user(context_.pool, name);
   if (!user && user.error().code != Code::kNotFound) return tl::unexpected(user.error());
+  // An unknown user costs a hash as well; otherwise response times would reveal which names exist.
   std::string hash = decoy_hash();
   if (user) {
     TRY_ASSIGN(hash, db::password_hash(context_.pool, user->id));
   }
-  // The same work for every refusal.
+  // Verified in every case, so that all refusals take the same time.
   const bool right = verify_password(hash, form ? *form : decoy_hash());
   if (!right || !form || !user || !user->active) {
     throttle_.failed(name, address, mono_now());
@@ -76,6 +78,7 @@ Status AuthService::CurrentUser(const Caller& caller, const v1::CurrentUserReque
 
 Status AuthService::VisibleExperiments(const Caller& caller, const v1::VisibleExperimentsRequest& request,
                                        v1::VisibleExperimentsResponse* response) {
+  // A caller with access to all workspaces needs no filter.
   if (!caller.grants.visible()) {
     response->set_all(true);
     return {};

@@ -12,6 +12,7 @@
 namespace det::api {
 namespace {
 
+// Objects of one request.
 constexpr std::size_t kMostObjects = 10'000;
 
 std::string metadata(const grpc::ServerContextBase& context, const char* key) {
@@ -40,6 +41,7 @@ db::Role needed(Action action) {
   return db::Role::kClusterAdmin;
 }
 
+/// Targets with a workspace. Nothing for the others.
 std::optional<db::Placed> placed(Target target) {
   switch (target) {
     case Target::kWorkspace:
@@ -65,7 +67,7 @@ std::optional<db::Placed> placed(Target target) {
   }
 }
 
-/// As the queries say it, so that a stranger cannot tell the two apart.
+/// The message is the one of the queries, so that a hidden object looks like one that does not exist.
 tl::unexpected<Error> not_found(Target target, const std::string& id) {
   const bool quoted = target == Target::kTemplate || target == Target::kModel;
   return fail(Code::kNotFound, std::string(target_name(target)) + " " +
@@ -86,9 +88,10 @@ Status authorize_cluster(const Caller& caller, Action action) {
   return fail(Code::kPermissionDenied, "this is for admins; user " + caller.user.name + " is none");
 }
 
-/// A user's own account is the user's, but not an access token's that reaches less far.
+/// Users may change their own account, but not with a limited access token: it could raise its own rights.
 Status authorize_own(const Caller& caller, Action action, Target target, const std::string& id, bool own) {
   if (caller.grants.everywhere() == db::Role::kClusterAdmin) return {};
+  // Tokens of other users are hidden, not refused.
   if (!own && target == Target::kToken) return not_found(target, id);
   if (!own) return denied(caller, Action::kAdminister, target, id);
   if (caller.limited && action != Action::kView) return denied(caller, Action::kAdminister, target, id);
@@ -133,11 +136,13 @@ std::string peer_address(std::string_view peer) {
   std::string_view rest = peer.substr(5);
   rest = rest.substr(0, rest.rfind(':'));
   std::string address(rest);
+  // gRPC escapes the brackets of IPv6 addresses.
   for (const auto& [from, to] :
        {std::pair<std::string, std::string>{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}}) {
     if (const std::size_t at = address.find(from); at != std::string::npos)
       address.replace(at, from.size(), to);
   }
+  // IPv4 clients of a dual-stack socket.
   if (address.starts_with("::ffff:") && address.find('.') != std::string::npos) address = address.substr(7);
   return address;
 }
@@ -151,10 +156,10 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
   credentials.allocation_token = bearer(metadata(context, "x-allocation-token"));
   const std::string peer = context.peer();
   credentials.address = peer_address(peer);
-  // Only the gateway in this process is believed when it says for whom it calls.
+  // Only the gateway in this process may name the client it calls for.
   const bool inside = credentials.address.empty() && !peer.starts_with("unix");
   if (inside) credentials.address = metadata(context, "x-det-peer");
-  // Of agents; those with a certificate are looked at by agent_auth.
+  // A TLS connection arrives through an abstract Unix socket. Such agents are checked by agent_auth.h.
   credentials.loopback = is_loopback(credentials.address) && !peer.starts_with("unix");
   return credentials;
 }
@@ -196,7 +201,7 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions) {
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
-  // A process of a trial: the handler looks at its token.
+  // Processes of a trial have no user; the handler checks their token.
   const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
                              !credentials.allocation_token.empty();
   if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
@@ -215,10 +220,12 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
 Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
                    db::Pool& pool) {
   const Access* const entry = access(method);
+  // Callers without a user have no roles; the handler checks them.
   if (!entry || caller.token_hash.empty()) return {};
   Status allowed;
   for (const Rule& rule : entry->rules()) {
     if (!allowed) break;
+    // Object rules need the ids of a request.
     if (rule.target > Target::kCluster && !request)
       allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
     else
@@ -241,12 +248,14 @@ void audit(db::Pool& pool, const Caller& caller, std::string_view method,
            const google::protobuf::Message* request, const Status& outcome) {
   const Access* const entry = access(method);
   if (!entry || !is_change(*entry)) return;
+  // The audit log shows "ExperimentService/KillExperiment".
   constexpr std::string_view kPackage = "/det.v1.";
   db::AuditRow row{.username = caller.user.name,
                    .action = std::string(method.substr(method.starts_with(kPackage) ? kPackage.size() : 0)),
                    .object = request ? object_text(*entry, *request) : "",
                    .outcome = outcome ? "OK" : std::string(code_name(outcome.error().code)),
                    .address = caller.credentials.address};
+  // Ids start at 1. An audit row of an unknown user has no user id.
   if (caller.user.id.value != 0) row.user = caller.user.id;
   log::info("audit", {{"user", row.username},
                       {"action", row.action},

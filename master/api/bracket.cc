@@ -1,4 +1,4 @@
-// Owns the call of BracketService.
+// Handler of BracketService.
 #include "master/api/bracket.h"
 
 #include <unordered_map>
@@ -15,6 +15,7 @@ Result<nlohmann::json> read(const std::string& text) {
   return json;
 }
 
+/// Rebuilds the searcher from its last snapshot and the events since.
 Result<searcher::Searcher> replay(const db::StoredSearch& stored) {
   auto search = searcher::Searcher::create(stored.config);
   if (!stored.log.snapshot.empty()) {
@@ -44,6 +45,7 @@ Status BracketService::GetExperimentBrackets(const Caller&, const v1::GetExperim
   }));
   response->set_time_metric(stored.config->searcher.time_name());
   const std::string& name = stored.config->searcher.name;
+  // Other searchers stop no trial early and have no brackets.
   if (name != "async_halving" && name != "adaptive_asha") return {};
   TRY_ASSIGN(const searcher::Searcher search, replay(stored));
   std::unordered_map<std::string, TrialId> trials;
@@ -56,6 +58,8 @@ Status BracketService::GetExperimentBrackets(const Caller&, const v1::GetExperim
       one->set_length(rung.length);
       one->set_trials(static_cast<int>(rung.results));
     }
+    // Trial numbers are internal to the searcher. Request ids, derived from seed and number, lead to the ids
+    // of trials that were created.
     for (const searcher::TrialNumber number : bracket.trials) {
       const auto found = trials.find(searcher::request_id(stored.config->experiment_seed, number).value);
       if (found != trials.end()) out->add_trial_ids(static_cast<int>(found->second.value));

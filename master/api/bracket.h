@@ -1,4 +1,4 @@
-// Owns how a search by halving stands; BracketService.
+// BracketService: progress of searches with successive halving (ASHA), bracket by bracket.
 #pragma once
 
 #include "det/v1/bracket.pb.h"
@@ -6,11 +6,13 @@
 
 namespace det::api {
 
-/// The stored events are replayed, off the core's thread: it tells of ended searches too, and nothing is
-/// stored twice.
+/// Replays the stored events of a search on the worker thread. This works for ended searches too and needs
+/// neither the core nor extra tables.
 class BracketService final : public Service {
  public:
   explicit BracketService(const Context& context);
+  /// Returns brackets, their rungs and trials; none for searchers that stop no trial early. Errors:
+  /// kNotFound; kDataLoss when the stored events cannot be parsed.
   Status GetExperimentBrackets(const Caller& caller, const v1::GetExperimentBracketsRequest& request,
                                v1::GetExperimentBracketsResponse* response);
 };

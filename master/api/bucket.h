@@ -1,4 +1,5 @@
-// Owns what the master itself does with buckets in which checkpoints lie (removal: master/gc).
+// Checkpoint buckets of experiments as the API uses them: download, partial removal, checks. Removal of whole
+// checkpoints is in master/gc.
 #pragma once
 
 #include <optional>
@@ -8,12 +9,12 @@
 
 namespace det::api {
 
-/// The bucket of an experiment's configuration, or none: its storage is another. The keys are those of the
-/// configuration, else the master's own.
+/// Returns the bucket in an experiment's configuration (JSON), or nothing when its storage is not a bucket.
+/// Uses the access keys of the configuration, else those of the master. Does no I/O.
 Result<std::optional<storage::Bucket>> bucket_of(const std::string& config_json);
 
-/// Whether the `checkpoint_storage` can be used, if it is a bucket: writes, reads and removes an object.
-/// Takes seconds at most.
+/// Checks a `checkpoint_storage` section: writes, reads and removes an object if it is a bucket, otherwise
+/// does nothing. Blocks for seconds. Errors: those of the storage, and of an invalid section.
 Status check_bucket(const Json& storage);
 
 }  // namespace det::api

@@ -1,4 +1,4 @@
-// Owns the calls of CheckpointService and the writing of the archive.
+// Reads and downloads of CheckpointService.
 #include "master/api/checkpoint.h"
 
 #include <archive.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
 
-/// What libarchive writes, cut into pieces.
+/// Collects the output of libarchive into pieces.
 struct Output {
   const std::function<bool(std::string)>& sink;
   std::string pending;
@@ -52,6 +52,8 @@ la_ssize_t write_output(archive*, void* data, const void* bytes, std::size_t cou
   return static_cast<la_ssize_t>(count);
 }
 
+/// Opens a file below `directory`. openat2 refuses symbolic links and ".." that leave it: the paths come from
+/// reports of processes and are not trusted.
 UniqueFd open_beneath(int directory, const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -66,18 +68,19 @@ struct FreeEntry {
   void operator()(archive_entry* e) const { archive_entry_free(e); }
 };
 
-/// A file on its way into the archive: `read` gives the next bytes, at least one and not more than are left.
+/// A file to pack. `read` returns the next bytes: at least one, at most `left`.
 struct Incoming {
-  std::int64_t size = 0, changed = 0;  ///< bytes; seconds since 1970
+  std::int64_t size = 0, changed = 0;  ///< size in bytes; modification time in seconds since 1970
   std::function<Result<std::string>(std::int64_t left)> read;
 };
-/// Gives the file of a path.
+/// Opens the file of a path.
 using Open = std::function<Result<Incoming>(const std::string& path)>;
 
 Status pack_file(archive* writer, const std::string& path, const Incoming& file) {
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   archive_entry_set_pathname(entry.get(), path.c_str());
   archive_entry_set_filetype(entry.get(), AE_IFREG);
+  // Permissions and owners of the storage are not copied.
   archive_entry_set_perm(entry.get(), 0644);
   archive_entry_set_size(entry.get(), file.size);
   archive_entry_set_mtime(entry.get(), file.changed, 0);
@@ -120,9 +123,10 @@ Status pack(const std::vector<std::string>& paths, const Open& open,
   std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
   archive_write_set_format_pax_restricted(writer.get());
   archive_write_add_filter_gzip(writer.get());
+  // Level 1: checkpoints hardly compress, and the download should not be bound by the CPU.
   archive_write_set_options(writer.get(), "gzip:compression-level=1,gzip:!timestamp");
   archive_write_set_bytes_per_block(writer.get(), 64 * 1024);
-  // No padding behind the end of the gzip data.
+  // The output ends with the gzip trailer, without padding.
   archive_write_set_bytes_in_last_block(writer.get(), 1);
   if (archive_write_open(writer.get(), &output, nullptr, write_output, nullptr) != ARCHIVE_OK) {
     return fail(Code::kInternal, std::string("archive: ") + archive_error_string(writer.get()));
@@ -137,7 +141,8 @@ Status pack(const std::vector<std::string>& paths, const Open& open,
   return {};
 }
 
-/// Runs on a download worker, which waits for the client: few at a time, bounded memory.
+/// One download. Runs on a download worker and blocks it while the client reads, so that few run at once and
+/// memory is bounded to one piece each.
 class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse> {
  public:
   Download(const Context& context, Credentials credentials, v1::DownloadCheckpointRequest request)
@@ -150,7 +155,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
   void OnDone() override { delete this; }
 
  private:
-  /// A reader that is put out gets no further piece.
+  /// Runs the download while its caller may read the checkpoint. After a revocation no further piece is sent.
   Status watched() {
     constexpr const char* kMethod = "/det.v1.CheckpointService/DownloadCheckpoint";
     TRY(authorize(kMethod, credentials_, *context_.sessions, &request_));
@@ -172,11 +177,13 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
     v1::Checkpoint checkpoint;
     to_proto(row, root, &checkpoint);
     std::map<std::string, std::int64_t> files;
+    // Directories end with a slash and are not packed.
     for (const auto& [path, size] : checkpoint.resources()) {
       if (!path.ends_with('/')) files[path] = size;
     }
     const auto send = [this](std::string piece) {
       if (*cut_) return false;
+      // Waits for each write: one piece in flight is the flow control.
       written_ = {};
       response_.set_chunk(std::move(piece));
       auto written = written_.get_future();
@@ -214,6 +221,7 @@ Status pack_files(const std::string& directory, const std::vector<std::string>& 
 Status pack_objects(const storage::Bucket& bucket, const std::string& start,
                     const std::map<std::string, std::int64_t>& paths,
                     const std::function<bool(std::string)>& sink) {
+  // Size of a range request.
   static constexpr std::int64_t kPiece = 8 << 20;
   std::vector<std::string> names;
   for (const auto& [path, size] : paths) names.push_back(path);
@@ -222,6 +230,7 @@ Status pack_objects(const storage::Bucket& bucket, const std::string& start,
     const auto read = [&bucket, key = start + "/" + path, size](std::int64_t left) {
       return bucket.get_range(key, size - left, std::min(left, kPiece));
     };
+    // Objects carry no modification time here.
     return Incoming{size, 0, read};
   };
   return pack(names, open, sink);

@@ -1,5 +1,5 @@
-// Owns the calls that report and change checkpoints, and the removal of their files from storages that the
-// master can reach.
+// Handlers that report, change and delete checkpoints. Files are removed from storages that the master can
+// reach.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -26,25 +26,29 @@ namespace {
 
 constexpr int kMaxCheckpointsPerCall = 1000;
 
-/// Removes one file below `directory`, through no link and not out of it. One that is gone is removed.
+/// Removes one file below `directory`. Follows no symbolic link and does not leave the directory. Idempotent.
 Status remove_beneath(int directory, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string above = slash == std::string::npos ? "." : path.substr(0, slash);
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  // Only the parent is opened: unlinkat() does not follow a link in the last component.
   const UniqueFd parent(static_cast<int>(::syscall(SYS_openat2, directory, above.c_str(), &how, sizeof how)));
   if (!parent) return errno == ENOENT ? Status() : fail_errno("checkpoint file " + path);
   if (::unlinkat(parent.get(), path.substr(slash + 1).c_str(), 0) == 0 || errno == ENOENT) return {};
   return fail_errno("checkpoint file " + path);
 }
 
+/// A checkpoint and its storage: either a bucket or a directory below `root`.
 struct Known {
   db::CheckpointRow row;
   std::string root;
   std::optional<storage::Bucket> bucket;
 };
 
+/// Loads checkpoints for deletion. Errors: kNotFound; kFailedPrecondition when one is a version of a
+/// registered model or a trial would resume from it.
 Result<std::vector<Known>> find_all(const Context& context,
                                     const google::protobuf::RepeatedPtrField<std::string>& uuids) {
   if (uuids.size() > kMaxCheckpointsPerCall)
@@ -82,7 +86,8 @@ Status remove_from_storage(const Known& known, const std::vector<std::string>& p
   return {};
 }
 
-/// What is left when the files that the rules match are gone.
+/// Removes the files that match `rules` and stores the list of the remaining ones. Files first: a repeat
+/// after a failure finds the same list.
 Status remove_files(const Context& context, const Known& known, const IgnoreRules& rules) {
   TRY_ASSIGN(const Json resources, parse_json(known.row.resources, {.bytes = 8 << 20, .depth = 4}));
   Json left = Json::object();
@@ -119,6 +124,7 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
   report.set_steps_completed(static_cast<std::int64_t>(steps->get<double>()));
   report.set_metadata(dump_json(metadata));
   *report.mutable_resources() = checkpoint.resources();
+  // Reports without a time get the time of arrival.
   const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
   TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
   TRY(context_.loop.ask(std::move(input)));
@@ -133,6 +139,7 @@ Status HarnessService::FallBack(const Caller& caller, const v1::FallBackRequest&
   const CheckpointId uuid(request.checkpoint_uuid());
   const auto row = db::get_checkpoint(context_.pool, uuid);
   if (!row && row.error().code != Code::kNotFound) return tl::unexpected(row.error());
+  // The checkpoint must belong to the trial: a process may not mark others as damaged.
   if (!row || row->trial != reporter.trial) {
     return fail(Code::kInvalidArgument, "checkpoint " + uuid.value + " is not one of trial " +
                                             std::to_string(reporter.trial.value) +
@@ -168,6 +175,7 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
     for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
     const std::string text = dump_json(left);
     TRY(db::check_json_object(text, 4 << 20));
+    // An unchanged list keeps its state, e.g. COMPLETED.
     const std::string state = left.empty()            ? "DELETED"
                               : text == row.resources ? row.state
                                                       : "PARTIALLY_DELETED";
@@ -179,6 +187,7 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
 Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheckpointsRequest& request,
                                             v1::DeleteCheckpointsResponse*) {
   TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
+  // Checkpoints that trials of live experiments start from are not among those of needed_by().
   TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
   std::vector<CheckpointId> uuids;
   for (const Known& known : all) {
@@ -189,6 +198,7 @@ Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheck
     }
     uuids.push_back(known.row.uuid);
   }
+  // The mark is durable before the first file is removed. The collector repeats a removal that fails.
   TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
   return context_.collector->remove(marked);
 }
@@ -211,7 +221,7 @@ Status CheckpointService::PostCheckpointMetadata(const Caller&,
   const CheckpointId uuid(request.checkpoint().uuid());
   TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
   Json metadata = from_struct(request.checkpoint().metadata());
-  // What resuming goes by is not for users to change.
+  // Resuming depends on this field; users may not change it.
   TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
   if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];
   const std::string text = dump_json(metadata);

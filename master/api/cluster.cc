@@ -1,4 +1,4 @@
-// Owns the calls of ClusterService.
+// Handlers of ClusterService.
 #include "master/api/cluster.h"
 
 #include <algorithm>
@@ -32,6 +32,7 @@ Status ClusterService::GetMaster(const Caller&, const v1::GetMasterRequest&,
   response->set_master_id(settings.master_id);
   response->set_cluster_id(settings.cluster_id);
   response->set_cluster_name(settings.cluster_name);
+  // Feature flags for clients of Determined AI. Both features are always present.
   response->set_rbac_enabled(true);
   response->set_user_management_enabled(true);
   return {};
@@ -45,10 +46,13 @@ void hide(v1::Container& container) {
   container.clear_trial_id();
 }
 
+/// Clears the ids of containers that the caller may not see.
 Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agent>& agents) {
+  // The caller may see all workspaces.
   if (!caller.grants.visible()) return {};
   std::vector<std::string> tasks;
   for (const v1::Agent& agent : agents)
+    // One query for all agents.
     for (const auto& [id, container] : agent.containers()) tasks.push_back(container.task_id());
   TRY_ASSIGN(const auto seen, may_see(caller, db::Placed::kTask, tasks, pool));
   std::set<std::string> visible;
@@ -63,6 +67,7 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
     for (auto& [id, container] : *agent.mutable_containers()) {
       const bool seen = visible.contains(container.task_id());
       if (!seen) hide(container);
+      // The map is keyed by allocation id, which must be hidden as well.
       shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
     }
     agent.mutable_containers()->swap(shown);
@@ -70,7 +75,7 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
   return {};
 }
 
-/// Agents and what runs on them, copied as they are: what is shown is made of it off the core's thread.
+/// Copies of the core's agents. Conversion happens on the caller's thread, to keep the core's thread short.
 struct PoolView {
   std::vector<core::Agent> agents;
   std::map<AgentId, core::AgentSettings> settings;
@@ -95,7 +100,9 @@ void look(const core::Core& core, const std::optional<AgentId>& only, PoolView& 
 
 Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller,
                                                       const std::optional<AgentId>& only) const {
+  // Shared: after a timeout the core may still write to it.
   auto seen = std::make_shared<PoolView>();
+  // Reads from the core see durable state only.
   if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::map<AgentId, std::vector<RunningPart>> running;
@@ -121,6 +128,7 @@ Status ClusterService::GetAgents(const Caller& caller, const v1::GetAgentsReques
       return from_proto(a.registered_time()).micros < from_proto(b.registered_time()).micros;
     });
   }
+  // The default order, by id, is that of the core's map.
   if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
   for (v1::Agent& agent : page_of(std::move(all), request, response->mutable_pagination())) {
     if (request.exclude_slots()) agent.clear_slots();
@@ -155,6 +163,7 @@ Status ClusterService::set_service(const std::string& agent, const std::string& 
                                    bool drain) const {
   core::SetService input{.agent = AgentId(agent), .enabled = enabled, .drain = drain};
   if (!slot.empty()) {
+    // from_chars accepts neither spaces nor a suffix, unlike stoi.
     int number = 0;
     const char* end = slot.data() + slot.size();
     const auto read = std::from_chars(slot.data(), end, number);
@@ -192,6 +201,7 @@ Status ClusterService::EnableAgent(const Caller& caller, const v1::EnableAgentRe
 
 Status ClusterService::DisableSlot(const Caller& caller, const v1::DisableSlotRequest& request,
                                    v1::DisableSlotResponse* response) {
+  // Resolved first: an unknown slot is an error, and the reply needs it.
   TRY_ASSIGN(const v1::Slot known, slot(caller, request.agent_id(), request.slot_id()));
   TRY(set_service(request.agent_id(), known.id(), false, request.drain()));
   TRY_ASSIGN(*response->mutable_slot(), slot(caller, request.agent_id(), request.slot_id()));

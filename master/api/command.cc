@@ -23,9 +23,11 @@ namespace {
 
 constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
 
+/// State as clients see it: the stored one, refined by the live allocation.
 v1::Command::State state_of(const db::CommandRow& row) {
   if (core::is_terminal(row.command.state)) return v1::Command::STATE_TERMINATED;
   if (row.command.state == core::State::kStoppingKilled) return v1::Command::STATE_TERMINATING;
+  // Neither ended nor killed, and without an allocation.
   if (!row.live) return v1::Command::STATE_QUEUED;
   switch (*row.live) {
     case core::AllocationState::kAssigned:
@@ -42,6 +44,7 @@ v1::Command::State state_of(const db::CommandRow& row) {
   return v1::Command::STATE_TERMINATING;
 }
 
+/// Configuration for responses, secrets masked.
 void shown_config(const core::Command& command, google::protobuf::Struct* out) {
   Json config = command.config->resolved;
   mask_secrets(config);
@@ -66,6 +69,7 @@ bool is_uuid(const std::string& text) {
 
 Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
                                             const v1::LaunchCommandRequest& request, std::int64_t workspace) {
+  // The core is queried while templates and policies are loaded from the database.
   Pools pools(context);
   const std::string file =
       request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
@@ -76,11 +80,13 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
   }
   TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
   TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  // Text is preferred over the struct: problems can then name line and column.
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   return expconf::parse_command(text, file, defaults, &facts);
 }
 
-/// A command of the same id was launched by the caller, or is nobody's business.
+/// Whether the caller has launched this command before. A command of the same id that the caller may not edit
+/// is reported as a conflict, without details.
 Result<bool> launched_already(const Context& context, const Caller& caller, const std::string& id) {
   const auto known = db::get_command(context.pool, TaskId(id));
   if (!known && known.error().code == Code::kNotFound) return false;
@@ -118,7 +124,9 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Co
   out->set_slots(command.config->slots);
   out->set_priority(command.queue.priority);
   if (!command.ended) return;
+  // Killed while it waited in the queue.
   if (!command.exit) return out->set_exit_status("killed before it began");
+  // Exit code 0 with a failure means that no process was started; then there is no exit code to show.
   const bool began = command.exit->kind == core::ExitKind::kSucceeded || command.exit->code != 0;
   if (began) out->set_exit_code(command.exit->code);
   out->set_exit_status(command.exit->message);
@@ -128,12 +136,14 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
   const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
   if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
+  // A repeat returns the command, whatever its configuration is now.
   TRY_ASSIGN(const bool known, launched_already(context, caller, id));
   if (!known) {
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
     TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+    // Nothing has been stored at this point.
     if (request.validate_only()) {
       mask_secrets(parsed.config.resolved);
       to_struct(parsed.config.resolved, response->mutable_config());
@@ -220,7 +230,7 @@ Status CommandService::KillCommand(const Caller&, const v1::KillCommandRequest& 
   const TaskId task(request.command_id());
   TRY(db::get_command(context_.pool, task));
   auto done = context_.loop.ask(core::KillCommand{.task = task});
-  // The core forgets what has ended; killing that is done already.
+  // The core drops ended commands. Killing one is a success.
   if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   return answer(context_, task, response->mutable_command());
 }
@@ -230,6 +240,7 @@ Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPri
   const TaskId task(request.command_id());
   TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
   const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request.priority()};
+  // A command's queue settings are changed like those of an experiment.
   TRY(check_job_update(context_, update));
   auto done = context_.loop.ask(update);
   if (!done && done.error().code == Code::kNotFound)

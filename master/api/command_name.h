@@ -1,4 +1,4 @@
-// Owns what a command is called in lists.
+// Display name of commands in lists.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace det::api {
 
-/// Its description, else how its command line begins.
+/// Returns the description of a command, else the beginning of its command line, at most 80 bytes.
 inline std::string command_name(const expconf::CommandConfig& config) {
   constexpr std::size_t kMostBytes = 80;
   if (!config.description.empty()) return config.description;

@@ -1,4 +1,4 @@
-// Owns what the services share: references to the parts they translate for, and the settings they speak of.
+// Dependencies shared by all services, and the settings of the master that they need.
 #pragma once
 
 #include <memory>
@@ -22,40 +22,59 @@
 
 namespace det::api {
 
+/// Settings of the master, constant while it runs.
 struct Settings {
   std::string version;
   std::string cluster_id;
   std::string cluster_name;
-  std::string cluster_secret;          ///< signs allocation tokens; never leaves the process
-  std::string master_id;               ///< uuid of this process
-  Json checkpoint_storage;             ///< default of experiments that name none
-  Json task_container_defaults;        ///< likewise of what they run in, in the form of their configuration
-  bool launch_error = true;            ///< refuse what no agent could ever run
-  Json shown_config = Json::object();  ///< what administrators see of the master's settings; no secrets
-  std::vector<std::string> allowed_host_paths;  ///< that experiments may mount; empty: any
+  std::string cluster_secret;  ///< key of allocation tokens; never leaves the process
+  std::string master_id;       ///< uuid of this process, new at each start
+  /// Default for experiments without one.
+  Json checkpoint_storage;
+  /// Default environment and resources of tasks, in the form of an experiment configuration.
+  Json task_container_defaults;
+  /// Refuse submissions that no agent can ever run.
+  bool launch_error = true;
+  /// Settings for GetMasterConfig, without secrets.
+  Json shown_config = Json::object();
+  /// Host paths that experiments may mount. Empty: all.
+  std::vector<std::string> allowed_host_paths;
   std::string default_pool = "default";
+  /// Interval between heartbeats of an agent. Three missed heartbeats end its link.
   Duration heartbeat = std::chrono::seconds(2);
+  /// An agent without contact for this long ends its allocations.
   Duration agent_lease = std::chrono::minutes(10);
+  /// Time between SIGTERM and SIGKILL of a process.
   Duration agent_kill_grace = kDefaultKillGrace;
+  /// A trial outside the cluster that is silent for this long has failed.
   Duration unmanaged_limit = std::chrono::minutes(5);
+  /// Validity of a login.
   Duration session_lifetime = std::chrono::hours(24 * 7);
 };
 
-/// All outlive the server.
+/// References to the parts of the master. All of them outlive the server.
 struct Context {
   const Settings& settings;
   loop::Loop& loop;
+  /// Distributes change notifications to event streams and log followers.
   loop::Hub& hub;
   db::Pool& pool;
+  /// Writes metrics and logs in batches, beside the core.
   db::BulkWriter& bulk;
   db::MetricCache& metrics;
-  loop::Workers& workers;    ///< handlers that wait for the database or the core
-  loop::Workers& passwords;  ///< one thread: hashing, throttling
-  loop::Workers& edge;       ///< one thread: state of agent links, harness sessions and followers
-  loop::Workers& downloads;  ///< few threads: each may be held as long as a client reads
+  /// Threads of handlers that block on the database or the core.
+  loop::Workers& workers;
+  /// One thread for password hashing and its throttle.
+  loop::Workers& passwords;
+  /// One thread that owns the state of agent links, harness sessions and log followers.
+  loop::Workers& edge;
+  /// Few threads that block while a client reads.
+  loop::Workers& downloads;
   std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
-  std::shared_ptr<Streams> streams = std::make_shared<Streams>();  ///< ticked by the server
-  gc::Collector* collector = nullptr;                              ///< never null where calls are served
+  /// The server calls tick().
+  std::shared_ptr<Streams> streams = std::make_shared<Streams>();
+  /// Never null while calls are served.
+  gc::Collector* collector = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
 };
 

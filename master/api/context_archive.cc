@@ -3,6 +3,7 @@
 namespace det::api {
 namespace {
 
+// Type flag of a directory in tar headers, used by the clients of Determined AI.
 constexpr int kTarDirectory = '5';
 
 }  // namespace
@@ -25,7 +26,7 @@ Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::F
                        .directory = file.type() == kTarDirectory,
                        .mode = static_cast<mode_t>(file.mode())});
     ArchiveEntry& entry = entries.back();
-    // Directories may come as "name/".
+    // Some clients send directories as "name/".
     if (entry.path.ends_with('/')) entry.path.pop_back();
     result.items.push_back(
         {entry.path, static_cast<std::int64_t>(entry.content.size()), entry.directory, entry.mode});
@@ -36,6 +37,7 @@ Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::F
 
 Status add_chunk(const std::string& chunk, std::string& archive) {
   if (chunk.size() > kContextChunk) return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
+  // The limit holds while chunks arrive, so that memory stays bounded.
   if (archive.size() + chunk.size() > static_cast<std::size_t>(ArchiveLimits{}.packed_bytes)) {
     return fail(
         {Problem{.code = "E-CTX-LIMIT",

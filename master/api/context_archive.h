@@ -1,5 +1,5 @@
-// Owns how a context comes into the master: packed by the client, in chunks behind the request that it
-// belongs to, or as files in a message.
+// Reception of context archives (tar.gz): in chunks after the request they belong to, or as files of a
+// message.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -16,23 +16,26 @@
 
 namespace det::api {
 
+/// A checked context archive and the list of its entries.
 struct ContextArchive {
   std::string bytes;  ///< tar.gz; "" when there is no context
   std::vector<ArchiveItem> items;
 };
 
-/// Checked. `archive`: as it came in chunks; then there must be no files, which are packed otherwise.
+/// Checks an uploaded `archive`, or packs `files` if there is none. Errors: kInvalidArgument when both are
+/// given, for unsafe paths, and beyond the limits of base/archive.h.
 Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
                                   std::optional<std::string> archive);
 
-/// The most bytes of a chunk.
+/// Maximum size of a chunk in bytes.
 inline constexpr std::size_t kContextChunk = 1 << 20;
 
-/// kInvalidArgument when it is too long or makes the archive so.
+/// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kContextChunk, or the archive its limit.
 Status add_chunk(const std::string& chunk, std::string& archive);
 
-/// Gathers the parts of one upload. The caller is known before the first chunk is kept. `Part` is a message
-/// with a `chunk` and the request; `take_first` gives the request, null when the part is not one.
+/// Receives one upload: the request first, then chunks. The caller is authorized before anything is read.
+/// `Part` is the stream's message; `take_first` returns its request, or null for a chunk. `create` runs on a
+/// worker after the last chunk. Deletes itself.
 template <typename Part, typename Request, typename Response>
 class Upload : public grpc::ServerReadReactor<Part> {
  public:
@@ -50,6 +53,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
         create_(create),
         response_(response) {
     const bool taken = context_.workers.try_post([this] {
+      // Nothing is read, and so no chunk is buffered, for an unauthorized caller.
       auto caller = authorize(method_, credentials_, *context_.sessions);
       if (!caller) return this->Finish(to_grpc(caller.error()));
       caller_ = std::move(*caller);
@@ -71,6 +75,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
     this->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
   }
 
+  /// Handles one message of the stream.
   Status take() {
     if (!request_) {
       Request* const first = take_first_(part_);
@@ -83,13 +88,15 @@ class Upload : public grpc::ServerReadReactor<Part> {
     return add_chunk(part_.chunk(), archive_);
   }
 
+  /// Submits the upload after the last chunk.
   void create() {
     if (!request_)
       return this->Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
     const bool taken = context_.workers.try_post([this] {
-      // A broken stream looks like the end of the chunks.
+      // A broken stream also ends with a failed read. Only a finished one may be submitted.
       if (call_->IsCancelled()) return this->Finish(grpc::Status::CANCELLED);
       std::optional<std::string> archive;
+      // Without chunks the request may carry its files itself.
       if (!archive_.empty()) archive = std::move(archive_);
       const Status done = create_(context_, caller_, *request_, std::move(archive), response_);
       audit(context_.pool, caller_, method_, nullptr, done);

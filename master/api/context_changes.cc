@@ -11,7 +11,7 @@
 namespace det::api {
 namespace {
 
-/// The archive of this digest, when the caller submitted it before.
+/// Returns the archive with this digest if the caller has submitted it before.
 Result<std::optional<std::string>> find_own(const Context& context, const Caller& caller,
                                             const std::string& digest) {
   auto found = db::get_own_model_definition(context.pool, digest, caller.user.id);
@@ -20,7 +20,8 @@ Result<std::optional<std::string>> find_own(const Context& context, const Caller
   return tl::unexpected(found.error());
 }
 
-/// The base with its changes, packed as a client packs it.
+/// Applies the changes to the base archive. Packs with the same settings as a client, so that the digests
+/// agree.
 Result<std::string> apply_changes(const std::string& base, const v1::CreateFromContextRequest& request) {
   TRY_ASSIGN(std::vector<ArchiveEntry> entries, read_archive(base));
   std::vector<ArchiveEntry> changes;
@@ -42,7 +43,7 @@ Result<std::optional<std::string>> find_context(const Context& context, const Ca
   TRY_ASSIGN(const auto base, find_own(context, caller, request.base()));
   if (!base) return std::optional<std::string>();
   TRY_ASSIGN(std::string made, apply_changes(*base, request));
-  // Another zlib may pack otherwise: then the whole must come.
+  // The digest may differ with another version of zlib. The client then uploads the archive.
   if (sha256_hex(made) != request.digest()) return std::optional<std::string>();
   return std::optional<std::string>(std::move(made));
 }

@@ -1,4 +1,4 @@
-// Owns the leaves of convert.h, accounts and agents.
+// Conversions of values, accounts and agents. Database rows are in convert_rows.cc.
 #include "master/api/convert.h"
 
 #include <google/protobuf/util/json_util.h>
@@ -15,6 +15,7 @@ namespace pb = google::protobuf;
 
 void to_proto(WallTime time, pb::Timestamp* out) {
   std::int64_t seconds = time.micros / 1'000'000, rest = time.micros % 1'000'000;
+  // Timestamps before 1970 need a non-negative fraction.
   if (rest < 0) {
     rest += 1'000'000;
     --seconds;
@@ -24,7 +25,7 @@ void to_proto(WallTime time, pb::Timestamp* out) {
 }
 
 WallTime from_proto(const pb::Timestamp& time) {
-  // Bounded to the years 1 to 9999, so that no store and no text form meets what it cannot hold.
+  // Bounded to the years 1 to 9999, which every store and text format can represent.
   const std::int64_t seconds = std::clamp<std::int64_t>(time.seconds(), -62135596800, 253402300799);
   return {seconds * 1'000'000 + std::clamp(time.nanos(), 0, 999'999'999) / 1000};
 }
@@ -40,6 +41,7 @@ void to_struct(const Json& json, pb::Struct* out) { json_to_struct(dump_json(jso
 void yaml_to_struct(std::string_view yaml, pb::Struct* out) {
   out->Clear();
   const auto root = parse_yaml(yaml, "");
+  // Policies and templates may be empty or scalar documents.
   if (root && root->is_map()) to_struct(det::to_json(*root), out);
 }
 
@@ -75,6 +77,7 @@ v1::State to_proto(core::State state) {
 }
 
 v1::State to_proto(core::State state, const std::optional<core::AllocationState>& live) {
+  // Only an active experiment or trial has a finer state.
   if (state != core::State::kActive) return to_proto(state);
   if (!live) return v1::STATE_QUEUED;
   switch (*live) {
@@ -146,6 +149,7 @@ std::string log_level_name(v1::LogLevel level) {
 
 db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise) {
   return {.offset = offset,
+          // -2 is a valid limit: only the total is counted.
           .limit = limit == 0 ? otherwise : std::max(limit, -2),
           .descending = order == v1::ORDER_BY_DESC};
 }
@@ -160,11 +164,10 @@ void to_proto(const db::User& user, v1::User* out) {
 }
 
 // ---- agents
-// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// Upstream's clients know no others for a container.
+/// Clients of Determined AI accept only these states for a container.
 v1::State container_state(core::AllocationState state) {
   switch (state) {
     case core::AllocationState::kAssigned:
@@ -205,7 +208,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     device->set_id(static_cast<int>(i));
     device->set_brand(agent.slots[i].brand);
     device->set_uuid(agent.slots[i].uuid);
-    // An artificial slot is shown as what it stands in for.
+    // An artificial slot is shown as a CPU.
     device->set_type(agent.slots[i].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
   }
   for (const RunningPart& part : running) {
@@ -213,6 +216,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     container.set_id(part.allocation.value);
     container.set_state(container_state(part.state));
     const std::size_t dot = part.allocation.value.rfind('.');
+    // Allocation ids are "<task>.<run>".
     container.set_task_id(part.allocation.value.substr(0, dot));
     if (!core::is_command(part.trial)) container.set_trial_id(static_cast<int>(part.trial.value));
     for (const int slot : part.slots) {
@@ -220,6 +224,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
       if (it == out->mutable_slots()->end()) continue;
       *container.add_devices() = it->second.device();
     }
+    // A second pass: the container in each slot lists all devices.
     for (const int slot : part.slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
@@ -233,6 +238,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
           (*out->mutable_slot_stats()->mutable_type_stats())[v1::Device::Type_Name(slot.device().type())]);
     count(slot, (*out->mutable_slot_stats()->mutable_brand_stats())[slot.device().brand()]);
   }
+  // Present even for an agent without slots.
   out->mutable_slot_stats();
 }
 
@@ -253,6 +259,7 @@ Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {
       held.state = core::AllocationState::kTerminated;
       break;
     default:
+      // Only the end of an allocation carries an exit.
       return fail(Code::kInvalidArgument, "allocation " + held.id.value + ": unknown state");
   }
   if (held.state != core::AllocationState::kTerminated) return held;
@@ -277,6 +284,7 @@ Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update) {
       exit.kind = core::ExitKind::kHung;
       break;
     default:
+      // Unknown kinds of newer agents count as lost: the run is repeated.
       exit.kind = core::ExitKind::kLost;
       break;
   }
@@ -308,6 +316,7 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
   exit->set_message(held.exit->message);
   switch (held.exit->kind) {
     case core::ExitKind::kSucceeded:
+    // Set by the core after the end of a run; for the agent the process has succeeded.
     case core::ExitKind::kPreempted:
     case core::ExitKind::kInvalidHp:
       exit->set_kind(v1::AllocationExit::KIND_SUCCEEDED);
@@ -337,7 +346,7 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   out->set_task_id(command.task.value);
   const Json& config = command.config->resolved;
   if (config.contains("work_dir")) {
-    // A fixed script; what comes from outside is only ever its arguments.
+    // A fixed script; user input is only passed as arguments, so that no shell interprets it.
     for (const char* word : {"/bin/sh", "-c", "cd -- \"$1\" || exit 1; shift; exec \"$@\"", "command"})
       out->add_entrypoint(word);
     out->add_entrypoint(config.at("work_dir").get<std::string>());
@@ -353,6 +362,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_run(start.allocation.run);
   const auto& parts = start.allocation.parts;
   for (const int slot : parts.at(static_cast<std::size_t>(start.part)).slots) out->add_slots(slot);
+  // Parts of a gang need the addresses of all others.
   if (parts.size() > 1) {
     for (const core::AllocationPart& part : parts) {
       v1::GangPart* member = out->add_gang();
@@ -365,6 +375,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   }
   out->set_context_digest(start.model_definition);
   out->set_token(token);
+  // The remaining fields only exist for trials.
   if (start.command) return command_to_proto(*start.command, out);
   out->set_task_id(start.trial.task.value);
   out->set_experiment_id(static_cast<int>(start.experiment.value));
@@ -372,7 +383,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
   out->set_trial_seed(start.trial.seed);
   out->set_hparams(start.trial.hparams);
   out->set_experiment_config(dump_json(start.config->resolved));
-  // One that has no checkpoint of its own yet starts from the one that its configuration names.
+  // Without a checkpoint of its own a trial starts from the one in its configuration, if any.
   out->set_latest_checkpoint(start.trial.latest_checkpoint.empty()
                                  ? start.config->searcher.source_checkpoint_uuid
                                  : start.trial.latest_checkpoint);

@@ -1,5 +1,5 @@
-// Owns the border between the master's own types and protobuf: total (every value has a form on the other
-// side), no decisions, no I/O.
+// Conversions between the master's types and protobuf messages. Every value has a counterpart. No decisions,
+// no I/O, any thread.
 #pragma once
 
 #include <google/protobuf/struct.pb.h>
@@ -31,58 +31,66 @@
 
 namespace det::api {
 
-/// Begins the request id of an experiment that was made under a name from outside.
+/// Prefix of the request id of experiments that were created under an external name.
 inline constexpr std::string_view kExternal = "external/";
 
-// ---- leaves
-// ------------------------------------------------------------------------------------------------------
+// ---- values
 void to_proto(WallTime time, google::protobuf::Timestamp* out);
+/// Clamps to the years 1 to 9999, and truncates to microseconds.
 WallTime from_proto(const google::protobuf::Timestamp& time);
-/// A JSON object's text; an ill-formed one gives an empty struct. Numbers keep their value, NaN stays the
-/// string "NaN".
+/// Parses the text of a JSON object. Invalid text gives an empty struct. NaN is kept as the string "NaN".
 void json_to_struct(std::string_view json, google::protobuf::Struct* out);
 void to_struct(const Json& json, google::protobuf::Struct* out);
-/// The map of a YAML document; what is no map gives an empty struct.
+/// Converts a YAML map. Anything else gives an empty struct.
 void yaml_to_struct(std::string_view yaml, google::protobuf::Struct* out);
 Json from_struct(const google::protobuf::Struct& value);
-/// `live` shows instead of an active state how far its furthest allocation is; none of them is "queued".
+/// State of an experiment or trial as clients see it: an active one shows the progress of its furthest
+/// allocation, and without any it is QUEUED.
 v1::State to_proto(core::State state, const std::optional<core::AllocationState>& live);
+/// The stored state, without regard to allocations.
 v1::State to_proto(core::State state);
-/// Nothing for states that only upstream has (deleting, …) and for unspecified; the shown ones (queued, …)
-/// are active.
+/// QUEUED, PULLING, STARTING and RUNNING map to kActive. Nothing for UNSPECIFIED and for states that only
+/// exist in Determined AI, such as DELETING.
 std::optional<core::State> from_proto(v1::State state);
+/// State by the name in the database, e.g. "COMPLETED". UNSPECIFIED for unknown names.
 v1::Checkpoint::CheckpointState checkpoint_state(std::string_view name);
+/// Inverse of checkpoint_state().
 std::string checkpoint_state_name(v1::Checkpoint::CheckpointState state);
+/// Log level by name in any case; accepts WARN and WARNING. UNSPECIFIED for unknown names.
 v1::LogLevel log_level(std::string_view name);
+/// Inverse of log_level(); "" for UNSPECIFIED.
 std::string log_level_name(v1::LogLevel level);
 
-// ---- rows → answers
-// ----------------------------------------------------------------------------------------------
+// ---- database rows to messages (convert_rows.cc)
 void to_proto(const db::User& user, v1::User* out);
+/// Columns of lists. `config` is set but empty, because clients of Determined AI require it.
 void to_proto(const db::ExperimentRow& row, v1::Experiment* out);
-/// With trial ids, configuration and hyperparameters.
+/// All fields: list columns, trial ids, configuration with secrets masked, hyperparameters.
 void to_proto(const db::ExperimentDetail& row, v1::Experiment* out);
 void to_proto(const db::TrialRow& row, v1::Trial* out);
 void to_proto(const db::MetricPoint& row, v1::MetricsWorkload* out);
 void to_proto(const db::CheckpointRow& row, v1::CheckpointWorkload* out);
-/// `storage_root` is the directory of the experiment's checkpoints, "" when unknown.
+/// `storage_root` is the directory of the experiment's checkpoints; "" when unknown.
 void to_proto(const db::CheckpointRow& row, const std::string& storage_root, v1::Checkpoint* out);
 void to_proto(const db::Workload& row, v1::WorkloadContainer* out);
 void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out);
-/// "[2022-03-02T02:15:18.299569Z] f6114bb3 [rank=1] || INFO: text"; eight spaces without a container.
+/// A log line as text: "[2022-03-02T02:15:18.299569Z]          [rank=1] || INFO: text".
 std::string log_message(const db::LogRow& row);
-/// What of an allocation is on an agent.
+/// The part of an allocation that runs on one agent.
 struct RunningPart {
   AllocationId allocation;
-  TrialId trial;                ///< or the command
-  core::AllocationState state;  ///< of the whole
+  TrialId trial;                ///< or the command, as core::as_trial()
+  core::AllocationState state;  ///< of the allocation as a whole
   std::vector<int> slots;
 };
+/// An agent with its slots and containers. Slots of an allocation refer to its container.
 void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
               const std::vector<RunningPart>& running, v1::Agent* out);
+/// Summary of metrics: group -> name -> {count, last, min, max, sum, mean}.
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out);
-/// Points of several series of one group joined by their steps.
+/// Joins the series of one group by step: one point per step with all values reported there.
 void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out);
+/// Delta encoding: steps and times (ms) are stored as differences to the previous point.
 void to_proto(const db::Series& series, v1::MetricSeries* out);
 
 template <typename T>
@@ -93,14 +101,14 @@ void to_pagination(const db::Page<T>& page, const db::Window& window, v1::Pagina
   out->set_end_index(static_cast<int>(page.start + static_cast<std::int64_t>(page.rows.size())));
   out->set_total(static_cast<int>(page.total));
 }
-/// `limit` 0 means `otherwise`.
+/// `otherwise` replaces a `limit` of 0. -1 means no limit, -2 only the total.
 db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise);
 
 // ---- agents
-// ------------------------------------------------------------------------------------------------------
-/// kInvalidArgument without an id or a state.
+/// Errors: kInvalidArgument without an id or a valid state.
 Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update);
 void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out);
+/// The command that starts one part of an allocation. `token` authenticates its processes.
 void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out);
 db::LogLine from_proto(const v1::LogLine& line);
 

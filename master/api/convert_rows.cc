@@ -1,4 +1,4 @@
-// Owns the rows of the database on their way out: experiments, trials, metrics, checkpoints, logs.
+// Conversions of database rows to messages: experiments, trials, metrics, checkpoints, logs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +10,7 @@
 namespace det::api {
 namespace {
 
+/// Parses the file list of a checkpoint: path -> bytes. Ignores invalid entries.
 void fill_resources(const std::string& json, google::protobuf::Map<std::string, std::int64_t>* out) {
   auto resources = parse_json(json, {.bytes = 16 << 20});
   if (!resources || !resources->is_object()) return;
@@ -33,6 +34,7 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   out->set_username(row.username);
   out->set_display_name(row.username);
   out->set_name(row.name);
+  // Wrapped fields stay unset, which JSON shows as null.
   if (row.parent) out->mutable_forked_from()->set_value(static_cast<int>(row.parent->value));
   out->mutable_progress()->set_value(row.progress);
   out->set_job_id(row.job_id);
@@ -50,13 +52,15 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   out->set_checkpoint_count(static_cast<int>(row.checkpoint_count));
   out->set_checkpoint_size(row.checkpoint_size);
   out->mutable_duration()->set_value(static_cast<int>(row.duration));
-  out->mutable_config();  // empty in lists; upstream's clients insist on it
+  // Empty in lists; clients of Determined AI require the field.
+  out->mutable_config();
   if (row.project_owner) out->set_project_owner_id(static_cast<int>(row.project_owner->value));
   out->set_parent_archived(row.parent_archived);
   if (row.request.value.starts_with(kExternal))
     out->set_external_experiment_id(row.request.value.substr(kExternal.size()));
 }
 
+// Configurations leave the master only with their secrets masked.
 void to_proto(const db::ExperimentDetail& row, v1::Experiment* out) {
   to_proto(static_cast<const db::ExperimentRow&>(row), out);
   for (const TrialId trial : row.trials) out->add_trial_ids(static_cast<int>(trial.value));
@@ -93,7 +97,9 @@ void to_proto(const db::CheckpointRow& row, const std::string& storage_root, v1:
   v1::CheckpointTrainingMetadata* training = out->mutable_training();
   training->mutable_trial_id()->set_value(static_cast<int>(row.trial.value));
   training->mutable_experiment_id()->set_value(static_cast<int>(row.experiment.value));
+  // Hyperparameters of the trial, so that a checkpoint can be understood alone.
   json_to_struct(row.hparams, training->mutable_hparams());
+  // Metrics appear under "avgMetrics", as in Determined AI.
   if (!row.training_metrics.empty()) {
     json_to_struct(
         row.training_metrics,
@@ -121,6 +127,7 @@ void to_proto(const db::TrialRow& row, v1::Trial* out) {
   out->set_total_batches_processed(static_cast<int>(row.total_batches));
   if (row.best_validation) {
     to_proto(*row.best_validation, out->mutable_best_validation());
+    // A validation without the searcher's metric has no such value.
     if (row.best_validation->searcher_metric) {
       out->mutable_searcher_metric_value()->set_value(*row.best_validation->searcher_metric);
     }
@@ -135,6 +142,7 @@ void to_proto(const db::TrialRow& row, v1::Trial* out) {
   out->set_run(trial.run);
   out->set_progress(trial.progress);
   out->set_exit_reason(trial.exit_reason);
+  // The checkpoint that the next run resumes from.
   out->set_latest_checkpoint_uuid(trial.latest_checkpoint);
 }
 
@@ -148,7 +156,9 @@ void to_proto(const db::Workload& row, v1::WorkloadContainer* out) {
   }
 }
 
+// The format of Determined AI's log lines.
 std::string log_message(const db::LogRow& row) {
+  // The gap is the column of container ids in Determined AI.
   std::string line = "[" + to_rfc3339(row.time) + "]          ";
   if (row.rank >= 0) line += "[rank=" + std::to_string(row.rank) + "] ";
   line += "|| ";
@@ -174,7 +184,7 @@ void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out) {
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out) {
   Json groups = Json::object();
   for (const db::MetricSummary& row : rows) {
-    // Upstream names the group of averages by what it calls the two built-in groups.
+    // Determined AI has its own names for the two built-in groups.
     const std::string group = row.group == "training"     ? "avg_metrics"
                               : row.group == "validation" ? "validation_metrics"
                                                           : row.group;
@@ -196,12 +206,14 @@ void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out
   std::map<std::int64_t, Joined> by_steps;
   for (const db::Series& one : series) {
     for (const db::SeriesPoint& point : one.points) {
+      // A map, because the series of a group may lack different steps.
       Joined& joined = by_steps[point.steps_completed];
       joined.time = point.reported;
       joined.values[one.name] = json_double(point.value);
     }
   }
   if (!series.empty()) out->set_group(series.front().group);
+  // Other groups have no type, only a name.
   if (out->group() == "training") out->set_type(v1::METRIC_TYPE_TRAINING);
   if (out->group() == "validation") out->set_type(v1::METRIC_TYPE_VALIDATION);
   for (const auto& [steps, joined] : by_steps) {
@@ -218,6 +230,7 @@ void to_proto(const db::Series& series, v1::MetricSeries* out) {
   out->set_name(series.name);
   if (series.points.empty()) return;
   to_proto(series.points.front().reported, out->mutable_first_time());
+  // Offsets are rounded to milliseconds of the absolute time, so that errors do not add up.
   std::int64_t steps = 0, time = series.points.front().reported.micros / 1000;
   for (const db::SeriesPoint& point : series.points) {
     out->add_batches(static_cast<int>(point.steps_completed - steps));

@@ -1,4 +1,4 @@
-// Owns CreateExperiment and UploadExperiment.
+// Handlers CreateExperiment and UploadExperiment, and the steps of a submission.
 #include "master/api/create.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kUploadMethod = "/det.v1.ExperimentService/UploadExperiment";
 
-/// A fork that brings no files runs with its parent's.
+/// Context of a parent experiment, for forks without files of their own. Empty if the parent has none.
 Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
   auto bytes = db::get_model_definition(context.pool, parent);
   if (!bytes && bytes.error().code == Code::kNotFound) return ContextArchive{};
@@ -49,6 +49,7 @@ Result<expconf::Document> template_of(const Context& context, const Caller& call
   if (found && caller.grants.in(found->workspace) >= db::Role::kViewer)
     return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
   if (!found && found.error().code != Code::kNotFound) return tl::unexpected(found.error());
+  // Only names that the caller may see are suggested.
   TRY_ASSIGN(const auto all, db::list_templates(context.pool, {.visible = caller.grants.visible()}));
   std::vector<std::string> names;
   for (const db::TemplateRow& row : all.rows) names.push_back(row.name);
@@ -65,12 +66,13 @@ std::string file_of(const v1::CreateExperimentRequest& request) {
   return request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
 }
 
-/// What goes with the configuration, but for the policies: these depend on the workspace.
+/// Layers below the configuration, except policies, which depend on the workspace.
 Result<expconf::Defaults> defaults_of(const Context& context, const Caller& caller,
                                       const v1::CreateExperimentRequest& request) {
   expconf::Defaults defaults;
   defaults.checkpoint_storage = context.settings.checkpoint_storage;
   defaults.task_container_defaults = context.settings.task_container_defaults;
+  // A seed of the configuration takes precedence.
   defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
   defaults.name = random_name();
   if (!request.template_().empty()) {
@@ -83,11 +85,11 @@ Result<expconf::Parsed> parse_config(const Context& context, const Caller& calle
                                      const v1::CreateExperimentRequest& request,
                                      const expconf::Defaults& defaults, Pools& pools) {
   TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
-  if (request.unmanaged()) facts.pools.clear();  // it takes no slots of ours
+  if (request.unmanaged()) facts.pools.clear();  // takes no slots of this cluster
   return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
 }
 
-/// Where the experiment goes: the request's project, else the configuration's, else the default one.
+/// Project of the experiment: the one of the request, else of the configuration, else the default project.
 Result<db::Destination> destination_of(const Context& context, const Caller& caller,
                                        const v1::CreateExperimentRequest& request,
                                        expconf::Defaults defaults) {
@@ -102,17 +104,19 @@ Result<db::Destination> destination_of(const Context& context, const Caller& cal
   const expconf::Placement named = placement(request.config(), file_of(request), defaults);
   TRY_ASSIGN(db::Destination found, find(named));
   if (found.cluster_policies.empty()) return found;
-  // These may name another project than the file does, and come before it.
+  // Cluster policies may set another project than the file, and take precedence.
   defaults.policies = policies_at({.cluster_policies = found.cluster_policies});
   const expconf::Placement fixed = placement(request.config(), file_of(request), defaults);
   return fixed == named ? found : find(fixed);
 }
 
+/// Checks that the caller may create experiments in the project. A project of 0 does not exist.
 Status check_destination(const Context& context, const Caller& caller, const db::Destination& to,
                          std::int64_t asked) {
   if (to.project == 0 && asked == 0)
     return fail(Code::kNotFound, "the configuration's project was not found");
   const std::string id = std::to_string(to.project == 0 ? asked : to.project);
+  // Authorization comes first: a missing and a hidden project get the same error.
   TRY(authorize(caller, Action::kEdit, Target::kProject, {id}, context.pool));
   if (to.project == 0) return fail(Code::kNotFound, "project " + id + " not found");
   if (to.archived)
@@ -120,7 +124,8 @@ Status check_destination(const Context& context, const Caller& caller, const db:
   return {};
 }
 
-/// An experiment of the same request id was made by the caller, or is nobody's business.
+/// Returns the experiment of this request id if the caller has created it before. One that the caller may not
+/// edit is reported as a conflict, without details.
 Result<std::optional<ExperimentId>> made_already(const Context& context, const Caller& caller,
                                                  const std::string& request_id) {
   if (request_id.empty()) return std::optional<ExperimentId>();
@@ -146,7 +151,8 @@ Status check_request(const Context& context, const Caller& caller,
   return {};
 }
 
-/// A bucket that cannot be written is known before anything is trained for it.
+/// Fails for a bucket that cannot be written, before any time is spent on training. A trial outside the
+/// cluster may reach storages that the master does not.
 Status check_storage(const expconf::ExperimentConfig& config, const v1::CreateExperimentRequest& request) {
   const Status good = check_bucket(config.resolved.at("checkpoint_storage"));
   if (good || request.unmanaged()) return {};
@@ -189,16 +195,17 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response) {
   TRY(check_request(context, caller, request));
+  // A repeat returns the experiment, whatever its configuration is now.
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
   Pools pools(context);
   TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
   TRY_ASSIGN(const db::Destination to, destination_of(context, caller, request, defaults));
   const Status open = check_destination(context, caller, to, request.project_id());
-  // What binds a workspace is shown only to those who may use it.
+  // Policies of a workspace are only revealed to callers that may use it.
   defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools));
-  TRY(open);  // after what is wrong in the file: that comes all at once
+  TRY(open);  // after parsing, so that all problems of the file are reported at once
   TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
     TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
@@ -207,12 +214,14 @@ Status create_experiment(const Context& context, const Caller& caller,
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   TRY(check_storage(parsed.config, request));
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
+  // Nothing has been stored at this point.
   if (request.validate_only()) {
     Json shown = parsed.config.resolved;
     mask_secrets(shown);
     to_struct(shown, response->mutable_config());
     return {};
   }
+  // The context is stored before the core refers to it.
   std::string digest;
   if (!files.bytes.empty()) {
     TRY_ASSIGN(digest, db::put_model_definition(context.pool, files.bytes));

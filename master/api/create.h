@@ -1,5 +1,5 @@
-// Owns what happens between a submission and the core: reading the configuration, checking and packing the
-// context, storing it, asking the core.
+// Submission of experiments: parses the configuration, checks and stores the context, and submits to the
+// core.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,20 @@
 
 namespace det::api {
 
-/// `archive` is the context as tar.gz when it came in chunks; else the request's files are packed. Waits for
-/// the database and the core. Repeats safely with a request_id. kInvalidArgument carries all problems;
-/// nothing is stored then.
+/// Creates an experiment. `archive` is the context as tar.gz if it was uploaded in chunks; otherwise the
+/// files of the request are packed. Idempotent with a request_id. With validate_only nothing is stored.
+/// Blocks on the database and the core. Errors: kInvalidArgument with all problems of the configuration, in
+/// which case nothing is stored; kAlreadyExists for a request_id of another user; kNotFound,
+/// kPermissionDenied and kFailedPrecondition for the project.
 Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response);
 
-/// The template as a layer of a configuration; a problem with the nearest names when the caller sees none of
-/// the name.
+/// Returns a template as a layer of a configuration. Errors: a Problem with similar names when there is no
+/// such template or the caller may not see it.
 Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name);
 
-/// "Experiment (word-word-word)".
+/// Default name of an experiment: "Experiment (word-word-word)".
 std::string random_name();
 
 }  // namespace det::api

@@ -7,7 +7,7 @@
 namespace det::api {
 namespace {
 
-/// Something was done for it already.
+/// Whether a run has been started or has reported anything.
 bool has_begun(const core::Trial& trial) {
   return trial.run > 1 || trial.steps_completed > 0 || trial.last_validation >= 0 ||
          !trial.latest_checkpoint.empty();
@@ -25,6 +25,7 @@ DetachedService::DetachedService(const Context& context) : Service(context, "det
 
 Status DetachedService::PutExperiment(const Caller& caller, const v1::PutExperimentRequest& request,
                                       v1::CreateExperimentResponse* response) {
+  // The external id becomes the request id, which makes the call idempotent.
   const std::string& name = request.external_experiment_id();
   if (name.empty() || name.size() > 100 || has_control_characters(name) || find_bad_utf8(name))
     return fail(Code::kInvalidArgument, "external_experiment_id: 1 to 100 bytes, no control characters");
@@ -39,13 +40,16 @@ Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool aga
   const std::string name = "experiment " + std::to_string(request.experiment_id());
   if (!experiment.unmanaged)
     return fail(Code::kFailedPrecondition, name + " is the cluster's: its search makes its trials");
+  // The searcher creates the trial right after the experiment.
   if (experiment.trials.empty())
     return fail(Code::kUnavailable, name + " has no trial yet; try again in a moment");
+  // An unmanaged experiment has a single trial.
   const TrialId id = experiment.trials.front();
   TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
   if (!again && has_begun(row.trial))
     return fail(Code::kFailedPrecondition,
                 name + " has one trial, and it has begun; make another experiment");
+  // Replaces the hyperparameters without starting a run.
   if (request.hparams().fields_size() > 0) {
     const std::string hparams = dump_json(from_struct(request.hparams()));
     TRY(db::check_json_object(hparams));
@@ -89,12 +93,13 @@ Status DetachedService::patch(const v1::PatchTrialRequest& request, v1::Trial* o
   if (request.has_state() && !state)
     return fail(Code::kInvalidArgument, "state: STATE_RUNNING, or how it has ended");
   if (state && core::is_terminal(*state)) {
-    // Said twice, it has ended the same way.
+    // A repeated end is a success. A different one is refused by the core.
     const bool repeated = before.trial.state == *state;
     if (!repeated)
       TRY(context_.loop.ask(
           core::EndTrial{.trial = id, .run = before.trial.run, .end = *state, .message = ""}));
   } else {
+    // Any other state counts as a sign of life.
     TRY(context_.loop.ask(core::HarnessAlive{.trial = id, .run = before.trial.run}));
   }
   TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));

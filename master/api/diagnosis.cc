@@ -10,7 +10,7 @@
 namespace det::api {
 namespace {
 
-/// The directory of a storage that the master sees; "" for other kinds.
+/// Directory of a file storage as the master sees it; "" for other types.
 std::string directory_of(const Json& storage) {
   const auto text = [&](const char* key) {
     return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>()
@@ -27,6 +27,7 @@ std::string directory_of(const Json& storage) {
 void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
   if (!storage.is_object()) {
     out.set_problem("the master's checkpoint_storage is not set: each experiment must name its own");
+    // Not an error: experiments may name their own storage.
     return;
   }
   out.set_type(storage.value("type", std::string()));
@@ -38,6 +39,7 @@ void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
   }
   out.set_path(directory_of(storage));
   if (out.path().empty()) return;
+  // A random name, so that concurrent checks do not collide.
   const std::string probe = out.path() + "/.det-doctor-" + uuid4();
   Status written = make_directories(out.path());
   if (written) written = write_file_atomic(probe, "probe");
@@ -47,6 +49,7 @@ void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
   if (free) out.set_free_bytes(*free);
 }
 
+/// Measures the query as callers of the pool see it, including the wait for a connection.
 Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
   const MonoTime begin = mono_now();
   TRY_ASSIGN(const db::DatabaseFacts facts, db::database_facts(pool));

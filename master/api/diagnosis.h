@@ -1,4 +1,4 @@
-// Owns DiagnosisService: what the master finds out about itself.
+// DiagnosisService: self-test of the master for `det doctor`.
 #pragma once
 
 #include "det/v1/diagnosis.pb.h"
@@ -6,9 +6,12 @@
 
 namespace det::api {
 
+/// Checks the parts that the master depends on.
 class DiagnosisService final : public Service {
  public:
   explicit DiagnosisService(const Context& context);
+  /// Runs a query on the database and writes and removes a file in the default checkpoint storage. Defects of
+  /// the storage are part of the response. Errors: those of the database.
   Status GetDiagnosis(const Caller& caller, const v1::GetDiagnosisRequest& request,
                       v1::GetDiagnosisResponse* response);
 };

@@ -1,4 +1,4 @@
-// Owns the reads of experiments and the actions on them.
+// Reads of experiments, actions on them, and continuation of searches.
 #include "master/api/experiment.h"
 
 #include <algorithm>
@@ -87,6 +87,8 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
   if (request.project_id() != 0) filter.project = request.project_id();
   if (request.has_experiment_id_filter()) {
     const v1::Int32FieldFilter& ids = request.experiment_id_filter();
+    // All bounds of the filter apply; the stricter one wins.
+    // Exclusive bounds become inclusive ones, in 64 bits to avoid an overflow.
     if (ids.has_gt()) filter.first_id = std::int64_t{ids.gt().value()} + 1;
     if (ids.has_gte()) filter.first_id = std::max<std::int64_t>(filter.first_id, ids.gte().value());
     if (ids.has_lt()) filter.last_id = std::int64_t{ids.lt().value()} - 1;
@@ -140,6 +142,7 @@ ExperimentService::ExperimentService(const Context& context) : Service(context, 
 Status ExperimentService::GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,
                                          v1::GetExperimentsResponse* response) {
   db::ExperimentFilter filter = filter_of(request);
+  // Filtered in SQL, so that pages and totals count visible experiments only.
   filter.visible = caller.grants.visible();
   TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
   for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
@@ -152,7 +155,7 @@ Status ExperimentService::GetExperiment(const Caller&, const v1::GetExperimentRe
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
   to_proto(row, response->mutable_experiment());
   *response->mutable_config() = response->experiment().config();
-  // A job's states are few, and upstream's clients know no others; what has ended is no job.
+  // Clients of Determined AI accept few job states. An ended experiment has no job.
   if (response->experiment().state() == v1::STATE_QUEUED)
     response->mutable_job_summary()->set_state(v1::STATE_QUEUED);
   return {};
@@ -162,6 +165,7 @@ Status ExperimentService::GetExperimentTrials(const Caller&, const v1::GetExperi
                                               v1::GetExperimentTrialsResponse* response) {
   const ExperimentId id(request.experiment_id());
   TRY(db::get_experiment(context_.pool, id));
+  // Without a limit all trials are returned, as clients of Determined AI expect.
   const db::TrialFilter filter{.experiment = id,
                                .states = core_states(request.states()),
                                .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
@@ -202,7 +206,7 @@ Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) co
   auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-  // The core forgets what has ended.
+  // The core drops ended experiments.
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   return fail(Code::kFailedPrecondition,
               "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
@@ -228,7 +232,7 @@ Status ExperimentService::KillExperiment(const Caller&, const v1::ExperimentActi
   return act(ExperimentId(request.id()), core::ExperimentAction::kKill);
 }
 
-/// Asks the core first for a live experiment; of one that has ended it gets the rows.
+/// The core is tried first, for a live experiment. For an ended one its rows are loaded and passed along.
 Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
                                           bool only_check) const {
   core::ContinueSearch wish{.experiment = id, .extend = extend, .ended = nullptr, .only_check = only_check};
@@ -246,6 +250,7 @@ Status ExperimentService::continue_search(ExperimentId id, std::optional<searche
 Status ExperimentService::ExtendExperiment(const Caller&, const v1::ExtendExperimentRequest& request,
                                            v1::ExperimentActionResponse*) {
   searcher::Extended more;
+  // Unset totals keep their value.
   if (request.has_max_trials()) more.max_trials = request.max_trials();
   if (request.has_max_time()) more.max_time = request.max_time();
   return continue_search(ExperimentId(request.id()), more);

@@ -1,4 +1,5 @@
-// Owns ExperimentService: creating, reading and steering experiments.
+// ExperimentService: creates, reads, changes and deletes experiments. Handlers are in create.cc,
+// experiment.cc, experiment_changes.cc, experiment_bulk.cc and experiment_reads.cc.
 #pragma once
 
 #include "det/v1/experiment.pb.h"
@@ -6,23 +7,32 @@
 
 namespace det::api {
 
+/// Actions and queue settings go through the core; metadata is changed in the database.
 class ExperimentService final : public Service {
  public:
   explicit ExperimentService(const Context& context);
+  /// Checks and submits an experiment with its files in the request. See create_experiment().
   Status CreateExperiment(const Caller& caller, const v1::CreateExperimentRequest& request,
                           v1::CreateExperimentResponse* response);
+  /// As CreateExperiment, with the context archive in chunks of at most 1 MiB after the request.
   grpc::ServerReadReactor<v1::UploadExperimentRequest>* UploadExperiment(
       grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response);
+  /// Lists experiments that the caller may see, paged, 100 by default.
   Status GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,
                         v1::GetExperimentsResponse* response);
+  /// Returns an experiment and its configuration, secrets masked. Errors: kNotFound.
   Status GetExperiment(const Caller& caller, const v1::GetExperimentRequest& request,
                        v1::GetExperimentResponse* response);
+  /// Lists the trials of an experiment, paged. Errors: kNotFound.
   Status GetExperimentTrials(const Caller& caller, const v1::GetExperimentTrialsRequest& request,
                              v1::GetExperimentTrialsResponse* response);
+  /// Lists the checkpoints of an experiment, paged. Errors: kNotFound.
   Status GetExperimentCheckpoints(const Caller& caller, const v1::GetExperimentCheckpointsRequest& request,
                                   v1::GetExperimentCheckpointsResponse* response);
+  /// Returns the context archive in base64. Errors: kNotFound.
   Status GetModelDef(const Caller& caller, const v1::GetModelDefRequest& request,
                      v1::GetModelDefResponse* response);
+  // The four actions fail with kNotFound, or kFailedPrecondition when the experiment has ended.
   Status ActivateExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
                             v1::ExperimentActionResponse* response);
   Status PauseExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
@@ -31,28 +41,45 @@ class ExperimentService final : public Service {
                           v1::ExperimentActionResponse* response);
   Status KillExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
                         v1::ExperimentActionResponse* response);
+  /// Raises the total of trials or the training length of a search. An ended experiment becomes active again.
+  /// Errors: kNotFound; kInvalidArgument and kFailedPrecondition when the search cannot grow that way.
   Status ExtendExperiment(const Caller& caller, const v1::ExtendExperimentRequest& request,
                           v1::ExperimentActionResponse* response);
+  /// Runs failed trials again from their checkpoints, with all restarts available.
   Status RetryExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
                          v1::ExperimentActionResponse* response);
 
-  // experiment_changes.cc, experiment_bulk.cc, experiment_reads.cc
+  /// Changes name, description, notes, labels, checkpoint policy and queue settings. Unset fields keep their
+  /// value. Queue settings are applied first, because the core may refuse them.
   Status PatchExperiment(const Caller& caller, const v1::PatchExperimentRequest& request,
                          v1::PatchExperimentResponse* response);
+  /// Archives an ended experiment. Idempotent. Errors: kNotFound, kFailedPrecondition.
   Status ArchiveExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
                            v1::ExperimentActionResponse* response);
+  /// Inverse of ArchiveExperiment. Idempotent.
   Status UnarchiveExperiment(const Caller& caller, const v1::ExperimentActionRequest& request,
                              v1::ExperimentActionResponse* response);
+  /// Deletes an ended experiment: files of its checkpoints, then rows. Can be repeated after a failure.
+  /// Blocks on storages. Errors: kNotFound; kFailedPrecondition for a live experiment and for a checkpoint in
+  /// the model registry.
   Status DeleteExperiment(const Caller& caller, const v1::DeleteExperimentRequest& request,
                           v1::ExperimentActionResponse* response);
+  /// Adds a label and returns all labels of the experiment. Idempotent.
   Status PutExperimentLabel(const Caller& caller, const v1::ExperimentLabelRequest& request,
                             v1::ExperimentLabelsResponse* response);
+  /// Removes a label and returns the remaining ones. Idempotent.
   Status DeleteExperimentLabel(const Caller& caller, const v1::ExperimentLabelRequest& request,
                                v1::ExperimentLabelsResponse* response);
+  /// Lists the labels of visible experiments, the most frequent first.
   Status GetExperimentLabels(const Caller& caller, const v1::GetExperimentLabelsRequest& request,
                              v1::ExperimentLabelsResponse* response);
+  /// Continues an ended experiment: runs failed trials again, and with an override_config that raises the
+  /// totals of the searcher trains longer. Other overrides are refused. Errors: kFailedPrecondition for a
+  /// live experiment; kInvalidArgument with a Problem for each refused field.
   Status ContinueExperiment(const Caller& caller, const v1::ContinueExperimentRequest& request,
                             v1::ContinueExperimentResponse* response);
+  // Bulk actions, on ids or a filter, at most 10,000 experiments. The call succeeds; each experiment has its
+  // own result. They run on the download workers, because they may take long.
   Status ActivateExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                              v1::ExperimentsActionResponse* response);
   Status PauseExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
@@ -67,27 +94,36 @@ class ExperimentService final : public Service {
                               v1::ExperimentsActionResponse* response);
   Status DeleteExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                            v1::ExperimentsActionResponse* response);
+  /// Lists validations that improved on all earlier ones, in order of time.
   Status GetExperimentValidationHistory(const Caller& caller,
                                         const v1::GetExperimentValidationHistoryRequest& request,
                                         v1::GetExperimentValidationHistoryResponse* response);
+  /// Returns the best validation of the search metric. Errors: kNotFound before the first one.
   Status GetBestSearcherValidationMetric(const Caller& caller,
                                          const v1::GetBestSearcherValidationMetricRequest& request,
                                          v1::GetBestSearcherValidationMetricResponse* response);
+  /// Lists the files of the context as a tree.
   Status GetModelDefTree(const Caller& caller, const v1::GetModelDefTreeRequest& request,
                          v1::GetModelDefTreeResponse* response);
+  /// Returns one file of the context. Errors: kNotFound.
   Status GetModelDefFile(const Caller& caller, const v1::GetModelDefFileRequest& request,
                          v1::GetModelDefFileResponse* response);
+  /// Simulates the search of a configuration: how many trials it would train for how long.
   Status PreviewHPSearch(const Caller& caller, const v1::PreviewHPSearchRequest& request,
                          v1::PreviewHPSearchResponse* response);
 
  private:
-  /// One action on one experiment, as the bulk calls do it for many.
+  /// Action on one experiment; bulk() applies it to many.
   using Deed = std::function<Status(ExperimentId)>;
+  /// Sends an action to the core. The core has dropped ended experiments; those get kFailedPrecondition.
   Status act(ExperimentId id, core::ExperimentAction action) const;
+  /// Deletes one ended experiment, as DeleteExperiment.
   Status remove(ExperimentId id) const;
   Status patch(const v1::PatchExperiment& patch) const;
+  /// Applies `deed` to each experiment of the request that the caller may edit.
   Status bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
               v1::ExperimentsActionResponse* response, const Deed& deed) const;
+  /// Continues or extends a search. `only_check` validates without a change.
   Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
                          bool only_check = false) const;
 };

@@ -1,4 +1,4 @@
-// Owns the calls that do one thing to many experiments: each id has its own outcome.
+// Bulk actions on experiments. Each experiment has its own result.
 #include <set>
 
 #include "master/api/convert.h"
@@ -20,6 +20,7 @@ db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsAction
   if (wanted.has_archived()) filter.archived = wanted.archived().value();
   filter.states = core_states(wanted.states());
   filter.user_ids.assign(wanted.user_ids().begin(), wanted.user_ids().end());
+  // Clients send the project inside or outside of the filter.
   const int project = request.project_id() != 0 ? request.project_id() : wanted.project_id();
   if (project != 0) filter.project = project;
   filter.not_ids.assign(wanted.excluded_experiment_ids().begin(), wanted.excluded_experiment_ids().end());
@@ -37,17 +38,20 @@ Status ExperimentService::bulk(const Caller& caller, const v1::ExperimentsAction
     return fail(Code::kInvalidArgument, "experiment_ids: name at least one, or give filters");
   if (request.experiment_ids_size() > kMaxExperimentsPerCall)
     return fail(Code::kInvalidArgument, "experiment_ids: at most " + std::to_string(kMaxExperimentsPerCall));
+  // The filter is applied once; experiments that start to match later are not affected.
   TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter_of(caller, request)));
   std::set<std::int64_t> known;
   for (const db::ExperimentRow& row : page.rows) {
     known.insert(row.id.value);
     v1::ExperimentActionResult* result = response->add_results();
     result->set_id(static_cast<int>(row.id.value));
+    // Visibility was part of the query; editing needs a further check.
     Status done =
         authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(row.id.value)}, context_.pool);
     if (done) done = deed(row.id);
     if (!done) result->set_error(done.error().message);
   }
+  // Requested ids that do not exist, are hidden or do not match the filter.
   for (const int id : request.experiment_ids()) {
     if (!known.insert(id).second) continue;
     v1::ExperimentActionResult* result = response->add_results();

@@ -1,5 +1,4 @@
-// Owns the calls that change an experiment beside its running: its words, the archive, deletion, going on
-// after its end.
+// Changes to experiments apart from their execution: metadata, archiving, deletion, continuation.
 #include "master/db/experiment_changes.h"
 
 #include <algorithm>
@@ -18,11 +17,13 @@
 namespace det::api {
 namespace {
 
+// In bytes.
 constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024,
                       kLongestLabel = 128;
 constexpr std::size_t kMaxExperimentLabels = 100;
 
 Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
+  // Multi-line texts may contain control characters such as line feeds.
   const bool controls = !lines && has_control_characters(text);
   if (text.size() <= longest && !controls && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument,
@@ -69,7 +70,7 @@ Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
   return out;
 }
 
-/// The configuration with other numbers of checkpoints to keep.
+/// Returns the configuration with other numbers of checkpoints to keep.
 Result<std::string> with_gc_policy(const std::string& config,
                                    const v1::PatchExperiment::PatchCheckpointStorage& keep) {
   if (keep.save_experiment_best() < 0 || keep.save_trial_best() < 0 || keep.save_trial_latest() < 0)
@@ -82,11 +83,11 @@ Result<std::string> with_gc_policy(const std::string& config,
   return dump_json(json);
 }
 
-/// The totals that an override raises, and the wish of each with its place.
+/// Totals of the searcher that an override changes: all together, and each alone with its place in the file.
 struct Totals {
   struct Wish {
     searcher::Extended alone;
-    Problem problem;  ///< the place of it
+    Problem problem;  ///< location; the message is filled in on refusal
   };
   searcher::Extended all;
   std::vector<Wish> wishes;
@@ -101,21 +102,24 @@ Problem at(const std::string& path, const YamlEntry& entry, const char* code, st
           .column = entry.column};
 }
 
-/// Whatever else it changes cannot change under a search that has begun.
+/// Parses an override. Only totals of the searcher can change after a search has begun; each other field is
+/// reported as a Problem.
 Result<Totals> totals_of(const std::string& override_config) {
   TRY_ASSIGN(const YamlNode root, parse_yaml(override_config, "override_config"));
   constexpr const char* kFixed = "cannot change in an experiment that goes on; fork it instead";
   Totals totals;
   std::vector<Problem> others;
+  // An empty override only runs failed trials again.
   if (root.is_null()) return totals;
   if (!root.is_map()) return fail(Code::kInvalidArgument, "override_config: must be a map");
   for (const YamlEntry& section : root.entries) {
     if (section.key != "searcher" || !section.value.is_map()) {
+      // All problems are collected before the request is refused.
       others.push_back(at(section.key, section, "E-CFG-CONFLICT", kFixed));
       continue;
     }
     for (const YamlEntry& entry : section.value.entries) {
-      // A length may be {batches: 100}; its unit is the search's own.
+      // A length may be written as {batches: 100}. The unit is fixed by the search.
       const bool one = entry.value.is_map() && entry.value.entries.size() == 1;
       const YamlNode& number = one ? entry.value.entries.front().value : entry.value;
       const std::string path = "searcher." + entry.key;
@@ -140,13 +144,14 @@ Result<Totals> totals_of(const std::string& override_config) {
 
 Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   const ExperimentId id(patch.id());
+  // All fields are validated before the first change.
   TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   std::optional<std::string> config;
   if (patch.has_checkpoint_storage()) {
     TRY_ASSIGN(config, with_gc_policy(row.config, patch.checkpoint_storage()));
   }
-  // All that can be wrong has been looked at when the core, which knows the rest, is asked.
+  // Validation is complete at this point. The core goes first, because it may still refuse.
   if (patch.has_resources()) {
     const auto& resources = patch.resources();
     core::UpdateJob job{.experiment = id};
@@ -157,10 +162,13 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
     TRY(context_.loop.ask(std::move(job)));
   }
   if (config) {
+    // Fails if the configuration has changed since it was read (compare and swap).
     TRY(db::replace_config(context_.pool, id, row.config, *config));
+    // The collector applies the new policy.
     context_.collector->look_at(id);
   }
   TRY(db::patch_experiment(context_.pool, id, words));
+  // Patches bypass the core, so watchers are notified here.
   context_.hub.publish({.kind = loop::Change::Kind::kExperiment,
                         .experiment = id,
                         .trial = {},
@@ -195,7 +203,7 @@ Status ExperimentService::remove(ExperimentId id) const {
   }
   TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
   TRY(db::check_unregistered(registered));
-  // From here on nobody can take it up again.
+  // After this the core refuses to continue the experiment while its files are removed.
   TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
   TRY(context_.collector->remove_all(id));
   return db::delete_experiment(context_.pool, id);
@@ -244,8 +252,9 @@ Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueEx
                 "experiment " + std::to_string(id.value) + " has not ended; activate it");
   }
   Status done = continue_search(id, more, request.validate_only());
+  // The core reports one error for all totals together.
   if (!done && done.error().code == Code::kInvalidArgument) {
-    // Each on its own, to say which of them is refused, at its line.
+    // Each total is checked alone, to report the refused ones at their lines.
     std::vector<Problem> problems;
     for (const Totals::Wish& wish : totals.wishes) {
       const Status alone = continue_search(id, wish.alone, true);

@@ -1,5 +1,4 @@
-// Owns what is read of one experiment beside its rows: its history of validations, its context's files, what
-// its search would do.
+// Reads of one experiment beyond its row: validation history, files of its context, preview of its search.
 #include <map>
 
 #include "base/archive.h"
@@ -19,7 +18,7 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-/// Nodes by the directory they lie in, "" for the top; directories that only paths speak of are made.
+/// Nodes by directory ("" is the root). Adds directories that appear only in the paths of files.
 std::map<std::string, std::map<std::string, v1::FileNode>> nodes_of(const std::vector<ArchiveItem>& items) {
   std::map<std::string, std::map<std::string, v1::FileNode>> nodes;
   const auto add = [&nodes](const std::string& path, bool directory) -> v1::FileNode& {
@@ -38,6 +37,7 @@ std::map<std::string, std::map<std::string, v1::FileNode>> nodes_of(const std::v
   return nodes;
 }
 
+/// Copies the tree below `directory`. The depth is bounded by the limits of the archive.
 template <typename Out>
 void add_nodes(const std::map<std::string, std::map<std::string, v1::FileNode>>& nodes,
                const std::string& directory, Out* out) {
@@ -71,6 +71,7 @@ Status ExperimentService::GetBestSearcherValidationMetric(
     const Caller& caller, const v1::GetBestSearcherValidationMetricRequest& request,
     v1::GetBestSearcherValidationMetricResponse* response) {
   const ExperimentId id(request.experiment_id());
+  // Processes of the experiment may call this with an allocation token.
   TRY(admit(context_, caller, {.experiment = id}));
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (!row.best_metric) {
@@ -117,6 +118,7 @@ Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSear
   for (const searcher::PreviewLine& line : lines) {
     v1::TrialSummary* trials = response->mutable_summary()->add_trials();
     trials->set_count(static_cast<int>(line.trials));
+    // Length 0 stands for a trial of full length.
     trials->mutable_unit()->set_max_length(line.length == 0);
     if (line.length == 0) continue;
     trials->mutable_unit()->mutable_name()->set_value(unit);

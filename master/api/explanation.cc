@@ -1,4 +1,4 @@
-// Owns the calls of ExplanationService.
+// Handlers of ExplanationService.
 #include "master/api/explanation.h"
 
 #include <algorithm>
@@ -11,20 +11,22 @@
 namespace det::api {
 namespace {
 
+// Runs of the pool that the estimate of the waiting time is based on.
 constexpr int kRecentRuns = 50;
 
-/// What the core knows of those who are asked about, to be looked at elsewhere: its own thread does little.
+/// Copy of the relevant state of the core. Taken on the core's thread, evaluated on the caller's.
 struct Sight {
-  std::string pool;                            ///< "": nothing waits
-  std::optional<scheduler::Image> image;       ///< of that pool
-  std::map<core::CommandId, TaskId> commands;  ///< what the numbers below zero mean
-  TrialId trial;                               ///< that waits
+  std::string pool;                            ///< pool of the waiting request; "": nothing waits
+  std::optional<scheduler::Image> image;       ///< scheduler state of that pool
+  std::map<core::CommandId, TaskId> commands;  ///< tasks of commands, by their negative ids
+  TrialId trial;                               ///< the waiting trial or command
   int waiting = 0, running = 0;
-  std::string otherwise;  ///< when nothing waits: what it does instead
+  std::string otherwise;  ///< state of the object, if nothing waits
 };
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
+/// Lists the agents and slot counts of an allocation.
 std::string where(const core::Allocation& allocation) {
   std::string text;
   for (const core::AllocationPart& part : allocation.parts) {
@@ -39,7 +41,8 @@ const core::Allocation* allocation_of(const core::Core& core, const core::Trial&
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
-/// Slots are free, and a run is over, when it is certain that nothing runs there.
+/// Describes the unreachable agent of an allocation. Its slots stay in use until the agent is back or must
+/// have ended its processes.
 std::string who_is_away(const core::Core& core, const core::Allocation& allocation) {
   for (const core::AllocationPart& part : allocation.parts) {
     auto agent = core.agents().find(part.agent);
@@ -56,7 +59,7 @@ std::string who_is_away(const core::Core& core, const core::Allocation& allocati
   return "";
 }
 
-/// Of the experiment's runs, the first that waits for an agent.
+/// The first allocation of the experiment with an unreachable agent.
 std::string who_is_away(const core::Core& core, ExperimentId experiment) {
   for (const auto& [id, allocation] : core.allocations()) {
     auto trial = core.trials().find(allocation.trial);
@@ -67,7 +70,7 @@ std::string who_is_away(const core::Core& core, ExperimentId experiment) {
   return "";
 }
 
-/// Why a trial that lives does not wait for slots.
+/// Describes the state of a live trial that does not wait for slots.
 std::string what_else(const core::Core& core, const core::Trial& trial) {
   const std::string name = "trial " + number(trial.id.value);
   if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
@@ -76,10 +79,12 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
            (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
            where(*allocation) + who_is_away(core, *allocation);
   }
+  // Without an allocation the trial has ended, is paused, is held by its search, or waits for a restart.
   if (core::is_terminal(trial.state))
     return name + " has ended: " + std::string(core::state_name(trial.state));
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
   if (trial.held) return name + " waits at a rung of its search, which may let it go on";
+  // The first line is the reason; the lines below are output of the process.
   const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
   return name + " is tried again later, its log says when" + (why.empty() ? "" : "; the last time: " + why);
 }
@@ -89,7 +94,7 @@ void copy_pool(const core::Core& core, Sight& sight) {
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
 }
 
-/// The trials of `wanted` that wait, in their pool.
+/// Copies the pool of an experiment if its trial `wanted`, or any of its trials, waits.
 void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted,
           Sight& sight) {
   for (const auto& [name, pool] : core.pools()) sight.running += pool.standing(experiment.id).running;
@@ -103,6 +108,7 @@ void look(const core::Core& core, const core::Experiment& experiment, std::optio
   copy_pool(core, sight);
 }
 
+/// Runs `look` on the core's thread and waits for it. Errors: kUnavailable.
 Result<std::shared_ptr<Sight>> see(const Context& context,
                                    const std::function<void(const core::Core&, Sight&)>& look) {
   auto sight = std::make_shared<Sight>();
@@ -112,9 +118,10 @@ Result<std::shared_ptr<Sight>> see(const Context& context,
   return sight;
 }
 
-/// Fills in who it is: a trial and its experiment, or a command.
+/// Sets the ids of a trial and its experiment, or of a command.
 template <typename Message>
 void name(const Sight& sight, TrialId who, ExperimentId job, Message* out) {
+  // Commands have negative trial ids in the scheduler.
   if (core::is_command(who)) {
     auto its = sight.commands.find(core::command_of(who));
     if (its != sight.commands.end()) out->set_command_id(its->second.value);
@@ -148,6 +155,7 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
     out->set_text(sight.otherwise);
     return {};
   }
+  // The estimate needs recent run lengths and the ages of live runs.
   scheduler::RunLengths lengths;
   TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
   TRY_ASSIGN(const auto started, db::live_since(context.pool, sight.pool));
@@ -185,6 +193,7 @@ Status explain_command(const Context& context, const core::Command& command, v1:
   TRY_ASSIGN(const auto sight, see(context, [id = command.id, its](const core::Core& core, Sight& seen) {
                auto command = core.commands().find(id);
                if (command == core.commands().end()) return;
+               // A command runs once: its allocation has run number 1.
                auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
                if (allocation != core.allocations().end()) {
                  const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
@@ -217,6 +226,7 @@ Status ExplanationService::ExplainTrial(const Caller&, const v1::ExplainTrialReq
                look(core, core.experiments().at(trial->second.experiment), id, out);
                if (out.pool.empty()) out.otherwise = what_else(core, trial->second);
              }));
+  // The core has dropped an ended trial.
   if (sight->otherwise.empty()) sight->otherwise = ended_as("trial " + number(id.value), row.trial.state);
   response->mutable_explanation()->set_trial_id(static_cast<int>(id.value));
   response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));

@@ -12,8 +12,10 @@ namespace det::api {
 Pools::Pools(const Context& context)
     : found_(std::make_shared<std::map<std::string, scheduler::PoolShape>>(
           std::map<std::string, scheduler::PoolShape>{{context.settings.default_pool, {}}})),
+      // Uncommitted reads are sufficient: the core checks the submission again.
       look_(context.loop.glance([found = found_](const core::Core& core) {
         for (const auto& [id, agent] : core.agents()) {
+          // The shape of a pool is computed once, at its first agent.
           if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
             pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
           }
@@ -42,12 +44,14 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     return fits ? std::string() : fits.error().message;
   };
   facts.has_project = [&context, &caller](const std::string& workspace, const std::string& project) {
+    // Only a definite kNotFound is a defect of the configuration.
     const auto found = db::find_project(context.pool, workspace, project, caller.grants.visible());
     return found || found.error().code != Code::kNotFound;
   };
   facts.has_trial = [&context, &caller](std::int64_t id) {
     const auto seen = authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool);
     if (!seen && seen.error().code == Code::kNotFound) return false;
+    // A trial can only be a source if it has a checkpoint.
     const auto trial = db::get_trial(context.pool, TrialId(id));
     if (!trial) return trial.error().code != Code::kNotFound;
     return !trial->trial.latest_checkpoint.empty();

@@ -1,5 +1,5 @@
-// Owns what a submission is held against: the pools as the core sees them, projects and checkpoints as the
-// database knows them.
+// State of the cluster that submissions are validated against: pools from the core, projects and checkpoints
+// from the database.
 #pragma once
 
 #include <map>
@@ -13,22 +13,23 @@
 
 namespace det::api {
 
-/// The default pool and those that agents are in. Asked for when it is made, so that the core answers while
-/// something else is done.
+/// The default pool and all pools with agents. The constructor starts the query, so that other validation can
+/// overlap with it.
 class Pools {
  public:
   explicit Pools(const Context& context);
-  /// Waits; kUnavailable when the core does not answer. Once.
+  /// Waits for the result. May be called once. Errors: kUnavailable.
   Result<std::vector<scheduler::PoolShape>> take();
 
  private:
-  // Shared: the core may look at it after the call has given up waiting.
+  // Shared: the core may still write to it after a timeout.
   std::shared_ptr<std::map<std::string, scheduler::PoolShape>> found_;
   loop::Look look_;
 };
 
-/// Fails when the core or the database does not answer. What the caller may not see is not there. The
-/// functions of the answer ask the database, and take a silent one for a yes; they need the caller to live.
+/// Returns callbacks for configuration checks. Objects that the caller may not see do not exist. The
+/// callbacks block on the database and treat an unavailable one as a success; they must not outlive `caller`.
+/// Errors: kUnavailable.
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools);
 
 }  // namespace det::api

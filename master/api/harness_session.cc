@@ -1,6 +1,6 @@
-// Owns the states of one harness session. Everything but gRPC's own callbacks runs on the edge worker:
+// State machine of one harness session. Runs on the edge worker, except for the callbacks of gRPC:
 //
-//   opened → (Attach checked against the core) attached → (error, end of stream, shutdown) finished
+//   opened --Attach accepted by the core--> attached --error, end of stream, shutdown--> finished
 #include "master/api/harness_session.h"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 namespace det::api {
 namespace {
 
+// Above this number of unacknowledged reports the session stops reading.
 constexpr std::size_t kMostUnacknowledged = 1024;
 constexpr std::size_t kLongestMessage = 4096;
 
@@ -39,7 +40,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     StartRead(&incoming_);
   }
 
-  // ---- gRPC's callbacks
+  // ---- gRPC callbacks: forward to the edge worker
   void OnReadDone(bool ok) override {
     on_edge([self = self_, ok] { self->read_done(ok); });
   }
@@ -51,7 +52,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     on_edge([self = std::move(self_)] { self->forget(); });
   }
 
-  // ---- on the edge worker
+  // ---- edge worker
   void preempt() {
     v1::MasterMessage message;
     message.mutable_preempt();
@@ -65,6 +66,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (!writing_) Finish(status_);
   }
 
+  /// Sends collected metrics to the bulk writer as one batch. At most one batch is in flight; further metrics
+  /// collect meanwhile.
   void push_rows() {
     if (rows_.empty() || rows_in_flight_ || finished_) return;
     db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
@@ -84,13 +87,14 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (context_.bulk.try_push(std::move(batch))) {
       row_sequences_.clear();
     } else {
-      // Full: tick() comes back to them.
+      // The writer is full: tick() retries. Backpressure reaches the client through kMostUnacknowledged.
       rows_ = std::move(batch.rows);
       rows_in_flight_ = false;
     }
   }
 
  private:
+  /// A report that has not been acknowledged.
   struct Pending {
     std::int64_t sequence;
     bool durable = false;
@@ -98,6 +102,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
 
+  /// Removes the session unless a newer one has taken its place.
   void forget() {
     auto it = service_.sessions_.find(allocation_);
     if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
@@ -106,6 +111,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void read_done(bool ok) {
     if (finished_) return;
     if (!ok) return finish(grpc::Status::OK);
+    // Attach must come first and only once.
     if (incoming_.has_attach() && !attach_seen_) {
       attach_seen_ = true;
       return attach(incoming_.attach());
@@ -118,13 +124,15 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
     if (incoming_.has_report()) take(incoming_.report());
+    // A refused report ends the session; the rest of the message is then dropped.
     for (const v1::Report& report : incoming_.reports().reports())
       if (!finished_) take(report);
     push_rows();
     if (!finished_) read_next();
   }
 
-  /// Reads on while few reports wait: a client that outruns the database is felt by the client.
+  /// Reads on while few reports are unacknowledged. A client that outruns the database is throttled by flow
+  /// control.
   void read_next() {
     reading_ = pending_.size() < kMostUnacknowledged;
     if (reading_) StartRead(&incoming_);
@@ -134,27 +142,30 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     trial_ = TrialId(attach.trial_id());
     run_ = attach.run();
     allocation_ = AllocationId(attach.allocation_id());
+    // The token is derived from the id, so it can be checked without a lookup.
     const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
     if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
       return refuse({Code::kUnauthenticated,
                      "the token is not that of allocation " + make_utf8(allocation_.value),
                      {}});
     }
-    // The core is asked on a worker: the edge worker must not wait.
+    // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
+    // trial outside the cluster.
     context_.workers.post([self = shared_from_this()] {
       self->credentials_.allocation_token.empty() ? self->look_up_outside() : self->look_up();
     });
   }
 
+  /// Result of the lookup in the core.
   struct Found {
     bool current = false;
-    std::optional<UserId> owner;  ///< of what runs outside the cluster
+    std::optional<UserId> owner;  ///< set for a trial outside the cluster
     ExperimentId experiment;
     TaskId task;
     std::string metric, time;
   };
 
-  /// On a worker. The trial runs outside the cluster: its owner reports.
+  /// Runs on a worker, for a trial outside the cluster. The caller must be its owner.
   void look_up_outside() {
     const auto session = context_.sessions->find(token_hash(credentials_.user_token));
     auto found = std::make_shared<Found>();
@@ -187,7 +198,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     });
   }
 
-  /// On a worker.
+  /// Runs on a worker. The allocation must be the current run of the trial.
   void look_up() {
     auto found = std::make_shared<Found>();
     const bool seen =
@@ -220,7 +231,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     task_ = found.task;
     metric_ = found.metric;
     time_ = found.time;
+    // A session admitted after close() would never be ended.
     if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    // A process that reconnects replaces its old session, which may not have noticed the broken connection.
     auto& place = service_.sessions_[allocation_];
     if (auto older = place.lock())
       older->finish(to_grpc(Error{Code::kAborted, "a newer session took over", {}}));
@@ -236,6 +249,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (!answer) return refuse(answer.error());
     attached_ = true;
     v1::MasterMessage message;
+    // Trials outside the cluster have no agent. Their processes renew the lease, ten times per limit.
     if (credentials_.allocation_token.empty()) {
       const auto often =
           std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
@@ -255,6 +269,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void take(const v1::Report& report) {
+    // Sequence numbers order the acknowledgements; gaps are accepted.
     if (report.sequence() <= last_sequence_) {
       return refuse({Code::kInvalidArgument, "report numbers must grow", {}});
     }
@@ -292,6 +307,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
     if (auto checked = check_metrics(report); !checked) return refuse(checked.error());
+    // The searcher depends on validations; other metrics bypass the core.
     if (report.group() == "validation") {
       return to_core(sequence,
                      core::ReportValidation{.trial = trial_,
@@ -324,8 +340,8 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     pass_on_checkpoint();
   }
 
-  /// A run that starts from a checkpoint fences the one before: what that reported up to there must be rows
-  /// by then.
+  /// Submits a checkpoint once all earlier reports are durable. A later run that resumes from it must find
+  /// their rows.
   void pass_on_checkpoint() {
     if (checkpoints_.empty() || pending_.empty() || pending_.front().sequence != checkpoints_.front().first)
       return;
@@ -345,6 +361,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   void report_done(std::int64_t sequence, const Status& status) {
     if (finished_) return;
     if (!status) return refuse(status.error());
+    // Reports complete out of order, but are acknowledged in order.
     auto it =
         std::lower_bound(pending_.begin(), pending_.end(), sequence,
                          [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
@@ -361,7 +378,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void acknowledge(std::int64_t sequence) {
-    // One waiting acknowledgement says as much as many.
+    // Acknowledgements are cumulative: a queued one is replaced.
     if (!outgoing_.empty() && outgoing_.back().has_acknowledged() && (outgoing_.size() > 1 || !writing_)) {
       outgoing_.back().mutable_acknowledged()->set_sequence(sequence);
       return;
@@ -412,11 +429,12 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   AllocationId allocation_;
   ExperimentId experiment_;
   TaskId task_;
-  std::string metric_, time_;  ///< the searcher's
+  std::string metric_, time_;  ///< metrics of the searcher: objective and time
   std::int64_t last_sequence_ = 0;
   std::deque<Pending> pending_;
-  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>>
-      checkpoints_;  ///< what is before them is not durable yet
+  /// Checkpoints that wait for earlier reports to become durable.
+  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>> checkpoints_;
+  // Metrics that wait for the bulk writer, and their sequence numbers.
   std::vector<db::MetricRow> rows_;
   std::vector<std::int64_t> row_sequences_;
   bool rows_in_flight_ = false;
@@ -424,7 +442,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
 namespace {
 
-/// Ends a stream that was not let in.
+/// Ends the stream of an unauthorized caller.
 class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
  public:
   explicit RefusedSession(const Error& error) { Finish(to_grpc(error)); }

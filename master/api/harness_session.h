@@ -1,6 +1,5 @@
-// Owns HarnessService: one stream per training process. Checks what a stranger wrote, sends what the searcher
-// needs to the core and the rest to the bulk writer, acknowledges in order what is durable, passes
-// pre-emption down.
+// HarnessService: one stream per training process. Reports are validated; those that the searcher needs go to
+// the core, metrics to the bulk writer. Durable reports are acknowledged in order.
 #pragma once
 
 #include <map>
@@ -14,29 +13,37 @@ namespace det::api {
 
 class HarnessSession;
 
+/// Session state lives on the edge worker.
 class HarnessService final : public Service {
  public:
   explicit HarnessService(const Context& context);
+  /// The stream of a process: Attach, then reports with growing sequence numbers. Each is acknowledged once
+  /// it is durable. After a reconnect the process repeats unacknowledged reports; every report is idempotent.
+  /// Errors: kAborted when the run is not the current one of its trial, or a newer session has replaced this
+  /// one.
   grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* Session(grpc::CallbackServerContext* call);
 
-  // checkpoint_changes.cc
+  /// Reports that the latest checkpoint of the trial is damaged. It is marked ERROR, and the trial resumes
+  /// from the previous one, which is returned. Idempotent. Only before the first report of a run. Errors:
+  /// kInvalidArgument when the checkpoint is not one of the trial; kFailedPrecondition after a report.
+  /// Defined in checkpoint_changes.cc.
   Status FallBack(const Caller& caller, const v1::FallBackRequest& request, v1::FallBackResponse* response);
 
-  /// Tells the allocation's process, if it is connected. Any thread.
+  /// Sends a preemption signal to the session of an allocation, if there is one. Any thread.
   void preempt(const AllocationId& id);
-  /// Retries what found the bulk writer full. On the edge worker, several times a second.
+  /// Retries batches that found the bulk writer full. Called on the edge worker several times a second.
   void tick();
-  /// Ends all sessions (UNAVAILABLE: come back). On the edge worker.
+  /// Ends all sessions with kUnavailable; clients reconnect. Called on the edge worker.
   void close();
 
  private:
   friend class HarnessSession;
-  // The edge worker's own.
+  // The members below belong to the edge worker.
   std::map<AllocationId, std::weak_ptr<HarnessSession>> sessions_;
   bool closed_ = false;
 };
 
-/// The number `name` of a report, if it has one.
+/// Returns a number from the JSON object of a report, or nothing when it is absent or not a number.
 std::optional<double> metric_value(const std::string& metrics, const std::string& name);
 
 }  // namespace det::api

@@ -1,4 +1,4 @@
-// Owns the calls of JobService.
+// Handlers of JobService.
 #include "master/api/job.h"
 
 #include <algorithm>
@@ -19,12 +19,13 @@ namespace {
 
 constexpr const char* kCommandType = "TYPE_COMMAND";
 
-/// Of a job: slots it holds, and slots it asks for, held or not.
+/// Slots of a job: held ones, and the total it needs including held ones.
 struct Slots {
   int held = 0, asked = 0;
-  bool runs = false;  ///< it holds slots, or is a command that needs none
+  bool runs = false;  ///< holds slots, or is a running command without slots
 };
 
+/// Slots of all jobs, summed over the pools. Runs on the core's thread.
 std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
   std::map<ExperimentId, Slots> slots;
   for (const auto& [name, pool] : core.pools()) {
@@ -38,7 +39,7 @@ std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
   return slots;
 }
 
-/// One that has a place in a queue, an experiment or a command: what of it is shown, as the core has it.
+/// Copy of a job in a queue, experiment or command.
 struct Queued {
   std::string pool;
   core::QueuePlace place;
@@ -65,6 +66,7 @@ v1::Job to_job(const Queued& one) {
     return job;
   }
   job.set_type("TYPE_EXPERIMENT");
+  // Commands run at most once and are never preempted.
   job.set_is_preemptible(true);
   job.set_max_slots(one.place.max_slots.value_or(0));
   job.set_entity_id(std::to_string(one.id.value));
@@ -73,8 +75,8 @@ v1::Job to_job(const Queued& one) {
   return job;
 }
 
-/// Everything on the thread of the core, so nothing but copies. Not what is paused: it neither waits nor
-/// runs.
+/// Runs on the core's thread and therefore only copies. Paused experiments have no standing in a pool and are
+/// left out.
 std::vector<Queued> queued(const core::Core& core) {
   const std::map<ExperimentId, Slots> slots = slots_of(core);
   std::vector<Queued> found;
@@ -94,6 +96,7 @@ std::vector<Queued> queued(const core::Core& core) {
                        .command = command.config,
                        .task = command.task});
     } else {
+      // Unmanaged experiments do not queue.
       auto known = core.experiments().find(id);
       if (known == core.experiments().end() || known->second.unmanaged) continue;
       const core::Experiment& experiment = known->second;
@@ -117,6 +120,7 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
            std::tie(b.pool, b.place.priority, b.place.position, b.id);
   });
   std::vector<v1::Job> jobs;
+  // Waiting jobs so far, by pool.
   std::map<std::string, int> ahead;
   for (const Queued& one : all) {
     v1::Job& job = jobs.emplace_back(to_job(one));
@@ -132,7 +136,7 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
   return jobs;
 }
 
-/// What has a place in a queue, by its job id. `entity`: what rights are asked of.
+/// A live job. `entity` is the id that rights are checked for.
 struct NamedJob {
   ExperimentId id;
   std::string entity;
@@ -140,7 +144,7 @@ struct NamedJob {
 using Jobs = std::map<std::string, NamedJob>;
 
 Result<Jobs> named_jobs(const Context& context) {
-  // On the thread of the core nothing but copies.
+  // Only copies are made on the core's thread; the map is built here.
   auto found = std::make_shared<std::vector<Jobs::value_type>>();
   const bool seen = context.loop.inspect([found](const core::Core& core) {
     found->reserve(core.experiments().size() + core.commands().size());
@@ -160,6 +164,7 @@ Status authorize_job(const Context& context, const Caller& caller, Action action
 
 Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
                                  const v1::QueueControl& control, const Jobs& jobs) {
+  // The anchor of a move only needs to be visible to the caller.
   const auto find = [&](const std::string& job, Action action) -> Result<ExperimentId> {
     auto it = jobs.find(job);
     if (it == jobs.end())
@@ -200,13 +205,14 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
   return input;
 }
 
-/// What binds the job.
+/// Returns the config policies that limit a job: those of the cluster and of its workspace.
 Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job) {
   if (!core::is_command(job)) {
     TRY_ASSIGN(const auto workspaces,
                db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(job.value)}));
     return limits_of(context.pool, expconf::Workload::kExperiment, workspaces.front());
   }
+  // The workspace of a command is only known to the core while it lives.
   auto workspace = std::make_shared<std::optional<std::int64_t>>();
   const bool seen = context.loop.inspect([workspace, job](const core::Core& core) {
     const auto found = core.commands().find(core::command_of(job));
@@ -216,17 +222,19 @@ Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job
   return limits_of(context.pool, expconf::Workload::kTask, *workspace);
 }
 
-/// Only as far as the config policies let its users go.
+/// Checks a change against the limits of config policies.
 Status check_limits(const Context& context, const core::UpdateJob& input) {
   if (!input.priority && !input.max_slots && !input.beside) return {};
   TRY_ASSIGN(const expconf::Policies limits, limits_of_job(context, input.experiment));
   if (input.max_slots && limits.max_slots &&
+      // 0 means no limit, which is more than any limit.
       (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
     return fail(Code::kInvalidArgument,
                 "max_slots must be at most " + std::to_string(limits.max_slots->value) +
                     ", the limit set by " + limits.max_slots->set_by + ", not " +
                     (*input.max_slots == 0 ? "0 (no limit)" : std::to_string(*input.max_slots)));
   }
+  // A job that moves next to another one takes over its priority.
   std::optional<int> priority = input.priority;
   if (input.beside) {
     auto its = std::make_shared<std::optional<int>>();
@@ -250,7 +258,7 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
                   (input.beside ? ", that of the job it would stand beside" : ""));
 }
 
-/// Only into a pool that is there and could hold its trials.
+/// Checks that the new pool exists and could hold the job's allocations.
 Status check_pool(const Context& context, const core::UpdateJob& input) {
   if (!input.pool) return {};
   auto problem = std::make_shared<std::string>();
@@ -268,6 +276,7 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
       single_node = experiment->second.config->resources.is_single_node;
     }
     const std::vector<scheduler::Agent> agents = core.agents_of(*input.pool);
+    // The default pool always exists, even without agents.
     if (agents.empty() && *input.pool != context.settings.default_pool) {
       *problem = "no agent is in pool " + make_utf8(*input.pool);
       return;
@@ -308,6 +317,7 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
       experiments.push_back(std::stoll(job.entity_id()));
     }
   }
+  // Visibility is decided by the workspace, which is stored in the database.
   TRY_ASSIGN(const auto places, db::job_places(context_.pool, experiments, commands));
   std::vector<v1::Job> shown;
   for (v1::Job& job : list) {
@@ -351,6 +361,7 @@ Status JobService::GetJobQueueStats(const Caller& caller, const v1::GetJobQueueS
                                     v1::GetJobQueueStatsResponse* response) {
   TRY_ASSIGN(const std::vector<v1::Job> all, jobs(caller));
   std::map<std::string, v1::QueueStats> pools;
+  // Requested pools appear even when they are empty.
   for (const std::string& name : request.resource_pools()) pools[name];
   for (const v1::Job& job : all) {
     if (request.resource_pools_size() > 0 && !pools.contains(job.resource_pool())) continue;
@@ -372,6 +383,7 @@ Status JobService::GetJobQueueStats(const Caller& caller, const v1::GetJobQueueS
 Status JobService::UpdateJobQueue(const Caller& caller, const v1::UpdateJobQueueRequest& request,
                                   v1::UpdateJobQueueResponse*) {
   TRY_ASSIGN(const Jobs known, named_jobs(context_));
+  // All updates are checked before the first one is applied.
   std::vector<core::UpdateJob> inputs;
   for (const v1::QueueControl& control : request.updates()) {
     TRY_ASSIGN(inputs.emplace_back(), to_input(context_, caller, control, known));

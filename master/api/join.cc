@@ -31,7 +31,7 @@ void to_proto(const db::JoinToken& token, v1::JoinTokenInfo* out) {
   api::to_proto(token.expires, out->mutable_expiry());
 }
 
-/// A certificate for the agent's key, and its row.
+/// Signs a certificate for the key in the request and prepares its row.
 Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& authority,
                                                           const std::string& request, const AgentId& agent) {
   db::AgentCertificate row{.agent = agent};
@@ -71,6 +71,7 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
       return fail(Code::kInvalidArgument,
                   std::string(field) + ": at most 128 characters, none of them control characters");
   }
+  // 0 is the default, a single use.
   if (request.uses() < 0 || request.uses() > kMostUses)
     return fail(Code::kInvalidArgument,
                 "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
@@ -81,6 +82,7 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
       return fail(Code::kInvalidArgument, "lifespan: must be a time such as 1h, up to 30 days (720h)");
     lifetime = *read;
   }
+  // The prefix shows the kind of a token: det_j_ join, det_p_ access, det_u_ login.
   const std::string secret = "det_j_" + random_token();
   TRY_ASSIGN(const db::JoinToken token, db::create_join_token(context_.pool,
                                                               {.pool = request.pool(),
@@ -88,7 +90,7 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
                                                                .uses_left = std::max(1, request.uses()),
                                                                .created_by = caller.user.name},
                                                               token_hash(secret), lifetime));
-  // With the pin the agent knows its master before it says the secret.
+  // The pin lets the agent authenticate the master before it sends the secret.
   response->set_token(secret + "." + authority->pin);
   to_proto(token, response->mutable_info());
   return {};
@@ -116,7 +118,9 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
     return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
   TRY_ASSIGN(const Authority* authority, this->authority());
   const AgentId agent(request.agent_id());
+  // Signing is harmless before the check: the certificate is only valid once its row exists.
   TRY_ASSIGN(const auto signature, sign(*authority, request.request(), agent));
+  // The part after the dot is the pin, which the database does not store.
   const std::string hash = token_hash(request.token().substr(0, request.token().find('.')));
   const Status admitted = db::admit_agent(context_.pool, hash, signature.second);
   const std::string outcome(admitted ? "OK" : code_name(admitted.error().code));
@@ -125,7 +129,8 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
                       {"outcome", outcome},
                       {"address", caller.credentials.address}});
   if (!admitted && admitted.error().code == Code::kUnauthenticated)
-    return admitted;  // strangers must not fill tables
+    // Not recorded in the table: unauthenticated callers could fill it.
+    return admitted;
   const Status kept = db::add_audit(context_.pool, {.action = "JoinService/Join",
                                                     .object = "agent " + agent.value,
                                                     .outcome = outcome,
@@ -141,6 +146,7 @@ Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer,
   TRY_ASSIGN(const Authority* authority, this->authority());
   if (!caller.agent)
     return fail(Code::kFailedPrecondition, "this agent has no certificate that could be renewed");
+  // The id comes from the present certificate, never from the request.
   TRY_ASSIGN(const auto signature, sign(*authority, request.request(), *caller.agent));
   TRY(db::renew_agent(context_.pool, signature.second));
   response->set_certificate(signature.first);

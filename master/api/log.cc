@@ -1,7 +1,7 @@
-// Owns the states of one reader of a log. Reading happens on a worker, writing on gRPC's threads, everything
-// else on the edge worker:
+// State machine of one log stream. Reads run on a worker, writes on threads of gRPC, everything else on the
+// edge worker:
 //
-//   reading → writing → reading … → (nothing new) → done, or waiting → (a change is told) → reading
+//   reading -> writing -> reading ... -> no more lines -> done, or waiting --change--> reading
 #include "master/api/log.h"
 
 #include <algorithm>
@@ -14,9 +14,12 @@
 namespace det::api {
 namespace {
 
+// Lines of one query.
 constexpr std::int64_t kTrialLogPage = 1000;
+// Lines of a tail without a limit.
 constexpr std::int64_t kLongestTail = 10'000;
 
+/// One log stream. Keeps itself alive until gRPC calls OnDone.
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
  public:
   Reader(const Context& context, grpc::CallbackServerContext* call, LogReading reading)
@@ -59,8 +62,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     }
   }
 
-  // ---- on a worker
-  // -------------------------------------------------------------------------------------------------
+  // ---- worker
 
   void open() {
     auto caller = authorize(reading_.method, credentials_, *context_.sessions, reading_.request.get());
@@ -70,19 +72,21 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     filter_.task = std::move(*task);
     const auto facts = db::get_task(context_.pool, filter_.task);
     if (!facts) return finish_later(facts.error());
+    // Log lines of commands carry no trial id.
     if (!core::is_command(facts->holder)) trial_ = facts->holder;
-    // Tells the gateway that an answer has begun, though its first line may be long in coming.
+    // Opens the response of the gateway, although the first line may take long.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
-    // Long reads are watched like the followed ones: who may read now may be put out before the end.
+    // Every stream is registered, not only those that follow: long reads end as well when the caller's rights
+    // do.
     watched_ = context_.streams->open(reading_.method, credentials_, reading_.request,
                                       [weak = weak_from_this()](const Error& error) {
                                         if (auto self = weak.lock())
                                           self->on_edge([self, error] { self->cut(error); });
                                       });
     if (reading_.follow) {
-      // Told of changes before the first read: nothing falls between. The listener owns us until it is taken
-      // back.
+      // Subscribed before the first read, so that no change is missed. The listener keeps the reader alive
+      // until it is unsubscribed.
       subscription_ = context_.hub.subscribe(
           [self = shared_from_this()](const std::shared_ptr<const loop::Event>& event) {
             if (event && self->concerns(event->change)) self->on_edge([self] { self->told(); });
@@ -92,7 +96,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   }
 
   void read() {
-    // The end is looked at before the lines: lines written before the task ended are then all seen.
+    // The end is read before the lines: if the task had ended, the lines are complete.
     bool ended = false;
     if (reading_.follow) {
       auto task = db::get_task(context_.pool, filter_.task);
@@ -101,7 +105,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     }
     db::LogFilter filter = filter_;
     filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
-    // A tail is one page, as long as the database gives.
+    // A tail is a single page.
     if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kLongestTail) : kLongestTail;
     auto rows = db::read_logs(context_.pool, filter);
     if (!rows) return finish_later(rows.error());
@@ -114,8 +118,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     on_edge([self = shared_from_this(), status = to_grpc(error)] { self->finish(status); });
   }
 
-  // ---- on the edge worker
-  // ------------------------------------------------------------------------------------------
+  // ---- edge worker
 
   bool concerns(const loop::Change& change) const {
     return change.task == filter_.task &&
@@ -134,7 +137,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     on_worker([self = shared_from_this()] { self->read(); });
   }
 
-  /// The reader has lost the right to read. A write in flight ends first.
+  /// Ends the stream after the write in flight, because the caller may no longer read.
   void cut(const Error& error) {
     cut_ = to_grpc(error);
     if (state_ == State::kWaiting) finish(*cut_);
@@ -145,13 +148,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     if (cut_) return finish(*cut_);
     if (rows.empty()) {
       if (!reading_.follow || ended) return finish(grpc::Status::OK);
+      // A change that arrived during the read is handled now.
       state_ = State::kWaiting;
       if (news_) read_again();
       return;
     }
     newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
     if (filter_.descending && reading_.follow) {
-      // A followed log goes forward: its tail too.
+      // A followed log runs forward, its tail included.
       std::reverse(rows.begin(), rows.end());
     }
     rows_ = std::move(rows);
@@ -163,6 +167,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   void page_written(bool ok) {
     if (!ok || cancelled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
+    // The next page starts after the last line of this one, also for a tail that turned forward.
     filter_.after_id = newest_;
     if (left_ > 0) {
       left_ -= static_cast<std::int64_t>(rows_.size());
@@ -170,7 +175,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       if (left_ <= 0) left_ = 0;
     }
     if (filter_.descending) {
-      // One page is all that a tail gives; whoever follows goes on forward from it.
+      // A tail is one page; following continues forward from it.
       if (!reading_.follow) return finish(grpc::Status::OK);
       filter_.descending = false;
       left_ = 0;
@@ -184,8 +189,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     Finish(status);
   }
 
-  // ---- while writing
-  // -----------------------------------------------------------------------------------------------
+  // ---- while writing: threads of gRPC, one write at a time
 
   void write_row() {
     entry_.Clear();
@@ -197,12 +201,15 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
   const LogReading reading_;
-  TrialId trial_;  ///< 0: it is a command's log
+  TrialId trial_;  ///< 0 for the log of a command
   db::LogFilter filter_;
-  std::int64_t left_;  ///< lines still wanted; 0: no limit
+  std::int64_t left_;  ///< remaining lines; 0: no limit
+  // Highest id read so far.
   std::int64_t newest_ = 0;
   State state_ = State::kReading;
+  // A change was announced since the last read began.
   bool news_ = false, cancelled_ = false;
+  // Set when the caller has lost its rights.
   std::optional<grpc::Status> cut_;
   Streams::Id watched_ = 0;
   std::vector<db::LogRow> rows_;

@@ -1,4 +1,5 @@
-// Owns the reading of logs: a trial's or a task's, paged from the database and followed by notification.
+// LogService: streams the log of a trial. read_log() is also the reader of task logs. Lines are paged from
+// the database; new ones are announced by the hub.
 #pragma once
 
 #include "det/v1/log.pb.h"
@@ -7,27 +8,31 @@
 
 namespace det::api {
 
+/// See also TaskService::TaskLogs.
 class LogService final : public Service {
  public:
   explicit LogService(const Context& context);
+  /// Streams log lines in order of id. With `follow` the stream continues until the trial has ended and all
+  /// its lines are sent.
   grpc::ServerWriteReactor<v1::LogEntry>* TrialLogs(grpc::CallbackServerContext* call,
                                                     const v1::TrialLogsRequest* request);
 };
 
-/// A log that somebody reads.
+/// Parameters of one log stream.
 struct LogReading {
-  const char* method = "";                                   ///< of the call, for its rules
-  std::shared_ptr<const google::protobuf::Message> request;  ///< likewise
-  std::function<Result<TaskId>(db::Pool&)> task;             ///< whose log; asked once the caller is let in
-  db::LogFilter filter;                                      ///< but for the task
-  std::int64_t limit = 0;                                    ///< lines wanted; 0: all
+  const char* method = "";                                   ///< full method name, for authorization
+  std::shared_ptr<const google::protobuf::Message> request;  ///< also for authorization
+  /// Resolves the task. Called on a worker after the caller has been authorized.
+  std::function<Result<TaskId>(db::Pool&)> task;
+  db::LogFilter filter;    ///< without the task
+  std::int64_t limit = 0;  ///< maximum number of lines; 0: all
   bool follow = false;
 };
-/// Owned by gRPC.
+/// Starts a log stream. The result is owned by gRPC and deletes itself.
 grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
                                                  LogReading reading);
 
-/// What a request asks of the database, but for the task and the page.
+/// Filter of a request, without task and page. Defined for TrialLogsRequest and TaskLogsRequest.
 template <typename Request>
 db::LogFilter log_filter(const Request& request);
 

@@ -28,7 +28,7 @@ v1::LogLevel to_proto(LogLevel level) {
   return v1::LOG_LEVEL_UNSPECIFIED;
 }
 
-/// The line behind which reading begins.
+/// Number of the line before the first one to send.
 std::uint64_t first_after(std::int64_t offset) {
   if (offset >= 0) return static_cast<std::uint64_t>(offset);
   const auto newest = static_cast<std::int64_t>(log::newest_line());
@@ -37,8 +37,8 @@ std::uint64_t first_after(std::int64_t offset) {
 
 }  // namespace
 
-/// One reader of the log. Who it is is asked on a worker, lines are written on gRPC's threads, the rest is of
-/// the edge worker.
+/// One log stream. Authorization runs on a worker, writes on threads of gRPC, everything else on the edge
+/// worker. Keeps itself alive until gRPC calls OnDone.
 class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResponse>,
                               public std::enable_shared_from_this<Reader> {
  public:
@@ -72,7 +72,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
     });
   }
 
-  /// Goes on when there is something new. On the edge worker.
+  /// Continues when there are new lines. Edge worker.
   void look() {
     if (!waiting_ || log::newest_line() <= after_) return;
     waiting_ = false;
@@ -85,8 +85,9 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   void open() {
     const auto caller = authorize(kMasterLogs, credentials_, *context_.sessions, request_.get());
     if (!caller) return Finish(to_grpc(caller.error()));
+    // Recorded like a change: the log may contain data of all users.
     audit(context_.pool, *caller, kMasterLogs, request_.get(), {});
-    // Tells the gateway that an answer has begun, though its first line may be long in coming.
+    // Opens the response of the gateway, although the first line may take long.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
     watched_ = context_.streams->open(kMasterLogs, credentials_, request_,
@@ -95,6 +96,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
                                           self->on_edge([self, error] { self->cut(error); });
                                       });
     on_edge([self = self_] {
+      // Closed streams are removed when the next one opens.
       std::erase_if(self->service_.readers_, [](const auto& other) { return other.expired(); });
       self->service_.readers_.push_back(self);
       self->after_ = first_after(self->request_->offset());
@@ -102,17 +104,20 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
     });
   }
 
+  /// Ends the stream after the write in flight, because the caller may no longer read.
   void cut(const Error& error) {
     ended_ = to_grpc(error);
     if (waiting_) finish(*ended_);
   }
 
   void read() {
+    // The rights may have ended while a page was written.
     if (ended_) return finish(*ended_);
     lines_ = log::history(after_, std::min(kMasterLogPage, left_));
     next_ = 0;
     if (!lines_.empty()) return write();
     if (!request_->follow() || left_ == 0) return finish(grpc::Status::OK);
+    // look() continues from here.
     waiting_ = true;
   }
 
@@ -144,10 +149,10 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
   const std::shared_ptr<const v1::MasterLogsRequest> request_;
-  std::size_t left_;  ///< lines still wanted
+  std::size_t left_;  ///< remaining lines
   std::uint64_t after_ = 0;
   bool waiting_ = false, finished_ = false;
-  std::optional<grpc::Status> ended_;  ///< why the reader may read no more
+  std::optional<grpc::Status> ended_;  ///< set when the stream has to end
   Streams::Id watched_ = 0;
   std::vector<log::Line> lines_;
   std::size_t next_ = 0;
@@ -166,6 +171,7 @@ MasterService::MasterService(const Context& context) : Service(context, "det.v1.
 Status MasterService::GetMasterConfig(const Caller&, const v1::GetMasterConfigRequest&,
                                       v1::GetMasterConfigResponse* response) {
   Json config = context_.settings.shown_config;
+  // The level may have changed since the start.
   TRY(set_path(config, "log.level", std::string(log_level_name(det::log_level()))));
   to_struct(config, response->mutable_config());
   return {};
@@ -181,7 +187,7 @@ Status MasterService::PatchMasterConfig(const Caller& caller, const v1::PatchMas
   if (request.config().log().level().empty())
     return fail(Code::kInvalidArgument,
                 "config.log.level is missing: nothing else can be changed while the master runs");
-  // Upstream's highest level: what ends the program, which is an error like others here.
+  // "fatal" is a level of Determined AI only; "error" includes it here.
   const std::string& name = request.config().log().level();
   TRY_ASSIGN(const LogLevel level, parse_log_level(name == "fatal" ? "error" : name));
   set_log_level(level);

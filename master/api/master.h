@@ -1,4 +1,4 @@
-// Owns MasterService: the settings of this process, and the newest lines of its log.
+// MasterService: settings and log of the master process. For cluster admins.
 #pragma once
 
 #include <memory>
@@ -9,23 +9,29 @@
 
 namespace det::api {
 
+/// Settings other than the log level need a restart.
 class MasterService final : public Service {
  public:
   explicit MasterService(const Context& context);
   ~MasterService() override;
+  /// Returns the configuration with secrets masked, and the current log level.
   Status GetMasterConfig(const Caller& caller, const v1::GetMasterConfigRequest& request,
                          v1::GetMasterConfigResponse* response);
+  /// Changes log.level until the process ends. Errors: kInvalidArgument for every other setting.
   Status PatchMasterConfig(const Caller& caller, const v1::PatchMasterConfigRequest& request,
                            v1::PatchMasterConfigResponse* response);
+  /// Streams the last lines of this process's log, oldest first. A negative offset counts from the end. With
+  /// `follow` new lines are sent as they are written.
   grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterLogs(grpc::CallbackServerContext* call,
                                                                const v1::MasterLogsRequest* request);
 
-  /// Looks for new lines on behalf of those who follow. On the edge worker, several times a second.
+  /// Sends new lines to streams that follow. Called on the edge worker several times a second.
   void tick();
 
  private:
   class Reader;
-  std::vector<std::weak_ptr<Reader>> readers_;  ///< of the edge worker
+  // Belongs to the edge worker.
+  std::vector<std::weak_ptr<Reader>> readers_;
 };
 
 }  // namespace det::api

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMaxModelName = 128, kMaxModelLine = 4096, kMaxModelNotes = 1 << 20;
 constexpr std::size_t kMaxModelLabels = 100;
 
+/// Purely numeric names are refused: they would be mistaken for ids.
 Status check_model_name(const std::string& name) {
   const bool number = name.find_first_not_of("0123456789") == std::string::npos;
   if (!trim(name).empty() && name.size() <= kMaxModelName && !number && !has_control_characters(name) &&
@@ -24,12 +25,14 @@ Status check_model_name(const std::string& name) {
               "name: 1 to 128 bytes, not only digits or spaces, no control characters and no /");
 }
 
+/// `what` names the field in errors.
 Status check_text(const char* what, const std::string& text, std::size_t longest) {
   if (text.size() <= longest && !find_bad_utf8(text) && text.find('\0') == std::string::npos) return {};
   return fail(Code::kInvalidArgument,
               std::string(what) + ": at most " + std::to_string(longest) + " bytes of text");
 }
 
+/// Checks labels and removes duplicates, in the given order.
 template <typename Strings>
 Result<std::vector<std::string>> check_labels(const Strings& given) {
   std::vector<std::string> labels;
@@ -53,15 +56,17 @@ Result<std::vector<std::string>> check_labels(const google::protobuf::ListValue&
   return check_labels(labels);
 }
 
+/// Text of a metadata object, within the limits of the database.
 Result<std::string> metadata_text(const google::protobuf::Struct& metadata) {
   std::string text = dump_json(from_struct(metadata));
   TRY(db::check_json_object(text));
   return text;
 }
 
-/// What a patch says, checked; nothing where it says nothing.
+/// Returns the checked text of a patch, or nothing when the field is not set.
 Result<std::optional<std::string>> text_of(const char* what, bool given, const std::string& text,
                                            std::size_t longest) {
+  // Unset fields keep their value.
   if (!given) return std::optional<std::string>();
   TRY(check_text(what, text, longest));
   return std::optional(text);
@@ -167,8 +172,10 @@ Status ModelService::show(const Caller& caller, const std::string& model,
     v1::ModelVersion* version = out->Add();
     fill(row, version);
     *version->mutable_model() = shown;
+    // Exists: registered checkpoints keep their rows.
     TRY_ASSIGN(const db::CheckpointRow checkpoint, db::get_checkpoint(context_.pool, row.checkpoint));
     const auto known = roots.find(checkpoint.experiment.value);
+    // Versions of one model often share an experiment; its configuration is parsed once.
     if (known == roots.end()) {
       TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, checkpoint.experiment));
       roots[checkpoint.experiment.value] = storage_root(experiment.config);
@@ -176,6 +183,7 @@ Status ModelService::show(const Caller& caller, const std::string& model,
     to_proto(checkpoint, roots[checkpoint.experiment.value], version->mutable_checkpoint());
     const Status seen =
         authorize(caller, Action::kView, Target::kCheckpoint, {row.checkpoint.value}, context_.pool);
+    // Hyperparameters and metrics belong to the experiment, not to the registry.
     if (!seen) version->mutable_checkpoint()->clear_training();
   }
   return {};
@@ -219,6 +227,7 @@ Status ModelService::PostModel(const Caller& caller, const v1::PostModelRequest&
   db::ModelRow row{.name = request.name(), .description = request.description(), .notes = request.notes()};
   TRY_ASSIGN(row.labels, check_labels(request.labels()));
   TRY_ASSIGN(row.metadata, metadata_text(request.metadata()));
+  // Without a workspace the model goes to the default one.
   const std::int64_t wanted = request.workspace_id() == 0 && request.workspace_name().empty()
                                   ? db::kDefaultWorkspace
                                   : request.workspace_id();
@@ -247,6 +256,7 @@ Status ModelService::PatchModel(const Caller& caller, const v1::PatchModelReques
     TRY_ASSIGN(patch.metadata, metadata_text(wish.metadata()));
   }
   TRY_ASSIGN(patch.workspace, workspace_of(caller, wish.workspace_id(), wish.workspace_name()));
+  // The reply uses the new name.
   TRY(db::patch_model(context_.pool, request.model_name(), patch));
   return show(patch.name.value_or(request.model_name()), response->mutable_model());
 }
@@ -290,7 +300,7 @@ Status ModelService::DeleteModel(const Caller&, const v1::DeleteModelRequest& re
 Status ModelService::GetModelVersions(const Caller& caller, const v1::GetModelVersionsRequest& request,
                                       v1::GetModelVersionsResponse* response) {
   TRY(show(request.model_name(), response->mutable_model()));
-  // The order of the numbers is that of the times too. Upstream's lists begin with the newest.
+  // Ordered by version number, which is also the order in time. Newest first is the default of Determined AI.
   db::Window window = to_window(request.offset(), request.limit(), request.order_by(), -1);
   window.descending = request.order_by() != v1::ORDER_BY_ASC;
   TRY_ASSIGN(const auto page, db::list_model_versions(context_.pool, request.model_name(), window));

@@ -1,4 +1,4 @@
-// Owns pages of lists that are in memory; those of the database are cut in SQL.
+// Paging of lists in memory. Lists from the database are paged in SQL.
 #pragma once
 
 #include <iterator>
@@ -8,9 +8,11 @@
 
 namespace det::api {
 
-/// What the request's offset and limit ask of `all`; `pagination` says what it is.
+/// Returns the page of `all` that the request's offset and limit select, and describes it in `pagination`. A
+/// limit of 0 means all.
 template <typename T, typename Request>
 std::vector<T> page_of(std::vector<T> all, const Request& request, v1::Pagination* pagination) {
+  // Sorting has been done by the caller, so the order of the window is irrelevant.
   const db::Window window = to_window(request.offset(), request.limit(), v1::ORDER_BY_ASC, -1);
   const auto total = static_cast<std::int64_t>(all.size());
   const db::Span span = db::resolve(window, total);

@@ -1,4 +1,4 @@
-// Owns the calls of libsodium for passwords.
+// Password functions on top of libsodium.
 #include "master/api/passwords.h"
 
 #include <sodium.h>
@@ -14,6 +14,7 @@
 namespace det::api {
 namespace {
 
+// The fixed salt of Determined AI's clients. It is part of their protocol; the stored hash has its own salt.
 constexpr std::string_view kSalt = "GubPEmmotfiK9TMD6Zdw";
 constexpr std::size_t kMaxPassword = 1024;
 constexpr int kFreeGuesses = 5;
@@ -48,7 +49,7 @@ Result<std::string> password_form(std::string_view password, bool is_hashed) {
 }
 
 Status check_password(std::string_view password, bool is_hashed, const std::string& user) {
-  // What strangers try first; lower case.
+  // Common first guesses, in lower case.
   static constexpr std::array kTried = {
       "password",      "password1",        "password12",     "password123", "password1234", "passw0rd",
       "p@ssw0rd",      "p@ssword1",        "changeme",       "changeme1",   "changeme123",  "change_me",
@@ -65,6 +66,7 @@ Status check_password(std::string_view password, bool is_hashed, const std::stri
   for (const char* tried : kTried)
     if (form == *password_form(tried, false) || to_lower(password) == tried)
       return fail(Code::kInvalidArgument, "the password is one that everybody tries first; choose another");
+  // The characters of a hashed password cannot be inspected.
   if (is_hashed) return {};
   bool lower = false, upper = false, digit = false, other = false;
   for (const unsigned char c : password) {
@@ -86,7 +88,7 @@ Status check_password(std::string_view password, bool is_hashed, const std::stri
 
 std::string hash_password(const std::string& form) {
   char out[crypto_pwhash_STRBYTES];
-  // Fails only without memory.
+  // Fails only when memory cannot be allocated.
   if (sodium_init() < 0 ||
       crypto_pwhash_str_alg(out, form.data(), form.size(), 2, 19 << 20, crypto_pwhash_ALG_ARGON2ID13) != 0) {
     std::abort();
@@ -96,6 +98,7 @@ std::string hash_password(const std::string& form) {
 
 bool verify_password(const std::string& hash, const std::string& form) {
   if (sodium_init() < 0 || hash.size() >= crypto_pwhash_STRBYTES) return false;
+  // The hash contains its parameters and salt.
   return crypto_pwhash_str_verify(hash.c_str(), form.data(), form.size()) == 0;
 }
 
@@ -124,6 +127,7 @@ void Throttle::failed(const std::string& user, const std::string& address, MonoT
   ++guesses.failures;
   ++addresses_[address].guesses;
   if (guesses.failures >= kFreeGuesses) {
+    // Bounds the shift; the wait itself is bounded by kLongestWait.
     const int doublings = std::min(guesses.failures - kFreeGuesses, 10);
     guesses.next = now + std::min<Duration>(std::chrono::seconds(1 << doublings), kLongestWait);
   } else {
@@ -136,6 +140,7 @@ void Throttle::succeeded(const std::string& user, const std::string& address) {
 }
 
 void Throttle::forget_old(MonoTime now) {
+  // In three steps: entries idle for 15 min, then all that cause no wait, then any.
   if (pairs_.size() > kMostEntries) {
     std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next + kLongestWait <= now; });
     if (pairs_.size() > kMostEntries)

@@ -11,11 +11,11 @@ namespace {
 
 using expconf::Workload;
 
-/// As the database and the API call it; upstream's word for tasks is of notebooks, TensorBoards, shells and
+/// Name in the database and the API. NTSC is Determined AI's term for notebooks, TensorBoards, shells and
 /// commands.
 const char* name_of(Workload workload) { return workload == Workload::kTask ? "NTSC" : "EXPERIMENT"; }
 
-/// What problems call them.
+// Names of the policies in Problems.
 constexpr const char* kPolicy = "config policy";
 std::string of_workspace(const std::string& kind, const std::string& name) {
   return kind + " of workspace \"" + name + "\"";
@@ -24,6 +24,7 @@ std::string of_workspace(const std::string& kind, const std::string& name) {
 Result<db::PolicyKey> key_of(const std::string& workload,
                              std::optional<std::int64_t> workspace = std::nullopt) {
   for (const Workload each : {Workload::kExperiment, Workload::kTask}) {
+    // Clients send the type in any case.
     if (to_upper(workload) == name_of(each)) return db::PolicyKey{name_of(each), workspace};
   }
   return fail(Code::kInvalidArgument, "workload type must be EXPERIMENT or NTSC (tasks: commands), got \"" +
@@ -49,6 +50,7 @@ Result<std::vector<expconf::Document>> policies_of(db::Pool& pool, Workload work
   if (!text.empty()) documents.push_back({kind, std::move(text)});
   if (!workspace) return documents;
   TRY_ASSIGN(text, db::get_config_policies(pool, {name_of(workload), workspace}));
+  // The name of the workspace is only needed for Problems.
   if (text.empty()) return documents;
   TRY_ASSIGN(const auto row, db::get_workspace(pool, *workspace));
   documents.push_back({of_workspace(kind, row.name), std::move(text)});
@@ -61,6 +63,7 @@ Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload,
   expconf::Policies limits;
   for (const expconf::Document& each : documents) {
     TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(each.text, each.name, workload));
+    // The order does not matter: of each limit the strictest value remains.
     expconf::tighten(limits, policies);
   }
   return limits;
@@ -90,6 +93,7 @@ Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& tex
   const std::string file = file_name.empty() ? "config policy" : make_utf8(file_name.substr(0, 256));
   const Workload workload =
       key.workload == name_of(Workload::kTask) ? Workload::kTask : Workload::kExperiment;
+  // Parsed before it is stored, so that stored policies are valid.
   TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file, workload));
   TRY(db::set_config_policies(context_.pool, key, text, caller.user.id));
   log::info(

@@ -13,7 +13,7 @@ constexpr std::size_t kLongestDescription = 4096;
 constexpr std::size_t kLongestNote = 1 << 20;
 constexpr int kMostNotes = 100;
 
-/// What GET /api/v1/experiments sorts and filters by, in upstream's names.
+/// A column of experiment lists, under its name in the HTTP API.
 struct Column {
   const char *name, *title;
   v1::ColumnType type;
@@ -45,14 +45,16 @@ Status check_project_description(const std::string& text) {
 Status check_key(const std::string& key) {
   const bool plain = !key.empty() && key.size() <= 10 &&
                      key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos;
-  // P and a number is what a project has by itself.
+  // "P" and a number is the key that a project gets by default.
   const bool taken =
       key.size() > 1 && key[0] == 'P' && key.find_first_not_of("0123456789", 1) == std::string::npos;
   if (plain && !taken) return {};
   return fail(Code::kInvalidArgument, "key: 1 to 10 capital letters and digits, other than P and a number");
 }
 
+/// Parses the stored notes. Ignores invalid ones.
 void read_notes(const std::string& json, google::protobuf::RepeatedPtrField<v1::Note>* out) {
+  // Room for 100 escaped notes of 1 MiB.
   const auto notes = parse_json(json, {.bytes = 256 << 20, .depth = 4});
   if (!notes || !notes->is_array()) return;
   for (const Json& note : *notes) {
@@ -81,7 +83,7 @@ Status check_project_changeable(std::int64_t id) {
   return fail(Code::kFailedPrecondition, "project 1 is the default one and stays as it is");
 }
 
-/// Nothing is put into what is archived.
+/// Fails for an archived project, which accepts no experiments.
 Status check_open(db::Pool& pool, std::int64_t project) {
   TRY_ASSIGN(const db::ProjectRow row, db::get_project(pool, project));
   if (!row.archived) return {};
@@ -114,6 +116,7 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
   read_notes(row.notes, out->mutable_notes());
   out->set_archived(row.archived);
   out->set_username(row.username);
+  // The default project is protected by check_project_changeable().
   out->set_immutable(row.id == db::kDefaultProject);
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
@@ -207,6 +210,7 @@ Status ProjectService::DeleteProject(const Caller&, const v1::ProjectActionReque
                                      v1::DeleteProjectResponse* response) {
   TRY(check_project_changeable(request.id()));
   TRY(db::delete_project(context_.pool, request.id()));
+  // Deletion is synchronous here; clients of Determined AI poll otherwise.
   response->set_completed(true);
   return {};
 }
@@ -222,6 +226,7 @@ Status ProjectService::GetProjectByKey(const Caller& caller, const v1::GetProjec
 
 Status ProjectService::GetProjectColumns(const Caller&, const v1::GetProjectColumnsRequest& request,
                                          v1::GetProjectColumnsResponse* response) {
+  // The columns are the same for all projects.
   TRY(db::get_project(context_.pool, request.id()));
   for (const auto& [name, title, type] : kColumns) {
     v1::ProjectColumn* column = response->add_columns();
@@ -241,6 +246,7 @@ Status ProjectService::show_notes(std::int64_t id, v1::ProjectNotesResponse* res
 
 Status ProjectService::AddProjectNote(const Caller&, const v1::AddProjectNoteRequest& request,
                                       v1::ProjectNotesResponse* response) {
+  // Validates the note and brings it into the stored form.
   TRY_ASSIGN(const std::string notes, notes_text(std::vector{request.note()}));
   v1::ProjectNotesResponse known;
   TRY(show_notes(request.project_id(), &known));
@@ -277,6 +283,7 @@ Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsR
   TRY(check_open(context_.pool, request.destination_project_id()));
   const std::vector<std::int64_t> ids(request.experiment_ids().begin(), request.experiment_ids().end());
   TRY(db::move_experiments(context_.pool, ids, request.destination_project_id()));
+  // All experiments were moved, so no result has an error.
   for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
   return {};
 }

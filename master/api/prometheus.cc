@@ -11,14 +11,16 @@ namespace det::api {
 namespace {
 
 constexpr const char* kMethod = "/det.v1.PrometheusService/Scrape";
-constexpr const char* kCadvisorPort = "8080";  // where upstream looks for agents' exporters
+// Ports at which Determined AI expects the exporters (cAdvisor, DCGM) of agents.
+constexpr const char* kCadvisorPort = "8080";
 constexpr const char* kDcgmPort = "9400";
 
+/// Figures of one resource pool.
 struct PoolState {
   int agents = 0, slots = 0, used = 0, queued = 0, running = 0;
 };
 
-/// What the core knows, copied.
+/// Copies from the core, so that the text is formatted off its thread.
 struct CoreFigures {
   std::map<std::string, PoolState> pools;
   struct Allocation {
@@ -56,8 +58,10 @@ CoreFigures::Allocation describe(const core::Core& core, const core::Allocation&
   return out;
 }
 
+/// Runs on the core's thread.
 void look(const core::Core& core, CoreFigures& seen) {
   for (const auto& [id, agent] : core.agents()) {
+    // Disconnected agents offer no slots.
     if (agent.session == 0) continue;
     PoolState& pool = seen.pools[agent.pool];
     ++pool.agents;
@@ -70,6 +74,7 @@ void look(const core::Core& core, CoreFigures& seen) {
     ++pool.running;
     seen.allocations.push_back(describe(core, allocation));
   }
+  // Pools without agents can have queues.
   for (const auto& [name, pool] : core.pools()) seen.pools[name].queued += pool.queued();
   for (const auto& [id, experiment] : core.experiments()) {
     seen.jobs.emplace_back(experiment.job_id, id.value);
@@ -84,9 +89,10 @@ Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
   return seen;
 }
 
-/// Rows of every table by state.
+/// Row counts of experiments, trials and commands by state.
 Status add_counts(const Context& context, PromText& text) {
   constexpr std::array kTables{
+      // Ended objects are only in the database.
       std::pair{"det_experiments", "SELECT state, count(*) FROM experiments GROUP BY state"},
       std::pair{"det_trials", "SELECT state, count(*) FROM trials GROUP BY state"},
       std::pair{"det_commands", "SELECT state, count(*) FROM commands GROUP BY state"}};
@@ -114,7 +120,7 @@ void add_pools(const CoreFigures& seen, PromText& text) {
   each("det_allocations", "Trials and commands that have their slots.", &PoolState::running);
 }
 
-/// Named and labeled as upstream's, for its dashboards.
+/// Relations between ids, with the names and labels of Determined AI, so that its dashboards work.
 void add_relations(const CoreFigures& seen, PromText& text) {
   text.metric("det_allocation_id_task_id_task_actor", "gauge", "Which task an allocation is of.");
   for (const auto& one : seen.allocations)
@@ -149,10 +155,13 @@ void add_calls(const CallStats& stats, PromText& text) {
     double count = 0;
     std::array<double, CallStats::kBounds.size() + 1> until{};
     for (std::size_t i = 0; i < until.size(); ++i)
+      // Histogram buckets of Prometheus are cumulative.
       until[i] = count += static_cast<double>(method.buckets[i].load());
+    // Methods that were never called are left out: there are over 150.
     if (count == 0) continue;
     const std::string label = name.substr(std::string_view("/det.v1.").size());
     for (std::size_t i = 0; i < until.size(); ++i) {
+      // to_chars gives the shortest exact form, "0.005" rather than "0.005000".
       std::string bound = "+Inf";
       if (i < CallStats::kBounds.size()) {
         std::array<char, 32> digits;
@@ -198,6 +207,7 @@ Result<std::string> targets(const Context& context) {
   TRY_ASSIGN(const auto seen, see(context));
   Json list = Json::array();
   for (const CoreFigures::Agent& agent : seen->agents) {
+    // IPv6 addresses need brackets.
     const std::string host =
         agent.address.find(':') == std::string::npos ? agent.address : "[" + agent.address + "]";
     list.push_back({{"targets", {host + ":" + kCadvisorPort, host + ":" + kDcgmPort}},
@@ -206,7 +216,7 @@ Result<std::string> targets(const Context& context) {
   return dump_json(list) + "\n";
 }
 
-/// One answer, in one piece.
+/// One scrape. Runs on a worker and sends one message. Deletes itself.
 class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
  public:
   Scraping(const Context& context, Credentials credentials, v1::ScrapeRequest request)
@@ -250,6 +260,7 @@ void PromText::sample(const char* suffix, const Labels& labels, double value) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     text_ += (i == 0 ? "{" : ",") + labels[i].first + "=\"";
     for (const char c : make_utf8(labels[i].second)) {
+      // The format escapes backslash, quote and line feed.
       if (c == '\\' || c == '"') text_ += '\\';
       text_ += c == '\n' ? std::string("\\n") : std::string(1, c);
     }

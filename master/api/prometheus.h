@@ -1,4 +1,4 @@
-// Owns PrometheusService: the state of the cluster and of the master as Prometheus reads it.
+// PrometheusService: metrics of the cluster and of the master for Prometheus.
 #pragma once
 
 #include <string>
@@ -10,24 +10,29 @@
 
 namespace det::api {
 
-/// Text exposition format 0.0.4. Samples of one metric are added together.
+/// Writer of the text exposition format, version 0.0.4. The samples of a metric must follow each other.
 class PromText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
-  /// `type` is "gauge", "counter" or "histogram"; what follows is of this metric.
+  /// Begins a metric. `type` is "gauge", "counter" or "histogram". Later samples belong to it.
   void metric(const std::string& name, const char* type, const char* help);
+  /// Adds a sample. Label values are escaped.
   void sample(const Labels& labels, double value) { sample("", labels, value); }
-  /// `suffix` as in "_bucket".
+  /// As above, with a suffix such as "_bucket" after the name of the metric.
   void sample(const char* suffix, const Labels& labels, double value);
+  /// Returns the text; the writer is empty afterwards.
   std::string take() { return std::move(text_); }
 
  private:
   std::string text_, name_;
 };
 
+/// One scrape is one response message.
 class PrometheusService final : public Service {
  public:
   explicit PrometheusService(const Context& context);
+  /// `what` selects the text: "state" (cluster), "master" (process) or "targets" (JSON list of exporters on
+  /// agents for service discovery). Errors: kInvalidArgument; kUnavailable.
   grpc::ServerWriteReactor<v1::ScrapeResponse>* Scrape(grpc::CallbackServerContext* call,
                                                        const v1::ScrapeRequest* request);
 };

@@ -27,6 +27,7 @@ Status check_metric_name(std::string_view name) {
 }  // namespace
 
 Status check_group(const std::string& group) {
+  // A dot separates group and name in metric ids.
   if (group.empty() || group.size() > 128 || group.find('.') != group.npos || has_control_characters(group) ||
       find_bad_utf8(group)) {
     return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
@@ -49,10 +50,12 @@ Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport
   const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
+  // The uuid becomes a directory name in the checkpoint storage, so only hex digits and dashes are accepted.
   if (report.uuid().empty() || report.uuid().size() > 64 ||
       report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos)
     return fail(Code::kInvalidArgument, "checkpoint: uuid is no uuid");
   Json resources = Json::object();
+  // JSON needs valid UTF-8.
   for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
   const std::string resources_text = dump_json(resources);
   TRY(db::check_json_object(metadata));

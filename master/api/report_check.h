@@ -1,4 +1,4 @@
-// Owns what a report of a training process must be before it is let in.
+// Validation of the reports of training processes, shared by the gRPC session and the HTTP calls.
 #pragma once
 
 #include <string>
@@ -8,11 +8,15 @@
 
 namespace det::api {
 
-/// Limits of one report (promises §5): at most 1 MiB, 1,000 names of at most 256 printable ASCII characters,
-/// depth 8. Names the metric that is wrong.
-Status check_group(const std::string& group);  ///< the name alone
+// Limits of one report: 1 MiB of JSON, depth 8, 1,000 metrics with names of 1 to 256 printable ASCII
+// characters. Errors are kInvalidArgument and name the metric.
+
+/// Name of a metric group: 1 to 128 bytes of UTF-8, without "." and control characters.
+Status check_group(const std::string& group);
+/// Group, steps and metrics of a report.
 Status check_metrics(const v1::MetricsReport& report);
-/// What the core is told of a checkpoint. kInvalidArgument for what could not be stored.
+/// Converts a checkpoint report to an input of the core. Errors: kInvalidArgument for an invalid uuid,
+/// negative steps, metadata that is not a JSON object, or more than 4 MiB of file names.
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
                                                       RunNumber run, WallTime time);
 

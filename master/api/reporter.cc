@@ -12,7 +12,7 @@ bool fits(const Named& named, const core::Allocation& allocation, const core::Tr
          (!named.task || *named.task == trial.task);
 }
 
-/// Of a trial outside the cluster, as if it had an allocation.
+/// The allocation that a trial outside the cluster would have.
 core::Allocation imagined(const core::Trial& trial) {
   core::Allocation allocation;
   allocation.id = AllocationId(trial.task.value + "." + std::to_string(trial.run));
@@ -43,7 +43,7 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
   return out;
 }
 
-/// The trial outside the cluster that `named` speaks of, when the caller is its owner.
+/// Finds the newest live trial outside the cluster that matches `named` and belongs to the caller.
 Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
   const auto session = context.sessions->find(token_hash(caller.credentials.user_token));
   if (!session && session.error().code == Code::kNotFound)
@@ -51,7 +51,7 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
   if (!session) return tl::unexpected(session.error());
   if (session->limited)
     return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
-  // Upstream's clients have no allocation's id and give the task's.
+  // Clients of Determined AI have no allocation id there and send the task id instead.
   const std::string task = named.allocation ? named.allocation->value : "";
   named.allocation.reset();
   auto found = std::make_shared<std::optional<Reporter>>();
@@ -61,6 +61,7 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
           const auto experiment = core.experiments().find(trial.experiment);
           if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
               experiment->second.owner != owner || core::is_terminal(trial.state) ||
+              // Trial ids grow, so the newest match wins.
               (*found && id < (*found)->trial))
             continue;
           const core::Allocation allocation = imagined(trial);
@@ -90,6 +91,7 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
       if (trial == core.trials().end() || !fits(named, allocation, trial->second)) return;
       candidates->push_back(describe(core, allocation, trial->second));
     };
+    // The common cases are lookups by id; only a call that names neither scans all allocations.
     if (named.allocation) {
       const auto found = core.allocations().find(*named.allocation);
       if (found != core.allocations().end()) take(found->second);
@@ -107,6 +109,7 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
     for (const auto& [id, allocation] : core.allocations()) take(allocation);
   });
   if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  // Tokens are compared in constant time, off the core's thread.
   for (Reporter& one : *candidates) {
     if (!token.empty() &&
         equal_secret(allocation_token(context.settings.cluster_secret, one.allocation), token))

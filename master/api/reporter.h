@@ -1,5 +1,4 @@
-// Owns how a process of the cluster is known by its allocation's token on calls over HTTP: which trial and
-// run it speaks for.
+// Identification of trial processes on HTTP calls: maps the allocation token of a call to trial and run.
 #pragma once
 
 #include "master/api/authorize.h"
@@ -7,33 +6,36 @@
 
 namespace det::api {
 
-/// What a call names; the token must be of a live allocation that fits all of it.
+/// Objects that a call refers to. The token must belong to a live allocation that matches all of them.
 struct Named {
   std::optional<ExperimentId> experiment;
   std::optional<TrialId> trial;
-  std::optional<AllocationId> allocation;  ///< outside the cluster: the task's id does as well
+  /// For a trial outside the cluster the id of its task is accepted as well.
+  std::optional<AllocationId> allocation;
   std::optional<TaskId> task;
 };
 
-/// The allocation that a token stands for, and what its reports need.
+/// The identified process: its allocation, and trial data that its reports need.
 struct Reporter {
   AllocationId allocation;
   TrialId trial;
   RunNumber run = 0;
   ExperimentId experiment;
   TaskId task;
-  std::vector<core::AllocationPart> parts;  ///< in the order of ranks
-  std::string metric, time;                 ///< the searcher's
-  double length = 0;                        ///< of the training, in the unit of `time`; 0: nobody knows
+  std::vector<core::AllocationPart> parts;  ///< in the order of ranks; empty outside the cluster
+  std::string metric, time;                 ///< objective and time metric of the searcher
+  /// Length of the training in units of `time`; 0 when unknown.
+  double length = 0;
   std::int64_t steps_completed = 0;
-  bool invalid_hp = false;  ///< it has said so already
+  bool invalid_hp = false;  ///< invalid hyperparameters were reported before
   bool preempt_requested = false;
 };
 
-/// kUnauthenticated without the token of a live allocation that is what `named` says, or of the owner of such
-/// a trial outside the cluster; kUnavailable when the core does not answer.
+/// Finds the process behind a call. Blocks on the core. Errors: kUnauthenticated without the token of a live
+/// allocation that matches `named`; for a trial outside the cluster also without the token of its owner;
+/// kUnavailable.
 Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named);
-/// Lets users pass (their rules were asked before), and processes as find_reporter() does.
+/// Accepts users, because their rules have been checked, and processes as find_reporter() does.
 Status admit(const Context& context, const Caller& caller, const Named& named);
 
 }  // namespace det::api

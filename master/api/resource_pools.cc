@@ -1,4 +1,4 @@
-// Owns the view of the resource pools: those that agents are in, and the default one.
+// ClusterService::GetResourcePools: pools that agents are in, and the default pool.
 #include <set>
 
 #include "master/api/cluster.h"
@@ -20,6 +20,7 @@ v1::ResourcePool::SchedulerType scheduler_type(scheduler::Policy policy) {
   return v1::ResourcePool::SCHEDULER_TYPE_UNSPECIFIED;
 }
 
+/// Fields without a counterpart here get the values that clients of Determined AI expect of a static pool.
 v1::ResourcePool empty_pool(const std::string& name, bool is_default) {
   v1::ResourcePool pool;
   pool.set_name(name);
@@ -41,6 +42,7 @@ void add_agent(const core::Agent& agent, const core::AgentSettings& settings, v1
   if (settings.enabled)
     pool.set_slots_available(pool.slots_available() + slots -
                              static_cast<int>(settings.disabled_slots.size()));
+  // The first slot decides for the agent, and the last agent for the pool.
   if (agent.slots.empty()) return;
   pool.set_slot_type(agent.slots[0].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);
   if (agent.slots[0].type == "CUDA") pool.set_accelerator(agent.slots[0].brand);
@@ -51,6 +53,7 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
   const auto pool = [&](const std::string& name) -> v1::ResourcePool& {
     return pools.try_emplace(name, empty_pool(name, name == default_pool)).first->second;
   };
+  // The default pool is listed even without agents.
   pool(default_pool);
   for (const auto& [id, agent] : core.agents()) {
     const auto settings = core.agent_settings().find(id);
@@ -58,6 +61,7 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
               pool(agent.pool));
   }
   for (const auto& [id, allocation] : core.allocations()) {
+    // Also creates pools that have allocations but no agent.
     v1::ResourcePool& used = pool(allocation.pool);
     used.set_slots_used(used.slots_used() + allocation.slot_count());
     used.mutable_stats()->set_scheduled_count(used.stats().scheduled_count() + 1);

@@ -18,7 +18,7 @@ void to_proto(const ShownRole& role, v1::Role* out) {
   const bool cluster_only = role.role == db::Role::kClusterAdmin;
   out->mutable_scope_type_mask()->set_cluster(true);
   out->mutable_scope_type_mask()->set_workspace(!cluster_only);
-  // Each role may do what the ones below it may.
+  // Permissions are cumulative.
   const auto add = [out](const char* id, const char* name) {
     v1::Permission* permission = out->add_permissions();
     permission->set_id(id);
@@ -31,6 +31,7 @@ void to_proto(const ShownRole& role, v1::Role* out) {
   if (cluster_only) add("PERMISSION_TYPE_ADMINISTRATE_USER", "administer the cluster");
 }
 
+/// The public form of a role.
 const ShownRole& shown(db::Role role) {
   for (const ShownRole& each : kRoles)
     if (each.role == role) return each;
@@ -45,7 +46,7 @@ void to_proto(const db::GrantRow& row, v1::UserRoleAssignment* out) {
   if (row.workspace) assignment->mutable_scope_workspace_id()->set_value(static_cast<int>(*row.workspace));
 }
 
-/// A list of roles, each with those of `rows` that have it.
+/// Groups assignments by role.
 template <typename List>
 void by_role(const std::vector<db::GrantRow>& rows, List* out) {
   for (const ShownRole& role : kRoles) {
@@ -68,11 +69,13 @@ Result<std::vector<db::Grant>> read_grants(const v1::AssignRolesRequest& request
   std::vector<db::Grant> grants;
   for (const v1::UserRoleAssignment& one : request.user_role_assignments()) {
     const v1::RoleAssignment& wanted = one.role_assignment();
+    // Clients name a role by id or by name.
     const db::Role role = wanted.role().role_id() != 0 ? role_by_id(wanted.role().role_id())
                                                        : role_by_name(wanted.role().name());
     if (role == db::Role::kNone)
       return fail(Code::kInvalidArgument,
                   "role must be ClusterAdmin (1), WorkspaceAdmin (2), Viewer (4) or Editor (5)");
+    // Exactly one scope is required.
     if (wanted.scope_cluster() == wanted.has_scope_workspace_id())
       return fail(Code::kInvalidArgument, "say either scope_cluster or scope_workspace_id");
     if (role == db::Role::kClusterAdmin && !wanted.scope_cluster())
@@ -84,7 +87,7 @@ Result<std::vector<db::Grant>> read_grants(const v1::AssignRolesRequest& request
   return grants;
 }
 
-/// Roles are given by those who manage the place they hold in.
+/// Reads the assignments of a request and checks that the caller administers each scope.
 Result<std::vector<db::Grant>> allowed_grants(const v1::AssignRolesRequest& request, const Caller& caller,
                                               db::Pool& pool) {
   TRY_ASSIGN(const std::vector<db::Grant> grants, read_grants(request));
@@ -120,9 +123,11 @@ Status RoleService::ListRoles(const Caller&, const v1::ListRolesRequest& request
 
 Status RoleService::GetRolesByID(const Caller& caller, const v1::GetRolesByIDRequest& request,
                                  v1::GetRolesByIDResponse* response) {
+  // Only cluster admins may list the assignments of other users.
   std::optional<UserId> only;
   if (caller.grants.everywhere() != db::Role::kClusterAdmin) only = caller.user.id;
   TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, only, std::nullopt));
+  // Duplicates in the request are ignored.
   const std::set<int> wanted(request.role_ids().begin(), request.role_ids().end());
   for (const int id : wanted) {
     const db::Role role = role_by_id(id);
@@ -140,6 +145,7 @@ Status RoleService::GetPermissionsSummary(const Caller& caller, const v1::GetPer
   TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, caller.user.id, std::nullopt));
   std::map<int, v1::RoleAssignmentSummary> summaries;
   for (const db::GrantRow& row : rows) {
+    // A role may be held in several scopes; the summary has one entry for it.
     v1::RoleAssignmentSummary& summary = summaries[shown(row.role).id];
     if (row.workspace) summary.add_scope_workspace_ids(static_cast<int>(*row.workspace));
     if (!row.workspace) summary.set_scope_cluster(true);
@@ -154,6 +160,7 @@ Status RoleService::GetPermissionsSummary(const Caller& caller, const v1::GetPer
 
 Status RoleService::GetRolesAssignedToUser(const Caller&, const v1::GetRolesAssignedToUserRequest& request,
                                            v1::GetRolesAssignedToUserResponse* response) {
+  // Distinguishes an unknown user from one without roles.
   TRY(db::get_user(context_.pool, UserId(request.user_id())));
   TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, UserId(request.user_id()), std::nullopt));
   by_role(rows, response->mutable_roles());
@@ -161,6 +168,7 @@ Status RoleService::GetRolesAssignedToUser(const Caller&, const v1::GetRolesAssi
 }
 
 Status RoleService::members(std::int64_t workspace, v1::GetUsersAssignedToWorkspaceResponse* response) const {
+  // Distinguishes an unknown workspace from one without members.
   TRY(db::get_workspace(context_.pool, workspace));
   TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, std::nullopt, workspace));
   std::set<std::int64_t> users;

@@ -15,7 +15,7 @@ RunService::RunService(const Context& context) : Service(context, "det.v1.RunSer
 Status RunService::RunPrepareForReporting(const Caller& caller,
                                           const v1::RunPrepareForReportingRequest& request,
                                           v1::RunPrepareForReportingResponse*) {
-  // No storage id: checkpoints lie where the configuration of the experiment says.
+  // Checkpoints go to the storage of the experiment's configuration, so there is no storage id to return.
   return admit(context_, caller, {.trial = TrialId(request.run_id())});
 }
 
@@ -35,6 +35,7 @@ Status RunService::PostRunMetadata(const Caller& caller, const v1::PostRunMetada
   const std::string metadata = dump_json(from_struct(request.metadata()));
   TRY(db::check_json_object(metadata));
   TRY(db::set_run_metadata(context_.pool, id, metadata));
+  // The whole object is replaced, so the request is the new state.
   *response->mutable_metadata() = request.metadata();
   return {};
 }

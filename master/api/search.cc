@@ -1,4 +1,4 @@
-// Owns the call of SearchService.
+// Handler of SearchService.
 #include "master/api/search.h"
 
 #include "master/api/convert.h"
@@ -18,12 +18,14 @@ Status SearchService::SearchExperiments(const Caller& caller, const v1::SearchEx
       .filter = request.filter(),
       .sort = request.sort(),
       .window = to_window(request.offset(), request.limit(), v1::ORDER_BY_ASC, kDefaultLimit)};
+  // Project 0 searches all visible projects.
   if (request.project_id() != 0) search.project = request.project_id();
   search.visible = caller.grants.visible();
   TRY_ASSIGN(const auto page, db::search_experiments(context_.pool, search));
   for (const db::FoundExperiment& one : page.rows) {
     v1::SearchExperimentExperiment* out = response->add_experiments();
     to_proto(one.row, out->mutable_experiment());
+    // An experiment without a validation has no best trial.
     if (one.best_hparams.empty()) continue;
     v1::Trial* best = out->mutable_best_trial();
     if (one.row.best_trial) best->set_id(static_cast<int>(one.row.best_trial->value));

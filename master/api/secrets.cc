@@ -9,6 +9,7 @@
 namespace det::api {
 namespace {
 
+/// Empty values stay, because they show that nothing is set.
 bool mask(Json& value) {
   if (value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty())) return false;
   value = kMask;
@@ -23,6 +24,7 @@ bool mask_fields(Json& map, std::initializer_list<const char*> names) {
   return masked;
 }
 
+/// Whether an environment variable is a secret, judged by its name.
 bool says_secret(std::string_view name) {
   static constexpr std::array kWords = {"SECRET", "PASSWORD", "PASSWD",     "PASSPHRASE",  "TOKEN",
                                         "APIKEY", "API_KEY",  "CREDENTIAL", "PRIVATE_KEY", "ACCESS_KEY"};
@@ -32,7 +34,7 @@ bool says_secret(std::string_view name) {
   return false;
 }
 
-/// A list of NAME=VALUE, a map of names to values, or a map of such for each kind of device.
+/// Accepts all forms of the field: a list of NAME=VALUE, a map, or a map of these by kind of device.
 bool mask_variables(Json& variables) {
   bool masked = false;
   if (variables.is_array()) {
@@ -40,6 +42,7 @@ bool mask_variables(Json& variables) {
       if (!one.is_string()) continue;
       const std::string text = one.get<std::string>();
       const std::size_t equals = text.find('=');
+      // Entries without a value have nothing to mask.
       if (equals == std::string::npos || equals + 1 == text.size() || !says_secret(text.substr(0, equals)))
         continue;
       one = text.substr(0, equals + 1) + kMask;
@@ -56,6 +59,7 @@ bool mask_variables(Json& variables) {
   return masked;
 }
 
+/// Masks all values of a nested structure; the keys stay.
 bool mask_leaves(Json& value) {
   if (!value.is_structured()) return mask(value);
   bool masked = false;
@@ -68,6 +72,7 @@ bool mask_leaves(Json& value) {
 bool mask_secrets(Json& config) {
   if (!config.is_object()) return false;
   bool masked = false;
+  // data.secrets may be nested to any depth.
   if (config.contains("data") && config["data"].is_object() && config["data"].contains("secrets"))
     masked = mask_leaves(config["data"]["secrets"]) || masked;
   if (config.contains("checkpoint_storage"))
@@ -87,7 +92,7 @@ bool mask_secrets(Json& config) {
 
 void mask_master_config(Json& config) {
   mask_secrets(config);
-  // Its parts are those of an experiment's environment.
+  // Has the fields of an experiment's environment section.
   if (config.contains("task_container_defaults")) mask_secrets(config["task_container_defaults"]);
 }
 

@@ -1,6 +1,6 @@
-// Owns what is shown of a configuration's secrets: nothing. Which fields those are: data.secrets, the
-// passwords of environment.registry_auth, the keys of checkpoint_storage, and environment variables whose
-// names say so.
+// Masking of secrets before configurations leave the master. Masked are data.secrets, passwords in
+// environment.registry_auth, keys in checkpoint_storage, and environment variables with names such as *_TOKEN
+// or *PASSWORD*.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace det::api {
 
+/// Replaces a secret value.
 inline constexpr const char* kMask = "****";
 
-/// Of the master's settings: what is in its defaults of experiments.
+/// Masks the master's settings, including task_container_defaults.
 void mask_master_config(Json& config);
-/// True when something was masked.
+/// Masks an experiment or command configuration. Returns whether anything was masked.
 bool mask_secrets(Json& config);
-/// Of a configuration as somebody wrote it: the same text when it holds no secret, otherwise written anew
-/// without.
+/// Masks a configuration written by a user. Text without secrets is returned unchanged, with comments;
+/// otherwise it is rewritten. Text that is not valid YAML is returned as it is.
 std::string masked_yaml(const std::string& text);
-/// Of config policies: what is in their invariant_config.
+/// Masks the invariant_config of config policies, as masked_yaml() does.
 std::string masked_policies(const std::string& text);
-/// Of a configuration as JSON text.
+/// Masks a configuration in JSON text.
 std::string masked_json(const std::string& text);
 
 }  // namespace det::api

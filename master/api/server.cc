@@ -1,4 +1,4 @@
-// Owns putting the services behind one server.
+// Registration of all services at one server, and its limits.
 #include "master/api/server.h"
 
 #include <grpc/grpc.h>
@@ -46,12 +46,15 @@
 namespace det::api {
 namespace {
 
+// Time for the HTTP/2 handshake of a connection.
 constexpr int kHandshakeMs = 5'000;
 constexpr int kMaxRequestBytes = 4 << 20;
 constexpr int kMetadataBytes = 8 << 10;
 constexpr int kStreamsPerConnection = 100;
+// Keepalive pings of idle connections, and the time for their acknowledgement.
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kPingAnswerMs = 10'000;
+// Memory quota of the network server.
 constexpr std::size_t kMemoryBytes = 1ULL << 30;
 
 void set_limits(grpc::ServerBuilder& builder) {
@@ -62,6 +65,7 @@ void set_limits(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  // Clients may ping as often as every 5 s without data.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   grpc::ResourceQuota quota("det-master");
@@ -106,6 +110,7 @@ struct Server::Parts {
     add<UsageService>(c);
     add<UserService>(c);
     add<WorkspaceService>(c);
+    // A method without a handler is a programming error; it must not be found by a client.
     for (const auto& service : services) {
       for (const std::string& method : service->missing()) {
         log::error("internal error: " + method + " has no handler");
@@ -136,7 +141,7 @@ struct Server::Parts {
   Awake awake;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  /// The same services for the gateway alone, which bounds bodies by route: a whole context may come in one
+  /// Serves the gateway only. The gateway limits bodies by route, so that a whole context fits into a
   /// message.
   std::unique_ptr<grpc::Server> inside;
 };
@@ -181,6 +186,7 @@ void Server::send(core::Send send) {
         if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
         if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
         if constexpr (std::is_same_v<T, core::PreemptAllocation>) {
+          // A process uses either the gRPC session or the HTTP long poll.
           parts_->harness.preempt(command.allocation);
           parts_->allocation.preempt(command.allocation);
         }
@@ -190,7 +196,9 @@ void Server::send(core::Send send) {
 
 void Server::changed(const loop::Change& change) {
   if (change.kind == loop::Change::Kind::kMetrics && change.name == "validation")
+    // Training metrics are counted where they become durable.
     ++parts_->context.calls->metric_reports;
+  // The allocation may have ended; its token must be verified again.
   if (change.kind == loop::Change::Kind::kAllocation) parts_->trial.forget_reporter(change.trial);
   parts_->context.collector->changed(change);
   parts_->context.hub.publish(change);
@@ -217,6 +225,7 @@ void Server::stop(Duration grace) {
     parts->agent.close();
     parts->harness.close();
     parts->allocation.close();
+    // gRPC takes deadlines of the system clock.
   });
   const auto deadline =
       std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + grace;

@@ -1,5 +1,5 @@
-// Owns the gRPC server: the services together, its limits, its start and end. Opens no port: connections are
-// handed to it.
+// The gRPC server of the master: all services, limits, start and shutdown. Opens no port; the listener passes
+// connections to it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -16,26 +16,29 @@ namespace det::api {
 
 struct Authority;
 
+/// The services are registered twice: at a server for network clients and at one for the gateway.
 class Server {
  public:
-  /// `authority` signs agents' certificates; none without TLS.
+  /// `authority` signs agent certificates; null without TLS. Aborts the process if a method has no handler.
   explicit Server(const Context& context, std::shared_ptr<const Authority> authority = nullptr);
   ~Server();
 
-  /// Takes over a connected, non-blocking socket. Any thread.
+  /// Takes ownership of a connected, non-blocking socket. Any thread.
   void take(UniqueFd connection);
-  /// To this server, in this process.
+  /// Returns a channel to this server within the process. Messages are not limited in size.
   std::shared_ptr<grpc::Channel> channel();
-  /// The loop's sinks. On the release thread.
+  /// Sinks of the core's loop: commands for agents and processes, and change notifications. Called on the
+  /// release thread; do not block.
   void send(core::Send send);
   void changed(const loop::Change& change);
-  /// On the edge worker, several times a second.
+  /// Periodic work of the services. Called on the edge worker several times a second.
   void tick();
-  /// For the collector: agents work on storages that the master does not reach. Any thread that may wait.
+  /// Access to storages that only agents can reach, for the collector. Its functions block and must not be
+  /// called on the edge worker.
   gc::Hands hands();
-  /// Grows whenever somebody's rights may have become less. Any thread.
+  /// Grows whenever a user may have lost rights. Any thread.
   std::uint64_t rights_generation() const;
-  /// Ends the streams, lets running calls finish for at most `grace`, then cuts them.
+  /// Ends the streams, waits at most `grace` for running calls, then cancels them. Blocks.
   void stop(Duration grace);
 
  private:

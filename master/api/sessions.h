@@ -1,5 +1,5 @@
-// Owns what is remembered of who holds which token, so that not every call asks the database who is calling;
-// and the count of changes of rights, by which whatever was judged before is judged again.
+// Cache of sessions by token hash, so that not every call queries the database. Counts changes of rights;
+// streams and agent links are checked again after each.
 #pragma once
 
 #include <array>
@@ -13,19 +13,20 @@
 
 namespace det::api {
 
-/// Any thread.
+/// Thread-safe. Bounded to 1,024 entries.
 class Sessions {
  public:
   explicit Sessions(db::Pool& pool) : pool_(pool) {}
 
-  /// As db::find_session. What was found counts until somebody's rights may have changed, until the session
-  /// expires, and for kLongest: so long may it take until what was changed past this master is seen.
+  /// Returns the session of a token, as db::find_session. A cached entry is valid until rights change, until
+  /// it expires, and for at most kLongest. Changes by other processes take effect after that time. Errors:
+  /// those of db::find_session.
   Result<db::Session> find(const std::string& token_hash);
   static constexpr Duration kLongest = std::chrono::seconds(5);
 
-  /// Somebody's rights may have changed, durably: nothing found before counts any more.
+  /// Invalidates all entries. Called after a change of rights is durable.
   void changed() { ++generation_; }
-  /// Grows with every changed().
+  /// Incremented by each changed().
   std::uint64_t generation() const { return generation_; }
 
   db::Pool& pool() const { return pool_; }
@@ -34,17 +35,17 @@ class Sessions {
   struct Known {
     std::string token_hash;
     db::Session session;
-    std::uint64_t generation = 0;  ///< before it was asked
-    MonoTime asked;
+    std::uint64_t generation = 0;  ///< read before the query
+    MonoTime asked;                ///< time of the query
   };
 
   db::Pool& pool_;
   std::atomic<std::uint64_t> generation_{0};
-  /// By hash: two that meet in a place put each other out.
+  /// Indexed by hash. Two tokens at the same index replace each other.
   std::array<Shared<Known>, 1024> known_;
 };
 
-/// True of methods that may give rights to somebody or take them away.
+/// Whether a method may grant or revoke rights.
 bool changes_rights(std::string_view method);
 
 }  // namespace det::api

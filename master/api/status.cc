@@ -1,4 +1,4 @@
-// Owns writing errors for the wire.
+// Serialization of errors for gRPC.
 #include "master/api/status.h"
 
 #include "base/log.h"
@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMaxStatusMessageBytes = 1024;
 constexpr std::size_t kDetailBytes = 4 * 1024;
 
+/// Summary of all problems, cut to kMaxStatusMessageBytes.
 std::string short_message(const Error& error) {
   std::string message = error.message;
   if (!error.problems.empty()) {
@@ -19,6 +20,7 @@ std::string short_message(const Error& error) {
                                          : std::to_string(error.problems.size()) +
                                                " problems, the first: " + to_string(error.problems[0]);
   }
+  // gRPC requires valid UTF-8 in status messages.
   message = make_utf8(message);
   if (message.size() > kMaxStatusMessageBytes)
     message = make_utf8(message.substr(0, kMaxStatusMessageBytes)) + "…";
@@ -43,6 +45,7 @@ grpc::Status to_grpc(const Error& error) {
     out->set_file(make_utf8(problem.file));
     out->set_line(problem.line);
     out->set_column(problem.column);
+    // At least one problem is kept, however long it is.
     if (problems.ByteSizeLong() > kDetailBytes && problems.problems_size() > 1) {
       problems.mutable_problems()->RemoveLast();
       break;

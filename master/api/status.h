@@ -1,4 +1,4 @@
-// Owns the border between det::Error and grpc::Status.
+// Conversion of det::Error to grpc::Status.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -7,9 +7,10 @@
 
 namespace det::api {
 
-/// Problems travel as google.rpc.Status with det.v1.Problems in the details, cut so that all of it fits into
-/// gRPC's 8 KiB of metadata (clients that ask for no more than the default lose nothing else).
+/// Problems are sent as google.rpc.Status with det.v1.Problems in its details. The list is cut to fit into 8
+/// KiB, the default limit of gRPC for metadata. Logs kInternal and kUnknown. Any thread.
 grpc::Status to_grpc(const Error& error);
+/// OK, or the converted error.
 grpc::Status to_grpc(const Status& status);
 
 }  // namespace det::api

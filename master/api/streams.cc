@@ -17,7 +17,7 @@ Streams::Id Streams::open(const char* method, Credentials credentials,
 
 void Streams::close(Id id) { changes_.push({id, nullptr}); }
 
-/// True when one was opened: what changed between its caller's own check and this is seen now.
+/// Returns whether a stream was opened. Rights may have changed between its own check and its registration.
 bool Streams::take_changes() {
   bool opened = false;
   for (Change& change : changes_.pop_batch(1 << 16, Duration(0))) {
@@ -38,9 +38,10 @@ void Streams::tick(loop::Workers& workers, Sessions& sessions) {
   seen_ = newest;
   next_look_ = now + kStreamScanInterval;
   for (const auto& [id, stream] : streams_) {
+    // If the queue is full, the check is repeated within 5 s.
     workers.try_post([stream = stream, &sessions] {
       const auto allowed = authorize(stream->method, stream->credentials, sessions, stream->request.get());
-      // A database that is away takes nobody's rights.
+      // Streams survive an outage of the database; only a definite refusal ends them.
       if (allowed || allowed.error().code == Code::kUnavailable ||
           allowed.error().code == Code::kResourceExhausted)
         return;

@@ -36,6 +36,7 @@ v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state)
   return v1::TaskAllocation::STATE_TERMINATED;
 }
 
+/// Runs on the core's thread.
 v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
   v1::AllocationSummary out;
   if (core::is_command(allocation.trial)) {
@@ -59,6 +60,7 @@ v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation&
   for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
     const core::AllocationPart& part = allocation.parts[i];
     v1::ResourcesSummary* resources = out.add_resources();
+    // One resource for each part, under the type name of Determined AI.
     resources->set_resources_id(allocation.id.value + "." + std::to_string(i));
     resources->set_resources_type("docker-container");
     resources->set_allocation_id(allocation.id.value);
@@ -75,6 +77,7 @@ void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocati
   out->set_task_id(task.value);
   out->set_allocation_id(row.id.value);
   out->set_state(task_state(core::parse_allocation_state(row.state)));
+  // There is no separate readiness signal.
   out->set_is_ready(out->state() == v1::TaskAllocation::STATE_RUNNING);
   int slots = 0;
   for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
@@ -118,7 +121,7 @@ Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
 
 Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest&,
                                         v1::GetActiveTasksCountResponse* response) {
-  // Trials are not counted.
+  // Only commands are counted.
   auto tasks = std::make_shared<std::vector<std::string>>();
   const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
@@ -153,12 +156,14 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
 Status TaskService::GetTaskContextDirectory(const Caller& caller,
                                             const v1::GetTaskContextDirectoryRequest& request,
                                             v1::GetTaskContextDirectoryResponse* response) {
-  TRY(admit(context_, caller, {}));  // before it could learn which tasks there are
+  // Checked before the lookup: a caller without a valid token must not learn which tasks exist.
+  TRY(admit(context_, caller, {}));
+  // The token must belong to this trial, not only to any live one.
   TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request.task_id())));
   TRY(admit(context_, caller, {.trial = trial_id}));
   TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
   auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
-  // An experiment without a context has an empty one.
+  // An experiment without a context returns an empty archive.
   if (!bytes && bytes.error().code == Code::kNotFound) return {};
   if (!bytes) return tl::unexpected(bytes.error());
   response->set_b64_tgz(to_base64(*bytes));
@@ -170,10 +175,13 @@ Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsReq
   if (request.logs_size() > kMaxTaskLogLines)
     return fail(Code::kInvalidArgument,
                 "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
+  // Authenticates the caller even if the request has no lines.
   TRY(find_reporter(context_, caller, {}));
   std::map<std::string, std::vector<db::SentLine>> by_task;
   std::map<std::string, Reporter> reporters;
   for (const v1::TaskLog& line : request.logs()) {
+    // Clients outside the cluster have no allocation id.
+    // Lines of one call usually share an allocation, which is looked up once.
     const std::string& key = line.allocation_id().empty() ? line.task_id() : line.allocation_id();
     auto known = reporters.find(key);
     if (known == reporters.end()) {
@@ -184,8 +192,10 @@ Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsReq
       known = reporters.emplace(key, std::move(reporter)).first;
     }
     const Reporter& reporter = known->second;
+    // A token of one task must not write to the log of another.
     if (line.task_id() != reporter.task.value)
       return fail(Code::kInvalidArgument, "logs: task_id is not that of the allocation");
+    // Long text is cut rather than refused, as for lines from agents.
     by_task[line.task_id()].push_back(
         {.allocation = reporter.allocation,
          .agent = reporter.parts.empty() ? AgentId() : reporter.parts.front().agent,

@@ -1,4 +1,4 @@
-// Owns reading the log of a task, and what its lines can be filtered by.
+// Handlers of TaskService for logs and the filters of logs.
 #include "base/text.h"
 #include "master/api/convert.h"
 #include "master/api/log.h"
@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-/// Sends one answer and ends.
+/// Sends one LogFields message. Runs on a worker. Deletes itself.
 class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
  public:
   Fields(const Context& context, grpc::CallbackServerContext* call, const char* method,
@@ -34,6 +34,7 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
     TRY_ASSIGN(const db::LogFields found, db::log_fields(context.pool, id));
     fields_.mutable_allocation_ids()->Assign(found.allocations.begin(), found.allocations.end());
     fields_.mutable_agent_ids()->Assign(found.agents.begin(), found.agents.end());
+    // Each allocation is its own container.
     fields_.mutable_container_ids()->Assign(found.allocations.begin(), found.allocations.end());
     fields_.mutable_rank_ids()->Add(found.ranks.begin(), found.ranks.end());
     fields_.mutable_stdtypes()->Assign(found.stdtypes.begin(), found.stdtypes.end());
@@ -44,7 +45,7 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
   v1::LogFields fields_;
 };
 
-/// The task, trial's or command's, once it is known to be there.
+/// Resolves a task id. Errors: kNotFound.
 std::function<Result<TaskId>(db::Pool&)> existing(const std::string& task) {
   return [id = TaskId(make_utf8(task))](db::Pool& pool) -> Result<TaskId> {
     TRY(db::get_task(pool, id));

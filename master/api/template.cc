@@ -13,6 +13,7 @@ namespace {
 void to_proto(const db::TemplateRow& row, v1::Template* out) {
   out->set_name(row.name);
   out->set_workspace_id(static_cast<int>(row.workspace));
+  // Responses never contain the secrets of a template.
   const std::string text = masked_yaml(row.text);
   out->set_text(text);
   yaml_to_struct(text, out->mutable_config());
@@ -37,13 +38,14 @@ TemplateService::TemplateService(const Context& context) : Service(context, "det
   unary("DeleteTemplate", &TemplateService::DeleteTemplate);
 }
 
-/// Where the template is or, when there is none of the name, is to be. Another workspace's is as good as
-/// taken.
+/// A template that the caller can see stays in its workspace unless the request names another one. The name
+/// of a hidden template counts as taken.
 Result<std::int64_t> TemplateService::workspace_of(const v1::SetTemplateRequest& request,
                                                    const Caller& caller) const {
   const auto known = db::get_template(context_.pool, request.template_name());
   if (!known && known.error().code != Code::kNotFound) return tl::unexpected(known.error());
   std::int64_t workspace = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
+  // A template of a hidden workspace is not revealed here; storing it fails later.
   const bool seen = known && caller.grants.in(known->workspace) >= db::Role::kViewer;
   if (seen && request.workspace_id() == 0) workspace = known->workspace;
   TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
@@ -57,9 +59,11 @@ Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller&
   const std::string& name = request.template_name();
   TRY(check_template_name(name));
   TRY_ASSIGN(const std::int64_t workspace, workspace_of(request, caller));
+  // Text is preferred over the struct: problems can then name line and column.
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   const std::string file = request.file_name().empty() ? "template \"" + name + "\""
                                                        : make_utf8(request.file_name().substr(0, 256));
+  // A part may lack required fields, but the ones it has must be valid.
   TRY_ASSIGN(const std::vector<Problem> warnings, expconf::check_part(text, file));
   TRY(db::set_template(context_.pool, {name, text, workspace}, replace));
   for (const Problem& warning : warnings) response->add_warnings(make_utf8(to_string(warning)));

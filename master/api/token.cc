@@ -20,6 +20,7 @@ Status check_token_description(const std::string& text) {
 
 Result<Duration> read_lifespan(const std::string& text) {
   if (text.empty()) return kDefaultTokenLifespan;
+  // Determined AI's notation for an unlimited token.
   if (text == "-1") return kMaxTokenLifespan;
   auto read = parse_duration(text);
   if (!read || *read <= Duration(0) || *read > kMaxTokenLifespan)
@@ -52,12 +53,14 @@ TokenService::TokenService(const Context& context) : Service(context, "det.v1.To
 Status TokenService::PostAccessToken(const Caller& caller, const v1::PostAccessTokenRequest& request,
                                      v1::PostAccessTokenResponse* response) {
   const UserId owner = request.user_id() == 0 ? caller.user.id : UserId(request.user_id());
+  // Own tokens, or any for cluster admins.
   TRY(authorize(caller, Action::kEdit, Target::kUser, {std::to_string(owner.value)}, context_.pool));
   TRY(check_token_description(request.description()));
   db::TokenRow row{.user = owner, .description = request.description()};
   if (!request.role().empty()) {
     row.most = role_by_name(request.role());
     if (row.most == db::Role::kNone || row.most == db::Role::kClusterAdmin) {
+      // A limit of ClusterAdmin would be no limit.
       return fail(Code::kInvalidArgument,
                   "role must be Viewer, Editor or WorkspaceAdmin (none: as far as the user), got \"" +
                       make_utf8(request.role().substr(0, 64)) + "\"");
@@ -65,7 +68,9 @@ Status TokenService::PostAccessToken(const Caller& caller, const v1::PostAccessT
   }
   TRY_ASSIGN(const Duration lifespan, read_lifespan(request.lifespan()));
   TRY_ASSIGN(const db::User user, db::get_user(context_.pool, owner));
+  // A token of an inactive user would not authenticate.
   if (!user.active) return fail(Code::kFailedPrecondition, "user " + user.name + " is not active");
+  // The prefix shows the kind of a token: det_j_ join, det_p_ access, det_u_ login.
   const std::string token = "det_p_" + random_token();
   TRY_ASSIGN(const std::int64_t id, db::create_token(context_.pool, row, token_hash(token), lifespan));
   response->set_token(token);
@@ -79,6 +84,7 @@ Status TokenService::GetAccessTokens(const Caller& caller, const v1::GetAccessTo
                          .ended = request.show_inactive(),
                          .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
   const bool admin = caller.grants.everywhere() == db::Role::kClusterAdmin;
+  // Users list their own tokens only.
   if (!admin) filter.user = caller.user.id;
   if (!request.username().empty()) {
     const auto user = db::find_user(context_.pool, make_utf8(request.username()));

@@ -1,4 +1,4 @@
-// Owns the calls of TrialService.
+// Handlers of TrialService except reports (trial_reports.cc).
 #include "master/api/trial.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMostCompared = 100;
 
+/// Metric group of a request: a name, or one of the two built-in types. "" when neither is given.
 std::string group_of(v1::MetricType type, const std::string& group) {
   if (!group.empty()) return group;
   if (type == v1::METRIC_TYPE_TRAINING) return "training";
@@ -24,7 +25,7 @@ std::string group_of(v1::MetricType type, const std::string& group) {
   return "";
 }
 
-/// The part that both requests for series have: which trials, which batches, how many points.
+/// Common part of the two series requests: trials, range of steps, number of points.
 template <typename Request>
 Result<db::SeriesRequest> series_request(const Request& request) {
   if (request.trial_ids_size() == 0)
@@ -47,6 +48,7 @@ Result<db::SeriesRequest> series_request(const Request& request) {
 std::string storage_root(const std::string& config_json) {
   auto json = parse_json(config_json, {.bytes = 16 << 20, .depth = 64});
   if (!json) return "";
+  // Stored configurations are resolved and need no defaults.
   auto config = expconf::from_resolved(*json);
   return config ? config->checkpoint_storage.root() : "";
 }
@@ -80,6 +82,7 @@ db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::strin
 std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states) {
   std::set<core::State> found;
   for (const int state : states) {
+    // Several shown states, such as QUEUED and RUNNING, map to one stored state.
     if (auto known = from_proto(static_cast<v1::State>(state))) found.insert(*known);
   }
   return {found.begin(), found.end()};
@@ -123,6 +126,7 @@ Status TrialService::GetTrialWorkloads(const Caller&, const v1::GetTrialWorkload
                             .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
   const std::string group = group_of(request.metric_type(), request.group());
   switch (request.filter()) {
+    // No metric groups: checkpoints only.
     case Filter::FILTER_OPTION_CHECKPOINT:
       break;
     case Filter::FILTER_OPTION_VALIDATION:
@@ -165,7 +169,7 @@ Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& reques
   auto done = context_.loop.ask(core::KillTrial{.trial = id});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-  // The core forgets what has ended; killing that is done already.
+  // The core drops ended trials. Killing one is a success.
   TRY(db::get_trial(context_.pool, id));
   return {};
 }
@@ -173,6 +177,7 @@ Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& reques
 Status TrialService::CompareTrials(const Caller&, const v1::CompareTrialsRequest& request,
                                    v1::CompareTrialsResponse* response) {
   TRY_ASSIGN(db::SeriesRequest wanted, series_request(request));
+  // The filter and the range of the request both apply; the stricter bound wins.
   const v1::Int32FieldFilter& range = request.time_series_filter().integer_range();
   if (range.has_gt()) wanted.first_steps = std::max<std::int64_t>(wanted.first_steps, range.gt().value() + 1);
   if (range.has_gte()) wanted.first_steps = std::max<std::int64_t>(wanted.first_steps, range.gte().value());
@@ -181,6 +186,7 @@ Status TrialService::CompareTrials(const Caller&, const v1::CompareTrialsRequest
   const std::string only = group_of(request.metric_type(), request.group());
   const std::set<std::string> names(request.metric_names().begin(), request.metric_names().end());
   const std::set<std::string> ids(request.metric_ids().begin(), request.metric_ids().end());
+  // All filters of the request apply together.
   wanted.wanted = [&](const std::string& group, const std::string& name) {
     return (only.empty() || group == only) && (names.empty() || names.contains(name)) &&
            (ids.empty() || ids.contains(group + "." + name));
@@ -189,6 +195,7 @@ Status TrialService::CompareTrials(const Caller&, const v1::CompareTrialsRequest
     TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
     to_proto(row, response->add_trials()->mutable_trial());
   }
+  // The cache downsamples each series to max_datapoints.
   TRY_ASSIGN(auto found, context_.metrics.series(wanted));
   std::map<TrialId, std::map<std::string, std::vector<db::Series>>> groups;
   for (db::Series& one : found) groups[one.trial][one.group].push_back(std::move(one));

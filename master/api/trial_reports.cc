@@ -1,4 +1,4 @@
-// Owns what a process of the cluster reports of its trial over HTTP, one call a report.
+// Reports of training processes over HTTP, one report a call.
 #include <charconv>
 #include <cmath>
 #include <future>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kBulkWait = std::chrono::seconds(30);
 
-/// Metrics that nobody decides on: durable when this returns.
+/// Stores metrics that the searcher does not use. Blocks until they are durable, at most 30 s.
 Status store_rows(const Context& context, const Reporter& reporter, const v1::MetricsReport& report,
                   WallTime time) {
   auto stored = std::make_shared<std::promise<Status>>();
@@ -24,6 +24,7 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
                         .run = reporter.run,
                         .rows = {{report.group(), report.steps_completed(), report.metrics(), time}},
                         .done = [stored](Status status) { stored->set_value(std::move(status)); }};
+  // A full writer is reported rather than waited for: workers are few.
   if (!context.bulk.try_push(std::move(batch)))
     return fail(Code::kUnavailable, "the master is busy; try again in a moment");
   if (answer.wait_for(kBulkWait) != std::future_status::ready)
@@ -31,7 +32,8 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
   return answer.get();
 }
 
-/// The text of metrics that are finite numbers under plain names, as nearly all are; nothing for others.
+/// Fast path: JSON text of metrics that are finite numbers under plain names, as nearly all are. Nothing for
+/// other metrics. The result satisfies the limits of report_check.h.
 std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
   constexpr std::size_t kMost = 100, kMaxReportName = 256;
   if (metrics.fields_size() == 0 || metrics.fields().size() > kMost) return std::nullopt;
@@ -52,12 +54,12 @@ std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
 
 }  // namespace
 
-/// One report on its way to the database. Nobody waits for it: the call is answered when it is there.
+/// One report on its way to the database. No thread waits for it; the call is finished by the bulk writer.
 struct TrialService::Arrival {
   grpc::ServerUnaryReactor* reactor = nullptr;
   Caller caller;
   TrialId trial;
-  RunNumber run = 0;  ///< 0: not said
+  RunNumber run = 0;  ///< 0: not given, the current run
   db::MetricRow row;
   void finish(const Status& status) const { reactor->Finish(to_grpc(status)); }
 };
@@ -69,7 +71,7 @@ void TrialService::forget_reporter(TrialId trial) {
   });
 }
 
-/// On the edge worker: the token is looked up in the core once a run, not at each report.
+/// Edge worker. The token is verified by the core once per run instead of once per report.
 void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
   const std::string& token = arrival->caller.credentials.allocation_token;
   const auto known = reporters_.find(arrival->trial);
@@ -79,7 +81,7 @@ void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
     auto found = find_reporter(context_, arrival->caller, {.trial = arrival->trial});
     if (!found) return arrival->finish(tl::unexpected(found.error()));
     context_.edge.post([this, arrival, before, reporter = std::move(*found)] {
-      // What was told meanwhile may be that it has ended.
+      // A notification during the lookup may have been about this allocation; then the result is not cached.
       if (before == forgotten_)
         reporters_[arrival->trial] = {arrival->caller.credentials.allocation_token, reporter};
       store(arrival, reporter);
@@ -108,8 +110,8 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
     arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
 }
 
-/// The usual report, of a process by its allocation's token, does not hold a worker; `take` is for all
-/// others.
+/// The common case, a process with an allocation token and explicit steps, holds no worker thread. All other
+/// reports are handled by take().
 template <typename Request>
 grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call, const Request* request,
                                                const char* method, const v1::TrialMetrics& metrics,
@@ -133,7 +135,7 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
   text.set_group(group);
   text.set_steps_completed(metrics.steps_completed());
   auto plain = plain_text(metrics.metrics().avg_metrics());
-  // What is plain was checked when its text was made.
+  // A fast-path text needs no second check.
   const bool known_good = plain && text.steps_completed() >= 0;
   text.set_metrics(plain ? std::move(*plain) : dump_json(from_struct(metrics.metrics().avg_metrics())));
   if (auto checked = known_good ? check_group(group) : check_metrics(text); !checked) {
@@ -160,6 +162,7 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   }
   v1::MetricsReport report;
   report.set_group(group);
+  // Clients that do not count steps report at the current step of the trial.
   report.set_steps_completed(metrics.has_steps_completed() ? metrics.steps_completed()
                                                            : reporter.steps_completed);
   report.set_metrics(dump_json(from_struct(metrics.metrics().avg_metrics())));

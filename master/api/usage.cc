@@ -9,6 +9,7 @@
 namespace det::api {
 namespace {
 
+// A little more than ten years.
 constexpr int kMostDays = 3700;
 
 int digits(const std::string& text, std::size_t at, std::size_t count) {
@@ -17,8 +18,9 @@ int digits(const std::string& text, std::size_t at, std::size_t count) {
   return value;
 }
 
-/// "2026-01-31".
+/// Parses a date such as "2026-01-31", from 1970 on.
 Result<std::chrono::sys_days> read_date(const std::string& field, const std::string& text) {
+  // The database gets the text, so its form is checked strictly.
   bool shape = text.size() == 10;
   for (std::size_t i = 0; shape && i < text.size(); ++i)
     shape = i == 4 || i == 7 ? text[i] == '-' : text[i] >= '0' && text[i] <= '9';
@@ -54,6 +56,7 @@ Status UsageService::ResourceAllocationRaw(const Caller& caller,
   TRY_ASSIGN(const auto entries, db::usage_entries(context_.pool, from, to, caller.grants.visible()));
   for (const db::UsageEntry& entry : entries) {
     v1::ResourceAllocationRawEntry* out = response->add_resource_entries();
+    // Commands belong to no experiment.
     out->set_kind(entry.experiment == 0 ? "command" : "training");
     to_proto(entry.started, out->mutable_start_time());
     if (entry.ended) to_proto(*entry.ended, out->mutable_end_time());
@@ -65,6 +68,7 @@ Status UsageService::ResourceAllocationRaw(const Caller& caller,
     out->set_slots(entry.slots);
     out->set_resource_pool(entry.pool);
   }
+  // Capacity of all agents, as a reference for the usage.
   TRY_ASSIGN(const auto capacity, db::capacity_entries(context_.pool, from, to));
   for (const db::CapacityEntry& entry : capacity) {
     v1::CapacityEntry* out = response->add_capacity();
@@ -90,6 +94,7 @@ Status UsageService::ResourceAllocationAggregated(const Caller& caller,
                                                    monthly, caller.grants.visible()));
   for (const db::UsagePeriod& period : periods) {
     v1::ResourceAllocationAggregatedEntry* out = response->add_resource_entries();
+    // Months are shown as "2026-01".
     out->set_period_start(monthly ? period.start.substr(0, 7) : period.start);
     out->set_period(monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
                             : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);

@@ -7,6 +7,7 @@
 namespace det::api {
 namespace {
 
+/// Refuses characters with a meaning in URLs and HTML.
 Status check_user_name(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 64 && !has_control_characters(name) &&
                      !find_bad_utf8(name) && name.find_first_of(" /\\\"'<>&") == std::string::npos;
@@ -68,10 +69,12 @@ Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
   const v1::User& wanted = request.user();
   TRY(check_user_name(wanted.username()));
   TRY(check_display_name(wanted.display_name()));
+  // Refused rather than ignored: the account would have no way to log in.
   if (wanted.remote())
     return fail(Code::kUnimplemented, "there is no single sign-on: users have passwords here");
   TRY(check_password(request.password(), request.is_hashed(), wanted.username()));
   TRY_ASSIGN(const std::string form, password_form(request.password(), request.is_hashed()));
+  // Hashing is the reason why this handler runs on the password thread.
   TRY_ASSIGN(const UserId id,
              db::create_user(context_.pool, wanted.username(), hash_password(form), wanted.admin()));
   if (!wanted.display_name().empty())
@@ -85,6 +88,7 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
                           v1::User* response) const {
   const UserId id(request.user_id());
   const v1::PatchUser& wanted = request.user();
+  // The other fields belong to the user itself; the access table has checked that.
   const bool admins = wanted.has_username() || wanted.has_admin() || wanted.has_active();
   if (admins) TRY(authorize(caller, Action::kAdminister, Target::kCluster, {}, context_.pool));
   TRY_ASSIGN(const db::User before, db::get_user(context_.pool, id));
@@ -99,12 +103,14 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
   }
   if (wanted.has_password()) {
     const std::string& password = wanted.password().value();
+    // Checked against the new name if both change.
     TRY(check_password(password, wanted.is_hashed(), change.name.value_or(before.name)));
     TRY_ASSIGN(const std::string form, password_form(password, wanted.is_hashed()));
     change.password_hash = hash_password(form);
   }
   if (wanted.has_admin()) change.admin = wanted.admin().value();
   if (wanted.has_active()) change.active = wanted.active().value();
+  // The caller's own session survives a change of its password.
   TRY(db::change_user(context_.pool, id, change, caller.token_hash));
   TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
   to_proto(user, response);

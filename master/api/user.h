@@ -1,4 +1,4 @@
-// Owns UserService: the accounts of people.
+// UserService: user accounts and their settings.
 #pragma once
 
 #include "det/v1/user.pb.h"
@@ -6,25 +6,39 @@
 
 namespace det::api {
 
+/// Calls that hash passwords run on the password thread.
 class UserService final : public Service {
  public:
   explicit UserService(const Context& context);
+  /// Lists users, paged.
   Status GetUsers(const Caller& caller, const v1::GetUsersRequest& request, v1::GetUsersResponse* response);
+  /// Returns a user by id. Errors: kNotFound.
   Status GetUser(const Caller& caller, const v1::GetUserRequest& request, v1::GetUserResponse* response);
+  /// Returns a user by name. Errors: kNotFound.
   Status GetUserByUsername(const Caller& caller, const v1::GetUserByUsernameRequest& request,
                            v1::GetUserResponse* response);
+  /// Creates a user. For cluster admins. Errors: kAlreadyExists; kInvalidArgument for an invalid name or a
+  /// weak password; kUnimplemented for single sign-on.
   Status PostUser(const Caller& caller, const v1::PostUserRequest& request, v1::PostUserResponse* response);
+  /// Changes the given fields. Users may change their own display name and password, admins all fields. A new
+  /// password and a deactivation end the user's other sessions and access tokens. Errors: kNotFound;
+  /// kAlreadyExists; kPermissionDenied; kInvalidArgument; kFailedPrecondition when no active admin would be
+  /// left.
   Status PatchUser(const Caller& caller, const v1::PatchUserRequest& request,
                    v1::PatchUserResponse* response);
-  // user_settings.cc
+  // Settings that clients store for the caller, by path and key (user_settings.cc).
   Status GetUserSetting(const Caller& caller, const v1::GetUserSettingRequest& request,
                         v1::GetUserSettingResponse* response);
+  /// Stores settings. At most 1,000 a call, values of at most 1 MiB. Idempotent.
   Status PostUserSetting(const Caller& caller, const v1::PostUserSettingRequest& request,
                          v1::PostUserSettingResponse* response);
+  /// Deletes all settings of the caller.
   Status ResetUserSetting(const Caller& caller, const v1::ResetUserSettingRequest& request,
                           v1::ResetUserSettingResponse* response);
+  /// Activates or deactivates users. Each id has its own result. For cluster admins.
   Status PatchUsers(const Caller& caller, const v1::PatchUsersRequest& request,
                     v1::PatchUsersResponse* response);
+  /// Changes a password, as PatchUser.
   Status SetUserPassword(const Caller& caller, const v1::SetUserPasswordRequest& request,
                          v1::SetUserPasswordResponse* response);
 

@@ -1,4 +1,4 @@
-// Owns what clients keep for a user, and making many users active or inactive.
+// Handlers of UserService for client settings and bulk activation.
 #include "base/text.h"
 #include "master/api/user.h"
 
@@ -41,6 +41,7 @@ Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSett
                                     v1::PostUserSettingResponse*) {
   TRY_ASSIGN(const auto settings, read_settings(request));
   TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
+  // Replaced settings are counted as new ones.
   if (known.size() + settings.size() > 2 * kMostSettings)
     return fail(Code::kFailedPrecondition, "settings: too many; reset them first");
   return db::put_user_settings(context_.pool, caller.user.id, settings);
@@ -54,6 +55,7 @@ Status UserService::ResetUserSetting(const Caller& caller, const v1::ResetUserSe
 Status UserService::PatchUsers(const Caller& caller, const v1::PatchUsersRequest& request,
                                v1::PatchUsersResponse* response) {
   for (const int id : request.user_ids()) {
+    // A failure is part of the response and does not stop the others.
     const Status done =
         db::change_user(context_.pool, UserId(id), {.active = request.activate()}, caller.token_hash);
     v1::UserActionResult* result = response->add_results();

@@ -17,6 +17,7 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
   out->set_name(row.name);
   out->set_archived(row.archived);
   out->set_username(row.username);
+  // The default workspace is protected by check_workspace_changeable().
   out->set_immutable(row.id == db::kDefaultWorkspace);
   out->set_pinned(row.pinned);
   out->set_num_projects(static_cast<int>(row.num_projects));
@@ -46,6 +47,7 @@ Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorksp
                              .exact_name = make_utf8(request.name_case_sensitive()),
                              .users = {request.users().begin(), request.users().end()},
                              .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                             // Pins are personal.
                              .viewer = caller.user.id,
                              .by_name = request.sort_by() == v1::GetWorkspacesRequest::SORT_BY_NAME,
                              .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
@@ -66,6 +68,7 @@ Status WorkspaceService::GetWorkspace(const Caller& caller, const v1::GetWorkspa
 
 Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Caller& caller,
                               v1::Workspace* response) const {
+  // Workspaces have no parent to check, so the right is tied to the default workspace.
   TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(db::kDefaultWorkspace)},
                 context_.pool));
   TRY(check_title(request.name(), "workspace"));
@@ -86,6 +89,7 @@ Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceR
   if (request.workspace().has_name()) {
     const std::string& name = request.workspace().name().value();
     TRY(check_title(name, "workspace"));
+    // The name is the only field that can change.
     TRY(db::rename_workspace(context_.pool, request.id(), name));
   }
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id()));
@@ -122,12 +126,14 @@ Status WorkspaceService::DeleteWorkspace(const Caller&, const v1::WorkspaceActio
                                          v1::DeleteWorkspaceResponse* response) {
   TRY(check_workspace_changeable(request.id()));
   TRY(db::delete_workspace(context_.pool, request.id()));
+  // Deletion is synchronous; clients of Determined AI poll otherwise.
   response->set_completed(true);
   return {};
 }
 
 Status WorkspaceService::GetWorkspaceProjects(const Caller&, const v1::GetWorkspaceProjectsRequest& request,
                                               v1::GetWorkspaceProjectsResponse* response) {
+  // Distinguishes an unknown workspace from one without projects.
   TRY(db::get_workspace(context_.pool, request.id()));
   db::ProjectFilter filter{.workspace = request.id(),
                            .name = make_utf8(request.name()),

@@ -1,4 +1,4 @@
-// Owns the master's keys and their contradictions.
+// The option keys of det-master and their checks.
 #include "master/config/options.h"
 
 #include <arpa/inet.h>
@@ -16,6 +16,7 @@ namespace {
 
 using Kind = OptionKey::Kind;
 
+/// Collects problems.
 struct Checker {
   std::vector<Problem> problems;
   void add(const std::string& path, const std::string& message) {
@@ -26,7 +27,7 @@ struct Checker {
   }
 };
 
-/// "127.0.0.1:8080", "[::1]:8080".
+/// Splits "127.0.0.1:8080" or "[::1]:8080". Returns false for anything but a numeric address and a port.
 bool split_listen(const std::string& text, std::string& address, int& port) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return false;
@@ -41,10 +42,12 @@ bool split_listen(const std::string& text, std::string& address, int& port) {
          ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
 }
 
+/// Whether only this machine can connect to the address.
 bool is_loopback_address(const std::string& address) {
   return address == "::1" || address.starts_with("127.");
 }
 
+/// Timers must be positive; the lease must survive lost heartbeats.
 void check_timers(const MasterConfig& config, Checker& checker) {
   checker.positive("agent_lease", config.agent_lease);
   checker.positive("agent_kill_grace", config.agent_kill_grace);
@@ -67,6 +70,7 @@ void read_tls(const Options& options, MasterConfig& config, Checker& checker) {
     checker.add(tls.cert.empty() ? "security.tls.cert" : "security.tls.key",
                 "is missing: a certificate and its private key go together");
   }
+  // A certificate alone implies TLS.
   tls.enabled = options.boolean("security.tls.enabled") || !tls.cert.empty();
   for (const std::string& name : split(options.text("security.tls.names"), ',')) {
     if (!trim(name).empty()) tls.names.emplace_back(trim(name));
@@ -81,7 +85,7 @@ void read_tls(const Options& options, MasterConfig& config, Checker& checker) {
   }
 }
 
-/// What a list of directories in the file says.
+/// Reads a list of absolute directories.
 std::vector<std::string> read_directories(const YamlNode& tree, const std::string& key, Checker& checker) {
   std::vector<std::string> directories;
   if (!tree.is_list()) checker.add(key, "must be a list of absolute directories");
@@ -95,11 +99,12 @@ std::vector<std::string> read_directories(const YamlNode& tree, const std::strin
   return directories;
 }
 
-/// What experiments have that do not say it, and what they may ask for.
+/// Reads the defaults of experiments and the limits of their configuration.
 void read_experiment_defaults(const Options& options, MasterConfig& config, Checker& checker) {
   config.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", config.data_dir + "/checkpoints"}};
   if (const YamlNode* tree = options.tree("checkpoint_storage")) {
     config.checkpoint_storage = to_json(*tree);
+    // The same check as for a template: the section is partial.
     const auto checked =
         expconf::check_part(to_yaml({{"checkpoint_storage", config.checkpoint_storage}}), "");
     if (!checked) {
@@ -120,7 +125,7 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
 
-/// Which stores experiments may name.
+/// Reads the egress policy for object stores. The master's own default store is always allowed.
 void read_reach(const Options& options, MasterConfig& config, Checker& checker) {
   config.storage_reach.anywhere = false;
   const Json& storage = config.checkpoint_storage;
@@ -135,6 +140,7 @@ void read_reach(const Options& options, MasterConfig& config, Checker& checker) 
   }
 }
 
+/// Keys of section security.tls.
 std::vector<OptionKey> tls_keys() {
   return {
       {"security.tls.enabled", Kind::kBool, "false",
@@ -229,6 +235,7 @@ OptionTable all_options() {
           {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
           {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
       }};
+  // The TLS keys follow insecure_i_understand in the help text and the sample file.
   const auto tls = tls_keys();
   table.keys.insert(table.keys.begin() + 3, tls.begin(), tls.end());
   return table;
@@ -259,6 +266,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.database_url = options.text("database_url");
   config.admin_password_file = options.text("admin_password_file");
   config.webui_dir = options.text("webui_dir");
+  // The web UI is installed relative to the program.
   if (config.webui_dir.empty()) {
     config.webui_dir =
         (std::filesystem::path(program_path()).parent_path().parent_path() / "share/det/webui").string();
@@ -270,6 +278,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
   read_reach(options, config, checker);
+  // Trees are shown as resolved, with the defaults that the master adds.
   config.shown = settings_json(master_options(), options);
   config.shown["checkpoint_storage"] = config.checkpoint_storage;
   config.shown["task_container_defaults"] = config.task_container_defaults;

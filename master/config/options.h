@@ -1,4 +1,4 @@
-// Owns what an operator can set of the master: the table of keys, and the checked settings that come of it.
+// Settings of the master: the table of option keys, and the checked configuration read from them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,40 +14,53 @@
 
 namespace det {
 
+/// The option keys of det-master.
 const OptionTable& master_options();
 
+/// The checked configuration. The option table documents each setting.
 struct MasterConfig {
-  std::string data_dir;  ///< absolute
+  std::string data_dir;  ///< absolute path
   std::string listen_address;
   int listen_port = 8080;
-  std::string database_url;  ///< "": a private server
+  std::string database_url;  ///< "": run a private server
   std::string admin_password_file;
   std::string webui_dir;
   std::string cluster_name;
   std::string default_pool;
-  SchedulerConfig scheduler;  ///< of pools that are not in `pools`
+  /// Default of pools that are not in `pools`.
+  SchedulerConfig scheduler;
   std::map<std::string, SchedulerConfig> pools;
-  Json checkpoint_storage;       ///< default of experiments
-  Json task_container_defaults;  ///< likewise, in the form of their configuration
-  Json shown;  ///< every setting as the file would have it; secrets of trees are still in it
+  Json checkpoint_storage;  ///< default of experiments
+  /// Default of experiments, in the layout of their configuration.
+  Json task_container_defaults;
+  /// All settings in the layout of the configuration file. May contain secrets: mask before showing.
+  Json shown;
   bool launch_error = true;
   std::vector<std::string> allowed_host_paths;
-  storage::Reach storage_reach;   ///< which buckets the master contacts
-  std::vector<Problem> warnings;  ///< what was read and does nothing
+  /// Storage hosts that the master may contact.
+  storage::Reach storage_reach;
+  /// Settings that were read but have no effect.
+  std::vector<Problem> warnings;
   LogOptions log;
+  /// Section security.tls.
   struct Tls {
     bool enabled = false;
-    std::string cert, key;           ///< files of the operator's own certificate; "": ours
-    std::vector<std::string> names;  ///< that our certificate is for, beside this machine's own
-    Duration agent_lifetime{};       ///< of agents' certificates
+    /// Files of the operator's certificate; "": the master issues one itself.
+    std::string cert, key;
+    /// Further host names and addresses of an issued certificate.
+    std::vector<std::string> names;
+    Duration agent_lifetime{};  ///< lifetime of agents' certificates
   } tls;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
   Duration unmanaged_limit{};
+  /// Days; -1: logs are kept.
   std::int64_t log_retention_days = -1;
+  /// Limits of concurrent connections, in total and from one address.
   int connections = 2000, connections_per_address = 64;
 };
 
-/// All contradictions at once, as kInvalidArgument with one problem each.
+/// Reads and checks the options. Errors: kInvalidArgument with one problem for each invalid setting or
+/// contradiction.
 Result<MasterConfig> read_master_config(const Options& options);
 
 }  // namespace det

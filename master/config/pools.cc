@@ -13,6 +13,7 @@ void add(Problems& problems, const std::string& path, const std::string& message
   problems.push_back({.code = "E-CFG-VALUE", .path = path, .message = message});
 }
 
+/// Reports keys that are not in `known`.
 void refuse_other_keys(const YamlNode& node, const std::string& path, const std::vector<std::string>& known,
                        Problems& problems) {
   for (const YamlEntry& entry : node.entries) {
@@ -22,6 +23,7 @@ void refuse_other_keys(const YamlNode& node, const std::string& path, const std:
   }
 }
 
+/// Reads {type, preemption}; unset keys keep the values of `config`.
 SchedulerConfig read_one(const YamlNode& node, const std::string& path, SchedulerConfig config,
                          Problems& problems) {
   const std::vector<std::string> types{"priority", "fair_share", "round_robin"};
@@ -70,6 +72,7 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
     const YamlNode* scheduler = item.find("scheduler");
     const SchedulerConfig its =
         scheduler == nullptr ? rest : read_one(*scheduler, path + ".scheduler", rest, problems);
+    // A pool that is listed twice would silently get one of the two settings.
     if (!pools.emplace(name->text, its).second)
       add(problems, path + ".pool_name", name->text + " is there twice");
   }

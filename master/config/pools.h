@@ -1,4 +1,4 @@
-// Owns how the operator says which pool schedules how.
+// Scheduler settings of resource pools: keys `scheduler` and `resource_pools`.
 #pragma once
 
 #include <map>
@@ -10,15 +10,17 @@
 
 namespace det {
 
+/// Scheduling policy of a pool.
 struct SchedulerConfig {
-  std::string type = "priority";  ///< or "fair_share", "round_robin"
+  /// "priority", "fair_share" or "round_robin".
+  std::string type = "priority";
   bool preemption = true;
   bool operator==(const SchedulerConfig&) const = default;
 };
 
-/// The key `scheduler`, of pools that say nothing themselves; problems are added to `problems`.
+/// Reads `scheduler`, the default of pools without settings of their own. Appends problems to `problems`.
 SchedulerConfig read_scheduler(const Options& options, std::vector<Problem>& problems);
-/// The key `resource_pools`, by name.
+/// Reads `resource_pools`, by pool name. `rest`: defaults of unset keys. Appends problems to `problems`.
 std::map<std::string, SchedulerConfig> read_pools(const Options& options, const SchedulerConfig& rest,
                                                   std::vector<Problem>& problems);
 

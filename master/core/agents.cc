@@ -1,4 +1,8 @@
-// Owns what the core knows of agents: who is connected, what it should hold, when a silent one is given up.
+// Agents: sessions, reconciliation of allocations at each connection, loss of an agent after its lease.
+//
+// Lease protocol. An agent without a connection ends its own processes after agent_lease. The master waits
+// for agent_wait(), which is longer, before it ends the agent's allocations as kLost and starts their trials
+// elsewhere. No trial therefore ever runs on two machines.
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -23,6 +27,8 @@ Duration Core::Impl::agent_wait() const {
 }
 
 Status Core::Impl::check_connection(const AgentConnected& input) const {
+  // The instance identifies the machine. Another one may take a name only when the core has nothing on it: no
+  // session, no live part, no leftovers.
   const Agent* const there = find_agent(input.agent);
   if (!there) return {};
   const Agent& known = *there;
@@ -40,7 +46,7 @@ Status Core::Impl::check_connection(const AgentConnected& input) const {
   };
   const std::string& pool = input.pool.empty() ? options.default_pool : input.pool;
   if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);
-  // After a restart of the master the devices are not known, only which slots are in use.
+  // After a restart of the master only the slots in use are known, not the devices behind them.
   if (!known.slots.empty() && known.slots != input.slots) return refuse("other devices");
   for (const AllocationId& id : on_agent.at(input.agent)) {
     for (int slot : allocations.at(id).part_on(input.agent)->slots) {
@@ -66,7 +72,7 @@ void Core::Impl::handle(const AgentConnected& input) {
   agent.slots = input.slots;
   agent.session = input.session;
   agent.lost_at.reset();
-  agent.leftovers.clear();  // it says itself what it holds
+  agent.leftovers.clear();  // reconcile adds those that the agent still holds
   timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
   if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
   if (pool_before != agent.pool || slots_before != agent.slots.size())
@@ -79,6 +85,7 @@ void Core::Impl::handle(const AgentConnected& input) {
 
 void Core::Impl::reconcile(const AgentConnected& input) {
   Agent& agent = *find_agent(input.agent);
+  // `missing`: live parts that the core has on this agent and the agent did not report.
   std::set<AllocationId> missing;
   if (auto it = on_agent.find(input.agent); it != on_agent.end()) missing = it->second;
   for (const HeldAllocation& held : input.held) {
@@ -86,12 +93,15 @@ void Core::Impl::reconcile(const AgentConnected& input) {
     missing.erase(held.id);
     auto it = allocations.find(held.id);
     if (it == allocations.end() || it->second.state == AllocationState::kTerminated) continue;
+    // A kill may have been lost with the old connection.
     const AllocationPart* part = it->second.part_on(agent.id);
     if (is_killed(it->second) && part && !is(Mutant::kKillNotRepeated)) send_kill(it->second, *part);
   }
   for (const AllocationId& id : missing) {
     Allocation& allocation = allocations.at(id);
     AllocationPart& part = *allocation.part_on(agent.id);
+    // A part that is only assigned: the start was lost on the way. Any later state was reported by the agent,
+    // so the process existed and is gone.
     const bool never_began = part.state == AllocationState::kAssigned;
     if (allocation.kill_requested || (allocation.exit && never_began)) {
       finish(allocation, part, {ExitKind::kStopped, 0, "stopped before it started"});
@@ -105,6 +115,7 @@ void Core::Impl::reconcile(const AgentConnected& input) {
 
 void Core::Impl::handle(const AgentDisconnected& input) {
   Agent* const known = find_agent(input.agent);
+  // A late disconnect of an older session must not close the present one.
   if (!known || input.session == 0 || known->session != input.session) return;
   Agent& agent = *known;
   agent.session = 0;
@@ -114,6 +125,8 @@ void Core::Impl::handle(const AgentDisconnected& input) {
   if (auto held = on_agent.find(agent.id); held != on_agent.end()) {
     for (const AllocationId& id : held->second) {
       Allocation& allocation = allocations.at(id);
+      // The missing agent explains failures of its gang, and starts the time after which a kill is not waited
+      // for.
       excuse(allocation);
       set_timer(allocation);
     }
@@ -141,7 +154,8 @@ void Core::Impl::update(Agent& agent, const HeldAllocation& held) {
   const bool ended = held.state == AllocationState::kTerminated;
   AllocationPart* part = it == allocations.end() ? nullptr : it->second.part_on(agent.id);
   if (!part || part->state == AllocationState::kTerminated) {
-    // Ended long ago, or never ours: whatever runs there must not.
+    // The allocation has ended for the master or is unknown: kill the process, and keep the agent closed
+    // until it is gone.
     set_leftover(agent, held.id, !ended);
     if (!ended) {
       out->sends.push_back(KillAllocation{agent.id, agent.session, held.id});
@@ -161,6 +175,8 @@ void Core::Impl::update(Agent& agent, const HeldAllocation& held) {
 }
 
 void Core::Impl::lose(Agent& agent) {
+  // A copy: finishing a part removes it from `on_agent`. The timer is cleared and the agent removed last,
+  // because finish looks the agent up.
   const AgentId id = agent.id;
   std::set<AllocationId> held;
   if (auto it = on_agent.find(id); it != on_agent.end()) held = it->second;

@@ -1,5 +1,5 @@
-// Owns the life of allocations: slots given, asked to leave, killed, gone. Slots come free at the exit, never
-// before.
+// Life of allocations: assignment, preemption, kill, exit. Slots are free at the exit of the process (or the
+// loss of its agent), never before: otherwise two processes could use one device.
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -9,17 +9,18 @@
 namespace det::core {
 namespace {
 
-/// How long an agent may be away before what a user wants gone is over without its word. One that is started
-/// anew is back by then, as are all when the master was; and with the three heartbeats after which silence
-/// counts, who waits has an answer in 15 s.
+/// Time without a connection after which a part on an agent no longer delays the end of a trial or command
+/// that a user canceled or killed. Long enough for an agent, or the master, to restart. Together with the
+/// three heartbeats (6 s) until an agent counts as disconnected, a kill completes within 15 s.
 constexpr Duration kAwayPatience = std::chrono::seconds(8);
 
-constexpr int kFirstPort = 29400;  // as torchrun
-constexpr int kPorts = 2000;       // well below those that the kernel gives out
+/// Ports where gangs meet: from the default of torchrun, below the kernel's ephemeral range.
+constexpr int kFirstPort = 29400;
+constexpr int kPorts = 2000;
 
 std::string first_line(const Exit& exit) { return exit.message.substr(0, exit.message.find('\n')); }
 
-/// Added to the line for people, above what a task printed.
+/// Appends to the first line of an exit message; the lines below are output of the task.
 void say_more(Exit& exit, const std::string& more) {
   exit.message.insert(std::min(exit.message.find('\n'), exit.message.size()), more);
 }
@@ -46,6 +47,7 @@ void Core::Impl::assign(Command& command, const std::vector<scheduler::Part>& pa
 
 void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run,
                           const std::vector<scheduler::Part>& parts) {
+  // The id is a function of task and run, so it is unique and every component can compute it.
   const AllocationId id(task.value + "." + std::to_string(run));
   Allocation& allocation = allocations[id];
   allocation.id = id;
@@ -75,7 +77,7 @@ void Core::Impl::allocate(const TaskId& task, TrialId trial, RunNumber run,
 
 int Core::Impl::port_for(const Allocation& allocation) const {
   if (allocation.parts.size() < 2) return 0;
-  // Another one each run, should a stranger listen there.
+  // The port differs from run to run: a foreign process may listen on one, and the next run then avoids it.
   const auto first = static_cast<int>((allocation.trial.value * 7 + allocation.run) % kPorts);
   for (int i = 0; i < kPorts; ++i) {
     const int port = kFirstPort + (first + i) % kPorts;
@@ -85,6 +87,7 @@ int Core::Impl::port_for(const Allocation& allocation) const {
 }
 
 void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& part, const Agent& agent) {
+  // To a disconnected agent nothing is sent: `reconcile` repeats the start when it reconnects.
   const auto number = static_cast<int>(&part - allocation.parts.data());
   if (agent.session == 0 || (number > 0 && is(Mutant::kGangHalfStarted))) return;
   if (is_command(allocation.trial)) {
@@ -101,11 +104,13 @@ void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& 
 }
 
 void Core::Impl::ask_to_leave(Allocation& allocation, const std::string& why) {
+  // Without a session no harness could save a checkpoint. Commands have none either.
   if (is_leaving(allocation)) return;
   if (!allocation.attached) return kill(allocation, why);
   const Trial& trial = trials.at(allocation.trial);
   allocation.preempt_requested = true;
   const Duration patience = std::chrono::seconds(config_of(trial).preemption_timeout);
+  // An earlier deadline (ReportInvalidHp) stays.
   const MonoTime deadline = now.mono + patience;
   allocation.preempt_deadline = std::min(allocation.preempt_deadline.value_or(deadline), deadline);
   advance(allocation, AllocationState::kTerminating);
@@ -143,6 +148,7 @@ void Core::Impl::advance(Allocation& allocation, AllocationState state) {
 }
 
 void Core::Impl::advance(Allocation& allocation, AllocationPart& part, AllocationState state) {
+  // An allocation is as far as its least advanced part. kTerminated is left to `finish`.
   if (part.state < state) change(part.state, state);
   auto least = AllocationState::kTerminated;
   for (const AllocationPart& one : allocation.parts) least = std::min(least, one.state);
@@ -156,6 +162,7 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
   auto held = on_agent.find(part.agent);
   held->second.erase(allocation.id);
   if (held->second.empty()) on_agent.erase(held);
+  // The first failure of a gang is its cause; the parts that are killed because of it follow.
   const bool gang = allocation.parts.size() > 1;
   const bool counts = part.exit->kind != ExitKind::kSucceeded && !part.daemon;
   if (counts && (!allocation.exit || is(Mutant::kLastExitCounts))) {
@@ -177,8 +184,8 @@ void Core::Impl::finish(Allocation& allocation, AllocationPart& part, Exit exit)
     end_the_others(allocation, "all but its helpers have ended; these are ended too", "INFO");
 }
 
-/// Of a gang that loses an agent the others fail first: they miss their peer at once, we miss the agent
-/// later. Such a failure is not the user's.
+/// When an agent of a gang is lost, the parts on other agents fail first: they lose their peer at once, while
+/// the core detects the loss later. Such a failure is not the program's and must not consume a restart.
 void Core::Impl::excuse(Allocation& allocation) {
   if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || is(Mutant::kPeerErrorCounted)) return;
   for (const AllocationPart& part : allocation.parts) {
@@ -203,6 +210,7 @@ void Core::Impl::end_the_others(Allocation& allocation, const std::string& why, 
 
 void Core::Impl::finish(Allocation& allocation) {
   change(allocation.state, AllocationState::kTerminated);
+  // Without a failure the allocation ends like its first part that is not a daemon.
   if (!allocation.exit) {
     const auto counted = std::find_if(allocation.parts.begin(), allocation.parts.end(),
                                       [](const AllocationPart& part) { return !part.daemon; });
@@ -219,13 +227,12 @@ void Core::Impl::finish(Allocation& allocation) {
   tell_ended(allocation);
   const ExitKind kind = allocation.exit->kind;
   const bool bad = is_failure(kind) || kind == ExitKind::kLost || kind == ExitKind::kStorageFull;
-  // What it printed last is in the log already.
+  // First line only: the output of the task is in the log already.
   log(allocation, "exited: " + first_line(*allocation.exit), bad ? "ERROR" : "INFO");
   if (is_command(allocation.trial)) return decide(commands.at(command_of(allocation.trial)), allocation);
   decide(trials.at(allocation.trial), allocation);
 }
 
-/// What the process has told us says more than its exit code.
 void Core::Impl::name_exit(Allocation& allocation) {
   const auto trial = trials.find(allocation.trial);
   if (trial == trials.end()) return;
@@ -242,6 +249,8 @@ void Core::Impl::name_exit(Allocation& allocation) {
 
 std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) const {
   if (!is_leaving(allocation)) return std::nullopt;
+  // Only a cancel or a kill by a user justifies an end without the exit. Preempted trials wait for the agent:
+  // they could otherwise start elsewhere while their process still runs.
   const TrialId id = allocation.trial;
   const State state = is_command(id) ? commands.at(command_of(id)).state : trials.at(id).state;
   if (state != State::kStoppingCanceled && state != State::kStoppingKilled) return std::nullopt;
@@ -249,14 +258,15 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
   for (const AllocationPart& part : allocation.parts) {
     const Agent& agent = *find_agent(part.agent);
     if (part.state == AllocationState::kTerminated || agent.session != 0 || !agent.lost_at) continue;
+    // lost_at is the time of the disconnect plus agent_wait().
     const MonoTime at = *agent.lost_at + (kAwayPatience - agent_wait());
     first = std::min(first.value_or(at), at);
   }
   return first;
 }
 
-/// Its slots there stay out of use: a silent agent is given nothing, and when it is back it first ends what
-/// it holds.
+/// The slots on these agents remain unused: a disconnected agent gets no work, and a reconnected one is
+/// closed until its leftovers have been killed.
 void Core::Impl::abandon(Allocation& allocation) {
   for (AllocationPart& part : allocation.parts) {
     Agent& agent = *find_agent(part.agent);
@@ -277,7 +287,7 @@ void Core::Impl::look_at_deadlines(Allocation& allocation) {
     set_timer(allocation);
     if (!is(Mutant::kKillNotRepeated)) send_kill(allocation);
   } else {
-    set_timer(allocation);  // what it was set for is no longer so
+    set_timer(allocation);  // the deadline has moved or was cleared
   }
 }
 

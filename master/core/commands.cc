@@ -1,17 +1,20 @@
-// Owns the life of commands: waiting for slots like a trial, one allocation, the end that follows from its
-// exit. What a command did cannot be undone, so none is started a second time, whoever was at fault.
+// Life of commands: a request for slots like that of a trial, one allocation, the end that follows from its
+// exit. A command is never started twice, even when infrastructure failed: its side effects cannot be undone.
 #include "master/core/impl.h"
 #include "master/core/transitions.h"
 
 namespace det::core {
 namespace {
 
+/// Task ids of ended commands that are remembered, for repeated submissions and kills.
 constexpr std::size_t kEndedCommands = 4096;
 
 }  // namespace
 
 void Core::Impl::handle(const SubmitCommand& input) {
   if (command_tasks.contains(input.task) && !is(Mutant::kCommandTwice)) return reply(input.reply, Done{});
+  // Ids come from a generator that is seeded by the step, so a replay makes the same ones. The complement
+  // keeps them apart from those of experiments.
   const CommandId id{next_command.value++};
   Random names{static_cast<std::uint64_t>(now.wall.micros), ~static_cast<std::uint64_t>(id.value)};
   const expconf::CommandConfig& config = *input.config;
@@ -64,6 +67,7 @@ void Core::Impl::kill(Command& command) {
   change(command.state, State::kStoppingKilled);
   touched_commands.insert(command.id);
   withdraw(command);
+  // With an allocation the command ends at its exit (`decide`), otherwise now.
   Allocation* allocation = live_allocation(as_trial(command.id));
   if (!allocation) {
     log(command.task, 1, "killed by a user before it began");
@@ -79,6 +83,7 @@ void Core::Impl::decide(Command& command, const Allocation& allocation) {
       is(Mutant::kCommandRunsAgain)) {
     return request_slots(command);
   }
+  // After a kill the exit does not matter: the command may have succeeded just before.
   if (command.state == State::kStoppingKilled) return end(command, State::kCanceled);
   end(command, command.exit->kind == ExitKind::kSucceeded ? State::kCompleted : State::kError);
 }
@@ -90,6 +95,7 @@ void Core::Impl::end(Command& command, State end) {
 }
 
 void Core::Impl::forget_if_ended(CommandId id) {
+  // The row has been built, so the command may leave memory. Its task id stays for a while.
   const Command& command = commands.at(id);
   if (!is_terminal(command.state)) return;
   pool(pool_of(command)).remove_job(as_job(id));
@@ -101,6 +107,7 @@ void Core::Impl::forget_if_ended(CommandId id) {
 }
 
 void Core::Impl::move_to(Command& command, const std::string& name) {
+  // A command with an allocation is never moved (`check`), so only its request moves.
   pool(pool_of(command)).remove_job(as_job(command.id));
   dirty.insert(pool_of(command));
   command.queue.pool = name;
@@ -108,6 +115,7 @@ void Core::Impl::move_to(Command& command, const std::string& name) {
   if (waiting.contains(as_trial(command.id))) tell_request(command);
 }
 
+// max_slots is not passed on: a command has a single allocation.
 scheduler::Job Core::Impl::to_scheduler(const Command& command) const {
   return {.id = as_job(command.id),
           .user = command.owner,
@@ -132,6 +140,7 @@ void Core::Impl::tell_request(const Command& command) {
   dirty.insert(pool_of(command));
 }
 
+// Requests follow in `restore`, once it is known which commands have allocations.
 Status Core::Impl::restore_commands(std::vector<Command> rows) {
   for (Command& row : rows) {
     const CommandId id = row.id;

@@ -1,4 +1,4 @@
-// Owns the frame of a step: dispatch, settle, flush, the schedule and the deadlines.
+// The frame of a step: dispatch, settle, flush; scheduling and timers.
 #include "master/core/core.h"
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 namespace det::core {
 namespace {
 
+/// Idempotency keys of ended experiments that are kept. They only bridge the time until the store returns
+/// them.
 constexpr std::size_t kEndedRequests = 4096;
 
 }  // namespace
@@ -34,6 +36,8 @@ void Core::step(const Input& input, Now now, Effects& out) {
 
 void Core::schedule(Now now, Effects& out) {
   if (impl_->dirty.empty()) return;
+  // A decision may dirty its pool again (a preemption marks its victim as leaving); the scheduler has applied
+  // its own decision already, and the next call finds nothing more to do.
   impl_->begin(now, out);
   for (const std::string& pool : std::exchange(impl_->dirty, {})) impl_->schedule_pool(pool);
   impl_->settle();
@@ -69,19 +73,24 @@ void Core::Impl::begin(Now when, Effects& effects) {
 }
 
 void Core::Impl::settle() {
+  // The actions of one event may end trials, which queues further events.
   while (!events.empty()) {
     auto [experiment, event] = std::move(events.front());
     events.pop_front();
     take(experiment, event);
   }
+  // Every event and every action of a user touches its experiment, so only touched experiments can be done.
   for (ExperimentId id : std::set<ExperimentId>(touched_experiments)) end_if_done(id);
 }
 
 void Core::Impl::flush() {
+  // One reallocation at most; a batch of steps shares the vector, hence the geometric growth.
   auto& writes = out->writes;
   const std::size_t wanted = writes.size() + touched_experiments.size() + touched_trials.size() +
                              touched_commands.size() + touched_allocations.size() + inserts.size();
   if (wanted > writes.capacity()) writes.reserve(std::max(wanted, 2 * writes.size()));
+  // Rows are in the order of their references: experiments, trials, commands, allocations, then the inserts,
+  // which refer to all of them.
   for (ExperimentId id : std::exchange(touched_experiments, {})) {
     auto fresh = fresh_experiments.find(id);
     writes.push_back(fresh == fresh_experiments.end()
@@ -91,6 +100,7 @@ void Core::Impl::flush() {
   for (TrialId id : std::exchange(touched_trials, {})) writes.push_back(PutTrial{trials.at(id)});
   for (CommandId id : touched_commands) writes.push_back(PutCommand{commands.at(id)});
   for (const Allocation* allocation : std::exchange(touched_allocations, {})) {
+    // The last row of an allocation takes the object out of memory.
     if (allocation->state == AllocationState::kTerminated) {
       writes.push_back(PutAllocation{std::move(allocations.extract(allocation->id).mapped())});
     } else {
@@ -100,6 +110,7 @@ void Core::Impl::flush() {
   std::move(inserts.begin(), inserts.end(), std::back_inserter(writes));
   inserts.clear();
   if (!late.empty()) inserts.swap(late);
+  // An ended experiment leaves memory only after its rows have been built.
   for (ExperimentId id : std::exchange(ended_experiments, {})) {
     const Experiment& experiment = experiments.at(id);
     if (auto known = ended_again.find(id); known != ended_again.end())
@@ -141,6 +152,8 @@ void Core::Impl::log(const Allocation& allocation, std::string text, std::string
 }
 
 void Core::Impl::handle(const Tick&) {
+  // Each handler clears or moves its timer, otherwise it would be due again at once. An earlier timer of the
+  // same tick may have ended an allocation.
   for (const auto& [kind, id] : timers.due(now.mono)) {
     if (kind == TimerKind::kAgent) {
       lose(agents.at(AgentId(id)));

@@ -1,6 +1,13 @@
-// Owns the rules: what an input changes and what follows from it. One thread, no clock, no I/O, no lock, no
-// protobuf: `step` is a function of (state, input, now). Inside a step every refusal comes before the first
-// change.
+// State machine of the master. Deterministic and pure: `step` is a function of (state, input, now); no clock,
+// no I/O, no lock, no protobuf. Called by one thread (master/loop).
+//
+// Invariants
+//   A step is atomic: every error is returned before the first change, and all rows of a step are written in
+//   one transaction.
+//   Write-ahead: replies and messages of a step are released only after its rows are durable. A restarted
+//   core therefore has everything that was ever acknowledged.
+//   Bounded waits: every wait for an agent or a process has a deadline (`next_deadline`), so a lost one
+//   cannot keep slots or a trial forever.
 #pragma once
 
 #include <cstdint>
@@ -21,60 +28,77 @@
 
 namespace det::core {
 
+/// The time of a step. `mono` drives deadlines, `wall` is stored and displayed.
 struct Now {
   MonoTime mono;
   WallTime wall;
 };
 
-/// Timers. Checked when the master starts: agent_wait() > agent_lease + agent_kill_grace, or two machines
-/// could run one trial.
+/// Timers and pool rules.
 struct Options {
-  Duration agent_lease = std::chrono::minutes(10);  ///< an agent cut off for this long ends its own processes
-  Duration agent_kill_grace = kDefaultKillGrace;    ///< SIGTERM to SIGKILL, and the time to see it
+  /// Lease of an agent: an agent without a connection for this long ends its own processes.
+  Duration agent_lease = std::chrono::minutes(10);
+  /// Time from SIGTERM to SIGKILL on an agent, and for observing the exit.
+  Duration agent_kill_grace = kDefaultKillGrace;
+  /// Safety margin on top of the lease and the grace.
   Duration agent_margin = std::chrono::seconds(10);
-  Duration kill_repeat = std::chrono::seconds(30);  ///< an unanswered kill is sent again
-  /// A trial outside the cluster that is silent for this long has failed.
+  /// Interval at which an unanswered kill is repeated.
+  Duration kill_repeat = std::chrono::seconds(30);
+  /// A trial outside the cluster that sends no report for this long has failed.
   Duration unmanaged_limit = std::chrono::minutes(5);
+  /// The pool of experiments, commands and agents that name none.
   std::string default_pool = "default";
-  scheduler::Rules pool_rules;  ///< of pools that have none of their own
+  /// Rules of pools that are not in `pools`.
+  scheduler::Rules pool_rules;
   std::map<std::string, scheduler::Rules> pools;
-  int searcher_snapshot_every = 1000;                     ///< events
-  Mutant mutant = Mutant::kNone;                          ///< never set outside tests
-  searcher::Fault search_fault = searcher::Fault::kNone;  ///< likewise
+  /// Number of searcher events between two snapshots of a searcher.
+  int searcher_snapshot_every = 1000;
+  Mutant mutant = Mutant::kNone;                          ///< set by tests only
+  searcher::Fault search_fault = searcher::Fault::kNone;  ///< set by tests only
+  /// Time until a disconnected agent is lost and its allocations may start elsewhere. Must exceed agent_lease
+  /// + agent_kill_grace, otherwise two machines could run one trial.
   Duration agent_wait() const { return agent_lease + agent_kill_grace + agent_margin; }
 };
 
+/// The state of the master and its transitions. Not thread-safe.
 class Core {
  public:
-  /// Takes up where the store left off: live allocations wait for their agents until now + agent_wait().
-  /// Fails (kDataLoss) when the rows contradict each other.
+  /// Builds the state from the rows of the store. Live allocations wait for their agents to reconnect until
+  /// now + agent_wait(); trials without an allocation wait for slots. Errors: kDataLoss (the rows contradict
+  /// each other).
   static Result<Core> restore(const Options& options, Recovered recovered, Now now);
 
   Core(Core&&) noexcept;
   Core& operator=(Core&&) noexcept;
   ~Core();
 
-  /// Appends to `out`; never removes from it. Marks the schedule dirty where slots or requests changed.
+  /// Applies one input and appends its effects to `out`. Marks pools with changed slots or requests as dirty;
+  /// call `schedule` to act on that.
   void step(const Input& input, Now now, Effects& out);
-  /// Gives free slots to waiting trials and pre-empts for those with a better claim; nothing when not dirty.
-  /// Called once after each batch of steps.
+  /// Starts waiting trials and preempts allocations in the dirty pools. No effect without one. The caller
+  /// runs it once after each batch of steps, which makes one decision out of many changes.
   void schedule(Now now, Effects& out);
-  /// When the next Tick is due, if anything waits for time to pass.
+  /// Returns the time at which the next Tick is due, if there is any deadline.
   std::optional<MonoTime> next_deadline() const;
 
-  // Read access, for the API's view of live things and for the invariants.
+  // Read access for the API and for the invariants. Live objects only: ended experiments, commands and
+  // allocations are in the store. References are valid until the next step.
+
   const std::map<ExperimentId, Experiment>& experiments() const;
-  const std::unordered_map<TrialId, Trial>& trials() const;                 ///< in no order
-  const std::map<CommandId, Command>& commands() const;                     ///< that have not ended
-  const std::unordered_map<AllocationId, Allocation>& allocations() const;  ///< likewise
+  /// All trials of live experiments, ended ones included, in no particular order.
+  const std::unordered_map<TrialId, Trial>& trials() const;
+  const std::map<CommandId, Command>& commands() const;
+  /// In no particular order.
+  const std::unordered_map<AllocationId, Allocation>& allocations() const;
   const std::map<AgentId, Agent>& agents() const;
   const std::map<std::string, scheduler::Scheduler>& pools() const;
-  /// In service unless it is in here.
+  /// Administrators' settings by agent. An absent agent is in service.
   const std::map<AgentId, AgentSettings>& agent_settings() const;
-  /// The agents of a pool as its scheduler knows them.
+  /// Returns the agents of a pool in the form given to its scheduler.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
   const std::string& pool_of(const Experiment& experiment) const;
   const std::string& pool_of(const Command& command) const;
+  /// Returns the searcher of a live experiment, or null.
   const searcher::Searcher* searcher(ExperimentId id) const;
 
  private:

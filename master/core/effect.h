@@ -1,5 +1,6 @@
-// Owns everything the core can ask of the world: rows to write (in order, one transaction a step), messages
-// and replies to release once those rows are durable. Effects are values; performing them is the edges' work.
+// Effects of a step as plain values: rows to write (in order, one transaction a step), and messages and
+// replies that are released once these rows are durable. The core performs none of them; master/loop and the
+// edges do.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +13,53 @@
 
 namespace det::core {
 
-// ---- writes
-// ------------------------------------------------------------------------------------------------------
+// ---- Writes ----
 
-/// Upserts by id; the row is the struct. The config, and the user's text of it, are written with the first
-/// row alone.
+/// Upserts an experiment by id. The configuration and the user's text of it are written only with the first
+/// row.
 struct PutExperiment {
   Experiment row;
-  bool first = false;
-  std::string original_config = {};
+  bool first = false;                ///< the experiment is new
+  std::string original_config = {};  ///< with `first`: the text that the user submitted
 };
+/// Upserts a trial.
 struct PutTrial {
   Trial row;
 };
+/// Upserts a command.
 struct PutCommand {
   Command row;
 };
+/// Upserts an allocation. Deadlines (MonoTime) are not stored.
 struct PutAllocation {
   Allocation row;
 };
+/// Upserts the settings of an agent.
 struct PutAgentSettings {
   AgentSettings row;
 };
-/// From now on an agent brings so many slots to a pool, those out of service among them; 0: it is gone.
+/// Records the number of slots that an agent contributes to a pool from `at` on. Counts disabled slots; 0
+/// when the agent is lost.
 struct PutCapacity {
   AgentId agent;
   std::string pool;
   std::int64_t slots = 0;
   WallTime at;
 };
-/// One event of an experiment's searcher, in the order taken; replaying them rebuilds the searcher.
+/// Appends one event to the log of an experiment's searcher. Replaying the log rebuilds the searcher.
 struct AppendSearcherEvent {
   ExperimentId experiment;
-  std::int64_t number = 0;
-  std::string event;
+  std::int64_t number = 0;  ///< from 0, without gaps
+  std::string event;        ///< JSON
 };
-/// The searcher after `number` events; older events are then needed only for audit.
+/// Stores the state of a searcher after `number` events. A restart replays only later events; the older ones
+/// remain for audit.
 struct PutSearcherSnapshot {
   ExperimentId experiment;
   std::int64_t number = 0;
-  std::string snapshot;
+  std::string snapshot;  ///< JSON
 };
-/// A validation row; (trial, run, "validation", steps) is its key.
+/// Inserts a validation. Key: (trial, run, "validation", steps_completed).
 struct InsertValidation {
   TrialId trial;
   RunNumber run = 0;
@@ -62,6 +68,7 @@ struct InsertValidation {
   std::optional<double> searcher_metric;
   WallTime reported;
 };
+/// Inserts a checkpoint. Key: uuid.
 struct InsertCheckpoint {
   CheckpointId uuid;
   TrialId trial;
@@ -73,18 +80,18 @@ struct InsertCheckpoint {
   std::string metadata;
   WallTime reported;
 };
-/// Its files are not what was saved: nothing goes on from it any more.
+/// Marks a checkpoint as damaged: its files differ from what was saved, and no run starts from it any more.
 struct MarkDamaged {
   CheckpointId uuid;
   TrialId trial;
 };
-/// A new run starts at `beyond` steps: rows of earlier runs with more steps become archived (never shown,
-/// kept).
+/// Archives the metrics of earlier runs with more than `beyond` steps, because a new run starts there.
+/// Archived rows are kept and never shown.
 struct ArchiveMetrics {
   TrialId trial;
   std::int64_t beyond = 0;
 };
-/// A line the master adds to a task's log.
+/// Appends a line of the master to the log of a task.
 struct AppendTaskLog {
   TaskId task;
   AllocationId allocation;
@@ -97,62 +104,73 @@ using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, P
                            AppendSearcherEvent, PutSearcherSnapshot, InsertValidation, InsertCheckpoint,
                            MarkDamaged, ArchiveMetrics, AppendTaskLog>;
 
-// ---- sends (released when the writes of the same step are durable)
-// -------------------------------------------------
+// ---- Messages (released when the writes of the same step are durable) ----
+//
+// `session` is the connection of the agent that the message is meant for; a message for an older one is
+// dropped.
 
-/// To an agent: prepare and run this. Repeats safely: an agent that knows the id answers with its state.
+/// To an agent: prepare and run one part of an allocation. Idempotent: an agent that has the allocation
+/// replies with its state.
 struct StartAllocation {
   AgentId agent;
   std::uint64_t session = 0;
   Allocation allocation;
-  int part = 0;  ///< which of its parts
+  int part = 0;  ///< index in Allocation::parts
   Trial trial;
   ExperimentId experiment;
   std::shared_ptr<const expconf::ExperimentConfig> config;
-  std::string model_definition;
-  std::optional<Command> command;  ///< it is one; then `trial`, `experiment` and `config` say nothing
+  std::string model_definition;    ///< SHA-256 (hex) of the context archive; "" when there is none
+  std::optional<Command> command;  ///< set for a command; `trial`, `experiment` and `config` are then empty
 };
-/// To an agent: SIGTERM to the process group, SIGKILL after the agent's grace. Repeats safely.
+/// To an agent: send SIGTERM to the process group, and SIGKILL after the agent's kill grace. Idempotent.
 struct KillAllocation {
   AgentId agent;
   std::uint64_t session = 0;
   AllocationId allocation;
 };
-/// To an agent: the exit is durable (or nobody knows the id): it may drop what it keeps of it.
+/// To an agent: the exit of the allocation is durable, or its id is unknown. The agent may drop its records.
 struct AllocationForgotten {
   AgentId agent;
   std::uint64_t session = 0;
   AllocationId allocation;
 };
-/// To a harness: checkpoint at the next batch boundary and leave. Repeats safely.
+/// To a harness: save a checkpoint at the next batch boundary and exit. Idempotent.
 struct PreemptAllocation {
   AllocationId allocation;
 };
 
 using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation>;
 
-// ---- replies
-// -----------------------------------------------------------------------------------------------------
+// ---- Replies ----
 
+/// Success without a value.
 struct Done {};
+/// Reply to SubmitExperiment.
 struct ExperimentCreated {
   ExperimentId experiment;
-  bool repeated = false;
+  bool repeated = false;  ///< the request_id had been used: this is the earlier experiment
 };
+/// Reply to AgentConnected: the session is open.
 struct AgentAccepted {};
+/// Reply to HarnessAttached.
 struct Attached {
-  bool preempt = false;
+  bool preempt = false;  ///< the allocation has been preempted
 };
+/// Reply to ReportDamage: the checkpoint from which the run starts.
 struct ResumeFrom {
-  std::string checkpoint;
+  std::string checkpoint;  ///< uuid; "" to start from the beginning
   std::int64_t steps_completed = 0;
-};  ///< "" is nothing
+};
 using ReplyValue = std::variant<Done, ExperimentCreated, AgentAccepted, Attached, ResumeFrom>;
+/// The answer to the caller of an input.
 struct Reply {
   ReplyTo to = 0;
   Result<ReplyValue> value;
 };
 
+/// The effects of one or more steps, in order.
+/// Rows come before the messages and replies that depend on them, so a consumer may release the latter as
+/// soon as the rows are durable.
 struct Effects {
   std::vector<Write> writes;
   std::vector<Send> sends;

@@ -1,4 +1,4 @@
-// Owns the life of experiments: submission, the user's actions, the searcher's events and actions, the end.
+// Life of experiments: submission, user actions, events and actions of the searcher, the end.
 #include <utility>
 
 #include "master/core/impl.h"
@@ -27,6 +27,8 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   auto created = searcher::Searcher::create(input.config, options.search_fault);
   if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
 
+  // Every check has passed. The job id comes from a generator seeded by the step, so a replay makes the same
+  // one.
   const ExperimentId id{next_experiment.value++};
   Random names{static_cast<std::uint64_t>(now.wall.micros), static_cast<std::uint64_t>(id.value)};
   Experiment& experiment = experiments[id];
@@ -51,6 +53,7 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   requests[input.request_id] = id;
   touched_experiments.insert(id);
   fresh_experiments.emplace(id, input.original_config);
+  // `settle` delivers Started in the same step, and its actions create the first trials.
   events.emplace_back(id, searcher::Started{});
   reply(input.reply, ExperimentCreated{id, false});
 }
@@ -62,6 +65,7 @@ void Core::Impl::handle(const ActOnExperiment& input) {
                                                         " has ended or does not exist"));
   }
   Experiment& experiment = it->second;
+  // An action that has been carried out already is a success, which makes repeats harmless.
   switch (input.action) {
     case ExperimentAction::kActivate:
     case ExperimentAction::kPause: {
@@ -81,6 +85,7 @@ void Core::Impl::handle(const ActOnExperiment& input) {
       if (!pausing && experiment.state == State::kPaused) activate(experiment);
       break;
     }
+    // An experiment that is stopping may still be stopped more severely.
     case ExperimentAction::kCancel:
       stop(experiment, State::kStoppingCanceled);
       break;
@@ -114,11 +119,13 @@ void Core::Impl::activate(Experiment& experiment) {
     Trial& trial = found->second;
     change(trial.state, State::kActive);
     touched_trials.insert(id);
+    // A trial that is still terminating requests slots at its exit (`decide`).
     if (!live_allocation(id) && (!trial.held || is(Mutant::kHeldScheduled))) request_slots(trial);
   }
 }
 
 void Core::Impl::stop(Experiment& experiment, State stopping) {
+  // The trials are stopped even when the experiment is stopping already: each decides by its own state.
   if (is_legal(experiment.state, stopping)) {
     change(experiment.state, stopping);
     touched_experiments.insert(experiment.id);
@@ -132,11 +139,14 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   Experiment& experiment = experiments.at(id);
   Search& search = searches.at(id);
   const auto actions = search.searcher.handle(event);
+  // A search that continues is no longer over, and its totals may have grown.
   if (std::holds_alternative<searcher::Extended>(event) || std::holds_alternative<searcher::Retried>(event)) {
     search.shutdown.reset();
     search.config =
         expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
   }
+  // Event sourcing: the log of events is the stored state of the searcher. Snapshots bound the time of a
+  // replay.
   inserts.push_back(AppendSearcherEvent{
       id, experiment.searcher_events,
       searcher::to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
@@ -157,14 +167,16 @@ Trial* Core::Impl::trial_of(ExperimentId experiment, searcher::TrialNumber numbe
 
 void Core::Impl::act(Experiment& experiment, const searcher::Action& action) {
   if (auto* create = std::get_if<searcher::Create>(&action)) {
-    // An experiment that is ending gets no new trials; the searcher's wish stays in its log, for the record.
+    // An ending experiment gets no new trials. Replaying the log yields the same action, so the searcher
+    // counts the trial as created.
     if (!is_stopping(experiment.state)) create_trial(experiment, *create);
   } else if (auto* stopped = std::get_if<searcher::Stop>(&action)) {
     if (Trial* trial = trial_of(experiment.id, stopped->trial)) stop(*trial, State::kStoppingCompleted);
   } else if (auto* held = std::get_if<searcher::Hold>(&action)) {
     if (Trial* trial = trial_of(experiment.id, held->trial)) hold(*trial);
   } else if (auto* resumed = std::get_if<searcher::Resume>(&action)) {
-    // Not in one that is ending: the search wishes this before it has heard that the trial was ended too.
+    // Not in an ending experiment: the searcher may resume a trial before it has received the exit of that
+    // trial.
     Trial* trial = trial_of(experiment.id, resumed->trial);
     if (trial && !is_stopping(experiment.state)) go_on(*trial);
   } else {
@@ -175,6 +187,7 @@ void Core::Impl::act(Experiment& experiment, const searcher::Action& action) {
 void Core::Impl::end_if_done(ExperimentId id) {
   Experiment& experiment = experiments.at(id);
   const Search& search = searches.at(id);
+  // All trials have ended, and the search is over or the experiment is being stopped.
   if (search.open != 0 || !(search.shutdown || is_stopping(experiment.state))) return;
   State end = State::kCompleted;
   if (is_stopping(experiment.state)) {
@@ -195,6 +208,7 @@ void Core::Impl::report_progress(const Trial& trial) {
 }
 
 void Core::Impl::update_progress(Experiment& experiment) {
+  // Not every report changes the progress of the experiment; a row is written only when it does.
   const double value = searches.at(experiment.id).searcher.progress();
   if (value == experiment.progress) return;
   experiment.progress = value;

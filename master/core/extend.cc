@@ -1,5 +1,5 @@
-// Owns what continues a search: more trials or time for one that runs or is over, another try for its failed
-// trials.
+// Continuing a search: more trials or training time, or another try for failed trials. An ended experiment is
+// loaded from its rows first.
 #include <algorithm>
 #include <limits>
 
@@ -17,6 +17,8 @@ void Core::Impl::handle(const ContinueSearch& input) {
   }
   Experiment& experiment = experiments.at(input.experiment);
   Search& search = searches.at(experiment.id);
+  // `experiments` may now have an ended experiment that is forgotten again below unless the input is
+  // accepted.
   Status allowed;
   if (is_stopping(experiment.state)) {
     allowed = fail(Code::kFailedPrecondition,
@@ -29,6 +31,7 @@ void Core::Impl::handle(const ContinueSearch& input) {
     wishes.emplace_back(*input.extend);
     if (allowed) allowed = search.searcher.check(wishes.back());
   } else {
+    // Retry each failed trial that the searcher can take back.
     for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
       const Trial* trial = trial_of(experiment.id, number);
       const searcher::Event wish = searcher::Retried{number};
@@ -45,7 +48,8 @@ void Core::Impl::handle(const ContinueSearch& input) {
     return reply(input.reply, tl::unexpected(std::move(allowed).error()));
   }
   if (is_terminal(experiment.state)) {
-    // What the search asked for while the experiment was ending was never made, and is not made up for.
+    // Trials that the searcher requested while the experiment was ending were never created. They are
+    // reported as canceled, so that the searcher does not wait for them.
     for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
       if (trial_of(experiment.id, number) == nullptr && search.searcher.awaits(number))
         events.emplace_back(experiment.id, searcher::Exited{number, searcher::ExitReason::kCanceled});
@@ -67,7 +71,8 @@ void Core::Impl::handle(const BarExperiment& input) {
                  fail(Code::kFailedPrecondition, "experiment " + std::to_string(input.experiment.value) +
                                                      " has not ended; cancel or kill it first"));
   }
-  // Whatever rows somebody has read of it are stale from now on.
+  // Rows that a concurrent ContinueSearch has read are stale from here on: no event count reaches the
+  // maximum.
   ended_again[input.experiment] = std::numeric_limits<std::int64_t>::max();
   reply(input.reply, Done{});
 }
@@ -76,6 +81,8 @@ Status Core::Impl::take_up(const Recovered& rows) {
   if (rows.experiments.size() != 1) return fail(Code::kNotFound, "the experiment does not exist");
   const Experiment& experiment = rows.experiments.front();
   auto known = ended_again.find(experiment.id);
+  // The caller read the rows outside of the core's thread. When the experiment was continued and has ended
+  // again since, they have fewer events than the newest end.
   const bool stale = known != ended_again.end() && experiment.searcher_events < known->second;
   if (stale || !is_terminal(experiment.state)) {
     return fail(Code::kAborted,
@@ -85,6 +92,7 @@ Status Core::Impl::take_up(const Recovered& rows) {
   TRY_ASSIGN(Search search, make_search(experiment, stored == rows.searchers.end() ? Recovered::SearcherLog{}
                                                                                    : stored->second));
   std::vector<Trial> of_one = rows.trials;
+  // The last check has passed; from here on the state changes.
   TRY(number_trials(experiment, search, of_one));
   experiments.emplace(experiment.id, experiment);
   Experiment& taken = experiments.at(experiment.id);
@@ -99,6 +107,7 @@ Status Core::Impl::take_up(const Recovered& rows) {
   return {};
 }
 
+// The next run begins at the newest checkpoint. Restarts are counted from zero again.
 void Core::Impl::reopen(Trial& trial) {
   const Experiment& experiment = experiments.at(trial.experiment);
   take_back(trial.state, experiment.state == State::kPaused ? State::kPaused : State::kActive);

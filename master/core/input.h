@@ -1,5 +1,6 @@
-// Owns everything that can happen to the core, as a variant: who sends it and whether it may repeat. Inputs
-// are values; a reply, where one is wanted, goes to `reply` when all that the input caused is durable.
+// Inputs of the core: everything that can happen to it, as plain values in one variant. Each comment gives
+// the effect, the reply and the errors. "Idempotent" means that a sender may repeat the input after a lost
+// reply. A reply goes to `reply` once everything that the input caused is durable.
 #pragma once
 
 #include <cstdint>
@@ -14,82 +15,85 @@
 
 namespace det::core {
 
-/// Names a waiting caller at the edge; 0 when nobody waits. Means nothing to the core.
+/// Identifies a waiting caller at the edge; 0 when no reply is expected. Opaque to the core.
 using ReplyTo = std::uint64_t;
 
-// ---- from users (through master/api)
-// -------------------------------------------------------------------------
+// ---- From users (through master/api) ----
 
-/// Repeats safely: keyed by request_id. Replies ExperimentCreated, or kInvalidArgument for an unmanaged one
-/// that searches. An unmanaged one is active from the start.
+/// Creates an experiment; an unmanaged one is active from the start. Replies ExperimentCreated. Idempotent by
+/// request_id. Errors: kInvalidArgument (an unmanaged experiment must use the "single" searcher, or the
+/// searcher rejects the configuration).
 struct SubmitExperiment {
   ReplyTo reply = 0;
   RequestId request_id;
   UserId owner;
   std::int64_t project = 1;
   std::shared_ptr<const expconf::ExperimentConfig> config;
-  std::string original_config;
-  std::string model_definition;
-  std::optional<ExperimentId> parent;
-  bool activate = true;
-  bool unmanaged = false;
+  std::string original_config;         ///< text of the user, stored as it is
+  std::string model_definition;        ///< SHA-256 (hex) of the context archive; "" when there is none
+  std::optional<ExperimentId> parent;  ///< the experiment that this one is forked from
+  bool activate = true;                ///< false: create it paused
+  bool unmanaged = false;              ///< its trial runs outside the cluster and gets no slots
 };
 
 enum class ExperimentAction { kActivate, kPause, kCancel, kKill };
-/// Repeats safely: an action already done is done. Replies Done, or kNotFound (also when it has ended: the
-/// core forgets ended experiments), or kFailedPrecondition: it is ending, or it runs outside the cluster and
-/// cannot be paused.
+/// Activates, pauses, cancels or kills an experiment with all its trials. Replies Done. Idempotent. Errors:
+/// kNotFound (unknown or ended: the core forgets ended experiments), kFailedPrecondition (pause or activate:
+/// the experiment is ending; pause: it runs outside the cluster).
 struct ActOnExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
   ExperimentAction action;
 };
 
-/// Repeats safely. Replies Done or kNotFound.
+/// Kills one trial. Replies Done. Idempotent. Errors: kNotFound (unknown, or its experiment has ended).
 struct KillTrial {
   ReplyTo reply = 0;
   TrialId trial;
 };
 
-/// Repeats safely: keyed by `task`. Replies Done.
+/// Creates a command and queues it. Replies Done. Idempotent by `task`.
 struct SubmitCommand {
   ReplyTo reply = 0;
-  TaskId task;  ///< a uuid
+  TaskId task;  ///< uuid chosen by the caller
   UserId owner;
   std::int64_t workspace = 1;
   std::shared_ptr<const expconf::CommandConfig> config;
-  std::string context;
+  std::string context;  ///< SHA-256 (hex) of the context archive; "" when there is none
 };
-/// Repeats safely. Replies Done, or kNotFound: it does not exist, or has ended long ago.
+/// Kills a command. Replies Done, also when it has ended recently. Idempotent. Errors: kNotFound (unknown, or
+/// ended long ago).
 struct KillCommand {
   ReplyTo reply = 0;
   TaskId task;
 };
 
-/// More of a search that runs or is over: new totals, or else its failed trials once more, from their
-/// checkpoints. A trial that goes on starts with no restarts used. Replies Done, or kNotFound (it has ended
-/// and `ended` is null, or it does not exist), or why the search refuses (kInvalidArgument,
-/// kFailedPrecondition), or kAborted: it changed since it was read. Said twice, it is refused the second
-/// time. With `only_check` nothing changes.
+/// Continues a search that runs or has ended: with `extend` up to new totals, otherwise by retrying its
+/// failed trials from their checkpoints. A trial that is reopened starts with no restarts used. Replies Done.
+/// Not idempotent: the repeat is rejected, because nothing is left to continue. Errors: kNotFound (unknown,
+/// or ended while `ended` is null), kInvalidArgument and kFailedPrecondition (the search cannot be continued
+/// this way), kAborted (the experiment has changed since `ended` was read: read again).
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
   std::optional<searcher::Extended> extend;
-  std::shared_ptr<const Recovered> ended;  ///< the rows of an experiment that has ended
-  bool only_check = false;
+  std::shared_ptr<const Recovered> ended;  ///< the stored rows of an ended experiment
+  bool only_check = false;                 ///< reply as usual, change nothing
 };
 
-/// Where an experiment stands in the queue of its pool, from now on; what is not given stays. A new priority
-/// puts it at the place of its submission; a new pool makes what runs leave, and start again there. Repeats
-/// safely. Replies Done, kNotFound, or kInvalidArgument with what is wrong; kFailedPrecondition for a new
-/// pool of a command that runs.
+/// Changes queue settings of an experiment or a command. Unset fields keep their value. A new priority resets
+/// the position to the time of submission. A new pool preempts the current allocations of an experiment; its
+/// trials start again there. Replies Done. Idempotent. Errors: kNotFound, kInvalidArgument (a value is out of
+/// range, or the job or the anchor is not in this queue), kFailedPrecondition (a new pool for a running
+/// command).
 struct UpdateJob {
+  /// A move directly ahead of or behind another job.
   struct Beside {
     scheduler::Side side{};
-    ExperimentId anchor;  ///< of the same pool; the experiment takes its priority
+    ExperimentId anchor;  ///< of the same pool; the moved job takes its priority
   };
   ReplyTo reply = 0;
-  ExperimentId experiment;  ///< or the command
+  ExperimentId experiment;  ///< or a command, see as_job
   std::optional<int> priority;
   std::optional<double> weight;
   std::optional<int> max_slots;  ///< 0: no limit
@@ -97,71 +101,76 @@ struct UpdateJob {
   std::optional<Beside> beside;
 };
 
-/// Takes an agent, or one slot of it, out of service or back into it, over restarts too. What runs there is
-/// asked to leave, or may finish (`drain`). Repeats safely. Replies Done, or kNotFound for what nobody knows.
+/// Takes an agent, or one slot of it, out of service or back into service. Persistent over restarts.
+/// Allocations there are preempted (commands are killed), unless `drain` lets them finish. Replies Done.
+/// Idempotent. Errors: kNotFound (unknown agent or slot).
 struct SetService {
   ReplyTo reply = 0;
   AgentId agent;
-  std::optional<int> slot;
+  std::optional<int> slot;  ///< absent: the whole agent
   bool enabled = true;
   bool drain = false;
 };
 
-/// The experiment is about to be deleted from the store: it is not taken up again. Repeats safely. Replies
-/// Done, or kFailedPrecondition while it lives.
+/// Prevents an ended experiment from being continued, because it is about to be deleted from the store.
+/// Replies Done. Idempotent. Errors: kFailedPrecondition (the experiment has not ended).
 struct BarExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
 };
 
-// ---- from agents (through master/api/agent_link)
-// ---------------------------------------------------------------
+// ---- From agents (through master/api/agent_link) ----
 
-/// What an agent holds when it connects.
+/// State of an allocation (its part) on an agent, as the agent reports it.
 struct HeldAllocation {
   AllocationId id;
   AllocationState state;
-  std::optional<Exit> exit;
+  std::optional<Exit> exit;  ///< with kTerminated, if the agent has it
 };
-/// Replies AgentAccepted, or kAlreadyExists (another machine has the name), or kFailedPrecondition (its
-/// devices changed under its running allocations).
+/// An agent opens a session. Reconciles `held` with the allocations that the core expects there: lost starts
+/// are sent again, lost allocations end, unexpected ones are killed. Replies AgentAccepted. Errors:
+/// kAlreadyExists (another machine has this name), kFailedPrecondition (pool or devices changed under running
+/// allocations).
 struct AgentConnected {
   ReplyTo reply = 0;
   AgentId agent;
-  std::string instance;
+  std::string instance;  ///< uuid of the agent's data directory
   std::string version;
-  std::string address;
-  std::string pool;
+  std::string address;  ///< where other agents reach its processes
+  std::string pool;     ///< "" for the default pool
   std::vector<Device> slots;
   std::uint64_t session = 0;  ///< unique, chosen by the edge, never 0
   std::vector<HeldAllocation> held;
 };
-/// Ignored when `session` is not the agent's live one.
+/// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {
   AgentId agent;
   std::uint64_t session = 0;
 };
-/// Repeats safely (states only advance). With state kTerminated it carries the exit. The agent hears
-/// AllocationForgotten when an exit is durable, and may then drop what it keeps. Unknown allocations are
-/// answered so too.
+/// An allocation on an agent has advanced or, with state kTerminated, exited. Idempotent: states only
+/// advance. The exit is acknowledged by AllocationForgotten once it is durable, as is the exit of an unknown
+/// allocation. Ignored when `session` is not the current one.
 struct AllocationUpdated {
   AgentId agent;
   std::uint64_t session = 0;
   HeldAllocation allocation;
 };
 
-// ---- from the harness (through master/api/harness)
-// ------------------------------------------------------------- All carry (trial, run) and are refused with
-// kAborted when that run is not current.
+// ---- From the harness (through master/api/harness) ----
+//
+// All carry (trial, run), which is a fencing token: a report of any other than the current run is rejected
+// with kAborted. Processes of an old run that still live (a partitioned machine) can therefore change
+// nothing.
 
-/// The harness (re)opened its session. Replies Attached. Repeats safely.
+/// The harness opened or reopened its session. Replies Attached. Idempotent.
 struct HarnessAttached {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
-/// Repeats safely: keyed by steps_completed. The row, the searcher's event and the searcher's decision become
-/// durable together.
+/// Reports validation metrics. The metrics, the searcher's event and the searcher's decision become durable
+/// together. Replies Done. Idempotent by steps_completed: a report that is not beyond the newest one is
+/// dropped.
 struct ReportValidation {
   ReplyTo reply = 0;
   TrialId trial;
@@ -169,28 +178,32 @@ struct ReportValidation {
   std::int64_t steps_completed = 0;
   std::string metrics;                    ///< JSON object, stored as it is
   std::optional<double> searcher_metric;  ///< absent when the report lacks it; NaN is a value
-  std::optional<double> searcher_time;    ///< the value of SearcherConfig::time_name(); absent likewise
+  /// Value of SearcherConfig::time_name(); absent when the report lacks it.
+  std::optional<double> searcher_time;
   WallTime reported;
 };
-/// Repeats safely: keyed by uuid.
+/// Reports a saved checkpoint. It becomes the trial's newest one unless an earlier report has more steps.
+/// Replies Done. Idempotent by uuid.
 struct ReportCheckpoint {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
   CheckpointId uuid;
   std::int64_t steps_completed = 0;
-  std::string resources;  ///< JSON object: path → bytes
+  std::string resources;  ///< JSON object: path → size in bytes
   std::string metadata;   ///< JSON object
   WallTime reported;
 };
-/// The run cannot start from the trial's newest checkpoint `uuid`, because of damage. Its trial goes on from
-/// `older`, or from nothing, and what was reported beyond that has not happened. Replies ResumeFrom; a repeat
-/// is told where the trial stands since. kFailedPrecondition once the run has trained.
+/// The run cannot start from the trial's newest checkpoint `uuid`, which is damaged. The trial resumes from
+/// `older`, or from the beginning, and metrics beyond that point are archived. Replies ResumeFrom.
+/// Idempotent: when `uuid` is not the newest checkpoint, replies with the newest one. Errors:
+/// kFailedPrecondition (the run has trained already).
 struct ReportDamage {
+  /// An earlier checkpoint of the trial.
   struct Older {
     CheckpointId uuid;
     std::int64_t steps_completed = 0;
-    std::int64_t validation = -1;  ///< the newest validation at or before these steps
+    std::int64_t validation = -1;  ///< steps of the newest validation at or before it; -1 without one
   };
   ReplyTo reply = 0;
   TrialId trial;
@@ -199,7 +212,8 @@ struct ReportDamage {
   std::string reason;
   std::optional<Older> older;
 };
-/// Training's advance. Highest wins.
+/// Reports the advance of training, 0..1. Replies Done. Idempotent: a report behind an earlier one is
+/// dropped.
 struct ReportProgress {
   ReplyTo reply = 0;
   TrialId trial;
@@ -207,61 +221,66 @@ struct ReportProgress {
   double progress = 0;
   std::int64_t steps_completed = 0;
 };
+/// The trial rejects its hyperparameters. It ends as completed and the searcher is notified of the reason;
+/// the process has 10 s to exit by itself. Replies Done. Idempotent.
 struct ReportInvalidHp {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
+/// The harness has saved a checkpoint in response to PreemptAllocation: exit code 0 then counts as preempted,
+/// not as completed. Replies Done. Idempotent. Errors: kFailedPrecondition (the run has not been preempted).
 struct AcknowledgePreemption {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
 
-/// A process outside the cluster lives; so does every other report of it say. Replies Done.
+/// Heartbeat of a process outside the cluster. Every other report of it counts as one, too. Replies Done.
+/// Idempotent.
 struct HarnessAlive {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
-/// How a trial outside the cluster ended: a terminal state, and why for people. Replies Done, or
-/// kFailedPrecondition for a trial of the cluster (its exit says it), or kInvalidArgument. A repeat is
-/// refused with kAborted, as all reports of a trial that has ended.
+/// Ends a trial outside the cluster. Replies Done. A repeat fails with kAborted, like every report of an
+/// ended trial. Errors: kInvalidArgument (`end` is not terminal), kFailedPrecondition (the trial runs on the
+/// cluster, where the exit of its process decides).
 struct EndTrial {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
-  State end = State::kCompleted;
-  std::string message;
+  State end = State::kCompleted;  ///< a terminal state
+  std::string message;            ///< reason, for people
 };
 
-/// A process outside the cluster takes its trial up: a new run begins, from the newest checkpoint, and
-/// earlier runs are fenced off. `hparams` (a JSON object) replaces what the configuration gave. Replies Done,
-/// or kAborted (it has ended), or kFailedPrecondition: the trial is the cluster's.
+/// A process outside the cluster takes over a trial: a new run begins at the newest checkpoint, and earlier
+/// runs are fenced off. Replies Done. Each repeat begins another run. Errors: kAborted (unknown or ended),
+/// kFailedPrecondition (the trial runs on the cluster).
 struct TakeUpTrial {
   ReplyTo reply = 0;
   TrialId trial;
-  std::optional<std::string> hparams;
-  bool new_run = true;  ///< else only `hparams` changes
+  std::optional<std::string> hparams;  ///< JSON object; replaces the hyperparameters of the configuration
+  bool new_run = true;                 ///< false: only set `hparams`
 };
-/// A process knows that its machine is about to go: it is asked to leave as if the core wanted it to. Repeats
-/// safely. Replies Done; kFailedPrecondition outside the cluster.
+/// Preempts the caller's own allocation, because its machine is about to be shut down. Replies Done.
+/// Idempotent. Errors: kFailedPrecondition (the trial runs outside the cluster).
 struct AskToLeave {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
 };
-/// A part of an allocation is a helper of the others: when all that are none have succeeded, it is ended, and
-/// how it ends does not count. Repeats safely. Replies Done; kInvalidArgument for a part that is not there,
-/// or the only one left that is none.
+/// Marks a part of an allocation as a daemon. Daemons are ended when all other parts have ended, and their
+/// exits do not count. Replies Done. Idempotent. Errors: kInvalidArgument (no such part, or no other part
+/// would be left that is not a daemon).
 struct MarkDaemon {
   ReplyTo reply = 0;
   TrialId trial;
   RunNumber run = 0;
-  std::size_t part = 0;
+  std::size_t part = 0;  ///< index in Allocation::parts
 };
 
-/// Time has passed: deadlines are looked at. Sent by the loop when next_deadline() is reached.
+/// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
 using Input =

@@ -1,4 +1,6 @@
-// Owns the rules themselves. Each looks at one thing and says which example broke it.
+// The invariants. Each function checks one of them over the whole core and appends a sentence for each
+// violation. The simulator (tests/sim) runs all of them after every step; mutants (mutant.h) prove that it
+// detects violations.
 #include "master/core/invariants.h"
 
 #include <algorithm>
@@ -32,13 +34,14 @@ const Allocation* allocation_of(const Core& core, const Command& command) {
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
-/// Of a trial or a command.
+/// Returns the current allocation of a trial or a command, or null.
 const Allocation* allocation_of(const Core& core, TrialId id) {
   if (const Command* command = find_command(core, id)) return allocation_of(core, *command);
   auto trial = core.trials().find(id);
   return trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
 }
 
+/// A slot belongs to at most one allocation, terminating ones included.
 void no_slot_is_given_twice(const Core& core, Broken& broken) {
   std::set<std::pair<AgentId, int>> taken;
   for (const auto& [id, allocation] : core.allocations()) {
@@ -68,6 +71,7 @@ void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
   }
 }
 
+/// Ended objects leave memory in the step that ends them.
 void what_ended_has_left(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (allocation.state == AllocationState::kTerminated) broken.push_back(id.value + " ended but is kept");
@@ -80,6 +84,7 @@ void what_ended_has_left(const Core& core, Broken& broken) {
   }
 }
 
+/// The agent of each live part is connected or has a deadline: no allocation waits for an agent forever.
 void every_allocation_can_be_given_up(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     for (const AllocationPart& part : allocation.parts) {
@@ -94,6 +99,7 @@ void every_allocation_can_be_given_up(const Core& core, Broken& broken) {
   }
 }
 
+/// A terminating allocation has a deadline, and the core reports a next deadline to the loop.
 void every_request_to_leave_has_a_deadline(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     const bool asked = is_leaving(allocation);
@@ -104,6 +110,7 @@ void every_request_to_leave_has_a_deadline(const Core& core, Broken& broken) {
   }
 }
 
+/// A trial has the state of its experiment, or is stopping or terminal.
 void trials_fit_their_experiment(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
@@ -120,6 +127,7 @@ void trials_fit_their_experiment(const Core& core, Broken& broken) {
   }
 }
 
+/// A stopping trial has an allocation: without one it would end at once.
 void what_is_stopping_still_runs(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (is_stopping(trial.state) && !allocation_of(core, trial)) {
@@ -128,6 +136,7 @@ void what_is_stopping_still_runs(const Core& core, Broken& broken) {
   }
 }
 
+/// Restarts, steps, validations and the best metric of a trial are consistent with each other.
 void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
@@ -150,6 +159,7 @@ void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
   }
 }
 
+/// An unmanaged trial has no allocation, and fails at a deadline when its reports stop.
 void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
@@ -162,6 +172,7 @@ void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& bro
   }
 }
 
+/// A held trial gives its slots back.
 void what_waits_at_a_rung_leaves(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!trial.held || is_terminal(trial.state)) continue;
@@ -172,6 +183,7 @@ void what_waits_at_a_rung_leaves(const Core& core, Broken& broken) {
   }
 }
 
+/// A stopping trial gives its slots back. One that rejected its hyperparameters exits by itself.
 void what_is_stopping_was_asked_to_leave(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!is_stopping(trial.state) || trial.early_exit_invalid_hp) continue;
@@ -182,6 +194,8 @@ void what_is_stopping_was_asked_to_leave(const Core& core, Broken& broken) {
   }
 }
 
+/// An allocation has exactly the slots that its trial requires, on distinct agents; a gang has a meeting
+/// port.
 void gangs_are_whole(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     auto trial = core.trials().find(allocation.trial);
@@ -206,7 +220,8 @@ void gangs_are_whole(const Core& core, Broken& broken) {
   }
 }
 
-/// One that lives waits or runs; what users want gone leaves; nothing else is asked to.
+/// A live command either has a request or an allocation, never both. A killed command terminates, and no
+/// command is ever preempted.
 void commands_wait_or_run_once(const Core& core, Broken& broken) {
   std::set<TrialId> queued;
   for (const auto& [name_of_pool, pool] : core.pools()) {
@@ -232,6 +247,7 @@ void commands_wait_or_run_once(const Core& core, Broken& broken) {
   }
 }
 
+/// After the failure of a part the other parts are being killed; an allocation without live parts has ended.
 void gangs_die_as_one(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     bool alive = false, failed = false;
@@ -247,7 +263,7 @@ void gangs_die_as_one(const Core& core, Broken& broken) {
   }
 }
 
-/// What the schedulers know is what is so.
+/// The schedulers' copies of agents, jobs, requests and allocations equal the state of the core.
 void schedulers_know_all(const Core& core, Broken& broken) {
   std::size_t running = 0;
   for (const auto& [name_of_pool, pool] : core.pools()) {

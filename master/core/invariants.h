@@ -1,4 +1,4 @@
-// Owns what must be true of a core between steps, as short named rules. The simulator looks after every step.
+// Invariants of a core between steps. The simulator checks them after every step; a master does not.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace det::core {
 
-/// One sentence per broken rule; empty when all hold.
+/// Returns one sentence for each violation, empty when all invariants hold. Takes time in proportion to the
+/// whole state.
 std::vector<std::string> broken_invariants(const Core& core);
 
 }  // namespace det::core

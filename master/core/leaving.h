@@ -1,4 +1,5 @@
-// Owns when an allocation is on its way out.
+// Predicates of allocations that are terminating. They use stored fields only, so a restarted core gets the
+// same results.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +8,20 @@
 
 namespace det::core {
 
-/// All parts that do the work have ended: the helpers that are left are ended too.
+/// Every part except daemons has ended; the daemons are then ended, too.
 inline bool only_helpers_live(const Allocation& allocation) {
   return std::all_of(allocation.parts.begin(), allocation.parts.end(), [](const AllocationPart& part) {
     return part.daemon || part.state == AllocationState::kTerminated;
   });
 }
 
-/// What lives of it is killed. Like all here of what the store keeps alone: a restarted core says the same.
+/// The live parts of the allocation are being killed: on request, after the failure of a part, or because
+/// only daemons are left.
 inline bool is_killed(const Allocation& allocation) {
   return allocation.kill_requested || allocation.exit || only_helpers_live(allocation);
 }
 
-/// It was asked to leave, or is made to.
+/// The allocation was preempted or is being killed: its slots are coming free.
 inline bool is_leaving(const Allocation& allocation) {
   return allocation.preempt_requested || is_killed(allocation);
 }

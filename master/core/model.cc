@@ -1,4 +1,5 @@
-// Owns the names of states, as the wire, the store and people know them.
+// Names of states, as used by the API, the store and user interfaces. The arrays are in the order of the
+// enums.
 #include "master/core/model.h"
 
 #include <array>
@@ -19,6 +20,7 @@ constexpr std::array<std::string_view, 9> kStates = {"ACTIVE",
 constexpr std::array<std::string_view, 6> kAllocationStates = {"ASSIGNED", "PULLING",     "STARTING",
                                                                "RUNNING",  "TERMINATING", "TERMINATED"};
 
+/// Returns the state with this name, if any.
 template <typename S, std::size_t n>
 std::optional<S> find(const std::array<std::string_view, n>& names, std::string_view name) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -55,6 +57,7 @@ const AllocationPart* Allocation::part_on(const AgentId& agent) const {
   return nullptr;
 }
 
+// A gang has few parts, and at most one on each agent: a linear search suffices.
 AllocationPart* Allocation::part_on(const AgentId& agent) {
   return const_cast<AllocationPart*>(std::as_const(*this).part_on(agent));
 }

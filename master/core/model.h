@@ -1,5 +1,5 @@
-// Owns the nouns of the master as plain data: what an experiment, a trial, an allocation and an agent are,
-// and the states they pass through. No behaviour; legal state changes are in transitions.h.
+// Data model of the master: experiments, trials, commands, allocations, agents and their states, as plain
+// values. No behaviour; legal state changes are in transitions.h.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@
 
 namespace det::core {
 
-/// Of an experiment and of a trial, with upstream's names (STATE_ACTIVE, …). A stopping state says which end
-/// comes when the last process has gone; it may only worsen: completed → canceled → killed → error.
+/// State of an experiment, a trial or a command. The names are those of Determined AI (STATE_ACTIVE, …). A
+/// stopping state names the end that follows when the last process has exited; it only worsens: completed →
+/// canceled → killed → error.
 enum class State {
   kActive,
   kPaused,
@@ -34,60 +35,65 @@ enum class State {
 };
 bool is_terminal(State state);
 bool is_stopping(State state);
-std::string_view state_name(State state);  ///< "ACTIVE", "STOPPING_CANCELED", …
+/// Returns "ACTIVE", "STOPPING_CANCELED", …
+std::string_view state_name(State state);
 std::optional<State> parse_state(std::string_view name);
 
-/// Exists from the moment slots are given. A trial that waits for slots has no allocation: it is a request.
+/// State of an allocation or of one of its parts. An allocation exists from the assignment of slots; a trial
+/// that waits for slots has a request instead.
 enum class AllocationState {
-  kAssigned,     ///< given slots; the agent may not have heard of it yet
+  kAssigned,     ///< has slots; the agent may not have received the start yet
   kPulling,      ///< the agent prepares: unpacks the context, builds the model
-  kStarting,     ///< its process exists
+  kStarting,     ///< the process exists
   kRunning,      ///< the harness has attached, or a plain command runs
-  kTerminating,  ///< told to end
-  kTerminated,
+  kTerminating,  ///< preempted or killed
+  kTerminated,   ///< the process has exited
 };
 std::string_view allocation_state_name(AllocationState state);
 std::optional<AllocationState> parse_allocation_state(std::string_view name);
 
-/// Why an allocation ended. What is_failure() says counts against max_restarts.
+/// Why an allocation ended. Kinds with is_failure() count against max_restarts.
 enum class ExitKind {
   kSucceeded,  ///< exit code 0
-  kFailed,   ///< the user's fault: non-zero exit, a signal nobody of ours sent, a model that does not compile
-  kLost,     ///< infrastructure: agent gone, start failed, state lost; run again without counting
-  kStopped,  ///< ended because the master told it to
+  kFailed,     ///< program error: non-zero exit, foreign signal, compile error of the model
+  kLost,       ///< infrastructure: agent lost, start failed, state lost; runs again without counting
+  kStopped,    ///< the master ended it
   kOutOfMemory,
-  kStorageFull,  ///< run again, later and later: space may come back. Counts once it goes on for hours
-  kPreempted,    ///< left as it was asked to, its checkpoint saved
-  kInvalidHp,    ///< the trial said so itself
-  kHung,         ///< silent for its hang_timeout, and therefore ended
+  kStorageFull,  ///< runs again with exponential back-off; counts only after more than an hour of it
+  kPreempted,    ///< left on request, with its checkpoint saved
+  kInvalidHp,    ///< the trial rejected its hyperparameters
+  kHung,         ///< ended after its hang_timeout without a sign of life
 };
-/// The program's own fault.
+/// The exit is the program's own fault.
 constexpr bool is_failure(ExitKind kind) {
   return kind == ExitKind::kFailed || kind == ExitKind::kOutOfMemory || kind == ExitKind::kHung;
 }
+/// How an allocation, or a part of one, ended.
 struct Exit {
   ExitKind kind = ExitKind::kLost;
-  int code = 0;  ///< exit code, 128 + n for signal n
-  /// For people: "exit code 7", "killed by signal 9", "agent a1 lost"; in lines below, the last that a failed
-  /// task printed.
+  int code = 0;  ///< exit code; 128 + n for signal n
+  /// Text for people. First line: "exit code 7", "killed by signal 9", "agent a1 lost". Further lines: the
+  /// last output of a failed task.
   std::string message;
   bool operator==(const Exit&) const = default;
 };
 
-/// Where an experiment stands among those of its pool: at first as configured, then as users change it.
+/// Queue settings of an experiment or command: as configured, then as users change them (UpdateJob).
 struct QueuePlace {
-  std::string pool;  ///< "" is the cluster's default
-  int priority = 42;
-  double weight = 1;
-  std::optional<int> max_slots;
-  std::int64_t position = 0;  ///< inside the priority; scheduler/position.h
+  std::string pool;              ///< "" for the default pool of the cluster
+  int priority = 42;             ///< 1..99, smaller is more important
+  double weight = 1;             ///< > 0; share of the user's slots (fair_share)
+  std::optional<int> max_slots;  ///< limit on the slots of all its allocations together
+  std::int64_t position = 0;     ///< order within the priority, see scheduler/position.h
   bool operator==(const QueuePlace&) const = default;
 };
 
+/// A search over hyperparameters, or a single training run: a configuration and its trials.
 struct Experiment {
   ExperimentId id;
-  RequestId request_id;  ///< the caller's key: a submission repeated with it returns the same experiment
-  std::string job_id;    ///< uuid
+  /// Idempotency key of the caller: a repeated submission with it returns the same experiment.
+  RequestId request_id;
+  std::string job_id;  ///< uuid
   UserId owner;
   std::int64_t project = 1;
   State state = State::kActive;
@@ -96,52 +102,57 @@ struct Experiment {
   double progress = 0;           ///< 0..1
   WallTime submitted;
   std::optional<WallTime> ended;
-  std::optional<ExperimentId> parent;  ///< forked from
-  std::int64_t searcher_events = 0;    ///< how many events the searcher has taken; the next event's number
-  /// Its one trial runs outside the cluster: it is never given slots, and ends by its own word or by silence.
+  std::optional<ExperimentId> parent;  ///< the experiment that this one is forked from
+  /// Number of events that the searcher has handled; the number of the next event.
+  std::int64_t searcher_events = 0;
+  /// Its single trial runs outside the cluster: it gets no slots, and ends by EndTrial or when its reports
+  /// stop.
   bool unmanaged = false;
   QueuePlace queue;
 };
 
+/// One training of an experiment's model with fixed hyperparameters: a sequence of runs (allocations), each
+/// of which resumes from the newest checkpoint.
 struct Trial {
   TrialId id;
   ExperimentId experiment;
-  RequestId request_id;
-  searcher::TrialNumber number = 0;  ///< in its search
+  RequestId request_id;              ///< derived from the experiment seed and `number`
+  searcher::TrialNumber number = 0;  ///< within its search
   TaskId task;
   std::uint32_t seed = 0;
   std::string hparams;  ///< JSON object
   State state = State::kActive;
-  RunNumber run = 0;  ///< of the newest allocation; 0 before the first
-  std::int32_t restarts = 0;
+  RunNumber run = 0;                 ///< run of the newest allocation, the fencing token; 0 before the first
+  std::int32_t restarts = 0;         ///< failed runs that count against max_restarts
   std::string latest_checkpoint;     ///< uuid; "" when there is none
   std::int64_t latest_steps = 0;     ///< steps_completed of that checkpoint
-  std::int64_t steps_completed = 0;  ///< highest reported by the current run
-  std::int64_t last_validation =
-      -1;  ///< steps of the current run's newest validation; what is not above it is a repeat
-  std::int64_t checkpoint_validation =
-      -1;  ///< newest validation at or before latest_steps: a new run starts from there
-  std::int64_t searcher_steps =
-      -1;  ///< highest steps the searcher has heard of, over all runs: it hears each once
-  std::optional<double> best_metric;  ///< best searcher metric so far (never NaN)
+  std::int64_t steps_completed = 0;  ///< highest number reported by the current run
+  /// Steps of the current run's newest validation; a validation that is not beyond it is a repeat. -1: none.
+  std::int64_t last_validation = -1;
+  /// Steps of the newest validation at or before latest_steps: last_validation of the next run. -1: none.
+  std::int64_t checkpoint_validation = -1;
+  /// Highest steps delivered to the searcher, over all runs. The searcher gets each validation once. -1:
+  /// none.
+  std::int64_t searcher_steps = -1;
+  std::optional<double> best_metric;  ///< best searcher metric so far; never NaN
   bool early_exit_invalid_hp = false;
-  bool held = false;  ///< it waits at a rung of its search: no slots until the search lets it go on
-  double progress = 0;
-  std::string exit_reason;  ///< of the last allocation that failed or was lost, for people
+  bool held = false;        ///< waits at a rung: gets no slots until the searcher resumes it
+  double progress = 0;      ///< 0..1
+  std::string exit_reason;  ///< why the last allocation failed or was lost, for people
   WallTime started;
   std::optional<WallTime> ended;
 };
 
-/// Names a command inside the master; people know it by its task.
+/// Internal id of a command. Users identify a command by its task.
 using CommandId = Id<struct CommandTag, std::int64_t>;
 
-/// A command line in an allocation of its own: at most one, never pre-empted, whatever becomes of it never
-/// run again. kActive until it has ended, kStoppingKilled once a user wants it gone; kCompleted, kCanceled
-/// (killed) or kError.
+/// A command line with slots of its own. It has at most one allocation, is never preempted and never run
+/// again, because its side effects cannot be undone. States: kActive until the end, kStoppingKilled after a
+/// kill by a user, then kCompleted, kCanceled (killed) or kError.
 struct Command {
   CommandId id;
-  TaskId task;  ///< a uuid, chosen by the caller
-  std::string job_id;
+  TaskId task;         ///< uuid chosen by the caller
+  std::string job_id;  ///< uuid
   UserId owner;
   std::int64_t workspace = 1;
   State state = State::kActive;
@@ -149,12 +160,12 @@ struct Command {
   std::string context;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
   WallTime submitted;
   std::optional<WallTime> ended;
-  std::optional<Exit> exit;  ///< of its allocation; none when it was killed before it had one
+  std::optional<Exit> exit;  ///< exit of its allocation; absent when it was killed before it had one
   QueuePlace queue;
 };
 
-/// What waits and runs is named by a trial and its experiment. A command is named so too, by numbers below
-/// zero.
+// Requests and allocations are identified by a trial and its experiment. Commands use the same id types with
+// negative numbers.
 inline TrialId as_trial(CommandId id) { return TrialId(-id.value); }
 inline ExperimentId as_job(CommandId id) { return ExperimentId(-id.value); }
 inline bool is_command(TrialId id) { return id.value < 0; }
@@ -162,7 +173,7 @@ inline bool is_command(ExperimentId id) { return id.value < 0; }
 inline CommandId command_of(TrialId id) { return CommandId(-id.value); }
 inline CommandId command_of(ExperimentId id) { return CommandId(-id.value); }
 
-/// A device an agent offers. Its position in Agent::slots is its slot id.
+/// A device of an agent. Its index in Agent::slots is its slot id.
 struct Device {
   std::string type = "CPU";  ///< "CPU", "CUDA" or "ARTIFICIAL"
   std::string brand;
@@ -170,68 +181,76 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// What of an allocation is on one agent. A gang has several; their order is the order of ranks, and on the
-/// first is rank 0.
+/// The part of an allocation on one agent. A gang has several, in the order of ranks; the first has rank 0.
 struct AllocationPart {
   AgentId agent;
-  std::string agent_instance;  ///< Agent::instance it was given to: after a restart tells that machine from
-                               ///< an impostor
-  std::string address;         ///< where the other parts reach that agent's processes
-  std::vector<int> slots;      ///< slot ids on `agent`; empty for a zero-slot task
+  /// Agent::instance of the assignment. After a restart of the master it distinguishes that machine from an
+  /// impostor with the same name.
+  std::string agent_instance;
+  std::string address;     ///< where the other parts reach the processes of this one
+  std::vector<int> slots;  ///< slot ids on `agent`; empty for a zero-slot task
   AllocationState state = AllocationState::kAssigned;
-  std::optional<Exit> exit;  ///< once it is kTerminated
-  bool daemon = false;       ///< a helper of the others, ended when they are done
+  std::optional<Exit> exit;  ///< set exactly when `state` is kTerminated
+  bool daemon = false;       ///< ended when all other parts have ended; its exit does not count
   bool operator==(const AllocationPart&) const = default;
 };
 
+/// The slots of one run of a trial, or of a command, on one or several agents. Slots are free again only when
+/// the process on their agent has exited or its agent is lost.
 struct Allocation {
   AllocationId id;
-  TrialId trial;  ///< or the command
+  TrialId trial;  ///< or a command, see as_trial
   RunNumber run = 0;
-  /// The least advanced part's, kRunning once the harness has attached, kTerminating once it is to end;
-  /// kTerminated when every part is.
+  /// At least the state of the least advanced part; kRunning once the harness has attached, kTerminating once
+  /// the allocation is to end, kTerminated when every part is.
   AllocationState state = AllocationState::kAssigned;
   std::string pool;
   std::vector<AllocationPart> parts;  ///< never empty
-  int port = 0;                       ///< where rank 0 of a gang waits for the others; 0 when there are none
-  bool attached = false;              ///< rank 0 talks to us (kept over a master restart by its re-attach)
-  bool preempt_requested = false;     ///< told to checkpoint and leave
-  bool preempt_acknowledged = false;
+  int port = 0;                       ///< TCP port where rank 0 of a gang meets the others; 0 for one part
+  bool attached = false;              ///< the harness of rank 0 has opened its session
+  bool preempt_requested = false;     ///< the harness is to save a checkpoint and exit
+  bool preempt_acknowledged = false;  ///< the checkpoint of that request is saved
   bool kill_requested = false;
-  std::optional<MonoTime> preempt_deadline;  ///< when we stop asking nicely
+  std::optional<MonoTime> preempt_deadline;  ///< when a preemption becomes a kill
   std::optional<MonoTime> kill_again;        ///< when the kill is repeated
   WallTime started;
   std::optional<WallTime> ended;
-  /// How it ends: of its parts the first that did not succeed, from then on. A gang lives and dies as one:
-  /// what is left of it is killed.
+  /// The exit of the first part that did not succeed, from that moment on. The other parts are killed: a gang
+  /// cannot continue without all of its parts.
   std::optional<Exit> exit;
 
+  /// Number of slots over all parts.
   int slot_count() const;
-  AllocationPart* part_on(const AgentId& agent);  ///< null when it has none there
+  /// Returns the part on an agent, or null.
+  AllocationPart* part_on(const AgentId& agent);
   const AllocationPart* part_on(const AgentId& agent) const;
 };
 
-/// What administrators took out of service. Kept: an agent that comes back is still out of it.
+/// Agents and slots that administrators took out of service. Persistent: an agent that reconnects is still
+/// out of service.
 struct AgentSettings {
   AgentId agent;
-  bool enabled = true;    ///< takes new work
-  bool draining = false;  ///< of one that is not enabled: what runs there may finish
-  std::set<int> disabled_slots;
+  bool enabled = true;           ///< takes new work
+  bool draining = false;         ///< with `enabled` false: current allocations may finish
+  std::set<int> disabled_slots;  ///< slot ids
   bool operator==(const AgentSettings&) const = default;
 };
 
-/// In memory only: the agents say who they are whenever they connect.
+/// An agent that is connected, or that has allocations or a lease from an earlier connection. Not stored:
+/// agents register again whenever they connect.
 struct Agent {
   AgentId id;
-  std::string instance;  ///< uuid of the agent's data directory: the same machine coming back, or an impostor
+  std::string instance;  ///< uuid of the agent's data directory; identifies the machine behind the name
   std::string version;
   std::string address;
   std::string pool;
-  std::vector<Device> slots;
-  std::uint64_t session = 0;  ///< of the live connection; 0 when disconnected
-  std::optional<MonoTime>
-      lost_at;  ///< when a silent agent's allocations are given up (its lease + grace + margin)
-  /// What runs there, or may, and is over for everybody else: until it has gone the agent gets no work.
+  std::vector<Device> slots;  ///< by slot id
+  /// Id of the current connection; 0 when disconnected.
+  std::uint64_t session = 0;
+  /// When a disconnected agent is lost and its allocations end: after its lease, the kill grace and a margin.
+  std::optional<MonoTime> lost_at;
+  /// Allocations that have ended for the master but may still have processes here. The agent takes no new
+  /// work until they are gone.
   std::set<AllocationId> leftovers;
   WallTime registered;
 };

@@ -1,52 +1,68 @@
-// Owns the names of the safety rules that a test may switch off, to prove that the simulator would notice. A
-// master that people use runs with kNone: no flag and no file leads here.
+// Mutation testing: each mutant switches one safety rule of the core off, and a test proves that the
+// simulator detects it. A production master runs with kNone; no flag and no configuration file sets another
+// value.
 #pragma once
 
 namespace det::core {
 
+/// A safety rule that is switched off. The comment of each mutant is the wrong behavior.
 enum class Mutant {
   kNone,
-  kNoRunFence,           ///< reports of older runs are taken
-  kShortAgentWait,       ///< a silent agent is given up before its lease ends
-  kSlotFreedAtKill,      ///< slots are free when the kill is sent, not when the process has gone
-  kForgetsToForget,      ///< an agent is not told that nobody knows what it holds
-  kLostCounted,          ///< losing an agent uses up a restart
-  kRestartNotCounted,    ///< a failure does not
-  kNoReconnectDeadline,  ///< after a restart of the master, agents that never come back are waited for
-  kValidationTwice,      ///< the searcher hears a validation again when a new run repeats it
-  kRequestIdIgnored,     ///< a repeated submission makes a second experiment
+
+  // Fencing, leases and messages that are lost on the way.
+  kNoRunFence,           ///< reports of older runs are accepted
+  kShortAgentWait,       ///< a disconnected agent is lost before its lease has expired
+  kSlotFreedAtKill,      ///< slots are free when the kill is sent, not when the process has exited
+  kForgetsToForget,      ///< an agent gets no AllocationForgotten for an unknown allocation
+  kLostCounted,          ///< losing an agent consumes a restart
+  kRestartNotCounted,    ///< a failed run does not consume a restart
+  kNoReconnectDeadline,  ///< after a restart of the master, agents that never reconnect are never lost
+  kValidationTwice,      ///< the searcher gets a validation again when a new run repeats it
+  kRequestIdIgnored,     ///< a repeated submission creates a second experiment
   kNanBest,              ///< NaN may become the best metric
-  kPreemptAckForgotten,  ///< an acknowledged pre-emption is forgotten when the master restarts
-  kImpostorAccepted,     ///< another machine may take a connected agent's name
-  kArchiveForgotten,     ///< a new run leaves the rows beyond its checkpoint visible
-  kCheckpointMovesBack,  ///< a late report of an older checkpoint becomes the newest
+  kPreemptAckForgotten,  ///< an acknowledged preemption is forgotten when the master restarts
+  kImpostorAccepted,     ///< another machine may take the name of an agent in use
+  kArchiveForgotten,     ///< a new run leaves metrics beyond its checkpoint visible
+  kCheckpointMovesBack,  ///< a late report of an older checkpoint becomes the newest one
   kKillNotRepeated,      ///< a kill is sent once
-  kStartNotRepeated,     ///< a start lost on the way is not sent again
-  kNoPreemptDeadline,    ///< a process that ignores its pre-emption may stay
-  kUnmanagedScheduled,   ///< a trial outside the cluster asks for slots like any other
-  kUnmanagedForever,     ///< after a restart of the master, one that never comes back is waited for
-  kStopKeepsSlots,       ///< a trial that the search has stopped runs on (W1)
-  kMissingMetricFatal,   ///< a validation without the searcher's metric fails the whole search (W3)
-  kMetricAfterDecision,  ///< a validation is stored after the searcher has decided on it, not with it (W4)
-  kMaxSlotsIgnored,      ///< an experiment gets more slots than its max_slots
-  kServiceForgotten,     ///< after a restart of the master, what is out of service is in it again
-  kDisabledScheduled,    ///< an agent out of service is given work
-  kMoveKeepsPlace,       ///< a new place in the queue is not told to the scheduler
-  kGangHalfStarted,      ///< only the first part of a gang is started
-  kGangOutlivesPart,     ///< the others of a gang live on when one has failed
-  kGangFreedAtFirst,     ///< the slots of a gang are free when its first part has gone
-  kLastExitCounts,       ///< a gang ends as its last part does, not as the first that failed
-  kPeerErrorCounted,     ///< what the others of a gang say when an agent is lost uses up a restart
-  kGangKillForgotten,    ///< after a restart of the master, what is left of a broken gang lives on
-  kHeldScheduled,        ///< a trial that waits at a rung is given slots when its experiment is activated
-  kCommandRunsAgain,     ///< a command that was lost runs once more
-  kCommandForgotten,     ///< after a restart of the master, a command that waits is no longer in the queue
-  kCommandPreempted,     ///< a command may be asked to leave for a more important trial
-  kCommandKillLost,      ///< killing a command that runs is only noted
-  kDamageForgotten,      ///< a trial's damaged checkpoint stays the one that it starts from
-  kDamageKeepsRows,      ///< what was reported beyond the checkpoint before the damaged one stays visible
-  kLeftoversForgotten,  ///< an agent is given work while something runs there that is over for everybody else
-  kCommandTwice,        ///< a repeated submission of a command makes a second one
+  kStartNotRepeated,     ///< a start that was lost on the way is not sent again
+  kNoPreemptDeadline,    ///< a process that ignores its preemption may stay
+
+  // Trials outside the cluster.
+  kUnmanagedScheduled,  ///< an unmanaged trial requests slots
+  kUnmanagedForever,    ///< after a restart of the master, an unmanaged trial without reports never fails
+
+  // The search.
+  kStopKeepsSlots,       ///< a trial that the searcher has stopped runs on
+  kMissingMetricFatal,   ///< a validation without the searcher's metric fails the whole search
+  kMetricAfterDecision,  ///< a validation is stored after the searcher's decision on it, not with it
+
+  // Queues and service.
+  kMaxSlotsIgnored,    ///< an experiment gets more slots than its max_slots
+  kServiceForgotten,   ///< after a restart of the master, disabled agents and slots are in service again
+  kDisabledScheduled,  ///< a disabled agent gets work
+  kMoveKeepsPlace,     ///< the scheduler is not updated after a move in the queue
+
+  // Gangs.
+  kGangHalfStarted,    ///< only the first part of a gang is started
+  kGangOutlivesPart,   ///< the other parts of a gang live on when one has failed
+  kGangFreedAtFirst,   ///< the slots of a gang are free when its first part has exited
+  kLastExitCounts,     ///< a gang ends with the exit of its last part, not of the first that failed
+  kPeerErrorCounted,   ///< the failure of a part after the loss of a peer's agent consumes a restart
+  kGangKillForgotten,  ///< after a restart of the master, the rest of a broken gang lives on
+  kHeldScheduled,      ///< activating an experiment gives slots to a trial that waits at a rung
+
+  // Commands.
+  kCommandRunsAgain,  ///< a lost command runs a second time
+  kCommandForgotten,  ///< after a restart of the master, a waiting command is no longer in the queue
+  kCommandPreempted,  ///< a command may be preempted
+  kCommandKillLost,   ///< killing a running command changes its state only
+
+  // Damaged checkpoints and leftovers.
+  kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from
+  kDamageKeepsRows,     ///< metrics beyond the checkpoint before the damaged one stay visible
+  kLeftoversForgotten,  ///< an agent gets work while processes of ended allocations still run there
+  kCommandTwice,        ///< a repeated submission of a command creates a second one
 };
 
 }  // namespace det::core

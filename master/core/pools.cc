@@ -1,5 +1,5 @@
-// Owns what the schedulers of the pools are told: every change of agents, experiments, requests and
-// allocations, when it happens. And what becomes of their decisions.
+// Keeps the schedulers of the pools up to date with every change of agents, jobs, requests and allocations,
+// and carries out their decisions.
 #include "master/core/impl.h"
 #include "master/core/leaving.h"
 #include "master/scheduler/position.h"
@@ -13,14 +13,15 @@ std::vector<scheduler::Part> parts_of(const Allocation& allocation) {
   return parts;
 }
 
-/// Those who start have not been looked at for long. Asked for together, what is kept of them comes in the
-/// time of one.
+/// Prefetches trials that are about to start. With 100,000 trials they are out of the caches and would cost
+/// several misses each; prefetched together, the misses overlap. `tests/bench/run.sh core` measures it.
 void fetch(const std::vector<const Trial*>& trials) {
   constexpr std::size_t kLine = 64;
   for (const Trial* trial : trials) {
     const char* const bytes = reinterpret_cast<const char*>(trial);
     for (std::size_t at = 0; at < sizeof(Trial); at += kLine) __builtin_prefetch(bytes + at);
   }
+  // The strings come second: their addresses are in the lines fetched above.
   for (const Trial* trial : trials) {
     __builtin_prefetch(trial->request_id.value.data());
     __builtin_prefetch(trial->task.value.data());
@@ -55,6 +56,7 @@ scheduler::Scheduler& Core::Impl::pool(const std::string& name) {
 }
 
 scheduler::Agent Core::Impl::to_scheduler(const Agent& agent) const {
+  // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
   scheduler::Agent one{
       .id = agent.id,
       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
@@ -112,6 +114,8 @@ void Core::Impl::tell_running(const Allocation& allocation) {
                         .preemptible = is(Mutant::kCommandPreempted),
                         .leaving = allocation.kill_requested || allocation.exit});
   }
+  // An experiment may have moved to another pool while its allocation was terminating. The old pool then
+  // needs the job for as long as the allocation lives: the removal takes effect with its end.
   const Experiment& experiment = experiments.at(trials.at(allocation.trial).experiment);
   const bool moved = allocation.pool != pool_of(experiment);
   if (moved) its.put_job(to_scheduler(experiment));
@@ -151,6 +155,7 @@ void Core::Impl::schedule_pool(const std::string& name) {
       assign(trials.at(placement.trial), placement.parts);
     }
   }
+  // Starts come first: a trial may be in both lists (Plan::preempt).
   for (TrialId id : plan.preempt) {
     if (Allocation* allocation = live_allocation(id)) {
       ask_to_leave(*allocation, "its slots go to a more important trial");

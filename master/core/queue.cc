@@ -1,5 +1,5 @@
-// Owns what people change of the queues and of what they are served with: places of experiments, agents and
-// slots in and out of service.
+// User changes of queues and capacity: queue settings of experiments and commands (UpdateJob), agents and
+// slots in and out of service (SetService).
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -7,14 +7,14 @@
 
 namespace det::core {
 
-/// A job in a queue, whichever kind it is of.
+/// Queue settings of an experiment or a command, in a common form.
 struct Core::Impl::Place {
-  std::string name;  ///< for people
+  std::string name;  ///< for error messages
   std::string pool;
   WallTime submitted;
-  QueuePlace* queue = nullptr;
-  int slots = 0;           ///< that it needs at once
-  bool unmanaged = false;  ///< then it stands in none
+  QueuePlace* queue = nullptr;  ///< valid until the end of the step
+  int slots = 0;                ///< slots of one trial, or of the command
+  bool unmanaged = false;       ///< runs outside the cluster, so it is in no queue
 };
 
 Result<Core::Impl::Place> Core::Impl::find_place(ExperimentId job) {
@@ -44,6 +44,7 @@ Status Core::Impl::check(const UpdateJob& input, const Place& place) {
     return wrong("priority must be from 1 to 99, not " + std::to_string(*input.priority));
   }
   if (input.weight && !(*input.weight > 0)) return wrong("weight must be above 0");
+  // A smaller limit would keep every trial of the experiment waiting forever.
   if (input.max_slots && *input.max_slots != 0 && *input.max_slots < place.slots) {
     return wrong("max_slots must be 0 (no limit) or at least the " + std::to_string(place.slots) +
                  " slots of a trial, not " + std::to_string(*input.max_slots));
@@ -66,6 +67,7 @@ void Core::Impl::handle(const UpdateJob& input) {
   if (!found) return reply(input.reply, tl::unexpected(std::move(found).error()));
   if (auto checked = check(input, *found); !checked)
     return reply(input.reply, tl::unexpected(std::move(checked).error()));
+  // The last check: from here on the update is accepted.
   std::vector<scheduler::Job> moved;
   if (input.beside) {
     auto result =
@@ -81,6 +83,8 @@ void Core::Impl::handle(const UpdateJob& input) {
     queue.priority = *input.priority;
     queue.position = scheduler::position_of(found->submitted);
   }
+  // A move to another pool updates both schedulers with all settings. Positions next to an anchor refer to
+  // the old pool and are dropped.
   const bool command = is_command(input.experiment);
   if (input.pool && *input.pool != found->pool) {
     if (!command) return move_to(experiments.at(input.experiment), *input.pool);
@@ -135,6 +139,8 @@ void Core::Impl::move_to(Experiment& experiment, const std::string& name) {
   for (TrialId id : searches.at(experiment.id).trials) {
     auto trial = trials.find(id);
     if (trial == trials.end()) continue;
+    // Removing the job from the old pool withdrew its requests there. Its allocations stay in the old pool's
+    // scheduler until they have ended.
     if (waiting.contains(id)) tell_request(trial->second);
     if (Allocation* allocation = live_allocation(id)) {
       ask_to_leave(*allocation, "its experiment was moved to pool " + name);
@@ -147,6 +153,7 @@ void Core::Impl::handle(const SetService& input) {
   if (known == agents.end() && !agent_settings.contains(input.agent)) {
     return reply(input.reply, fail(Code::kNotFound, "agent " + input.agent.value + " not found"));
   }
+  // Settings of an agent that is away may be changed, but its slots are unknown.
   const std::size_t slots = known == agents.end() ? 0 : known->second.slots.size();
   if (input.slot && (*input.slot < 0 || static_cast<std::size_t>(*input.slot) >= slots)) {
     return reply(input.reply, fail(Code::kNotFound, "agent " + input.agent.value + " has no slot " +
@@ -165,6 +172,8 @@ void Core::Impl::handle(const SetService& input) {
   }
   inserts.push_back(PutAgentSettings{settings});
   if (known == agents.end()) return;
+  // First the scheduler closes the agent or the slot, then allocations there are preempted: their slots must
+  // not be assigned again.
   tell_agent(known->second);
   auto held = on_agent.find(input.agent);
   if (input.enabled || input.drain || held == on_agent.end()) return;

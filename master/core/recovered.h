@@ -1,4 +1,4 @@
-// Owns the shape in which stored experiments come back into the core.
+// Rows of the store from which the core rebuilds its state.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,25 @@
 
 namespace det::core {
 
-/// What the store holds of all that has not ended, as read at start; or of one experiment, to take it up
-/// again.
+/// At start: everything that has not ended. For ContinueSearch: the rows of one ended experiment.
 struct Recovered {
+  /// History of a searcher: its newest snapshot and the events after it.
   struct SearcherLog {
-    std::int64_t snapshot_number = 0;
-    std::string snapshot;             ///< "" when there is none
-    std::vector<std::string> events;  ///< those from snapshot_number on, in order
+    std::int64_t snapshot_number = 0;  ///< number of events that the snapshot includes
+    std::string snapshot;              ///< JSON; "" when there is none
+    std::vector<std::string> events;   ///< JSON, from snapshot_number on, in order
   };
-  std::vector<Experiment> experiments;            ///< not terminal at start
-  std::map<ExperimentId, SearcherLog> searchers;  ///< one for each of them
-  std::vector<Trial> trials;                      ///< all trials of those experiments, ended ones too
-  std::vector<Command> commands;                  ///< not terminal
-  std::vector<Allocation> allocations;            ///< not terminated
+  /// At start none of them is terminal.
+  std::vector<Experiment> experiments;
+  /// One for each experiment.
+  std::map<ExperimentId, SearcherLog> searchers;
+  /// All trials of these experiments, ended ones included.
+  std::vector<Trial> trials;
+  /// Commands that have not ended, and allocations that are not kTerminated.
+  std::vector<Command> commands;
+  std::vector<Allocation> allocations;
   std::vector<AgentSettings> agents;
+  // The smallest ids that have never been used.
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
   CommandId next_command{1};

@@ -1,4 +1,4 @@
-// Owns what harnesses report. Every report is fenced by (trial, run) before anything else is looked at.
+// Reports of harnesses. Every report is fenced by (trial, run) before anything else is checked.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace det::core {
 namespace {
 
-/// How long a process that reported InvalidHP may take to leave by itself.
+/// Time for a process that reported invalid hyperparameters to exit by itself.
 constexpr Duration kInvalidHpPatience = std::chrono::seconds(10);
 
 std::string number(std::int64_t value) { return std::to_string(value); }
@@ -20,6 +20,8 @@ Result<Trial*> Core::Impl::fence(TrialId id, RunNumber run) {
   if (it == trials.end() || is_terminal(it->second.state)) {
     return fail(Code::kAborted, "trial " + number(id.value) + " has ended or does not exist");
   }
+  // The run number is a fencing token. A process of an older run, on a machine that was cut off, may still
+  // report.
   Trial& trial = it->second;
   if (run != trial.run && !is(Mutant::kNoRunFence)) {
     return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " is not current (" +
@@ -29,6 +31,7 @@ Result<Trial*> Core::Impl::fence(TrialId id, RunNumber run) {
     heard(trial);
     return &trial;
   }
+  // The current run may have ended while the report was under way.
   if (!live.contains(id)) {
     return fail(Code::kAborted, "run " + number(run) + " of trial " + number(id.value) + " has ended");
   }
@@ -52,6 +55,7 @@ void Core::Impl::handle(const ReportValidation& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
   reply(input.reply, Done{});
+  // A repeat after a lost reply.
   if (input.steps_completed <= trial.last_validation) return;
 
   touched_trials.insert(trial.id);
@@ -61,6 +65,7 @@ void Core::Impl::handle(const ReportValidation& input) {
   auto& rows = is(Mutant::kMetricAfterDecision) ? late : inserts;
   rows.push_back(InsertValidation{trial.id, input.run, input.steps_completed, input.metrics,
                                   input.searcher_metric, input.reported});
+  // NaN compares as false both ways, but would become the first best metric.
   if (input.searcher_metric) {
     const double metric = *input.searcher_metric;
     const bool smaller = config_of(trial).searcher.smaller_is_better;
@@ -69,8 +74,8 @@ void Core::Impl::handle(const ReportValidation& input) {
     if (is(Mutant::kNanBest) ? beats || std::isnan(metric) : beats && !std::isnan(metric))
       trial.best_metric = metric;
   }
-  // A run that repeats steps after a resume, or goes on after its search stopped it, tells the searcher
-  // nothing new (W2).
+  // The searcher gets each validation once. A run that repeats steps after a restart adds nothing new, nor
+  // does a trial that its search has stopped already.
   const bool news = input.steps_completed > trial.searcher_steps || is(Mutant::kValidationTwice);
   const bool stopped = is_stopping(trial.state) && options.search_fault != searcher::Fault::kHearsStopped;
   if (news && !stopped) tell_search(trial, input);
@@ -80,6 +85,8 @@ void Core::Impl::tell_search(Trial& trial, const ReportValidation& report) {
   const expconf::SearcherConfig& config = config_of(trial).searcher;
   std::optional<double> time = report.searcher_time;
   if (!time && config.time_name() == "batches") time = static_cast<double>(report.steps_completed);
+  // A search that compares metrics cannot go on with this trial: the trial fails, the search continues. Other
+  // searches only lose the best metric, which is logged once.
   if (!report.searcher_metric || (!time && config.decides_by_metric())) {
     const std::string& missing = report.searcher_metric ? config.time_name() : config.metric;
     const std::string what = "the validation metrics at step " + number(report.steps_completed) + " lack \"" +
@@ -105,13 +112,14 @@ void Core::Impl::handle(const ReportCheckpoint& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
   reply(input.reply, Done{});
+  // The row is inserted in any case; only a checkpoint that is not older than the newest one moves the trial.
   const AllocationId allocation(trial.task.value + "." + std::to_string(trial.run));
   inserts.push_back(InsertCheckpoint{input.uuid, trial.id, input.run, trial.task, allocation,
                                      input.steps_completed, input.resources, input.metadata, input.reported});
   if (input.steps_completed < trial.latest_steps && !is(Mutant::kCheckpointMovesBack)) return;
   if (input.uuid.value == trial.latest_checkpoint) return;
   touched_trials.insert(trial.id);
-  failed_starts.erase(trial.id);  // it gets on
+  failed_starts.erase(trial.id);  // progress ends a series of storage-full exits
   trial.latest_checkpoint = input.uuid.value;
   trial.latest_steps = input.steps_completed;
   trial.steps_completed = std::max(trial.steps_completed, input.steps_completed);
@@ -122,8 +130,10 @@ void Core::Impl::handle(const ReportDamage& input) {
   auto fenced = fence(input.trial, input.run);
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
+  // A repeat, or another checkpoint has been saved since: reply with the present one.
   if (input.uuid.value != trial.latest_checkpoint)
     return reply(input.reply, ResumeFrom{trial.latest_checkpoint, trial.latest_steps});
+  // Too late once the run has trained: its metrics lie beyond the older checkpoint and would be archived.
   if (trial.steps_completed > trial.latest_steps || trial.last_validation > trial.latest_steps) {
     return reply(input.reply, fail(Code::kFailedPrecondition,
                                    "run " + number(input.run) + " of trial " + number(trial.id.value) +
@@ -151,6 +161,7 @@ void Core::Impl::handle(const ReportProgress& input) {
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   Trial& trial = **fenced;
   reply(input.reply, Done{});
+  // (steps, progress) only grows, so reports that arrive late or twice have no effect.
   const double progress = std::isnan(input.progress) ? 0 : std::clamp(input.progress, 0.0, 1.0);
   if (input.steps_completed < trial.steps_completed) return;
   if (input.steps_completed == trial.steps_completed && progress <= trial.progress) return;
@@ -172,6 +183,8 @@ void Core::Impl::handle(const ReportInvalidHp& input) {
     log(trial, trial.run, "the trial says its hyperparameters are invalid; it ends here");
     return end(trial, State::kCompleted);
   }
+  // The process is expected to exit by itself. The deadline of a preemption, without a request to the
+  // harness, turns into a kill when it does not.
   if (is_legal(trial.state, State::kStoppingCompleted)) change(trial.state, State::kStoppingCompleted);
   Allocation& allocation = *live_allocation(trial.id);
   log(trial, allocation.run, "the trial says its hyperparameters are invalid; it ends here");
@@ -198,6 +211,7 @@ void Core::Impl::handle(const AcknowledgePreemption& input) {
 }
 
 void Core::Impl::handle(const HarnessAlive& input) {
+  // For an unmanaged trial `fence` has restarted the deadline.
   auto fenced = fence(input.trial, input.run);
   if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
   reply(input.reply, Done{});
@@ -219,6 +233,7 @@ void Core::Impl::handle(const MarkDaemon& input) {
   Allocation* const allocation = live_allocation(input.trial);
   if (!allocation || input.part >= allocation->parts.size())
     return reply(input.reply, fail(Code::kInvalidArgument, "the allocation has no such part"));
+  // At least one part must remain that decides how the allocation ends.
   const auto others = std::count_if(
       allocation->parts.begin(), allocation->parts.end(),
       [&](const AllocationPart& part) { return !part.daemon && &part != &allocation->parts[input.part]; });

@@ -1,4 +1,5 @@
-// Owns the core's start: rows in, live state out. Refuses rows that contradict each other rather than guess.
+// Start of the core: builds the live state from stored rows. Rows that contradict each other are an error
+// (kDataLoss), never repaired by a guess.
 #include <algorithm>
 
 #include "base/json.h"
@@ -21,6 +22,8 @@ Result<nlohmann::json> read(const std::string& text, const std::string& what) {
 }  // namespace
 
 Status Core::Impl::restore(Recovered recovered) {
+  // The order matters: experiments and their searches, trials, commands, allocations, and last the requests
+  // of everything that has no allocation.
   next_experiment = recovered.next_experiment;
   next_trial = recovered.next_trial;
   next_command = recovered.next_command;
@@ -33,6 +36,7 @@ Status Core::Impl::restore(Recovered recovered) {
       return contradiction("experiment " + std::to_string(id.value) + " is there twice");
     }
     Experiment& stored = experiments.at(id);
+    // Rows written before queue settings were stored have priority 0.
     if (stored.queue.priority == 0) stored.queue = place_of(*stored.config, stored.submitted);
     tell_job(stored);
     TRY_ASSIGN(auto search, make_search(experiments.at(id), recovered.searchers[id]));
@@ -60,12 +64,14 @@ Status Core::Impl::restore(Recovered recovered) {
       in_order.push_back(name);
     }
   }
+  // By id, so that requests enter the schedulers in the same order at every start.
   std::sort(in_order.begin(), in_order.end());
   TRY(restore_commands(std::move(recovered.commands)));
   for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
   for (TrialId id : in_order) {
     Trial& trial = trials.at(id);
     if (live.contains(id) || is_terminal(trial.state)) continue;
+    // A stopping trial without an allocation would have ended in the step that stopped it.
     if (is_stopping(trial.state)) {
       return contradiction("trial " + std::to_string(id.value) + " is ending but nothing of it runs");
     }
@@ -73,7 +79,7 @@ Status Core::Impl::restore(Recovered recovered) {
       if (!is(Mutant::kUnmanagedForever)) heard(trial);
       if (!is(Mutant::kUnmanagedScheduled)) continue;
     }
-    // Not request_slots: it was logged when the trial began to wait.
+    // Not request_slots, which would log the request a second time.
     if (trial.state != State::kActive || trial.held) continue;
     waiting.insert(id);
     tell_request(trial);
@@ -91,6 +97,7 @@ Status Core::Impl::restore(Recovered recovered) {
 
 Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
                                                    const Recovered::SearcherLog& stored) const {
+  // The experiment row counts the events, so a truncated log is detected.
   const std::string name = "the search of experiment " + std::to_string(experiment.id.value);
   const auto total = stored.snapshot_number + static_cast<std::int64_t>(stored.events.size());
   if (total != experiment.searcher_events) {
@@ -105,6 +112,8 @@ Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
   if (!made) return tl::unexpected(std::move(made).error());
   Search search{
       .searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};
+  // The searcher is deterministic: the replayed actions are those of the past and have been carried out. Only
+  // the end of the search is not stored elsewhere.
   for (const std::string& text : stored.events) {
     TRY_ASSIGN(const auto json, read(text, "an event of " + name));
     TRY_ASSIGN(const auto event, searcher::event_from_json(json));
@@ -119,6 +128,8 @@ Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
 }
 
 Status Core::Impl::number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& rows) {
+  // Request ids are a function of (seed, number), so they give each row its number. Numbers without a row are
+  // trials that were requested while the experiment was ending.
   const std::uint32_t seed = experiment.config->experiment_seed;
   std::map<RequestId, searcher::TrialNumber> numbers;
   for (searcher::TrialNumber number = 0; number < search.searcher.created(); ++number) {
@@ -169,9 +180,12 @@ Status Core::Impl::restore_allocation(Allocation stored) {
   for (const AllocationPart& part : allocation.parts) {
     if (part.state != AllocationState::kTerminated) TRY(restore_part(allocation, part));
   }
-  excuse(allocation);  // who knows which agent was lost while we were not there
+  // A part may have failed because a peer's agent was lost while the master was down. All agents are
+  // disconnected now, which makes `excuse` assume it.
+  excuse(allocation);
   if (is(Mutant::kGangKillForgotten)) allocation.exit.reset();
 
+  // Deadlines are times of the monotonic clock and are not stored: they begin afresh.
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
   if (is_killed(allocation)) {
@@ -180,6 +194,7 @@ Status Core::Impl::restore_allocation(Allocation stored) {
     allocation.preempt_deadline =
         now.mono + std::chrono::seconds(trial ? config_of(*trial).preemption_timeout : 0);
   }
+  // A process that rejected its hyperparameters has had its time to exit.
   if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) allocation.preempt_deadline = now.mono;
   if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
   set_timer(allocation);
@@ -189,6 +204,7 @@ Status Core::Impl::restore_allocation(Allocation stored) {
 }
 
 Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPart& part) {
+  // No slot may be in use twice.
   auto& held = on_agent[part.agent];
   for (const AllocationId& other : held) {
     for (int slot : allocations.at(other).part_on(part.agent)->slots) {
@@ -200,7 +216,8 @@ Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPa
   }
   held.insert(allocation.id);
 
-  // Whoever has it must be given up one day: known trap.
+  // The agent has no session yet. Its deadline makes sure that an agent that never reconnects is lost, and
+  // that its slots and trials do not wait for it forever.
   Agent& agent = add_agent(part.agent);
   agent.id = part.agent;
   agent.instance = part.agent_instance;

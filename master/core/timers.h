@@ -1,4 +1,5 @@
-// Owns which deadline comes next. An index only: the deadlines themselves are in the model.
+// Index of deadlines by key, ordered by time. The core computes the deadlines; a restart rebuilds the index
+// from the state, so it is never stored.
 #pragma once
 
 #include <map>
@@ -11,11 +12,11 @@
 
 namespace det::core {
 
-/// One deadline per key at most.
+/// At most one deadline for each key. All operations are O(log n).
 template <typename Key>
 class Timers {
  public:
-  /// Nothing clears it.
+  /// Sets the deadline of a key, replacing an earlier one. An empty `deadline` clears it.
   void set(const Key& key, std::optional<MonoTime> deadline) {
     if (auto it = deadlines_.find(key); it != deadlines_.end()) {
       order_.erase({it->second, key});
@@ -25,10 +26,12 @@ class Timers {
     deadlines_.emplace(key, *deadline);
     order_.emplace(*deadline, key);
   }
+  /// Returns the earliest deadline.
   std::optional<MonoTime> next() const {
     return order_.empty() ? std::nullopt : std::optional(order_.begin()->first);
   }
-  /// Those due at `now`, in order of deadline and key. They stay until set anew.
+  /// Returns the keys that are due at `now`, in the order of deadline and key. Does not clear them: a key
+  /// stays due until `set` changes it.
   std::vector<Key> due(MonoTime now) const {
     std::vector<Key> keys;
     for (auto it = order_.begin(); it != order_.end() && it->first <= now; ++it) keys.push_back(it->second);

@@ -1,4 +1,4 @@
-// Owns the tables of legal state changes.
+// Tables of legal state changes (see the header for an overview).
 #include "master/core/transitions.h"
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 namespace det::core {
 namespace {
 
+/// An illegal change means that the state in memory is wrong. Going on would store it, so the process ends.
 template <typename S, typename Name>
 void change_checked(bool legal, S& state, S to, Name name) {
   if (!legal) {
@@ -31,6 +32,7 @@ bool is_legal(State from, State to) {
     case State::kStoppingCanceled:
       return to == State::kStoppingKilled || to == State::kStoppingError || to == State::kCanceled ||
              to == State::kError;
+    // A kill ends as canceled, however the killed process exits.
     case State::kStoppingKilled:
       return to == State::kStoppingError || to == State::kCanceled;
     case State::kStoppingError:
@@ -43,6 +45,7 @@ bool is_legal(State from, State to) {
   return false;
 }
 
+// Agents report states, and reports may be lost: any later state is legal, an earlier one never.
 bool is_legal(AllocationState from, AllocationState to) { return from < to; }
 
 void change(State& state, State to) { change_checked(is_legal(state, to), state, to, state_name); }

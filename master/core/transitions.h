@@ -1,11 +1,17 @@
-// Owns which changes of state are legal. Every change in the core goes through `change`, which ends the
-// process on an illegal one: the store still holds the last good state, and the next start reads it.
+// Legal state changes. Every change of a state in the core goes through `change`, which aborts the process on
+// an illegal one: the store still has the last consistent state, and the next start reads it.
 //
-//   ACTIVE ⇄ PAUSED → STOPPING_COMPLETED → STOPPING_CANCELED → STOPPING_KILLED → STOPPING_ERROR   (only to
-//   the right)
-//        each → the end it names: COMPLETED, CANCELED, CANCELED, ERROR; ACTIVE and PAUSED → any end
-//   ASSIGNED → PULLING → STARTING → RUNNING → TERMINATING → TERMINATED                          (may skip,
-//   never back)
+//   from                 to
+//   ACTIVE               PAUSED, any STOPPING_*, any terminal state
+//   PAUSED               ACTIVE, any STOPPING_*, any terminal state
+//   STOPPING_COMPLETED   STOPPING_CANCELED, STOPPING_KILLED, STOPPING_ERROR, COMPLETED, ERROR
+//   STOPPING_CANCELED    STOPPING_KILLED, STOPPING_ERROR, CANCELED, ERROR
+//   STOPPING_KILLED      STOPPING_ERROR, CANCELED
+//   STOPPING_ERROR       ERROR
+//   COMPLETED, CANCELED, ERROR (terminal)   none; see take_back
+//
+//   Allocations: ASSIGNED → PULLING → STARTING → RUNNING → TERMINATING → TERMINATED. States may be skipped;
+//   there is no way back.
 #pragma once
 
 #include "master/core/model.h"
@@ -15,13 +21,15 @@ namespace det::core {
 bool is_legal(State from, State to);
 bool is_legal(AllocationState from, AllocationState to);
 
+/// Sets `state` to `to`. Aborts the process when the change is illegal.
 void change(State& state, State to);
 void change(AllocationState& state, AllocationState to);
 
-/// An end that a user takes back: COMPLETED, CANCELED or ERROR → `to`, ACTIVE or PAUSED.
+/// Reopens an ended experiment or trial (ContinueSearch): a terminal state becomes `to`, ACTIVE or PAUSED.
+/// Aborts on any other change.
 void take_back(State& state, State to);
 
-/// The end that a stopping state announces.
+/// Returns the terminal state that a stopping state leads to.
 State end_of(State stopping);
 
 }  // namespace det::core

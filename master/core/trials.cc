@@ -1,4 +1,4 @@
-// Owns the life of trials: creation, waiting for slots, what follows from the exit of an allocation, the end.
+// Life of trials: creation, requests for slots, restarts after the exit of an allocation, the end.
 #include <algorithm>
 
 #include "master/core/impl.h"
@@ -7,9 +7,9 @@
 namespace det::core {
 namespace {
 
-/// How many ends in a row for want of storage, without a checkpoint between them, count nothing. They take
-/// more than an hour, and as long again for each that counts: time for people to make room, yet no trial goes
-/// on so for ever.
+/// Consecutive storage-full exits, without a new checkpoint between them, that do not consume a restart. With
+/// the back-off (1 s, doubled 12 times) they span more than an hour, and each further one, which counts, as
+/// long again: time to make room, yet a bounded number of attempts.
 constexpr int kFreeStorageFull = 13;
 
 }  // namespace
@@ -29,6 +29,8 @@ const expconf::ExperimentConfig& Core::Impl::config_of(const Trial& trial) const
 }
 
 void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& create) {
+  // Request id, seed and hyperparameters follow from (experiment seed, trial number, sample) alone: a replay
+  // of the searcher after a restart matches its trials with the stored ones by request id.
   const TrialId id{next_trial.value++};
   const expconf::ExperimentConfig& config = *experiment.config;
   Trial& trial = trials[id];
@@ -47,6 +49,7 @@ void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& cr
   search.trials[create.trial] = id;
   ++search.open;
   touched_trials.insert(id);
+  // No allocation precedes the reports of an unmanaged trial, so its first run begins at once.
   if (experiment.unmanaged) {
     trial.run = 1;
     heard(trial);
@@ -59,6 +62,7 @@ void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& cr
 }
 
 void Core::Impl::hold(Trial& trial) {
+  // A trial that its search has stopped needs no second reason to terminate.
   if (trial.held || trial.state == State::kStoppingCompleted || is_terminal(trial.state)) return;
   trial.held = true;
   touched_trials.insert(trial.id);
@@ -72,6 +76,7 @@ void Core::Impl::go_on(Trial& trial) {
   if (!trial.held) return;
   trial.held = false;
   touched_trials.insert(trial.id);
+  // While the old allocation still terminates, `decide` requests slots at its exit.
   if (trial.state == State::kActive && !live_allocation(trial.id)) request_slots(trial);
 }
 
@@ -120,6 +125,7 @@ void Core::Impl::handle(const TakeUpTrial& input) {
   touched_trials.insert(trial.id);
   heard(trial);
   if (input.hparams) trial.hparams = *input.hparams;
+  // The new run number fences off processes of earlier runs.
   if (!input.new_run) return;
   ++trial.run;
   begin_from_checkpoint(trial);
@@ -127,7 +133,7 @@ void Core::Impl::handle(const TakeUpTrial& input) {
       name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
 }
 
-/// What earlier runs did beyond the checkpoint has not happened.
+// Steps beyond the checkpoint are lost; the new run repeats them.
 void Core::Impl::begin_from_checkpoint(Trial& trial) {
   if (!is(Mutant::kArchiveForgotten)) inserts.push_back(ArchiveMetrics{trial.id, trial.latest_steps});
   trial.steps_completed = trial.latest_steps;
@@ -143,7 +149,7 @@ void Core::Impl::request_slots(Trial& trial) {
 }
 
 void Core::Impl::request_slots_later(Trial& trial, const std::string& why, int most_doublings) {
-  // What cannot go on anywhere must not keep the cluster busy with failing.
+  // Without back-off a trial that fails everywhere would keep the cluster busy with starts.
   const int before = failed_starts[trial.id]++;
   if (before == 0) return request_slots(trial);
   const Duration delay = std::chrono::seconds(1 << std::min(before - 1, most_doublings));
@@ -154,6 +160,7 @@ void Core::Impl::request_slots_later(Trial& trial, const std::string& why, int m
 
 void Core::Impl::retry(TrialId id) {
   timers.set({TimerKind::kRetry, std::to_string(id.value)}, std::nullopt);
+  // The trial may have been paused, held or started since the back-off began.
   Trial& trial = trials.at(id);
   const bool wants = trial.state == State::kActive && !trial.held && !live_allocation(id);
   if (wants && !waiting.contains(id)) request_slots(trial);
@@ -173,7 +180,7 @@ void Core::Impl::stop(Trial& trial, State stopping) {
   withdraw(trial);
   Allocation* allocation = live_allocation(trial.id);
   if (!allocation) return end(trial, end_of(stopping));
-  set_timer(*allocation);  // it may be on its way out already, and be waited for no longer
+  set_timer(*allocation);  // a terminating allocation may now be abandoned earlier (abandoned_at)
   switch (stopping) {
     case State::kStoppingCompleted:
       if (is(Mutant::kStopKeepsSlots)) return;
@@ -195,6 +202,7 @@ void Core::Impl::end(Trial& trial, State end) {
   withdraw(trial);
   timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
   timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
+  // The searcher gets every end exactly once, through `settle`.
   failed_starts.erase(trial.id);
   --searches.at(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
@@ -205,11 +213,13 @@ void Core::Impl::end(Trial& trial, State end) {
 }
 
 void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
+  // A failure while the allocation was terminating on request does not count.
   const Exit& exit = *allocation.exit;
   const bool asked = allocation.preempt_requested || allocation.kill_requested;
   touched_trials.insert(trial.id);
   if (is_stopping(trial.state)) {
-    // One that its search has stopped has shown enough, however it leaves.
+    // A trial that its search has stopped counts as completed, and a killed one as canceled, however they
+    // exit.
     const bool bad = is_failure(exit.kind) || exit.kind == ExitKind::kStorageFull;
     const bool failed = bad && !allocation.kill_requested && trial.state != State::kStoppingKilled &&
                         trial.state != State::kStoppingCompleted;
@@ -218,6 +228,8 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
       trial.exit_reason = "the trial says that its hyperparameters are invalid";
     return end(trial, failed ? State::kError : end_of(trial.state));
   }
+  // Exit code 0 without an acknowledged preemption: training is complete. A program's failure consumes a
+  // restart; infrastructure and full storage do not, or not for more than an hour.
   if (exit.kind == ExitKind::kSucceeded) return end(trial, State::kCompleted);
   const bool infrastructure = exit.kind == ExitKind::kLost || exit.kind == ExitKind::kStorageFull;
   const bool full = exit.kind == ExitKind::kStorageFull;
@@ -236,6 +248,8 @@ void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
     trial.exit_reason = exit.message;
     log(trial, allocation.run, "will run again; this does not count as a restart");
   }
+  // A run that attached breaks the series of failed starts, unless the storage was full: that series needs a
+  // checkpoint.
   if (allocation.attached && !full) failed_starts.erase(trial.id);
   if (trial.state == State::kActive && !trial.held && infrastructure && (full || !allocation.attached)) {
     if (!full) return request_slots_later(trial, "it was lost again before it began", 6);

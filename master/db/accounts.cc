@@ -1,9 +1,12 @@
 #include "master/db/accounts.h"
 
+// Columns in the order of read_user().
 #define DET_USER_COLUMNS "u.id, u.name, u.display_name, u.admin, u.active, u.created, u.last_auth"
+// Filter of list_users(): $1 substring of the name, $2 admin, $3 active.
 #define DET_USER_FILTER                                                       \
   " FROM users u WHERE ($1 = '' OR position(lower($1) IN lower(u.name)) > 0)" \
   " AND ($2::boolean IS NULL OR u.admin = $2) AND ($3::boolean IS NULL OR u.active = $3)"
+// Filter of list_tokens(): $1 user, $2 ids, $3 include expired and revoked tokens.
 #define DET_TOKEN_FILTER                                                                               \
   " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.kind = 'ACCESS_TOKEN'"                    \
   " AND ($1::bigint IS NULL OR s.user_id = $1) AND (cardinality($2::bigint[]) = 0 OR s.id = ANY ($2))" \
@@ -18,7 +21,7 @@ User read_user(Rows::Row& row) {
   return user;
 }
 
-/// PostgreSQL adds it to now() as microseconds of an interval.
+/// Seconds for make_interval(secs => ...) in SQL.
 double token_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 tl::unexpected<Error> no_user(const std::string& whom) {
@@ -28,6 +31,7 @@ tl::unexpected<Error> no_user(const std::string& whom) {
 }  // namespace
 
 Result<Cluster> load_cluster(Pool& pool) {
+  // When several masters start on a new database, one insert wins and all read its row.
   const std::string secret = random_bytes(32);
   TRY(pool.query("INSERT INTO cluster (id, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING", uuid4(),
                  Bytes{secret}));
@@ -46,6 +50,7 @@ Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::
 
 Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash,
                            bool admin) {
+  // One statement, so that no user exists without the grant in the default workspace.
   auto rows = pool.query(
       "WITH made AS (INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id),"
       " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'EDITOR', 1 FROM made)"
@@ -101,6 +106,7 @@ Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
 
 Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
   const auto work = [&](Connection& connection) -> Status {
+    // Locks the row: whether the user was an active administrator must not change meanwhile.
     TRY_ASSIGN(const Rows before,
                connection.query("SELECT admin AND active FROM users WHERE id = $1 FOR UPDATE", id));
     if (before.empty()) return no_user(std::to_string(id.value));
@@ -110,6 +116,7 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
         " password_hash = coalesce($4::text, password_hash),"
         " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
         id, change.name, change.display_name, change.password_hash, change.admin, change.active));
+    // Checked after the update: a failure here rolls the change back.
     TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
     if (admins.empty() && before[0].next<bool>())
       return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
@@ -126,20 +133,21 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
 
 Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& token_hash,
                                     Duration lifetime) {
-  // A repeat after a lost answer meets its own row.
+  // A retry after a lost reply finds the row it inserted and returns the same id.
   auto rows = pool.query(
       "WITH seen AS (UPDATE users SET last_auth = now() WHERE id = $1)"
       " INSERT INTO sessions (user_id, token_hash, expires)"
       " VALUES ($1, $2, now() + make_interval(secs => $3))"
       " ON CONFLICT (token_hash) DO UPDATE SET expires = EXCLUDED.expires RETURNING id",
       user, token_hash, token_seconds(lifetime));
+  // The foreign key on users failed.
   if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(user.value));
   TRY(rows);
   return (*rows)[0].next<std::int64_t>();
 }
 
 Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration idle) {
-  // Whoever is used is noted at most once a minute: reading stays reading.
+  // last_used changes at most once a minute, so that most lookups write nothing.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(
@@ -160,6 +168,7 @@ Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration
   std::vector<std::int64_t> workspaces;
   row.into(session.id, session.expires, most, roles, workspaces);
   session.user = read_user(row);
+  // Roles and workspaces are parallel arrays; workspace 0 stands for a cluster-wide grant.
   for (std::size_t i = 0; i < roles.size(); ++i) {
     const std::optional<std::int64_t> where =
         workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]);
@@ -172,7 +181,7 @@ Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration
 }
 
 Status delete_session(Pool& pool, const std::string& token_hash) {
-  // An access token is kept as revoked: its owner still sees what it was.
+  // An access token stays as revoked, so that its owner can still see it in the list.
   TRY(pool.query(
       "WITH ended AS (UPDATE sessions SET revoked = true WHERE token_hash = $1 AND kind <> 'SESSION')"
       " DELETE FROM sessions WHERE token_hash = $1 AND kind = 'SESSION'",
@@ -213,6 +222,7 @@ Result<Page<TokenRow>> list_tokens(Pool& pool, const TokenFilter& filter) {
   if (span.count == 0) return page;
   params.add(span.first);
   params.add(span.count);
+  // last_used starts equal to created; nullif turns a token that was never used into NULL.
   const char* const columns =
       "SELECT s.id, s.user_id, u.name, s.description, coalesce(s.most, ''), s.created, s.expires,"
       " nullif(s.last_used, s.created), s.revoked" DET_TOKEN_FILTER;
@@ -230,6 +240,7 @@ Result<Page<TokenRow>> list_tokens(Pool& pool, const TokenFilter& filter) {
 }
 
 Status change_token(Pool& pool, std::int64_t id, const std::optional<std::string>& description, bool revoke) {
+  // Revocation is permanent: `revoked OR $3` never clears it.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("UPDATE sessions SET description = coalesce($2::text, description), revoked = revoked OR $3"

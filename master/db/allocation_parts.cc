@@ -5,6 +5,7 @@
 namespace det::db {
 namespace {
 
+// Indexed by core::ExitKind; the order must match the enum.
 constexpr std::string_view kExitKinds[] = {"SUCCEEDED", "FAILED",        "LOST",
                                            "STOPPED",   "OUT_OF_MEMORY", "STORAGE_FULL",
                                            "PREEMPTED", "INVALID_HP",    "HUNG"};
@@ -20,12 +21,14 @@ core::AllocationPart read_part(const Json& json) {
   json.at("instance").get_to(part.agent_instance);
   json.at("address").get_to(part.address);
   json.at("slots").get_to(part.slots);
+  // A state without a known name reads as terminated.
   part.state = core::parse_allocation_state(json.at("state").get<std::string>())
                    .value_or(core::AllocationState::kTerminated);
   if (const Json& exit = json.at("exit"); !exit.is_null()) {
     part.exit = core::Exit{parse_exit_kind(exit.at("kind").get<std::string>()), exit.at("code").get<int>(),
                            exit.at("message").get<std::string>()};
   }
+  // Optional in the stored form.
   part.daemon = json.value("daemon", false);
   return part;
 }

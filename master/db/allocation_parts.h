@@ -1,5 +1,6 @@
-// Owns the stored form of an allocation's parts: a JSON list in the order of ranks, each
-// {"agent", "instance", "address", "slots": [..], "state", "exit": {"kind", "code", "message"} or null}.
+// JSON form of the parts of an allocation: a list in rank order, each element
+// {"agent", "instance", "address", "slots": [..], "state", "exit": {"kind", "code", "message"} or null},
+// plus "daemon": true where it applies.
 #pragma once
 
 #include <string>
@@ -11,11 +12,14 @@
 
 namespace det::db {
 
+/// Serializes the parts of an allocation.
 std::string write_parts(const std::vector<core::AllocationPart>& parts);
-/// kDataLoss when `text` is no such list.
+/// Parses the output of write_parts(). kDataLoss: `text` is malformed.
 Result<std::vector<core::AllocationPart>> read_parts(const std::string& text);
 
-std::string_view exit_kind_name(core::ExitKind kind);   ///< "SUCCEEDED" …
-core::ExitKind parse_exit_kind(std::string_view name);  ///< kLost for what is no kind
+/// Returns the stored name of an exit kind, such as "SUCCEEDED".
+std::string_view exit_kind_name(core::ExitKind kind);
+/// Returns the exit kind with this stored name, or kLost when there is none.
+core::ExitKind parse_exit_kind(std::string_view name);
 
 }  // namespace det::db

@@ -1,5 +1,6 @@
 #include "master/db/audit.h"
 
+// Filter of list_audit(): $1 user name, $2 exclusive lower bound of the time.
 #define DET_AUDIT_FILTER \
   " FROM audit WHERE ($1 = '' OR username = $1) AND ($2::timestamptz IS NULL OR time > $2)"
 

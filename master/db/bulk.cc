@@ -17,17 +17,19 @@
 namespace det::db {
 namespace {
 
-/// Finds what JSON allows and PostgreSQL does not: NUL in strings and keys, numbers below the smallest
-/// double. And, in the same look, what parse_json refuses: the usual report needs no other.
+/// SAX handler that finds JSON which PostgreSQL cannot store: NUL in strings and keys, and numbers that
+/// underflow a double. The same pass recognizes objects that parse_json() would accept, so that most reports
+/// are parsed once.
 struct Storable final : nlohmann::json_sax<nlohmann::json> {
-  std::vector<std::string> names;  ///< of the outermost object
-  bool plain = true;               ///< an object without odd nesting, no key twice
+  std::vector<std::string> names;  ///< Keys of the outermost object.
+  bool plain = true;               ///< Flat object without duplicate keys.
 
   bool null() override { return inside(); }
   bool boolean(bool) override { return inside(); }
   bool number_integer(number_integer_t) override { return inside(); }
   bool number_unsigned(number_unsigned_t) override { return inside(); }
   bool number_float(number_float_t value, const string_t& text) override {
+    // A zero with a non-zero digit in its mantissa is an underflow, which PostgreSQL rejects.
     if (value != 0) return inside();
     const std::string_view mantissa = std::string_view(text).substr(0, text.find_first_of("eE"));
     return inside() && mantissa.find_first_of("123456789") == std::string_view::npos;
@@ -40,7 +42,7 @@ struct Storable final : nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& value) override {
     if (depth_ == 1) {
-      // Many names are compared by parse_json.
+      // The duplicate check is quadratic; parse_json() takes over at 64 keys.
       plain = plain && names.size() < 64 && std::find(names.begin(), names.end(), value) == names.end();
       if (plain) names.push_back(value);
     }
@@ -58,8 +60,8 @@ struct Storable final : nlohmann::json_sax<nlohmann::json> {
   int depth_ = 0;
 };
 
-/// A thread with a connection of its own that stores all batches that have queued up in one transaction.
-/// `write` does so, answering each batch; it must be safe to repeat.
+/// A thread with its own connection that stores all queued batches in one transaction. `write` stores them
+/// and fills in one answer per batch; it must be safe to repeat.
 template <typename Batch, typename Answer>
 class Lane {
  public:
@@ -88,7 +90,7 @@ class Lane {
     std::vector<Answer> answers(batches.size());
     const Status status = store_whole(batches, answers);
     if (!status && batches.size() > 1 && status.error().code != Code::kUnavailable) {
-      // One of them is at fault; the others must not suffer.
+      // One batch is invalid: store each separately, so that the others succeed.
       for (Batch& batch : batches) {
         std::vector<Batch> one;
         one.push_back(std::move(batch));
@@ -110,6 +112,7 @@ class Lane {
       if (status) return status;
       const Code code = status.error().code;
       if (connection_ && code != Code::kUnavailable && code != Code::kUnknown) connection_->rollback();
+      // An unknown outcome is retried as well: `write` is idempotent.
       if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
       if (code != Code::kAborted) connection_.reset();
       const Duration waited = mono_now() - begun;
@@ -122,7 +125,7 @@ class Lane {
 
   Status connect() {
     TRY_ASSIGN(connection_, Connection::open(options_.connect));
-    // A plan made while there were few rows would go on reading all of them.
+    // A cached generic plan from the time of few rows would keep using sequential scans.
     return connection_->script("SET plan_cache_mode = force_custom_plan");
   }
 
@@ -142,23 +145,24 @@ class Lane {
   std::thread thread_;
 };
 
-/// Counts of late rows, each shared by the trials with the same remainder.
+/// Counters of late rows. Trials with the same remainder share one.
 using LateRows = std::array<std::atomic<std::uint64_t>, 256>;
 
 auto& late_rows_of(auto& late, std::int64_t trial) {
   return late[static_cast<std::size_t>(trial) % late.size()];
 }
 
-/// What is known of trials before their rows are stored.
+/// State of a trial when its rows are about to be stored.
 struct Standing {
   RunNumber run = 0;
-  bool late = false;        ///< rows come below what is stored
-  std::int64_t lowest = 0;  ///< of the rows that come
+  bool late = false;        ///< Some new rows are below stored steps of their group.
+  std::int64_t lowest = 0;  ///< Lowest step among the new rows.
 };
 
-/// Begins a transaction. Their run numbers are held still until it ends: nothing of another run becomes
-/// visible behind the new run's back.
+/// Begins a transaction and share-locks the trial rows until it ends, so that no run can start in between and
+/// rows of a superseded run never become visible. Returns the state of each trial.
 Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vector<MetricBatch>& batches) {
+  // Lowest new step per (trial, group).
   std::map<std::pair<std::int64_t, std::string_view>, std::int64_t> lowest;
   for (const MetricBatch& batch : batches) {
     for (const MetricRow& row : batch.rows) {
@@ -209,7 +213,8 @@ Status answer_for(const MetricBatch& batch, const std::map<TrialId, Standing>& s
                                   " is over; its current run is " + std::to_string(found->second.run));
 }
 
-/// The quick way, for rows that are all new; else kAlreadyExists. Ends the transaction too.
+/// Fast path: COPY for rows that are all new. Also ends the transaction. kAlreadyExists: fall back to
+/// insert_rows().
 Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
   CopyRows rows;
   for (const MetricBatch* batch : batches) {
@@ -224,13 +229,14 @@ Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& 
     }
   }
   if (rows.empty()) return connection.commit();
+  // COMMIT travels with the COPY and saves a round trip.
   return connection.copy(
       "COPY metrics (trial_id, run, grp, steps_completed, reported, metrics) FROM STDIN (FORMAT binary); "
       "COMMIT",
       rows);
 }
 
-/// For rows that may be there already.
+/// Slow path: skips rows that exist already.
 Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
   std::vector<std::int64_t> trials, numbers, steps;
   std::vector<std::string> groups, metrics;
@@ -264,6 +270,7 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       answers[i] = answer_for(batches[i], standing);
       if (answers[i]) current.push_back(&batches[i]);
     }
+    // Chunks that cover the late rows are stale; readers fall back to the rows.
     for (const auto& [trial, its] : standing)
       if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
     const Status done = store(connection, current);
@@ -271,7 +278,7 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       connection.rollback();
       continue;
     }
-    // Whether or not the answer was lost: the next try would not find them new.
+    // Counted even when the reply to COMMIT was lost: a retry would find the rows stored and not count them.
     for (const auto& [trial, its] : standing)
       if (its.late) ++late_rows_of(late, trial.value);
     return done;
@@ -279,10 +286,10 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
   return {};
 }
 
-/// Whose lines are counted: an agent's, of an allocation.
+/// Log lines are numbered per agent and allocation.
 using LogKey = std::pair<AllocationId, AgentId>;
 
-/// The next line of each, held still until the transaction ends.
+/// Returns the next line number for each key, row-locked until the transaction ends.
 Result<std::map<LogKey, std::int64_t>> positions(Connection& connection,
                                                  const std::vector<LogBatch>& batches) {
   std::map<LogKey, std::int64_t> found;
@@ -292,6 +299,7 @@ Result<std::map<LogKey, std::int64_t>> positions(Connection& connection,
     allocations.push_back(key.first.value);
     agents.push_back(key.second.value);
   }
+  // A missing position must exist as a row before it can be locked.
   TRY(connection.query(
       "INSERT INTO log_positions (allocation_id, agent_id, next_line) SELECT allocation, agent, 1 FROM"
       " unnest($1::text[], $2::text[]) AS n (allocation, agent) ON CONFLICT DO NOTHING",
@@ -343,6 +351,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
     answers[i] = position;
   }
   if (!rows.empty()) {
+    // The task lock makes ids become visible in order, so that a follower never misses a line.
     const Statement lock = lock_tasks({tasks.begin(), tasks.end()});
     TRY(connection.run(lock.sql, lock.params));
     TRY(connection.copy(
@@ -404,7 +413,8 @@ struct BulkWriter::Impl {
                 }),
         logs(options, "logs", write_logs) {}
 
-  /// On the metric thread. What is not counted (a restart, too many groups) is packed a chunk later.
+  /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are
+  /// packed one chunk later.
   void count(const std::vector<MetricBatch>& batches) {
     constexpr std::size_t kMostGroups = 100'000;
     if (grown.size() > kMostGroups) grown.clear();
@@ -419,7 +429,8 @@ struct BulkWriter::Impl {
   }
 
   LateRows late{};
-  std::map<std::pair<TrialId, std::string>, std::int64_t> grown;  ///< rows since their group was last packed
+  // Rows per group since it was last scheduled for packing. Metric thread only.
+  std::map<std::pair<TrialId, std::string>, std::int64_t> grown;
   Lane<Pack, Status> packs;
   Lane<MetricBatch, Status> metrics;
   Lane<LogBatch, Result<std::int64_t>> logs;
@@ -428,6 +439,7 @@ struct BulkWriter::Impl {
 BulkWriter::BulkWriter(BulkOptions options) : impl_(std::make_unique<Impl>(options)) {}
 BulkWriter::~BulkWriter() { stop(); }
 void BulkWriter::stop() {
+  // Metrics schedule packs, so the packing thread stops last.
   impl_->metrics.stop();
   impl_->logs.stop();
   impl_->packs.stop();

@@ -1,6 +1,6 @@
-// Owns the way of metric rows and log lines into the database, past the core: bounded queues, one thread and
-// connection each for metrics and logs, everything queued in one transaction, an answer after the commit.
-// Every batch is keyed, so sending one again changes nothing.
+// Bulk ingestion of metrics and logs. It bypasses the core: bounded queues, and one thread and one connection
+// each for metrics and logs. A thread stores everything queued in one transaction and replies after the
+// commit. Every batch has a key, so a retry stores nothing twice.
 #pragma once
 
 #include <cstdint>
@@ -17,79 +17,88 @@
 
 namespace det::db {
 
-/// kInvalidArgument when PostgreSQL could not store or read back this JSON object (not an object, NUL as
-/// \u0000, too deep, ill-formed): what a stranger wrote must pass here before it becomes a core input or a
-/// metric row.
-/// The keys of the object itself.
+/// Checks that PostgreSQL can store and read back a JSON object. Untrusted JSON must pass this check before
+/// it becomes a core input or a metric row. `limit` is in bytes, `depth` in nesting levels. Returns the keys
+/// of the outermost object. kInvalidArgument: not an object, ill-formed, too long, too deep, a NUL character,
+/// or a number too small for a double.
 Result<std::vector<std::string>> check_json_object(std::string_view json, std::size_t limit = 1 << 20,
                                                    int depth = 32);
 
+/// One report of metrics.
 struct MetricRow {
-  std::string group;  ///< "training" or any other but "validation", whose rows the core writes
+  std::string group;  ///< "training" or any group except "validation", which the core writes.
   std::int64_t steps_completed = 0;
-  std::string metrics;  ///< a JSON object that passed check_json_object
+  std::string metrics;  ///< JSON object that passed check_json_object().
   WallTime reported;
 };
-/// Rows of one run of one trial. A row whose (trial, run, group, steps) is there, or whose (trial, group,
-/// steps) is visible from an earlier run, is left as it is.
+/// Rows of one run of one trial. A row is skipped when (trial, run, group, steps) is stored already or when
+/// (trial, group, steps) is visible from an earlier run.
 struct MetricBatch {
   TrialId trial;
   RunNumber run = 0;
   std::vector<MetricRow> rows;
-  /// Called once on the metric thread when the rows are durable, or with kAborted (the run is not the trial's
-  /// current one), kNotFound (no such trial), kInvalidArgument, or kUnavailable (not stored, as far as is
-  /// known; send again). Quick, and must not push.
+  /// Called exactly once on the metric thread, with OK when the rows are durable. Must be quick and must not
+  /// push. Errors: kAborted (the run is not the current run of the trial), kNotFound (no such trial),
+  /// kInvalidArgument, kUnavailable (the outcome is unknown; send the batch again).
   std::function<void(Status)> done;
 };
 
+/// One line of output of a task.
 struct LogLine {
   WallTime time;
-  std::int32_t rank = -1;  ///< -1: none
-  std::string level;       ///< "INFO" …; "" when the line names none
-  std::string stdtype;     ///< "stdout", "stderr", ""
-  std::string source;      ///< "task", "agent", "master"
-  std::string text;        ///< raw bytes without the line end
+  std::int32_t rank = -1;  ///< -1: none.
+  std::string level;       ///< "INFO", "ERROR", ...; "" when the line has no level.
+  std::string stdtype;     ///< "stdout", "stderr" or "".
+  std::string source;      ///< "task", "agent" or "master".
+  std::string text;        ///< Raw bytes without the line end.
 };
-/// Lines first_line, first_line + 1, … of an allocation. Lines stored already are skipped; a gap is taken as
-/// it is.
+/// Consecutive lines of one agent in one allocation, numbered from first_line. Lines that are stored already
+/// are skipped. A gap in the numbering is accepted.
 struct LogBatch {
   TaskId task;
   AllocationId allocation;
   AgentId agent;
   std::int64_t first_line = 1;
   std::vector<LogLine> lines;
-  /// Called once on the log thread: the first line not stored yet, or kUnavailable. Quick, and must not push.
+  /// Called exactly once on the log thread with the number of the next line to send, or kUnavailable. Must be
+  /// quick and must not push.
   std::function<void(Result<std::int64_t>)> done;
 };
 
+/// Configuration of BulkWriter.
 struct BulkOptions {
   ConnectOptions connect;
-  std::size_t queue = 256;                      ///< batches in each queue
-  Duration give_up = std::chrono::seconds(20);  ///< the database away for longer answers kUnavailable
+  std::size_t queue = 256;  ///< Capacity of each queue, in batches.
+  /// A database outage longer than this fails the batch with kUnavailable.
+  Duration give_up = std::chrono::seconds(20);
 };
 
-/// Thread-safe.
+/// Queues batches and stores them on its own threads. Thread-safe.
 class BulkWriter {
  public:
+  /// Starts the threads. They connect when the first batch arrives.
   explicit BulkWriter(BulkOptions options);
-  /// Answers what is queued (durable, or kUnavailable), then ends.
+  /// Same as stop().
   ~BulkWriter();
+  /// Completes the queued batches (stored, or kUnavailable within about 5 s of an outage) and joins the
+  /// threads.
   void stop();
 
-  /// False when the queue is full or the writer has stopped: `batch` is then untouched and its done is not
-  /// called.
+  /// Queues a batch. Returns false when the queue is full or the writer has stopped; `batch` is then
+  /// unchanged and its `done` is not called. Never blocks.
   bool try_push(MetricBatch&& batch);
   bool try_push(LogBatch&& batch);
-  /// Waits for room; false when the writer has stopped.
+  /// Like try_push(), but blocks while the queue is full. Returns false when the writer has stopped.
   bool push(MetricBatch&& batch);
   bool push(LogBatch&& batch);
 
-  /// Packs the group's rows (metric_chunk.h) when there is time; every kChunkRows rows that are stored ask
-  /// for it too.
+  /// Schedules packing of the rows of a group into chunks (metric_chunk.h). Best effort: dropped when the
+  /// queue is full. Also happens after every kChunkRows stored rows.
   void pack(TrialId trial, const std::string& group);
 
-  /// Rises when rows of this trial were stored below ones of their group that were there already. Trials
-  /// share counters, so it may rise for another's.
+  /// Counter that increases when rows of this trial were stored below existing steps of their group. Trials
+  /// share counters, so it can also increase because of another trial. Readers use it to invalidate cached
+  /// series.
   std::uint64_t late_rows(TrialId trial) const;
 
  private:

@@ -1,4 +1,4 @@
-# Owns building the migrations into the program: cmake -DOUT=file.cc -DFILES=a.sql|b.sql -P embed_sql.cmake
+# Embeds the migrations in the program: cmake -DOUT=file.cc -DFILES=a.sql|b.sql -P embed_sql.cmake
 string(REPLACE "|" ";" files "${FILES}")
 set(text "// Made by embed_sql.cmake from master/db/migrations.\n#include \"master/db/migrate.h\"\n\nnamespace det::db {\n\n")
 string(APPEND text "const std::vector<Migration>& migrations() {\n  static const std::vector<Migration> all = {\n")

@@ -7,12 +7,13 @@ namespace {
 
 std::string named(ExperimentId id) { return "experiment " + std::to_string(id.value); }
 
+// `affected` is the number of updated rows: none means that the object does not exist.
 Status found(const Rows& rows, const std::string& what) {
   if (rows.affected() == 0) return fail(Code::kNotFound, what + " not found");
   return {};
 }
 
-/// Locks the row for the transaction. kNotFound, or kFailedPrecondition unless it has ended.
+/// Locks the row for the rest of the transaction. Errors: kNotFound; kFailedPrecondition (it has not ended).
 Status lock_ended(Connection& connection, ExperimentId id, const char* wish) {
   TRY_ASSIGN(const Rows rows, connection.query("SELECT state FROM experiments WHERE id = $1 FOR UPDATE", id));
   if (rows.empty()) return fail(Code::kNotFound, named(id) + " not found");
@@ -34,6 +35,7 @@ Status patch_experiment(Pool& pool, ExperimentId id, const ExperimentPatch& patc
 }
 
 Status replace_config(Pool& pool, ExperimentId id, const std::string& before, const std::string& after) {
+  // Compared as text: json has no equality operator.
   TRY_ASSIGN(const Rows rows,
              pool.query("UPDATE experiments SET config = $3::json WHERE id = $1 AND config::text = $2", id,
                         before, after));
@@ -51,6 +53,7 @@ Status set_archived(Pool& pool, ExperimentId id, bool archived) {
 
 Result<std::vector<std::string>> change_label(Pool& pool, ExperimentId id, const std::string& label,
                                               bool add) {
+  // Removing the label first keeps labels unique.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(
@@ -80,11 +83,12 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_ended(connection, id, "deleted"));
     TRY(lock_checkpoints_of(connection, id));
+    // The highest ids survive the deletion, so that a restarted master does not reuse them.
     TRY(
         connection.query("UPDATE cluster SET last_experiment = greatest(last_experiment, (SELECT max(id) FROM"
                          " experiments)), last_trial = greatest(last_trial, (SELECT max(id) FROM trials))"));
     constexpr const char* kStatements[] = {
-        // Who used how much is still asked.
+        // Usage reports still cover deleted experiments.
         "INSERT INTO past_usage SELECT e.id, e.owner_id, p.workspace_id, e.labels, a.pool, a.slots, "
         "a.started, greatest(a.started, a.ended)"
         " FROM experiments e JOIN projects p ON p.id = e.project_id JOIN trials t ON t.experiment_id = e.id"
@@ -102,8 +106,8 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
         "DELETE FROM searcher_snapshots WHERE experiment_id = $1",
         "UPDATE experiments SET parent_id = NULL WHERE parent_id = $1",
         "DELETE FROM experiments WHERE id = $1",
-        // A context that nothing else was made of; one stored this minute may be on its way into an
-        // experiment.
+        // Delete a context that nothing else uses, unless it is under an hour old: a submission may be about
+        // to use it.
         "DELETE FROM model_definitions m WHERE $1::bigint IS NOT NULL AND created < now() - interval '1 "
         "hour' AND NOT"
         " EXISTS (SELECT FROM experiments e WHERE e.model_definition = m.sha256) AND NOT"
@@ -127,6 +131,7 @@ Result<std::vector<Validation>> validation_history(Pool& pool, ExperimentId id) 
     Validation one;
     bool smaller = true;
     rows[i].into(one.trial, one.reported, one.metric, smaller);
+    // Keep only improvements: the history is the running best.
     const bool better = history.empty() ||
                         (smaller ? one.metric < history.back().metric : one.metric > history.back().metric);
     if (better) history.push_back(one);
@@ -135,6 +140,7 @@ Result<std::vector<Validation>> validation_history(Pool& pool, ExperimentId id) 
 }
 
 Status set_checkpoint_files(Pool& pool, const CheckpointFiles& files) {
+  // The size follows from the list of files, so the two cannot diverge.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("UPDATE checkpoints SET resources = $2::json, state = $3, size = (SELECT"
@@ -150,6 +156,7 @@ Status set_checkpoint_metadata(Pool& pool, const CheckpointId& uuid, const std::
 }
 
 Result<std::optional<TrialId>> needed_by(Pool& pool, const CheckpointId& uuid) {
+  // The second condition excludes trials that merely warm-start from the checkpoint of another trial.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(
@@ -170,6 +177,7 @@ Result<std::string> get_run_metadata(Pool& pool, TrialId id) {
 }
 
 Status set_run_metadata(Pool& pool, TrialId id, const std::string& metadata) {
+  // Inserts nothing when the trial does not exist, which found() reports.
   TRY_ASSIGN(const Rows rows,
              pool.query("INSERT INTO run_metadata (trial_id, metadata) SELECT id, $2::json FROM trials"
                         " WHERE id = $1 ON CONFLICT (trial_id) DO UPDATE SET metadata = EXCLUDED.metadata",
@@ -185,6 +193,7 @@ Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {
 
 Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines) {
   return pool.in_transaction([&](Connection& connection) -> Status {
+    // Same advisory lock as lock_tasks(): ids of a task become visible in order.
     TRY(connection.query("SELECT pg_advisory_xact_lock(6579572, hashtext($1))", task));
     for (const SentLine& line : lines) {
       TRY(connection.query(

@@ -1,62 +1,65 @@
-// Owns what the API itself changes of experiments, past the core: names, labels, notes, the archive, and the
-// rows of what is deleted. The core writes none of these columns after an experiment's first row.
+// Changes of experiments that bypass the core: names, labels, notes, archiving and deletion. The core writes
+// these columns only in the first row of an experiment. Thread-safe; every function blocks on the database.
 #pragma once
 
 #include "master/db/queries.h"
 
 namespace det::db {
 
-/// What is absent stays.
+/// Changes to an experiment. Unset members keep their value.
 struct ExperimentPatch {
   std::optional<std::string> name, description, notes;
   std::optional<std::vector<std::string>> labels;
 };
-/// kNotFound. Repeats safely.
+/// Applies a patch. Idempotent. kNotFound.
 Status patch_experiment(Pool& pool, ExperimentId id, const ExperimentPatch& patch);
-/// The stored configuration, when it still is `before`. kAborted when it has changed meanwhile.
+/// Compare-and-swap of the stored configuration. kAborted: it no longer equals `before`.
 Status replace_config(Pool& pool, ExperimentId id, const std::string& before, const std::string& after);
-/// kNotFound; kFailedPrecondition while it lives. Repeats safely.
+/// Archives or unarchives an experiment. Idempotent. Errors: kNotFound; kFailedPrecondition (it has not
+/// ended).
 Status set_archived(Pool& pool, ExperimentId id, bool archived);
-/// What the experiment has then. kNotFound. Repeats safely.
+/// Adds or removes a label and returns the labels of the experiment after the change. Idempotent. kNotFound.
 Result<std::vector<std::string>> change_label(Pool& pool, ExperimentId id, const std::string& label,
                                               bool add);
-/// Labels in use, of one project or of all, in the workspaces that may be looked into (nothing: all), the
-/// most used first.
+/// Lists labels in use, most frequent first. Unset `project`: all projects. Unset `visible`: all workspaces.
 Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int64_t> project,
                                              const std::optional<std::vector<std::int64_t>>& visible);
 
-/// All rows of an experiment that has ended, logs and metrics among them; forks of it become orphans, and its
-/// id is never used again. kNotFound; kFailedPrecondition while it lives.
+/// Deletes all rows of an experiment, including logs and metrics, in one transaction. Its usage is kept, its
+/// forks lose their parent and its id is never reused. Errors: kNotFound; kFailedPrecondition (it has not
+/// ended).
 Status delete_experiment(Pool& pool, ExperimentId id);
 
-/// A validation that has a searcher metric (never NaN).
+/// A validation with a searcher metric, which is never NaN here.
 struct Validation {
   TrialId trial;
   WallTime reported;
   double metric = 0;
 };
-/// In order of time, each better than all before it.
+/// Returns the validations that improved on all earlier ones of the experiment, by time.
 Result<std::vector<Validation>> validation_history(Pool& pool, ExperimentId id);
 
+/// Files of a checkpoint after a partial deletion.
 struct CheckpointFiles {
   CheckpointId uuid;
-  std::string resources;  ///< JSON object: path → bytes, of what is left
+  std::string resources;  ///< JSON object: path to size in bytes of the remaining files.
   std::string state;
 };
-/// kNotFound. Repeats safely.
+/// Replaces the file list and state of a checkpoint and recomputes its size. Idempotent. kNotFound.
 Status set_checkpoint_files(Pool& pool, const CheckpointFiles& files);
+/// Replaces the metadata (a JSON object) of a checkpoint. Idempotent. kNotFound.
 Status set_checkpoint_metadata(Pool& pool, const CheckpointId& uuid, const std::string& metadata);
-/// The trial that has not ended and would go on from this checkpoint, if any.
+/// Returns the unfinished trial that would resume from this checkpoint, if any.
 Result<std::optional<TrialId>> needed_by(Pool& pool, const CheckpointId& uuid);
 
-/// "{}" when nothing was noted. kNotFound without such a trial.
+/// Returns the metadata of a trial as JSON, "{}" when none is set. kNotFound: no such trial.
 Result<std::string> get_run_metadata(Pool& pool, TrialId id);
-/// kNotFound. Repeats safely.
+/// Replaces the metadata of a trial. Idempotent. kNotFound.
 Status set_run_metadata(Pool& pool, TrialId id, const std::string& metadata);
 
-/// kNotFound.
+/// Returns the trial of a task. kNotFound.
 Result<TrialId> trial_of_task(Pool& pool, const TaskId& task);
-/// A line that a process sent itself.
+/// A log line sent by a process itself instead of by its agent.
 struct SentLine {
   AllocationId allocation;
   AgentId agent;
@@ -64,7 +67,7 @@ struct SentLine {
   WallTime time;
   std::string level, stdtype, source, text;
 };
-/// In order, behind all that is stored of the task.
+/// Appends lines to the log of a task in the given order. Not idempotent.
 Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines);
 
 }  // namespace det::db

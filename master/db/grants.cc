@@ -5,6 +5,7 @@
 namespace det::db {
 namespace {
 
+// WITH ORDINALITY and the outer joins keep one row per id, in the order of the request.
 const char* lookup_sql(Placed kind) {
   switch (kind) {
     case Placed::kWorkspace:
@@ -99,6 +100,7 @@ Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user
                                           std::optional<std::int64_t> workspace) {
   std::optional<std::int64_t> user_id;
   if (user) user_id = user->value;
+  // Cluster administrators have no row in grants; the UNION lists them like the others.
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT g.user_id, u.name, g.role, g.workspace_id, coalesce(w.name, '') FROM"
                         " (SELECT user_id, role, workspace_id FROM grants"
@@ -121,6 +123,7 @@ Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user
 Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
   Status done = pool.in_transaction([&](Connection& connection) -> Status {
     for (const Grant& grant : grants) {
+      // Cluster administration is a column of users, every other role a row of grants.
       const bool admin = grant.role == Role::kClusterAdmin;
       TRY_ASSIGN(
           const Rows rows,
@@ -134,6 +137,7 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
     }
     return {};
   });
+  // The foreign key on workspaces failed.
   if (!done && done.error().code == Code::kFailedPrecondition)
     return fail(Code::kNotFound, "there is no such workspace");
   return done;
@@ -153,6 +157,7 @@ Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
                              grant.user, role_name(grant.role), grant.workspace));
       }
     }
+    // A removed administrator may have been the last one; the check rolls the transaction back.
     if (!admins) return {};
     TRY_ASSIGN(const Rows left, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
     if (left.empty())

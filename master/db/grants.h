@@ -1,5 +1,5 @@
-// Owns who has which role where: the ladder of roles, what a user's roles add up to, and their rows. What a
-// role may do is the API's (access.h).
+// Role grants: the ladder of roles, the effective roles of a user, and their rows. The permissions of each
+// role are in the API (access.h).
 #pragma once
 
 #include <map>
@@ -8,26 +8,26 @@
 
 namespace det::db {
 
-/// Each may do what the ones before it may. kClusterAdmin holds for the whole cluster only, and is
-/// users.admin.
+/// Roles in ascending order; each includes the permissions of the ones before it. kClusterAdmin is
+/// cluster-wide only and is stored in users.admin.
 enum class Role { kNone, kViewer, kEditor, kWorkspaceAdmin, kClusterAdmin };
-/// As stored: "VIEWER".
+/// Returns the stored name of a role, such as "VIEWER".
 std::string_view role_name(Role role);
-/// kNone for any other name.
+/// Returns the role with this stored name, or kNone.
 Role role_of(std::string_view name);
 
-/// What the roles of one user add up to.
+/// Effective roles of one user, cluster-wide and per workspace. Not thread-safe.
 class Grants {
  public:
-  /// Without a workspace: in all of them.
+  /// Adds a grant. Unset `workspace`: cluster-wide.
   void add(Role role, std::optional<std::int64_t> workspace);
-  /// Nothing above `most` from here on.
+  /// Caps all grants added so far at `most`.
   void limit(Role most);
-  /// The highest in a workspace.
+  /// Highest role in a workspace, cluster-wide grants included.
   Role in(std::int64_t workspace) const;
-  /// The highest that holds everywhere.
+  /// Highest cluster-wide role.
   Role everywhere() const { return everywhere_; }
-  /// The workspaces that may be looked into; nothing: all of them.
+  /// Workspaces in which the user is at least a viewer. Unset: all workspaces.
   std::optional<std::vector<std::int64_t>> visible() const;
 
  private:
@@ -35,6 +35,7 @@ class Grants {
   std::map<std::int64_t, Role> in_;
 };
 
+/// One grant as listed. `workspace` is unset for a cluster-wide grant.
 struct GrantRow {
   UserId user;
   std::string username;
@@ -42,22 +43,24 @@ struct GrantRow {
   std::optional<std::int64_t> workspace;
   std::string workspace_name;
 };
-/// In order of user, role, workspace; cluster admins among them. Absent arguments do not filter; a workspace
-/// also lists what holds everywhere.
+/// Lists grants by user, role and workspace, cluster administrators included. Unset arguments do not filter.
+/// A workspace filter also returns cluster-wide grants.
 Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user,
                                           std::optional<std::int64_t> workspace);
 
+/// One grant to add or to remove. Unset `workspace`: cluster-wide.
 struct Grant {
   UserId user;
   Role role = Role::kNone;
   std::optional<std::int64_t> workspace;
 };
-/// All or nothing. Repeats safely. kNotFound: no such user or workspace.
+/// Adds grants in one transaction. Idempotent. kNotFound: no such user or workspace.
 Status add_grants(Pool& pool, const std::vector<Grant>& grants);
-/// All or nothing; what is not there is no failure. kFailedPrecondition: the last active cluster admin.
+/// Removes grants in one transaction. A missing grant is not an error. kFailedPrecondition: no active cluster
+/// administrator would remain.
 Status remove_grants(Pool& pool, const std::vector<Grant>& grants);
 
-/// What has a place in a workspace.
+/// Kinds of objects that belong to a workspace.
 enum class Placed {
   kWorkspace,
   kProject,
@@ -69,8 +72,8 @@ enum class Placed {
   kModel,
   kAllocation
 };
-/// The workspace of each, in the order of `ids`; nothing for what does not exist. Ids as text: numbers,
-/// uuids, names.
+/// Returns the workspace of each object, in the order of `ids`; unset where the object does not exist. Ids
+/// are text: numbers, UUIDs or names. kInvalidArgument: not a number where the kind has numeric ids.
 Result<std::vector<std::optional<std::int64_t>>> workspaces_of(Pool& pool, Placed kind,
                                                                const std::vector<std::string>& ids);
 

@@ -19,6 +19,7 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   const auto useless = [] {
     return fail(Code::kUnauthenticated, "the join token is unknown, used up or expired");
   };
+  // The row lock serializes joins with the same token, so uses_left cannot become negative.
   TRY_ASSIGN(const Rows tokens, connection.query("SELECT id, pool, agent_id, uses_left FROM join_tokens"
                                                  " WHERE token_hash = $1 AND expires > now() FOR UPDATE",
                                                  token_hash));
@@ -27,6 +28,7 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   tokens[0].into(token.id, token.pool, token.agent, token.uses_left);
   if (!token.agent.empty() && token.agent != certificate.agent.value)
     return fail(Code::kPermissionDenied, "the join token is for the agent " + token.agent);
+  // An agent id belongs to one key at a time; a second machine must not take it over.
   TRY_ASSIGN(const Rows others,
              connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
                               " AND key_digest <> $2 AND NOT revoked AND expires > now() LIMIT 1",
@@ -35,6 +37,7 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
     return fail(Code::kAlreadyExists, "another machine joined as " + certificate.agent.value +
                                           "; choose another id, or run `det agent revoke` for it first");
   }
+  // A retry after a lost reply must not consume a second use.
   TRY_ASSIGN(const Rows repeats,
              connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
                               " AND key_digest = $2 AND join_token_id = $3 AND NOT revoked LIMIT 1",
@@ -74,7 +77,7 @@ Result<std::vector<JoinToken>> list_join_tokens(Pool& pool) {
 }
 
 Status delete_join_token(Pool& pool, std::int64_t id) {
-  // The row stays: an agent that joined with it may repeat its request.
+  // Keep the row: an agent that has joined with the token may still retry its request.
   TRY_ASSIGN(const Rows rows, pool.query("UPDATE join_tokens SET uses_left = 0 WHERE id = $1", id));
   if (rows.affected() == 0) return fail(Code::kNotFound, "join token " + std::to_string(id) + " not found");
   return {};
@@ -93,6 +96,7 @@ Status admit_agent(Pool& pool, const std::string& token_hash, const AgentCertifi
 
 Status renew_agent(Pool& pool, const AgentCertificate& certificate) {
   return pool.in_transaction([&](Connection& connection) -> Status {
+    // The newest valid certificate for the key proves the agent's membership.
     TRY_ASSIGN(const Rows rows,
                connection.query("SELECT pool, join_token_id FROM agent_certificates"
                                 " WHERE agent_id = $1 AND key_digest = $2 AND NOT revoked"
@@ -110,6 +114,7 @@ Status renew_agent(Pool& pool, const AgentCertificate& certificate) {
 }
 
 Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& fingerprint) {
+  // Validity is a property of agent and key: the previous certificate stays accepted after a renewal.
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT c.agent_id, c.key_digest, c.pool, c.expires,"
                         " EXISTS (SELECT FROM agent_certificates n WHERE n.agent_id = c.agent_id"

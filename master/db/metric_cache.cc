@@ -10,18 +10,21 @@ namespace det::db {
 namespace {
 
 constexpr std::size_t kShards = 8;
-/// A series of no more chunks is read whole at the first closer look: the next ones find it.
+/// Series of at most this many chunks are read whole on the first zoomed-in query, so that later zooms hit
+/// the cache.
 constexpr std::int64_t kFewChunks = 8;
 
 }  // namespace
 
 struct MetricCache::Impl {
+  // The same group can be cached in several levels of detail.
   struct Key {
     TrialId trial;
     std::string group;
     Detail detail = Detail::kWhole;
     auto operator<=>(const Key&) const = default;
   };
+  // LRU of groups. `clock` increases with every use; `points` is the memory in use.
   struct Shard {
     std::map<Key, MetricGroup> groups;
     std::size_t points = 0;
@@ -33,13 +36,13 @@ struct MetricCache::Impl {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
 
-  /// What there is of these trials now, by trial and group.
+  /// Returns the current state in the database of every group of these trials, by trial and group.
   Result<std::vector<GroupNow>> find(const std::vector<TrialId>& trials) {
     std::vector<std::int64_t> ids;
-    std::map<TrialId, std::uint64_t>
-        late;  // asked before the rows: a row that comes between is found next time
+    // Read before the rows: a late row that arrives in between is noticed by the next call.
+    std::map<TrialId, std::uint64_t> late;
     for (TrialId trial : trials) ids.push_back(trial.value), late[trial] = bulk.late_rows(trial);
-    // Groups are found by hopping over the index, so a million rows of one group cost one look-up.
+    // Loose index scan over the groups: a million rows of one group cost one lookup.
     TRY_ASSIGN(
         const Rows rows,
         pool.query(
@@ -66,20 +69,22 @@ struct MetricCache::Impl {
     return out;
   }
 
-  /// The group as it is now; valid until the next call for this shard.
+  /// Returns the group, brought up to date. The pointer is valid until the next call for this shard.
   Result<const MetricGroup*> get(Shard& shard, const GroupNow& now, Detail detail, const Look& look) {
     MetricGroup& group = shard.groups[{now.trial, now.group, detail}];
     const std::size_t before = group.points;
     const MetricGroup empty{.run = now.run, .late = now.late, .look = look};
     Status status;
+    // Anything that may have changed rows below the newest known one discards the cached group.
     if (group.run != now.run || group.late != now.late || (detail == Detail::kStretch && !group.covers(look)))
       group = empty;
     if (group.newest != now.newest && group.grows()) status = extend(pool, now, detail, group);
+    // A validation was inserted below the newest one: read the group again.
     if (status && group.rows < now.validations) {
       group = empty;
       status = extend(pool, now, detail, group);
     }
-    // Rows from before they were packed, or that came by another way.
+    // Rows written before chunks existed, or by another path, are not packed yet.
     if (group.rows >= (now.chunks + 2) * kChunkRows && now.group != "validation")
       bulk.pack(now.trial, now.group);
     group.used = ++shard.clock;
@@ -95,7 +100,7 @@ struct MetricCache::Impl {
     return &group;
   }
 
-  /// How little is enough for the look. What is in memory whole is that already.
+  /// Picks the least detail that answers the query. A group that is cached whole is used as it is.
   static Detail detail_of(const Shard& shard, const GroupNow& now, const Look& look) {
     const auto whole = shard.groups.find({now.trial, now.group, Detail::kWhole});
     if (whole != shard.groups.end() && whole->second.run == now.run && whole->second.late == now.late)
@@ -105,12 +110,13 @@ struct MetricCache::Impl {
     return now.chunks > kFewChunks ? Detail::kStretch : Detail::kWhole;
   }
 
-  /// `work` sees each group, in order of trial and group.
+  /// Calls `work` with each group, in order of trial and group.
   Status visit(const std::vector<TrialId>& trials, const Look& look,
                const std::function<void(const GroupNow&, const MetricGroup&)>& work) {
     TRY_ASSIGN(const auto found, find(trials));
     for (const GroupNow& now : found) {
       auto& place = shards[static_cast<std::size_t>(now.trial.value) % kShards];
+      // Taking the shard out of its queue locks it.
       std::optional<std::unique_ptr<Shard>> shard = place.pop();
       const auto group = get(**shard, now, detail_of(**shard, now, look), look);
       if (group) work(now, **group);
@@ -123,7 +129,7 @@ struct MetricCache::Impl {
   Pool& pool;
   BulkWriter& bulk;
   const std::size_t most_points;
-  /// A reader takes a shard out while it reads; a long first read holds up an eighth of the trials.
+  /// A reader holds a shard while it reads; a long first read blocks one eighth of the trials.
   std::array<Queue<std::unique_ptr<Shard>>, kShards> shards{
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1),
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1),
@@ -137,6 +143,7 @@ MetricCache::~MetricCache() = default;
 Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
   const auto most = static_cast<std::size_t>(std::clamp(request.max_datapoints, 2, 100'000));
   std::map<TrialId, std::vector<Series>> by_trial;
+  // With fewer blocks a bucket than this, extremes would distort the buckets: read every point.
   constexpr std::size_t kBlocks = kChunkRows / kExtremesOf, kBlocksOfBucket = 4;
   const Look look{.first = request.first_steps,
                   .last = request.last_steps,

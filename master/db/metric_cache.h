@@ -1,8 +1,8 @@
-// Owns the series behind charts: numbers read once out of the metric rows, kept in bounded memory, extended
-// by what has come since, and reduced by ranges of extremes, so that a chart of a million points costs
-// microseconds. Rows stay the truth; nothing here is stored. Long series are read as the bulk writer packs
-// them (metric_chunk.h): a chart of the whole by the extremes of its blocks, so that the first answer of a
-// master that has just started takes milliseconds.
+// Cache of the metric series behind charts. Series are read once from the metric rows, kept in bounded
+// memory, extended with new rows and downsampled by min/max buckets, so that a chart of a million points
+// takes microseconds. The rows stay the source of truth; the cache stores nothing. Long series are read from
+// packed chunks (metric_chunk.h): a chart of a whole series reads only block extremes, so a cold master
+// answers in milliseconds.
 #pragma once
 
 #include <functional>
@@ -12,50 +12,59 @@
 
 namespace det::db {
 
+/// A query for chart series.
 struct SeriesRequest {
   std::vector<TrialId> trials;
-  /// Which series; none: all.
+  /// Predicate that selects series; empty selects all.
   std::function<bool(const std::string& group, const std::string& name)> wanted;
+  /// Inclusive range of steps.
   std::int64_t first_steps = 0;
   std::int64_t last_steps = INT64_MAX;
-  int max_datapoints = 1000;  ///< clamped to [2, 100000]
+  /// Maximum points per series; clamped to [2, 100000].
+  int max_datapoints = 1000;
 };
+/// One value of a metric.
 struct SeriesPoint {
   std::int64_t steps_completed = 0;
   double value = 0;
   WallTime reported;
 };
+/// One metric of one group of one trial.
 struct Series {
   TrialId trial;
   std::string group, name;
-  std::vector<SeriesPoint> points;  ///< in order of steps
+  std::vector<SeriesPoint> points;  ///< Ascending steps.
 };
 
-/// Of one metric of one group over the rows that are not archived; NaN and infinities count, but enter
-/// neither min nor max nor sum.
+/// Summary of one metric over all rows that are not archived. NaN and infinities are counted, but do not
+/// enter min, max and sum.
 struct MetricSummary {
   std::string group, name;
   std::int64_t count = 0;
   double min = 0, max = 0, sum = 0;
-  double last = 0;  ///< of the highest steps
+  double last = 0;  ///< Value at the highest step.
 };
 
-/// Thread-safe. What makes rows change below the newest known one makes a trial be read again: a new run
-/// (roll-backs archive rows with it), a late row (BulkWriter::late_rows), or another count of validations.
+/// Thread-safe; readers of trials in different shards do not block each other. A trial is read again when
+/// rows below its newest known one may have changed: on a new run (a rollback archives rows), on a late row
+/// (BulkWriter::late_rows()) and when the number of validations changes.
 class MetricCache {
  public:
-  /// Keeps about `most_points` numbers of 24 bytes, those used last.
+  /// Keeps about `most_points` points of 24 bytes each and evicts the least recently used groups. `pool` and
+  /// `bulk` must outlive the cache.
   MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points = 8 << 20);
   ~MetricCache();
 
-  /// Rows that are not archived, in order of the request's trials (unknown ones have none), then group, then
-  /// name; a series without a point in the range is left out. One with more than max_datapoints is cut into
-  /// max_datapoints / 2 equal buckets of steps, each giving the points of its smallest and its largest value:
-  /// no peak is lost. Where only extremes of blocks of 64 points have been read, and that is with four blocks
-  /// a bucket and more, a bucket ends where a block does; blocks at the ends of the range are read point by
-  /// point. NaN is no value when reducing.
+  /// Returns series of rows that are not archived, ordered by the trials of the request, then group, then
+  /// name. Series without a point in the range and unknown trials are left out. Blocks on the database when
+  /// the cache is cold.
+  ///
+  /// A series of more than max_datapoints points is downsampled: max_datapoints / 2 equal buckets of steps
+  /// each yield the points of their minimum and maximum, so no peak is lost. NaN does not take part. When
+  /// only the extremes of 64-point blocks were read (four or more blocks a bucket), a bucket ends at a block
+  /// boundary; blocks at the ends of the range are read point by point.
   Result<std::vector<Series>> series(const SeriesRequest& request);
-  /// By group, then name.
+  /// Returns the summaries of all metrics of a trial by group and name.
   Result<std::vector<MetricSummary>> summaries(TrialId trial);
 
  private:

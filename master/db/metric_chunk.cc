@@ -7,6 +7,7 @@
 namespace det::db {
 namespace {
 
+/// SAX handler behind each_number(): only depth 1 counts.
 struct Numbers final : nlohmann::json_sax<nlohmann::json> {
   explicit Numbers(const std::function<void(const std::string&, double)>& found) : found(found) {}
   const std::function<void(const std::string&, double)>& found;
@@ -21,6 +22,7 @@ struct Numbers final : nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t value) override { return take(static_cast<double>(value)), true; }
   bool number_float(number_float_t value, const string_t&) override { return take(value), true; }
   bool string(string_t& value) override {
+    // JSON has no literals for these; they are reported as strings.
     if (value == "NaN") take(std::numeric_limits<double>::quiet_NaN());
     if (value == "Infinity") take(std::numeric_limits<double>::infinity());
     if (value == "-Infinity") take(-std::numeric_limits<double>::infinity());
@@ -42,7 +44,7 @@ struct Numbers final : nlohmann::json_sax<nlohmann::json> {
 
 static_assert(std::is_trivially_copyable_v<SeriesPoint> && sizeof(SeriesPoint) == 24);
 
-/// What lies before a metric's name and points.
+/// Fixed-size record in front of the name and points of each metric.
 struct Head {
   std::uint64_t name_bytes = 0, points = 0;
   std::int64_t count = 0;
@@ -67,6 +69,7 @@ Status unpack(std::string_view bytes,
     if (bytes.size() < sizeof head) return fail(Code::kDataLoss, "a packed series ends in its head");
     std::memcpy(&head, bytes.data(), sizeof head);
     bytes.remove_prefix(sizeof head);
+    // The division avoids an overflow of head.points * sizeof(SeriesPoint) on corrupt input.
     if (head.name_bytes > bytes.size() ||
         head.points > (bytes.size() - head.name_bytes) / sizeof(SeriesPoint))
       return fail(Code::kDataLoss, "a packed series ends before its points");
@@ -80,12 +83,13 @@ Status unpack(std::string_view bytes,
   return {};
 }
 
-/// The next chunk's worth of rows beyond `steps`; how many there were.
+/// Up to one chunk of rows beyond a step. `first` and `last` are steps.
 struct Read {
   Columns columns;
   std::int64_t rows = 0, first = 0, last = 0;
 };
 Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string& group, std::int64_t steps) {
+  // A short read means that the chunk is not full yet.
   TRY_ASSIGN(const Rows rows,
              connection.query(
                  "SELECT steps_completed, reported, metrics FROM metrics WHERE trial_id = $1 AND grp = $2"
@@ -106,15 +110,17 @@ Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string
   return out;
 }
 
-constexpr const char* kPacked =  // the run, and up to where its group is packed
+// $1 trial, $2 group: the current run, and the last packed step or -1.
+constexpr const char* kPacked =
     "SELECT t.run, coalesce((SELECT max(last_steps) FROM metric_chunks WHERE trial_id = t.id AND grp = $2), "
     "-1)"
     " FROM trials t WHERE t.id = $1";
 
-/// Whoever adds, archives or deletes rows or chunks of the trial holds its row: none does meanwhile. Rows are
-/// only ever added or archived, so as many as were read are those that were read, unless one went as another
-/// came: then the run is another. A chunk follows the one before without a gap: had that gone since, nobody
-/// would read the rows between.
+/// Stores a chunk unless its rows have changed since they were read. Everything that adds, archives or
+/// deletes rows or chunks of a trial locks the trial's row, so none of it runs concurrently. Rows are only
+/// added or archived: an equal count means the same rows, unless one was archived and another added, which
+/// implies another run. `packed` must still be the end of the previous chunk, because a gap between chunks
+/// would hide rows from readers.
 Status store_chunk(Connection& connection, TrialId trial, const std::string& group, RunNumber run,
                    std::int64_t packed, const Read& read) {
   TRY(connection.begin());
@@ -128,6 +134,7 @@ Status store_chunk(Connection& connection, TrialId trial, const std::string& gro
   RunNumber run_now = 0;
   std::int64_t packed_now = 0;
   if (!before.empty()) before[0].into(run_now, packed_now);
+  // Changed meanwhile: give up; later rows schedule packing again.
   if (locked.empty() || packed_now != packed || same[0].next<std::int64_t>() != read.rows) {
     connection.rollback();
     return {};
@@ -188,7 +195,7 @@ Status pack_group(Connection& connection, TrialId trial, const std::string& grou
     TRY_ASSIGN(const Read read, read_chunk(connection, trial, group, packed));
     if (read.rows < kChunkRows) return {};
     TRY(store_chunk(connection, trial, group, run, packed, read));
-    // Stored, or changed meanwhile; then the next rows that come ask again.
+    // No chunk means that the rows changed meanwhile; later rows schedule packing again.
     TRY_ASSIGN(const Rows there,
                connection.query("SELECT FROM metric_chunks WHERE trial_id = $1 AND grp = $2 AND"
                                 " first_steps = $3",
@@ -204,6 +211,7 @@ Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_ste
 }
 
 Status forget_chunks(Connection& connection, TrialId trial, const std::string& group) {
+  // Same lock as store_chunk(), so that a concurrent packing has either finished or not begun.
   TRY(connection.query("SELECT FROM trials WHERE id = $1 FOR NO KEY UPDATE", trial));
   TRY(connection.query("DELETE FROM metric_chunks WHERE trial_id = $1 AND grp = $2", trial, group));
   return {};

@@ -1,8 +1,10 @@
-// Owns how long series lie packed in the database, beside the rows they are made of. A chunk holds kChunkRows
-// rows of one group of one trial: its points as they are, and of each kExtremesOf points the smallest and the
-// largest. A chart of everything reads the extremes (24 KiB a chunk and metric), a closer look the points
-// (390 KiB), neither any JSON. Rows stay the truth: a chunk is made after its rows are committed, and goes in
-// the transaction in which one of them is archived or another comes between them.
+// Packed chunks of long series, stored beside the metric rows. A chunk covers kChunkRows rows of one group of
+// one trial and stores all points, and the minimum and maximum of every kExtremesOf points. A chart of the
+// whole series reads the extremes (24 KiB per chunk and metric), a zoomed-in one the points (390 KiB);
+// neither parses JSON.
+//
+// Invariant: the rows are the source of truth. A chunk is written after its rows have been committed and is
+// deleted in the transaction that archives one of them or inserts another between them.
 #pragma once
 
 #include <map>
@@ -12,32 +14,37 @@
 
 namespace det::db {
 
+/// Rows per chunk.
 constexpr std::int64_t kChunkRows = 16'384;
+/// Points per block; each block keeps its minimum and maximum.
 constexpr std::size_t kExtremesOf = 64;
 
+/// Series of one group by metric name.
 using Columns = std::map<std::string, MetricColumn>;
 
-/// Calls back with every number of a report: the numbers of the outermost object, and the strings that stand
-/// for some.
+/// Calls `found` with every number of a report: numbers of the outermost object, and the strings "NaN",
+/// "Infinity" and "-Infinity". Ignores malformed JSON from the first error on.
 void each_number(const std::string& json,
                  const std::function<void(const std::string& name, double value)>& found);
 
-/// For reading on the machine of the same byte order.
+/// Serializes columns in the byte order of this machine. pack_extremes() stores only block extremes and the
+/// summary.
 std::string pack_points(const Columns& columns);
 std::string pack_extremes(const Columns& columns);
-/// Adds what was packed behind what is there. kDataLoss when it was not packed by these.
+/// Appends packed data to `columns`. kDataLoss: malformed data; `columns` may then hold a part of it.
 Status unpack_points(std::string_view bytes, Columns& columns);
 Status unpack_extremes(std::string_view bytes, Columns& columns);
 
-/// Packs whole chunks of what is not packed yet. Safe to repeat and beside writers: a chunk whose rows have
-/// changed since they were read is not stored.
+/// Packs all complete chunks that are not packed yet. Idempotent and safe beside writers: a chunk with rows
+/// that changed after they were read is discarded.
 Status pack_group(Connection& connection, TrialId trial, const std::string& group);
 
-/// As its transaction has put rows at or beyond `first_steps` between others.
+/// Deletes the chunks that end at or beyond `first_steps`. Call it in the transaction that inserts or
+/// archives rows there.
 Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_steps);
 
-/// In a transaction of its own: none of the group's chunks is there when it commits, nor half of a later
-/// packing.
+/// Deletes all chunks of a group. Call it in its own transaction; it serializes with pack_group(), so no
+/// partial packing remains.
 Status forget_chunks(Connection& connection, TrialId trial, const std::string& group);
 
 }  // namespace det::db

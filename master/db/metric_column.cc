@@ -12,6 +12,7 @@ constexpr std::size_t kBlock = 64;
 
 void MetricColumn::keep(const SeriesPoint& point) {
   points_.push_back(point);
+  // A block is indexed once it is full; a partial block at the end is scanned by between().
   if (points_.size() % kBlock == 0) {
     Extremes block;
     for (std::size_t i = points_.size() - kBlock; i < points_.size(); ++i) add(block, i);
@@ -21,6 +22,7 @@ void MetricColumn::keep(const SeriesPoint& point) {
 
 void MetricColumn::append(const SeriesPoint& point) {
   summary_.last = point.value;
+  // NaN and infinities count, but do not enter min, max and sum.
   if (std::isfinite(point.value)) {
     summary_.min = has_finite_ ? std::min(summary_.min, point.value) : point.value;
     summary_.max = has_finite_ ? std::max(summary_.max, point.value) : point.value;
@@ -46,6 +48,7 @@ void MetricColumn::append_extremes(const std::vector<SeriesPoint>& points, const
 }
 
 std::vector<SeriesPoint> MetricColumn::extremes(std::size_t block) const {
+  // Below this size the extremes would not be smaller than the points.
   constexpr std::size_t kFew = 512;
   std::vector<SeriesPoint> out;
   const auto alone = [&](const SeriesPoint& point) {
@@ -75,7 +78,7 @@ void MetricColumn::add(Extremes& into, std::size_t position) const {
   if (position == Extremes::kNone) return;
   const double value = points_[position].value;
   if (std::isnan(value)) return;
-  // Of equal values the smallest counts at its first place, the largest at its last.
+  // Among equal values the first is the minimum and the last the maximum.
   if (into.low == Extremes::kNone || value < points_[into.low].value) into.low = position;
   if (into.high == Extremes::kNone || value >= points_[into.high].value) into.high = position;
 }
@@ -83,6 +86,7 @@ void MetricColumn::add(Extremes& into, std::size_t position) const {
 MetricColumn::Extremes MetricColumn::between(std::size_t first, std::size_t end) const {
   Extremes found;
   while (first < end) {
+    // Full blocks come from the index, the ragged ends are scanned.
     if (first % kBlock == 0 && first + kBlock <= end) {
       const Extremes& block = blocks_[first / kBlock];
       add(found, block.low);
@@ -110,12 +114,14 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   if (end - begin <= most) {
     std::vector<SeriesPoint> all(points_.begin() + static_cast<std::ptrdiff_t>(begin),
                                  points_.begin() + static_cast<std::ptrdiff_t>(end));
+    // A NaN that pads a lone extreme has the step of its point and is dropped.
     const auto same = [](const SeriesPoint& a, const SeriesPoint& b) {
       return a.steps_completed == b.steps_completed;
     };
     all.erase(std::unique(all.begin(), all.end(), same), all.end());
     return all;
   }
+  // Buckets have equal widths in steps, not equal numbers of points.
   const std::int64_t low = points_[begin].steps_completed;
   const double span = static_cast<double>(points_[end - 1].steps_completed - low) + 1;
   const std::size_t buckets = std::max<std::size_t>(1, most / 2);
@@ -124,6 +130,7 @@ std::vector<SeriesPoint> MetricColumn::reduced(std::int64_t first, std::int64_t 
   for (std::size_t bucket = 1; bucket <= buckets && from < end; ++bucket) {
     const double edge = std::ceil(span * static_cast<double>(bucket) / static_cast<double>(buckets));
     std::size_t to = bucket == buckets ? end : position(low + static_cast<std::int64_t>(edge));
+    // Move the edge to the end of a pair.
     if (to > pairs_begin_ && to < pairs_end_) to += (to - pairs_begin_) % 2;
     const Extremes found = between(from, to);
     from = to;

@@ -8,6 +8,7 @@
 namespace det::db {
 namespace {
 
+// Rows per query: bounds the memory of one result.
 constexpr std::int64_t kPage = 50'000;
 
 Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& group) {
@@ -16,6 +17,7 @@ Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& gro
                " ORDER BY first_steps"
              : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
                " ORDER BY first_steps";
+  // Ordered, because columns accept only increasing steps.
   TRY_ASSIGN(const Rows rows, pool.query(sql, now.trial, now.group));
   for (int i = 0; i < rows.size(); ++i) {
     std::string bytes;
@@ -28,7 +30,8 @@ Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& gro
 
 Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
   const Look look = group.look;
-  // Where packing ends is of the same moment: the rows behind it are read for a look that goes beyond.
+  // One statement, one snapshot: the end of the packed range must match the chunks, because rows behind it
+  // are read separately when the query extends beyond it.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(
@@ -48,9 +51,11 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
                last = row.next<std::optional<std::int64_t>>();
     const auto coarse = row.next<std::optional<bool>>();
     const auto bytes = row.next<std::optional<std::string>>();
-    if (!packed) return {};  // gone meanwhile: all are rows
+    // Chunks were dropped meanwhile: read rows only.
+    if (!packed) return {};
     if (i == 0) {
       group.newest = *packed;
+      // The first chunk may begin below the query: its points are complete, too.
       group.begins = std::min(look.first, first.value_or(look.first));
       if (look.last <= *packed) group.ends = look.last;
     }
@@ -63,8 +68,8 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
   return {};
 }
 
-/// What is packed, into an empty group. What cannot be read goes, and leaves the group empty: the rows say
-/// the same, and are packed again.
+/// Reads packed chunks into an empty group. On malformed chunks, deletes them and leaves the group empty, so
+/// that the caller reads the rows; they are packed again later.
 Status unpack(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group) {
   const MetricGroup empty = group;
   const Status status = detail == Detail::kStretch
@@ -86,6 +91,7 @@ Status extend(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group
   if (!group.grows()) return {};
   SeriesPoint point;
   std::string text;
+  // Paging by step instead of OFFSET lets the index find each page.
   for (std::int64_t got = kPage; got == kPage;) {
     TRY_ASSIGN(
         const Rows rows,

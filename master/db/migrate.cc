@@ -6,6 +6,7 @@ namespace det::db {
 namespace {
 
 Status apply(Connection& connection, const Migration& step) {
+  // The step and its row in schema_migrations commit together.
   TRY(connection.begin());
   TRY(connection.script(step.sql));
   TRY(connection.query("INSERT INTO schema_migrations (version, name) VALUES ($1, $2)", step.version,
@@ -23,6 +24,7 @@ Status migrate(Connection& connection, const std::vector<Migration>& steps) {
              connection.query("SELECT coalesce(max(version), 0)::bigint FROM schema_migrations"));
   const auto present = rows[0].next<std::int64_t>();
   const std::int64_t newest = steps.empty() ? 0 : steps.back().version;
+  // There is no downgrade: an older program could misread newer rows.
   if (present > newest)
     return fail(Code::kFailedPrecondition, "the database has schema version " + std::to_string(present) +
                                                ", made by a newer det-master; this one knows " +

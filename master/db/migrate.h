@@ -1,5 +1,5 @@
-// Owns the way from any older schema to this program's: forward only, one transaction a step, each with its
-// row in schema_migrations, so that a kill anywhere leaves a whole schema and the next start goes on.
+// Schema migrations. Forward only, one transaction per step together with its row in schema_migrations: a
+// kill at any point leaves a complete schema, and the next start continues.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace det::db {
 
-/// One file of master/db/migrations, built into the program.
+/// One file of master/db/migrations, compiled into the program.
 struct Migration {
-  std::int64_t version = 0;  ///< the number its name begins with
-  std::string name;          ///< file name without ".sql"
+  std::int64_t version = 0;  ///< Number at the start of the file name.
+  std::string name;          ///< File name without ".sql".
+  /// Statements of the step; runs in one transaction.
   std::string sql;
 };
-/// In order, numbered from 1 without gaps.
+/// All migrations, ordered and numbered from 1 without gaps.
 const std::vector<Migration>& migrations();
 
-/// Brings the database to the newest of `steps`. The caller holds the writer's lock. kFailedPrecondition when
-/// the database is newer than the last step. Repeats safely.
+/// Migrates the database to the newest of `steps`. The caller must hold the writer lock. Idempotent.
+/// kFailedPrecondition: the schema is newer than the last step.
 Status migrate(Connection& connection, const std::vector<Migration>& steps = migrations());
 
 }  // namespace det::db

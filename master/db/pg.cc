@@ -8,6 +8,7 @@
 namespace det::db {
 namespace {
 
+// Raised on purpose by the wrapper of must_touch_row.
 constexpr const char* kDivisionByZero = "22012";
 
 using Result_ = std::unique_ptr<PGresult, void (*)(PGresult*)>;
@@ -16,8 +17,8 @@ Code code_of(std::string_view state) {
   const std::string_view group = state.substr(0, 2);
   if (state == "40001" || state == "40P01" || state == "55P03") return Code::kAborted;
   if (state == "57014") return Code::kDeadlineExceeded;
-  // 57P: shut down, crash, cannot connect now. 25006: a stand-by that has not been promoted yet. XX000 is not
-  // here.
+  // 57P: shutdown, crash, cannot connect now. 25006: a standby that is not promoted yet. XX000 (internal
+  // error) is not retryable.
   if (group == "08" || group == "53" || group == "58" || state.starts_with("57P") || state == "25006")
     return Code::kUnavailable;
   if (state == "23505") return Code::kAlreadyExists;
@@ -27,7 +28,7 @@ Code code_of(std::string_view state) {
   return Code::kInternal;
 }
 
-/// libpq ends its messages with a line end and may span lines.
+/// Joins the lines of a libpq message and trims it.
 std::string one_line(const char* message) {
   std::string text(trim(message == nullptr ? "" : message));
   for (char& c : text)
@@ -46,6 +47,7 @@ bool is_retryable(const Error& error) {
 }
 
 Result<Connection> Connection::open(const ConnectOptions& options) {
+  // libpq treats a timeout of 1 s as 2 s.
   const std::string timeout = std::to_string(
       std::max<std::int64_t>(2, std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count()));
   const std::string application = options.application.substr(0, 63);
@@ -60,10 +62,12 @@ Result<Connection> Connection::open(const ConnectOptions& options) {
                         nullptr};
   const char* values[] = {
       options.url.c_str(), application.c_str(), timeout.c_str(), "UTF8", "20000", "10", "5", "3", nullptr};
+  // expand_dbname: the URL is parsed as a connection string; the keywords behind it take precedence.
   Connection connection(PQconnectdbParams(keys, values, 1));
+  // libpq always returns an object, which also carries the error text.
   PGconn* raw = connection.connection_.get();
   if (PQstatus(raw) != CONNECTION_OK) {
-    // libpq gives no SQLSTATE here; wrong passwords and unknown databases are told apart by its words alone.
+    // libpq reports no SQLSTATE here; only the text separates wrong credentials from an unreachable server.
     const std::string message = one_line(PQerrorMessage(raw));
     const bool refused =
         PQconnectionNeedsPassword(raw) != 0 || message.find("authentication failed") != std::string::npos ||
@@ -76,6 +80,8 @@ Result<Connection> Connection::open(const ConnectOptions& options) {
     return fail(Code::kFailedPrecondition, std::string("the database is PostgreSQL ") +
                                                PQparameterStatus(raw, "server_version") +
                                                "; 13 or newer is needed");
+  // jit off: compilation costs more than these short statements. synchronous_commit: the server default may
+  // be off and would lose acknowledged commits.
   TRY(connection.script(
       "SET TIME ZONE 'UTC'; SET synchronous_commit = on; SET jit = off; SET tcp_keepalives_idle = 10;"
       " SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET statement_timeout = " +
@@ -108,11 +114,13 @@ Result<Rows> Connection::rows_of(PGresult* result) const {
 Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
   const Params::View view = params.view();
   std::string key(sql);
+  // The same text with other parameter types is another statement.
   for (const Oid type : view.types) key += ' ' + std::to_string(type);
   auto known = asked_.find(key);
   if (known == asked_.end()) {
     if (asked_.size() >= kMostAsked) {
-      // Texts are put together from pieces. There are few in use; should there be many, all begin anew.
+      // The texts are composed from fragments, so their number has no fixed bound. Start over when there are
+      // too many.
       asked_.clear();
       prepared_.clear();
       TRY(script("DEALLOCATE ALL"));
@@ -129,15 +137,17 @@ Status Connection::copy(const char* sql, const CopyRows& rows) {
   PGconn* raw = connection_.get();
   const Result_ begun(PQexec(raw, sql), PQclear);
   if (PQresultStatus(begun.get()) != PGRES_COPY_IN) return tl::unexpected(failure(begun.get()));
+  // libpq takes lengths as int.
   constexpr std::size_t kPiece = 1 << 20;
   const std::string& bytes = rows.bytes();
   bool sent = true;
   for (std::size_t at = 0; sent && at < bytes.size(); at += kPiece)
     sent = PQputCopyData(raw, bytes.data() + at, static_cast<int>(std::min(kPiece, bytes.size() - at))) == 1;
-  // Ends the rows too.
+  // The trailer of the binary format.
   sent = sent && PQputCopyData(raw, "\377\377", 2) == 1 && PQputCopyEnd(raw, nullptr) == 1;
   Status status;
   if (!sent) status = tl::unexpected(failure(nullptr));
+  // Drain all results; one per statement of `sql`.
   while (PGresult* next = PQgetResult(raw)) {
     const Result_ result(next, PQclear);
     if (status && PQresultStatus(next) != PGRES_COMMAND_OK) status = tl::unexpected(failure(next));
@@ -156,12 +166,12 @@ Status Connection::script(const std::string& sql) {
 Status Connection::commit() {
   const Result_ result(PQexec(connection_.get(), "COMMIT"), PQclear);
   if (PQresultStatus(result.get()) == PGRES_COMMAND_OK) {
-    // COMMIT of a transaction that failed before answers ROLLBACK, and is no error to libpq.
+    // COMMIT of a failed transaction replies ROLLBACK, which libpq does not report as an error.
     if (std::strcmp(PQcmdStatus(result.get()), "COMMIT") == 0) return {};
     return fail(Code::kAborted, "database: the transaction was rolled back");
   }
   Error error = failure(result.get());
-  // Shut-down and crash messages (57P…) say nothing of the outcome either.
+  // A shutdown or crash message (57Pxx) leaves the outcome open as well.
   if (error.code == Code::kUnavailable) error.code = Code::kUnknown;
   return tl::unexpected(std::move(error));
 }
@@ -176,6 +186,7 @@ Status Connection::enqueue(const Statement& statement, std::vector<bool>& is_pre
   auto [entry, fresh] = prepared_.try_emplace(statement.sql, "s" + std::to_string(prepared_.size()));
   if (fresh) {
     is_prepare.push_back(true);
+    // An UPDATE without a row divides by zero, which fails the rest of the pipeline on the server.
     const std::string sql = statement.must_touch_row ? std::string("WITH touched AS (") + statement.sql +
                                                            " RETURNING 1) SELECT 1 / count(*) FROM touched"
                                                      : statement.sql;
@@ -199,6 +210,7 @@ Result<Rows> Connection::pipeline(const std::vector<const Statement*>& statement
     if (status = enqueue(*statement, is_prepare); !status) break;
   if (!PQpipelineSync(raw) && status) status = tl::unexpected(failure(nullptr));
 
+  // Results arrive in order; is_prepare separates replies to PREPARE from those to statements.
   std::size_t number = 0;
   for (std::size_t i = 0; status && i < is_prepare.size(); ++i) {
     Result_ result(PQgetResult(raw), PQclear);
@@ -214,16 +226,18 @@ Result<Rows> Connection::pipeline(const std::vector<const Statement*>& statement
     }
     if (!is_prepare[i]) ++number;
     if (!result) continue;
-    PQclear(PQgetResult(raw));  // the null that ends each statement's results
+    // The null result that ends each statement.
+    PQclear(PQgetResult(raw));
     last = Rows(result.release());
   }
-  // A failed pipeline is drained up to its sync; which of its statements were prepared is not known then.
+  // Drain a failed pipeline up to its sync point.
   for (int nulls = 0; alive() && nulls < 3;) {
     const Result_ result(PQgetResult(raw), PQclear);
     if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) break;
     nulls = result ? 0 : nulls + 1;
   }
   if (alive() && !PQexitPipelineMode(raw)) status = tl::unexpected(failure(nullptr));
+  // It is unknown which statements of a failed pipeline were prepared: drop them all.
   if (!status && !prepared_.empty()) {
     prepared_.clear();
     asked_.clear();
@@ -246,7 +260,7 @@ Status Connection::transact(const std::vector<Statement>& statements) {
   all.push_back(&commit);
   auto rows = pipeline(all);
   if (rows) return {};
-  // Who was cut off does not know whether the server had come to COMMIT.
+  // The connection may have been lost before or after the server executed COMMIT.
   if (rows.error().code == Code::kUnavailable) rows.error().code = Code::kUnknown;
   return tl::unexpected(std::move(rows).error());
 }
@@ -265,6 +279,7 @@ Result<Connection> open_patiently(const ConnectOptions& options, Duration patien
     if (connection || !is_retryable(connection.error())) return connection;
     const Duration left = deadline - mono_now();
     if (left <= Duration(0)) return connection;
+    // Log the first failure only.
     if (!std::exchange(told, true))
       log::warn("waiting for the database", {{"reason", connection.error().message}});
     if (!pause.wait(std::min(left, back_off.next())))

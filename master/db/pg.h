@@ -1,14 +1,18 @@
-// Owns every call to libpq: connections, statements with parameters, results, pipelines, transactions, and
-// what a failure means. SQL is constant text; data travels as parameters only. A Connection belongs to one
-// thread at a time.
+// The only user of libpq: connections, statements with parameters, results, pipelines, transactions, and the
+// mapping of SQLSTATEs to error codes. SQL is constant text; data travels only as parameters. A Connection
+// may be used by one thread at a time.
 //
-// A failure is one of (see is_retryable):
-//   kUnavailable        the server is away, going down, starting or out of resources: reconnect and try again
-//   later kAborted            serialization failure or deadlock: run the transaction again kUnknown the
-//   answer to COMMIT was lost: it may or may not have happened kDeadlineExceeded   the statement ran past its
-//   timeout kInvalidArgument    the data itself (SQLSTATE 22…), a bad regular expression among it
-//   kAlreadyExists, kFailedPrecondition, kPermissionDenied   a constraint (23505, other 23…), rights
-//   kInternal           everything else: a bug of ours
+// Every failure has one of these codes (see is_retryable()):
+//
+//   kUnavailable         server unreachable, shutting down, starting or out of resources: reconnect and retry
+//   kAborted             serialization failure, deadlock or lock timeout: run the transaction again
+//   kUnknown             the reply to COMMIT was lost: the transaction may or may not have committed
+//   kDeadlineExceeded    the statement ran past its timeout
+//   kInvalidArgument     invalid data (SQLSTATE 22xxx), including an invalid regular expression
+//   kAlreadyExists       unique constraint (23505)
+//   kFailedPrecondition  any other constraint (23xxx)
+//   kPermissionDenied    missing rights or failed authentication
+//   kInternal            anything else: a bug in this program
 #pragma once
 
 #include <libpq-fe.h>
@@ -28,24 +32,25 @@
 
 namespace det::db {
 
-/// True when the same work may succeed later (kUnavailable) or at once (kAborted).
+/// True when the same work may succeed later (kUnavailable) or immediately (kAborted).
 bool is_retryable(const Error& error);
 
-/// Where the database is. `url` is what libpq takes: "postgresql://…" or "host=… dbname=…".
+/// Address of the database. `url` is a libpq connection string: "postgresql://…" or "host=… dbname=…".
 struct ConnectOptions {
   std::string url;
-  std::string application = "det-master";  ///< shown in pg_stat_activity; at most 63 bytes
+  std::string application = "det-master";  ///< Shown in pg_stat_activity; truncated to 63 bytes.
+  /// Rounded up to whole seconds; at least 2 s.
   Duration connect_timeout = std::chrono::seconds(5);
-  Duration statement_timeout{0};  ///< 0: none
+  Duration statement_timeout{0};  ///< Millisecond resolution; 0: none.
 };
 
-/// A byte string parameter (bytea); text parameters are std::string and friends.
+/// A bytea parameter; string types are text parameters. Does not own its bytes.
 struct Bytes {
   std::string_view value;
 };
 
-/// The parameters of one statement, in order, in PostgreSQL's binary form. Text that PostgreSQL could not
-/// take (NUL, ill-formed UTF-8) is repaired, never refused: a store has to take what it is given.
+/// Parameters of one statement, in order, in PostgreSQL's binary format. Text that PostgreSQL would reject
+/// (NUL, invalid UTF-8) is repaired, never refused: the store must accept any input that the core accepted.
 class Params {
  public:
   template <typename... T>
@@ -53,6 +58,8 @@ class Params {
     (add(values), ...);
   }
 
+  /// Appends one parameter; the SQL type follows from the C++ type (int8, float8, bool, text, bytea,
+  /// timestamptz).
   void add(std::int64_t value);
   void add(int value) { add(static_cast<std::int64_t>(value)); }
   void add(std::uint32_t value) { add(static_cast<std::int64_t>(value)); }
@@ -63,28 +70,32 @@ class Params {
   void add(const char* text) { add(std::string_view(text)); }
   void add(Bytes bytes);
   void add(WallTime time);
+  /// Strong ids are stored as their value.
   template <typename Tag, typename Value>
   void add(const Id<Tag, Value>& id) {
     add(id.value);
   }
+  /// NULL when `value` is empty.
   template <typename T>
   void add(const std::optional<T>& value) {
     add(value.value_or(T{}));
     if (!value) null_last();
   }
-  /// One-dimensional arrays: int8[], float8[], text[], bytea[], timestamptz[].
+  /// One-dimensional arrays: int8[], text[], bytea[], timestamptz[].
   void add(const std::vector<std::int64_t>& values);
   void add(const std::vector<std::string>& values);
   void add(const std::vector<Bytes>& values);
   void add(const std::vector<WallTime>& values);
 
+  /// Number of parameters.
   int size() const { return static_cast<int>(values_.size()); }
-  /// The arrays libpq wants; valid while this object is unchanged.
+  /// The arrays that libpq expects; valid until the next add().
   struct View {
     std::vector<Oid> types;
     std::vector<const char*> values;
     std::vector<int> lengths, formats;
   };
+  /// Returns the arrays for a libpq call.
   View view() const;
 
  private:
@@ -97,23 +108,27 @@ class Params {
   std::vector<Value> values_;
 };
 
-/// What a statement returned, in binary form. Reading a column as the wrong type is a bug and ends the
-/// process.
+/// Result of a statement in binary format. Reading a column as the wrong type, or NULL into a plain value, is
+/// a bug and aborts the process.
 class Rows {
  public:
+  /// Takes ownership of `result`.
   explicit Rows(PGresult* result) : result_(result, PQclear) {}
   int size() const { return PQntuples(result_.get()); }
+  /// True when no row was returned. Also true after statements without a result, such as UPDATE.
   bool empty() const { return size() == 0; }
-  /// How many rows an INSERT, UPDATE or DELETE touched.
+  /// Number of rows that an INSERT, UPDATE or DELETE touched.
   std::int64_t affected() const;
 
   /// Reads the columns of one row from left to right.
   class Row {
    public:
+    /// Reads the next columns into `fields`.
     template <typename... T>
     void into(T&... fields) {
       (read(fields), ...);
     }
+    /// Reads the next column.
     template <typename T>
     T next() {
       T value{};
@@ -133,6 +148,7 @@ class Rows {
     void read(WallTime& value);
     void read(std::vector<std::int64_t>& value);
     void read(std::vector<std::string>& value);
+    // A NULL column resets an optional; every other type aborts on NULL.
     template <typename Tag, typename Value>
     void read(Id<Tag, Value>& id) {
       read(id.value);
@@ -146,29 +162,34 @@ class Rows {
         read(value.emplace());
       }
     }
+    /// Bytes of the next column, which must not be NULL.
     std::string_view cell();
     const PGresult* result_;
     int row_;
     int column_ = 0;
   };
+  /// The Row is valid while this object lives.
   Row operator[](int row) const { return Row(result_.get(), row); }
 
  private:
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
 };
 
-/// Rows in COPY's binary form: each begins with row(), then its columns from left to right. Nothing is
-/// converted on the way, so a column's type must be the table's. Text is repaired as Params do.
+/// Rows in the binary format of COPY: call row(), then add() for each column from left to right. There is no
+/// conversion, so each column must have exactly the type of the table. Text is repaired as in Params.
 class CopyRows {
  public:
   CopyRows();
+  /// Begins a row of `columns` columns.
   void row(int columns);
   void add(std::int64_t value);  ///< bigint
   void add(std::int32_t value);  ///< integer
   void add(std::string_view text);
   void add(WallTime time);
   void add_bytes(std::string_view bytes);  ///< bytea
+  /// True before the first row().
   bool empty() const { return empty_; }
+  /// The stream so far, without the trailer.
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -176,50 +197,56 @@ class CopyRows {
   bool empty_ = true;
 };
 
-/// One statement of a pipeline. `sql` must live as long as the connection (constant text): it is prepared
-/// once.
+/// One statement of a pipeline. It is prepared once per connection and keyed by the address of `sql`, which
+/// must be constant text that outlives the connection.
 struct Statement {
   const char* sql;
   Params params;
-  /// An UPDATE that touches no row is a failure (kInternal): the server then takes nothing that follows.
+  /// Fail with kInternal when the UPDATE touches no row; the server then skips all statements behind it.
   bool must_touch_row = false;
 };
 
+/// One session with the server. Movable; one thread at a time. After kUnavailable or kUnknown, discard it.
 class Connection {
  public:
-  /// One attempt. Refuses servers older than PostgreSQL 13 (kFailedPrecondition).
+  /// Makes one attempt to connect. Blocks for at most connect_timeout. Errors: kUnavailable;
+  /// kPermissionDenied (bad credentials or no such database); kFailedPrecondition (a server older than
+  /// PostgreSQL 13).
   static Result<Connection> open(const ConnectOptions& options);
   Connection(Connection&&) noexcept = default;
   Connection& operator=(Connection&&) noexcept = default;
 
-  /// One statement with parameters.
+  /// Runs one statement with parameters and returns its rows. Blocks for a round trip.
   template <typename... T>
   Result<Rows> query(const char* sql, const T&... values) {
     return run(sql, Params(values...));
   }
+  /// Like query(), with prepared parameters.
   Result<Rows> run(const char* sql, const Params& params);
-  /// The same for what is asked again and again: PostgreSQL reads and plans the text once.
+  /// Like run(), but prepares the statement on first use. For frequent statements; the cache is keyed by text
+  /// and parameter types.
   Result<Rows> run_prepared(const char* sql, const Params& params);
-  /// `sql` is COPY … FROM STDIN (FORMAT binary); behind it may stand COMMIT, which is then not another round
-  /// trip.
+  /// Streams rows into "COPY … FROM STDIN (FORMAT binary)". `sql` may end in "; COMMIT" to save a round trip.
   Status copy(const char* sql, const CopyRows& rows);
-  /// Several statements of our own in one text (migrations, SET); no results.
+  /// Runs several constant statements (migrations, SET); returns no rows.
   Status script(const std::string& sql);
-  /// All in one round trip; the rows of the last. Inside a transaction, or beginning with "BEGIN"; after a
-  /// failure the transaction is over.
+  /// Runs all statements in one round trip and returns the rows of the last. Call it inside a transaction or
+  /// begin with "BEGIN". A failure rolls the transaction back.
   Result<Rows> run_all(const std::vector<Statement>& statements);
-  /// All in a transaction of its own, whole or not at all, BEGIN and COMMIT among them in one round trip.
-  /// kUnknown when the connection was lost before the answer; any other failure means nothing was committed.
+  /// Runs all statements atomically in one round trip, including BEGIN and COMMIT. kUnknown: the connection
+  /// was lost before the reply. Any other failure means that nothing was committed.
   Status transact(const std::vector<Statement>& statements);
 
+  /// Begins a transaction.
   Status begin() { return script("BEGIN"); }
-  /// kUnknown when the connection was lost before the answer; any other failure means nothing was committed.
+  /// kUnknown: the connection was lost before the reply. Any other failure means that nothing was committed.
   Status commit();
-  /// Never fails: a connection that cannot roll back is broken, and is reopened by its owner.
+  /// Never fails: a connection that cannot roll back is broken and its owner reopens it.
   void rollback();
 
   /// False once the connection has been lost.
   bool alive() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
+  /// Process id of the server process behind this session.
   int backend_pid() const { return PQbackendPID(connection_.get()); }
 
  private:
@@ -229,19 +256,22 @@ class Connection {
   Status enqueue(const Statement& statement, std::vector<bool>& is_prepare);
   Result<Rows> pipeline(const std::vector<const Statement*>& statements);
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
-  std::map<const char*, std::string> prepared_;  ///< of pipelines
-  std::map<std::string, std::string> asked_;     ///< of run_prepared, by text and types of parameters
+  /// Statements of pipelines: the name of each prepared statement by the address of its text.
+  std::map<const char*, std::string> prepared_;
+  /// Statements of run_prepared(): name by text and parameter types.
+  std::map<std::string, std::string> asked_;
   static constexpr std::size_t kMostAsked = 256;
 };
 
-/// A wait that another thread can end.
+/// A wait that another thread can cancel. Thread-safe.
 class Pause {
  public:
-  /// False when ended by cancel().
+  /// Sleeps for `time`. Returns false when canceled, before or during the wait.
   bool wait(Duration time) {
     cancel_.pop_batch(1, time);
     return !cancel_.closed();
   }
+  /// Ends the current and all future waits.
   void cancel() { cancel_.close(); }
   bool canceled() const { return cancel_.closed(); }
 
@@ -249,17 +279,18 @@ class Pause {
   Queue<char> cancel_{1};
 };
 
-/// Grows from 20 ms to 1 s.
+/// Exponential back-off from 20 ms to 1 s, without jitter.
 class BackOff {
  public:
+  /// Returns the next delay.
   Duration next();
 
  private:
   Duration next_ = std::chrono::milliseconds(20);
 };
 
-/// Tries until the server answers, `patience` has passed (the last failure) or `pause` is canceled
-/// (kCancelled).
+/// Connects with retries. Blocks until the server answers, `patience` has passed (returns the last error) or
+/// `pause` is canceled (kCancelled). Errors that are not retryable return at once.
 Result<Connection> open_patiently(const ConnectOptions& options, Duration patience, Pause& pause);
 
 }  // namespace det::db

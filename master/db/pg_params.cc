@@ -1,4 +1,4 @@
-// Owns PostgreSQL's binary forms: parameters out, columns in.
+// PostgreSQL's binary formats: encoding of parameters, decoding of columns.
 #include <bit>
 #include <cstring>
 
@@ -9,13 +9,14 @@
 namespace det::db {
 namespace {
 
-// From PostgreSQL's pg_type.dat; these numbers never change.
+// Type OIDs from PostgreSQL's pg_type.dat; they never change.
 constexpr Oid kBool = 16, kBytea = 17, kInt8 = 20, kInt2 = 21, kInt4 = 23, kText = 25, kJson = 114,
               kFloat8 = 701, kVarchar = 1043, kTimestamptz = 1184, kName = 19;
 constexpr Oid kByteaArray = 1001, kTextArray = 1009, kInt8Array = 1016, kTimestamptzArray = 1185;
-/// PostgreSQL counts microseconds from 2000-01-01.
+/// 2000-01-01 in microseconds since 1970: PostgreSQL's timestamps count from there.
 constexpr std::int64_t kEpoch = 946'684'800'000'000;
 
+// PostgreSQL's binary formats are big-endian.
 template <typename T>
 void put(std::string& out, T value) {
   char bytes[sizeof(T)];
@@ -31,6 +32,7 @@ T get(std::string_view bytes, std::size_t at = 0) {
   return static_cast<T>(value);
 }
 
+/// PostgreSQL rejects NUL and invalid UTF-8 in text.
 bool storable(std::string_view text) {
   return text.find('\0') == std::string_view::npos && !find_bad_utf8(text);
 }
@@ -42,10 +44,11 @@ bool storable(std::string_view text) {
   std::abort();
 }
 
-/// A one-dimensional array without nulls; `write` appends element i without its length.
+/// Encodes a one-dimensional array without nulls; `write` appends element i without its length.
 template <typename Write>
 std::string array(Oid element, std::size_t count, const Write& write) {
   std::string out;
+  // Header: dimensions, has-null flag, element type, then length and lower bound of the dimension.
   put<std::int32_t>(out, count == 0 ? 0 : 1);
   put<std::int32_t>(out, 0);
   put<std::uint32_t>(out, element);
@@ -53,6 +56,7 @@ std::string array(Oid element, std::size_t count, const Write& write) {
   put<std::int32_t>(out, static_cast<std::int32_t>(count));
   put<std::int32_t>(out, 1);
   for (std::size_t i = 0; i < count; ++i) {
+    // Reserve the length and patch it once the element is written.
     const std::size_t at = out.size();
     put<std::int32_t>(out, 0);
     write(i, out);
@@ -63,10 +67,11 @@ std::string array(Oid element, std::size_t count, const Write& write) {
   return out;
 }
 
-/// Calls `element` with each element's bytes.
+/// Calls `element` with the bytes of each array element; nulls are skipped.
 template <typename Element>
 void each(std::string_view bytes, const Element& element) {
   if (get<std::int32_t>(bytes) == 0) return;
+  // 12: count of the first dimension. 20: end of the header.
   const auto count = get<std::int32_t>(bytes, 12);
   std::size_t at = 20;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -129,11 +134,13 @@ Params::View Params::view() const {
     view.types.push_back(value.type);
     view.values.push_back(value.null ? nullptr : value.bytes.data());
     view.lengths.push_back(static_cast<int>(value.bytes.size()));
+    // 1: binary format.
     view.formats.push_back(1);
   }
   return view;
 }
 
+// Signature, flags and length of the header extension.
 CopyRows::CopyRows() : bytes_("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19) {}
 void CopyRows::row(int columns) {
   put(bytes_, static_cast<std::int16_t>(columns));
@@ -167,11 +174,13 @@ std::int64_t Rows::affected() const { return std::atoll(PQcmdTuples(result_.get(
 
 std::string_view Rows::Row::cell() {
   const int column = column_++;
+  // A NULL or a missing column is a mistake in the SQL, like a wrong type.
   if (column >= PQnfields(result_) || PQgetisnull(result_, row_, column)) wrong_type(result_, column);
   return {PQgetvalue(result_, row_, column), static_cast<std::size_t>(PQgetlength(result_, row_, column))};
 }
 
 void Rows::Row::read(std::int64_t& value) {
+  // The width of an SQL integer expression is easy to get wrong, so every width is accepted.
   const Oid type = PQftype(result_, column_);
   const std::string_view bytes = cell();
   switch (type) {

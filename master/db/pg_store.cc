@@ -13,14 +13,16 @@
 namespace det::db {
 namespace {
 
-/// Of the session advisory lock that a master holds: "det" and "writer" in letters.
+/// Key of the session advisory lock that the active master holds: "det" and "wrt" in ASCII.
 constexpr std::int64_t kWriterLock = 0x0064'6574'0077'7274;
 
+/// One queued step group with its sequence number.
 struct Group {
   Sequence number = 0;
   std::vector<core::Write> writes;
 };
 
+/// The row writer_position.
 struct Position {
   std::int64_t epoch = 0, sequence = 0;
 };
@@ -33,7 +35,8 @@ Result<Position> read_position(Connection& connection) {
   return position;
 }
 
-/// Ends the session that holds the lock when it is one of ours; else says who has it.
+/// Returns the application name of the session that holds the lock, "" if none. Terminates that session when
+/// it belongs to `application`, that is, to a lost connection of this process.
 Result<std::string> find_holder(Connection& connection, const std::string& application) {
   TRY_ASSIGN(
       const Rows rows,
@@ -50,6 +53,7 @@ Result<std::string> find_holder(Connection& connection, const std::string& appli
   return holder;
 }
 
+/// Polls for the lock. kFailedPrecondition after `patience`: another master holds it.
 Status take_lock(Connection& connection, const std::string& application, Duration patience, Pause& pause) {
   const MonoTime deadline = mono_now() + patience;
   for (;;) {
@@ -73,7 +77,8 @@ struct PgStore::Impl {
   std::atomic<int> backend{0};
   std::int64_t epoch = 0;
   Queue<Group> queue;
-  Sequence appended = 0;  ///< the caller's
+  // Last sequence number; written by the thread of append().
+  Sequence appended = 0;
   Callbacks callbacks;
   Pause pause;
   std::thread thread;
@@ -84,6 +89,7 @@ struct PgStore::Impl {
       if (batch.empty() && queue.closed()) return;
       const Sequence last = batch.empty() ? 0 : batch.back().number;
       if (Status status = batch.empty() ? keep_place() : store(batch); !status) {
+        // Unblock append(): a closed queue drops pushes, and nothing behind the failure may be stored.
         queue.close();
         while (queue.pop()) {
         }
@@ -95,7 +101,8 @@ struct PgStore::Impl {
     }
   }
 
-  /// Fails when another master has the place by now; a database that is merely away is waited for.
+  /// Fails when another master has taken over. An unreachable database is not a failure while there is
+  /// nothing to store.
   Status keep_place() {
     if (connection && connection->query("SELECT 1")) return {};
     connection.reset();
@@ -105,7 +112,8 @@ struct PgStore::Impl {
     return status;
   }
 
-  /// The batch whole; when it cannot be, one by one, so that what comes before the culprit is kept.
+  /// Stores the batch in one transaction. If that fails permanently, stores group by group, so that
+  /// everything before the faulty group is kept.
   Status store(std::vector<Group>& batch) {
     Status status = store_whole(batch);
     if (status || batch.size() == 1 || is_retryable(status.error())) return status;
@@ -118,7 +126,8 @@ struct PgStore::Impl {
     return {};
   }
 
-  /// Exactly once, through lost connections.
+  /// Stores a batch exactly once, through lost connections. Returns OK with an empty batch if a reconnect
+  /// showed that all of it had been committed.
   Status store_whole(std::vector<Group>& batch) {
     const MonoTime begun = mono_now();
     BackOff back_off;
@@ -130,6 +139,7 @@ struct PgStore::Impl {
       if (status) return status;
       const Code code = status.error().code;
       const bool again = is_retryable(status.error()) || code == Code::kUnknown;
+      // A lost connection has nothing to roll back.
       if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
       if (!again) return status;
       if (code != Code::kAborted) connection.reset();
@@ -146,6 +156,7 @@ struct PgStore::Impl {
 
   Status attempt(const std::vector<Group>& batch) {
     std::vector<Statement> statements;
+    // Updating the fence first makes a transaction of a superseded epoch fail before it writes anything.
     statements.push_back({"UPDATE writer_position SET sequence = $2 WHERE epoch = $1",
                           Params(epoch, static_cast<std::int64_t>(batch.back().number)), true});
     std::vector<const std::vector<core::Write>*> groups;
@@ -154,20 +165,20 @@ struct PgStore::Impl {
     return connection->transact(statements);
   }
 
-  /// Statements name their rows by key, so the first plan of each is as good as any later one: never a new
-  /// one, and none that walks a table which happens to be small. Best effort: without it they are only
-  /// slower.
+  /// All statements address rows by key, so the generic plan is always right: avoid re-planning, and
+  /// sequential scans of tables that happen to be small. Best effort; failure only costs time.
   void settle() {
     if (connection)
       (void)connection->script("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
   }
 
-  /// A new session with the lock. Drops from `batch` what proves to be stored already.
+  /// Opens a session with the lock. Removes the groups from `batch` that turn out to be stored.
   Status reconnect(std::vector<Group>& batch) {
     TRY_ASSIGN(Connection fresh, Connection::open(options.connect));
     TRY(take_lock(fresh, options.connect.application, options.lock_patience + std::chrono::seconds(10),
                   pause));
     TRY_ASSIGN(const Position position, read_position(fresh));
+    // Another epoch means that a second master has written since; this one must not write again.
     if (position.epoch != epoch)
       return fail(Code::kFailedPrecondition,
                   "another master has taken over this database while it was out of reach");
@@ -194,13 +205,14 @@ Result<std::unique_ptr<PgStore>> PgStore::open(PgStoreOptions options) {
   auto impl = std::make_unique<Impl>(std::move(options));
   const PgStoreOptions& o = impl->options;
   TRY_ASSIGN(Connection connection, open_patiently(o.connect, o.connect_patience, impl->pause));
-  // A second store of this very process must not take the first one's session for a dead one of its own.
+  // An empty application name: a second store in this process must not terminate the session of the first.
   TRY(take_lock(connection, "", o.lock_patience, impl->pause));
   TRY(migrate(connection));
   TRY_ASSIGN(const Rows rows,
              connection.query("UPDATE writer_position SET epoch = epoch + 1, sequence = 0 RETURNING epoch"));
   if (rows.empty()) return fail(Code::kDataLoss, "the database has lost its writer_position row");
-  // Whoever is still there says so in a moment, and is then taken to have been there all the time.
+  // Close all capacity rows. Agents that are still connected report soon, and put_capacity() then reopens
+  // their row.
   TRY(connection.query("UPDATE capacity SET ended = greatest(started, now()) WHERE ended IS NULL"));
   impl->epoch = rows[0].next<std::int64_t>();
   impl->backend = connection.backend_pid();
@@ -224,6 +236,7 @@ void PgStore::start(Callbacks callbacks) {
 
 void PgStore::stop() {
   impl_->queue.close();
+  // The writer drains the closed queue before it ends.
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 

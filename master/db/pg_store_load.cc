@@ -6,7 +6,7 @@
 #include "master/db/rows.h"
 #include "master/expconf/parse.h"
 
-/// $1: one experiment; NULL: all that have not ended.
+/// $1: one experiment; NULL: all experiments that have not ended.
 #define DET_CHOSEN_EXPERIMENTS                                         \
   "SELECT id FROM experiments WHERE CASE WHEN $1::bigint IS NULL THEN" \
   " state NOT IN ('COMPLETED', 'CANCELED', 'ERROR') ELSE id = $1::bigint END"
@@ -19,6 +19,7 @@ using Choice = std::optional<ExperimentId>;
 Result<std::shared_ptr<const expconf::ExperimentConfig>> read_config(ExperimentId id,
                                                                      const std::string& text) {
   const std::string whose = "the stored configuration of experiment " + std::to_string(id.value);
+  // The limits exceed those of submission: any configuration that was stored must load again.
   const auto json = parse_json(text, {.bytes = 256 << 20, .depth = 200});
   if (!json) return fail(Code::kDataLoss, whose + " cannot be read: " + json.error().message);
   auto config = expconf::from_resolved(*json);
@@ -46,6 +47,7 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
              experiment.parent, experiment.searcher_events, experiment.unmanaged);
     core::QueuePlace& queue = experiment.queue;
     row.into(queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);
+    // Every experiment has an entry, even before the first event.
     out.searchers[experiment.id];
     out.experiments.push_back(std::move(experiment));
   }
@@ -62,6 +64,7 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
     auto& log = out.searchers[row.next<ExperimentId>()];
     row.into(log.snapshot_number, log.snapshot);
   }
+  // Replay starts at the snapshot; older events are already part of it.
   TRY_ASSIGN(
       const Rows events,
       connection.query("SELECT e.experiment_id, e.event FROM searcher_events e LEFT JOIN searcher_snapshots s"
@@ -77,6 +80,7 @@ Status load_searchers(Connection& connection, Choice choice, core::Recovered& ou
 }
 
 Status load_allocations(Connection& connection, core::Recovered& out) {
+  // Commands have negative trial ids in the core.
   TRY_ASSIGN(const Rows rows,
              connection.query(
                  "SELECT id, coalesce(trial_id, -command_id), run, state, pool, parts, port, attached, "
@@ -118,6 +122,7 @@ Status load_agent_settings(Connection& connection, core::Recovered& out) {
 
 }  // namespace
 
+// Names without a known state read as failed: an ended state is never resumed.
 core::State read_state(Rows::Row& row) {
   return core::parse_state(row.next<std::string>()).value_or(core::State::kError);
 }
@@ -159,7 +164,7 @@ Result<core::Recovered> load_recovered(Connection& connection) {
   TRY_ASSIGN(out.commands, load_commands(connection));
   TRY(load_allocations(connection, out));
   TRY(load_agent_settings(connection, out));
-  // An id of a deleted row is not used again.
+  // Ids of deleted rows are not reused.
   TRY_ASSIGN(const Rows next, connection.query("SELECT greatest((SELECT max(id) FROM experiments),"
                                                " (SELECT max(last_experiment) FROM cluster), 0) + 1,"
                                                " greatest((SELECT max(id) FROM trials),"
@@ -180,6 +185,7 @@ Result<core::Recovered> load_ended(Connection& connection, ExperimentId id) {
 }
 
 Result<StoredSearch> load_search(Connection& connection, ExperimentId id) {
+  // One snapshot: the log and the trials must match.
   TRY(connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
   core::Recovered read;
   TRY(load_experiments(connection, id, read));

@@ -1,4 +1,4 @@
-// Owns reading back what a master needs to go on, at its start or with one experiment that has ended.
+// Reads the state that the core resumes from, at start or for one ended experiment.
 #pragma once
 
 #include "master/core/core.h"
@@ -6,19 +6,20 @@
 
 namespace det::db {
 
-/// Everything not ended, and the next ids. kDataLoss when a stored configuration cannot be read.
+/// Loads everything that has not ended, and the next free ids. kDataLoss: a stored configuration cannot be
+/// parsed.
 Result<core::Recovered> load_recovered(Connection& connection);
 
-/// One experiment with all its trials and its searcher. kNotFound when there is none of that id.
+/// Loads one experiment with its trials and its searcher. kNotFound.
 Result<core::Recovered> load_ended(Connection& connection, ExperimentId id);
 
-/// What there is to say how a search stands.
+/// Persistent state of one search.
 struct StoredSearch {
   std::shared_ptr<const expconf::ExperimentConfig> config;
   core::Recovered::SearcherLog log;
-  std::vector<std::pair<TrialId, RequestId>> trials;  ///< by id
+  std::vector<std::pair<TrialId, RequestId>> trials;  ///< Trial and searcher request, by trial id.
 };
-/// Read at one moment. kNotFound when there is no such experiment.
+/// Loads a search from one snapshot. kNotFound: no such experiment.
 Result<StoredSearch> load_search(Connection& connection, ExperimentId id);
 
 }  // namespace det::db

@@ -40,7 +40,8 @@ Statement insert_experiment(const core::Experiment& row, const std::string& orig
 
 Statement update_experiment(const core::Experiment& row) {
   return {
-      // Not project_id: it is the API's once the row is there (queries_workspace moves experiments).
+      // project_id is left out: after the first write it belongs to queries_workspace, which moves
+      // experiments.
       "UPDATE experiments SET request_id = $2, job_id = $3, owner_id = $4, state = $5, model_definition = $6,"
       " progress = $7, submitted = $8, ended = $9, parent_id = $10, searcher_events = $11, unmanaged = $12,"
       " resource_pool = $13, priority = $14, weight = $15, max_slots = $16, queue_position = $17"
@@ -51,6 +52,7 @@ Statement update_experiment(const core::Experiment& row) {
       true};
 }
 
+// Upserts write every column: the row arrives with its final value, whatever was stored before.
 Statement put_trial(const core::Trial& row) {
   return {
       "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
@@ -109,7 +111,7 @@ Statement put_allocation(const core::Allocation& row) {
     message = row.exit->message;
     code = row.exit->code;
   }
-  // One of the two.
+  // Exactly one of the two is set.
   std::optional<TrialId> trial;
   std::optional<core::CommandId> command;
   if (core::is_command(row.trial)) {
@@ -134,7 +136,8 @@ Statement put_allocation(const core::Allocation& row) {
              row.started, row.ended, kind, code, message, command, row.slot_count())};
 }
 
-/// A pause of less than a minute (a restart of the master ends all rows, agents come back at once) is none.
+/// Records the slots that an agent offers. A gap of under a minute is closed: a restart of the master ends
+/// all rows, and the agents reconnect shortly after.
 Statement put_capacity(const core::PutCapacity& write) {
   return {
       "WITH over AS (UPDATE capacity SET ended = greatest(started, $4) WHERE agent_id = $1 AND ended IS NULL"
@@ -156,6 +159,7 @@ Statement put_agent_settings(const core::AgentSettings& row) {
              std::vector<std::int64_t>(row.disabled_slots.begin(), row.disabled_slots.end()))};
 }
 
+// ON CONFLICT DO NOTHING: a group in doubt after a crash may be repeated.
 Statement insert_validation(const core::InsertValidation& row) {
   return {
       "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, searcher_metric)"
@@ -174,7 +178,7 @@ Statement insert_checkpoint(const core::InsertCheckpoint& row) {
              row.metadata, row.reported)};
 }
 
-/// All in one statement, in this order.
+/// Inserts all lines in one statement, in this order.
 Statement append_logs(const std::vector<const core::AppendTaskLog*>& lines) {
   std::vector<std::string> tasks, allocations, levels;
   std::vector<WallTime> times;
@@ -194,13 +198,13 @@ Statement append_logs(const std::vector<const core::AppendTaskLog*>& lines) {
       Params(tasks, allocations, times, levels, texts)};
 }
 
-/// What the locks are taken of.
+/// Rows that the writes of a transaction lock.
 struct Touched {
-  std::set<std::string> tasks;  ///< whose log is written
+  std::set<std::string> tasks;  ///< Tasks with new log lines.
   std::set<std::int64_t> trials;
-  std::set<std::string> damaged;  ///< checkpoints
-  std::set<std::int64_t> summarized,
-      summarized_through_trials;  ///< experiments; trials whose experiment is not known
+  std::set<std::string> damaged;  ///< Ids of checkpoints.
+  /// Experiments with new summaries, by experiment, or by trial where the write does not name the experiment.
+  std::set<std::int64_t> summarized, summarized_through_trials;
 
   void add(const core::Write& write) {
     std::visit(
@@ -235,14 +239,15 @@ std::vector<T> list(const std::set<T>& values) {
 
 void take_locks(const Touched& touched, std::vector<Statement>& out) {
   if (!touched.tasks.empty()) out.push_back(lock_tasks(list(touched.tasks)));
-  // Waits for bulk rows of the trials' runs to be committed, and holds off later ones.
+  // Waits until bulk rows of the current runs are committed, and blocks later ones.
   if (!touched.trials.empty())
     out.push_back({"SELECT id FROM trials WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE",
                    Params(list(touched.trials))});
   if (touched.damaged.size() > 1)
     out.push_back({"SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR NO KEY UPDATE",
                    Params(list(touched.damaged))});
-  // Triggers change these when the transaction ends; one alone cannot be in anybody's way.
+  // Triggers update the summaries at the end of the transaction. A single row cannot deadlock and needs no
+  // early lock.
   if (touched.summarized.size() + touched.summarized_through_trials.size() > 1)
     out.push_back(
         {"SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1 || ARRAY(SELECT experiment_id FROM"
@@ -250,7 +255,7 @@ void take_locks(const Touched& touched, std::vector<Statement>& out) {
          Params(list(touched.summarized), list(touched.summarized_through_trials))});
 }
 
-/// The row that a write puts whole: which kind, and its name. Nothing for those that add.
+/// Key (kind, id) of the row that a write replaces as a whole; empty for writes that append.
 std::optional<std::pair<std::size_t, std::string>> row_of(const core::Write& write) {
   using Named = std::optional<std::pair<std::size_t, std::string>>;
   const auto named = [&](std::string id) { return Named({write.index(), std::move(id)}); };
@@ -293,8 +298,8 @@ Statement statement_for(const core::Write& write) {
                        Params(w.uuid)};
                  },
                  [](const core::ArchiveMetrics& w) {
-                   // The system profiler's rows are keyed by the time, not by steps: they happened whatever
-                   // run follows.
+                   // Rows of the system profiler are keyed by time instead of steps and stay valid after a
+                   // rollback.
                    return Statement{
                        "WITH packed AS (DELETE FROM metric_chunks WHERE trial_id = $1 AND last_steps > $2)"
                        " UPDATE metrics SET archived = true WHERE trial_id = $1 AND steps_completed > $2"
@@ -308,7 +313,7 @@ Statement statement_for(const core::Write& write) {
 }  // namespace
 
 Statement lock_tasks(const std::vector<std::string>& tasks) {
-  // 0x646574: "det", so that our locks cannot meet those of others in a shared database.
+  // 0x646574 ("det") separates these locks from those of other programs in a shared database.
   return {
       "SELECT pg_advisory_xact_lock(6579572, key) FROM"
       " (SELECT DISTINCT hashtext(task) AS key FROM unnest($1::text[]) AS task ORDER BY key) AS keys",
@@ -323,6 +328,7 @@ std::vector<Statement> statements_for(const std::vector<const std::vector<core::
   };
   std::vector<Row> rows;
   std::map<std::pair<std::size_t, std::string>, std::size_t> places;
+  // Log lines go last, in one statement; every other write keeps its place.
   std::vector<const core::AppendTaskLog*> lines;
   for (const auto* group : groups) {
     for (const core::Write& write : *group) {
@@ -331,6 +337,7 @@ std::vector<Statement> statements_for(const std::vector<const std::vector<core::
         lines.push_back(line);
         continue;
       }
+      // A later write of the same row takes the place of the earlier one.
       const auto row = row_of(write);
       const auto known = row ? places.try_emplace(*row, rows.size()) : std::pair(places.end(), true);
       if (known.second) {
@@ -347,7 +354,7 @@ std::vector<Statement> statements_for(const std::vector<const std::vector<core::
     const auto* first = std::get_if<core::PutExperiment>(row.first);
     if (first && first->first && row.first != row.last) {
       core::PutExperiment both{std::get<core::PutExperiment>(*row.last).row, true, first->original_config};
-      // Only the first row brings these.
+      // Only the first write carries these.
       both.row.config = first->row.config;
       both.row.project = first->row.project;
       out.push_back(statement_for(both));

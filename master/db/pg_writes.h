@@ -1,4 +1,4 @@
-// Owns the translation of the core's writes into statements. Not for other rooms.
+// Translation of the core's writes into SQL statements. Private to master/db.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,15 @@
 
 namespace det::db {
 
-/// Of tasks' logs: whoever writes them holds these, so that positions in them are taken in order.
+/// Locks the logs of tasks until the end of the transaction. Every writer of task logs takes these locks, so
+/// that line ids become visible in order.
 Statement lock_tasks(const std::vector<std::string>& tasks);
-/// All that the groups come to, in order, the locks first. A row that is written several times is written
-/// once, as it is in the end, where it came first: readers see the transaction whole. Every transaction that
-/// touches several of a kind takes their locks in one order: tasks' logs, trials, checkpoints, summaries of
-/// experiments, each sorted.
+/// Translates groups of writes into the statements of one transaction, locks first. A row that is written
+/// several times is written once, with its final value, at the place of its first write: readers see only
+/// whole transactions.
+///
+/// To avoid deadlocks, every transaction that locks several rows of a kind does so in this order, each kind
+/// sorted: task logs, trials, checkpoints, experiment summaries.
 std::vector<Statement> statements_for(const std::vector<const std::vector<core::Write>*>& groups);
 
 }  // namespace det::db

@@ -15,6 +15,7 @@ Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
   return lend([&](Connection& connection) -> Status {
     TRY(connection.begin());
     Status status = work(connection);
+    // A failed transaction is rolled back; on a broken connection this does nothing.
     if (status) status = connection.commit();
     if (!status) connection.rollback();
     return status;
@@ -27,8 +28,7 @@ Status Pool::lend(const std::function<Status(Connection&)>& work) {
     return fail(Code::kResourceExhausted, "all database connections for reading are busy; try again");
   std::unique_ptr<Connection> place = std::move(taken.front());
   Status status;
-  // A connection that lay idle while the database restarted fails at its first use: that is worth one more
-  // try.
+  // The first use of a connection that was idle while the database restarted fails: retry once.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!place || !place->alive()) {
       auto opened = Connection::open(options_);
@@ -40,7 +40,7 @@ Status Pool::lend(const std::function<Status(Connection&)>& work) {
     if (status || !is_retryable(status.error())) break;
   }
   if (place && !place->alive()) place.reset();
-  // To the front: the connection used last has most statements prepared and planned, and its server's process
+  // Reuse the most recently used connection first: its statements are prepared and its server process is
   // warm.
   free_.push_front(std::move(place));
   return status;

@@ -1,5 +1,5 @@
-// Owns the few connections that API threads share for short statements: reads for lists and charts, and the
-// rows the core does not own (users, sessions, model definitions). Thread-safe.
+// Connection pool of the API threads, for short statements: reads for lists and charts, and rows that bypass
+// the core (users, sessions, model definitions). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,15 @@
 
 namespace det::db {
 
+/// A fixed number of connections, each lent to one thread at a time.
 class Pool {
  public:
-  /// Connects on first use.
+  /// Connections open on first use.
   explicit Pool(ConnectOptions options, int connections = 4);
 
-  /// Runs `work` with a connection of its own, waiting at most 10 s for one (then kResourceExhausted). When
-  /// the connection turns out to be lost, `work` runs once more on a new one, so it must be safe to repeat. A
-  /// database that stays away is kUnavailable.
+  /// Runs `work` on a connection of its own. Blocks for at most 10 s until one is free (then
+  /// kResourceExhausted). On a lost connection or an aborted transaction `work` runs a second time, so it
+  /// must be safe to repeat. kUnavailable: the database cannot be reached.
   template <typename T>
   Result<T> with(const std::function<Result<T>(Connection&)>& work) {
     Result<T> result = fail(Code::kUnknown, "");
@@ -29,9 +30,10 @@ class Pool {
     if (!status) return tl::unexpected(status.error());
     return result;
   }
-  /// `work` in one transaction, which commits when it succeeds. Like with(): it must be safe to repeat.
+  /// Runs `work` in one transaction and commits when it succeeds. Like with(), it may run `work` twice.
+  /// kUnknown: the reply to COMMIT was lost.
   Status in_transaction(const std::function<Status(Connection&)>& work);
-  /// One statement in a transaction of its own.
+  /// Runs one statement in its own transaction. It is prepared and may be sent twice, as in with().
   template <typename... T>
   Result<Rows> query(const char* sql, const T&... values) {
     return run(sql, Params(values...));
@@ -41,7 +43,7 @@ class Pool {
  private:
   Status lend(const std::function<Status(Connection&)>& work);
   const ConnectOptions options_;
-  /// Free places; an empty one connects when it is used.
+  /// Free connections. Null stands for one that is opened on use.
   Queue<std::unique_ptr<Connection>> free_;
 };
 

@@ -18,10 +18,11 @@
 namespace det::db {
 namespace {
 
+// sun_path has room for 107 characters.
 constexpr std::size_t kLongestSocketDirectory = 107 - std::string_view("/.s.PGSQL.5432").size();
 constexpr std::string_view kTemporarySocket = "/tmp/det-pg";
 
-/// What a running server writes into its data directory.
+/// Contents of postmaster.pid, which a running server writes into its data directory.
 struct PostmasterFile {
   pid_t pid = 0;
   std::string socket;
@@ -32,14 +33,14 @@ std::optional<PostmasterFile> read_postmaster_file(const std::string& data) {
   if (!text) return std::nullopt;
   const std::vector<std::string> lines = split(*text, '\n');
   PostmasterFile file;
+  // Line 1 is the pid, negative for a standalone backend; line 5 the socket directory.
   file.pid = std::abs(std::atoi(lines[0].c_str()));
   if (lines.size() > 4) file.socket = trim(lines[4]);
   if (file.pid == 0) return std::nullopt;
   return file;
 }
 
-/// A process of that number that is a PostgreSQL (numbers are used again after a reboot) and more than a
-/// corpse whose parent has not looked yet.
+/// True when the process is a live PostgreSQL. Pids are reused after a reboot, and a zombie does not count.
 bool is_postgres(pid_t pid) {
   const auto status = read_file("/proc/" + std::to_string(pid) + "/stat");
   return status && status->find("(postgres) ") != std::string::npos &&
@@ -51,6 +52,7 @@ std::string connection_text(const std::string& socket, const std::string& databa
          "' sslmode=disable gssencmode=disable";
 }
 
+/// Returns the last four lines of a file, joined.
 std::string last_words(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return "";
@@ -59,7 +61,7 @@ std::string last_words(const std::string& path) {
   return join(lines, "; ");
 }
 
-/// A killed server's remains hold these for a few seconds.
+/// Resources of a killed server are released only after a few seconds.
 bool worth_retrying(const std::string& words) {
   return words.find("lock file") != std::string::npos ||
          words.find("shared memory block") != std::string::npos;
@@ -74,20 +76,21 @@ struct PrivateServer::Impl {
   FileLock lock;
   ServerUser user;
   std::string data, socket;
-  pid_t pid = 0;               ///< 0: stopped
-  std::optional<Child> child;  ///< when this process started it
-  UniqueFd pidfd;              ///< when it did not
+  pid_t pid = 0;               ///< 0: stopped.
+  std::optional<Child> child;  ///< Set when this process started the server.
+  UniqueFd pidfd;              ///< Set when the server was taken over.
   Pause pause;
 
   std::string path(const char* name) const { return options.directory + "/" + name; }
 
   Status ensure_data() {
     if (path_exists(data)) return {};
-    const std::string fresh = data + ".new";  // renamed when complete: a kill leaves nothing half made
+    // Renamed when complete: a kill leaves no half-initialized data directory behind.
+    const std::string fresh = data + ".new";
     TRY(remove_tree(fresh));
     TRY_ASSIGN(const PostgresPrograms programs, find_postgres(0));
     std::string words;
-    // C.UTF-8 is not everywhere; C sorts the same and is.
+    // C.UTF-8 is missing on some systems; C sorts the same and always exists.
     for (const char* locale : {"C.UTF-8", "C"}) {
       TRY(make_directories(fresh, 0700));
       TRY(user.own(fresh));
@@ -110,12 +113,13 @@ struct PrivateServer::Impl {
     return fail(Code::kFailedPrecondition, "initdb failed in " + data + ": " + words);
   }
 
+  /// Variables of the user's own PostgreSQL must not reach the server.
   static std::vector<std::string> clean_environment() {
     return environment_with(
         {"PGDATA", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGOPTIONS"});
   }
 
-  /// Only the system's users of the master and of the server itself get in.
+  /// Admits only the system users of the master and of the server, over the socket.
   Status write_access_files() {
     TRY_ASSIGN(const std::string me, own_user_name());
     std::string map = "det \"" + me + "\" det\n";
@@ -130,7 +134,8 @@ struct PrivateServer::Impl {
   }
 
   Status choose_socket() {
-    if (socket.starts_with(kTemporarySocket) && path_exists(socket)) return {};  // connections know it
+    // A temporary socket directory is kept across restarts: url() must not change.
+    if (socket.starts_with(kTemporarySocket) && path_exists(socket)) return {};
     socket = path("socket");
     if (socket.size() > kLongestSocketDirectory || socket.find_first_of("',\\") != std::string::npos) {
       TRY_ASSIGN(TemporaryDirectory directory, TemporaryDirectory::create("det-pg", "/tmp"));
@@ -145,6 +150,7 @@ struct PrivateServer::Impl {
     TRY(choose_socket());
     TRY(make_directories(path("log"), 0700));
     TRY(user.own(path("log")));
+    // Stale output would be mistaken for that of this start.
     unlink(path("start.log").c_str());
     std::vector<std::string> argv = {programs.directory + "/postgres", "-D", data};
     for (const std::string& setting :
@@ -167,7 +173,7 @@ struct PrivateServer::Impl {
     return {};
   }
 
-  /// True when the server answers and is ours.
+  /// True when the server answers and uses our data directory.
   bool answers() {
     auto connection = Connection::open({.url = connection_text(socket, "postgres")});
     if (!connection) return false;
@@ -175,13 +181,14 @@ struct PrivateServer::Impl {
     return rows && (*rows)[0].next<std::string>() == data;
   }
 
-  /// Takes over a server that runs already; false when there is none (any more).
+  /// Takes over a running server. Returns false when there is none.
   Result<bool> attach(MonoTime deadline) {
     for (BackOff back_off; mono_now() < deadline; pause.wait(back_off.next())) {
       const auto file = read_postmaster_file(data);
       if (!file || !is_postgres(file->pid)) return false;
       socket = file->socket;
       if (socket.empty() || !answers()) continue;
+      // A pidfd is immune to reuse of the pid.
       pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, file->pid, 0)));
       if (!pidfd) continue;
       pid = file->pid;
@@ -208,6 +215,7 @@ struct PrivateServer::Impl {
         TRY(launch(programs));
         back_off = BackOff();
       } else if (mono_now() >= deadline) {
+        // Still recovering or stuck: do not leave it behind half started.
         (void)stop();
         return fail(Code::kUnavailable, "the private PostgreSQL does not answer in time; see " + path("log"));
       }
@@ -226,6 +234,7 @@ struct PrivateServer::Impl {
 
   Status stop() {
     if (pid == 0) return {};
+    // Fast shutdown, immediate shutdown, kill.
     const std::pair<int, Duration> steps[] = {
         {SIGINT, options.patience}, {SIGQUIT, std::chrono::seconds(10)}, {SIGKILL, std::chrono::seconds(10)}};
     for (const auto& [signal, patience] : steps) {
@@ -250,6 +259,7 @@ struct PrivateServer::Impl {
       pidfd.reset();
     }
     const MonoTime deadline = mono_now() + options.patience;
+    // The data directory can only be opened by the major version that created it.
     TRY_ASSIGN(const std::string version, read_file(data + "/PG_VERSION"));
     TRY_ASSIGN(const PostgresPrograms programs, find_postgres(std::atoi(version.c_str())));
     TRY_ASSIGN(const bool attached, attach(deadline));

@@ -14,6 +14,7 @@
 namespace det::db {
 namespace {
 
+/// Directories that may hold PostgreSQL: pg_config, the layout of Debian, then PATH.
 std::vector<std::string> candidates() {
   std::vector<std::string> directories;
   if (auto asked = run_process({.argv = {"pg_config", "--bindir"}}); asked && asked->ok())
@@ -30,7 +31,8 @@ std::vector<std::string> candidates() {
   return directories;
 }
 
-/// 0 when there is no usable pair of programs. `postgres (PostgreSQL) 15.4 (Debian …)`
+/// Major version of a directory with postgres and initdb, 0 if unusable. Parses "postgres (PostgreSQL) 15.4
+/// (Debian …)".
 int major_of(const std::string& directory) {
   if (access((directory + "/postgres").c_str(), X_OK) != 0 ||
       access((directory + "/initdb").c_str(), X_OK) != 0)
@@ -63,6 +65,7 @@ Result<PostgresPrograms> find_postgres(int major) {
 
 std::vector<std::string> ServerUser::command(std::vector<std::string> argv) const {
   if (!switched) return argv;
+  // setpriv drops privileges without a shell or a login session.
   std::vector<std::string> line = {"setpriv", "--reuid=" + std::to_string(uid),
                                    "--regid=" + std::to_string(gid), "--clear-groups", "--no-new-privs"};
   if (needs_override) {
@@ -105,6 +108,7 @@ Result<ServerUser> choose_server_user(const std::string& directory, const std::s
   user.gid = entry->pw_gid;
   user.name = entry->pw_name;
   user.switched = true;
+  // The data directory may lie below a directory that the other user cannot enter.
   TRY_ASSIGN(const ProcessResult reached,
              run_process({.argv = user.command({"test", "-x", directory}), .cwd = "/"}));
   user.needs_override = !reached.ok();

@@ -1,5 +1,5 @@
-// Owns the questions about the machine before a private PostgreSQL can run: which programs, as whom. Not for
-// other rooms.
+// Host checks for the private PostgreSQL: installed programs, and the system user to run them as. Private to
+// master/db.
 #pragma once
 
 #include <sys/types.h>
@@ -11,29 +11,33 @@
 
 namespace det::db {
 
+/// An installed PostgreSQL.
 struct PostgresPrograms {
-  std::string directory;  ///< holds postgres and initdb
-  int major = 0;
+  std::string directory;  ///< Directory of postgres and initdb.
+  int major = 0;          ///< Major version.
 };
-/// The newest installed (>= 13), or the one of `major` when that is not 0. kNotFound with the mend.
+/// Finds the newest installed version (at least 13), or version `major` unless it is 0. Runs `postgres
+/// --version`. Errors, with advice: kNotFound (none installed), kFailedPrecondition (`major` is not
+/// installed).
 Result<PostgresPrograms> find_postgres(int major);
 
-/// Who PostgreSQL runs as: ourselves, or, for root, the owner of the data directory or else the user
-/// postgres.
+/// System user that PostgreSQL runs as: the current user, or, for root, the owner of the data directory, by
+/// default "postgres".
 struct ServerUser {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string name;
-  bool switched = false;        ///< is not ourselves
-  bool needs_override = false;  ///< cannot reach the directory by its own rights
+  bool switched = false;        ///< Differs from the current user.
+  bool needs_override = false;  ///< Needs CAP_DAC_OVERRIDE to reach the directory.
 
-  /// The command line that runs `argv` as this user.
+  /// Returns the command line that runs `argv` as this user.
   std::vector<std::string> command(std::vector<std::string> argv) const;
-  /// Gives the path to this user.
+  /// Changes the owner of `path` to this user.
   Status own(const std::string& path) const;
 };
+/// Chooses the user. kFailedPrecondition: root without another suitable user, or a uid without a name.
 Result<ServerUser> choose_server_user(const std::string& directory, const std::string& data);
-/// The name of the user this process runs as.
+/// Returns the name of the current user. kFailedPrecondition: the uid has no name.
 Result<std::string> own_user_name();
 
 }  // namespace det::db

@@ -6,6 +6,7 @@ namespace det::db {
 
 Span resolve(const Window& window, std::int64_t total) {
   Span span;
+  // An offset beyond either end is clamped.
   span.first =
       window.offset < 0 ? std::max<std::int64_t>(0, total + window.offset) : std::min(window.offset, total);
   if (window.limit == -2) return span;

@@ -1,8 +1,7 @@
-// Owns what all reads for the API share: pages and live states. The reads themselves live by noun in
-// queries_experiment.h, queries_trial.h, metric_cache.h, queries_checkpoint.h, queries_log.h and
-// queries_model.h. Rows are plain structs; nothing here knows protobuf. All functions are thread-safe and
-// fail with kUnavailable (database away), kResourceExhausted (all connections busy) or what they name
-// themselves.
+// Shared types of the queries behind the API: windows and pages. The queries are grouped by noun in
+// queries_*.h, metric_cache.h and registry.h. Rows are plain structs without protobuf. All functions are
+// thread-safe, block on the database, and fail with kUnavailable (database unreachable), kResourceExhausted
+// (all connections busy) or the errors at their declaration.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +17,27 @@
 
 namespace det::db {
 
-/// Which part of a list is wanted.
+/// Part of a list that a caller requests.
 struct Window {
-  std::int64_t offset = 0;  ///< negative counts from the end
-  std::int64_t limit = -1;  ///< -1: everything; -2: only the total
+  std::int64_t offset = 0;  ///< Negative counts from the end.
+  std::int64_t limit = -1;  ///< -1: no limit; -2: only the total.
   bool descending = false;
 };
 
+/// Part of a list, with its position in the whole.
 template <typename T>
 struct Page {
   std::vector<T> rows;
-  std::int64_t total = 0;  ///< of the whole list, after filters
-  std::int64_t start = 0;  ///< index of rows[0] in the whole list
+  std::int64_t total = 0;  ///< Size of the whole list, after filters.
+  std::int64_t start = 0;  ///< Index of rows[0] in the whole list.
 };
 
-/// The absolute first index and the count that a window means in a list of `total`.
+/// Absolute first index and number of elements.
 struct Span {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
+/// Resolves a window against a list of `total` elements. Clamps to the list.
 Span resolve(const Window& window, std::int64_t total);
 
 }  // namespace det::db

@@ -5,6 +5,7 @@
 namespace det::db {
 
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
+  // Commands have negative trial ids in the core.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("SELECT id, run, state, parts, pool, started, ended, exit_kind, exit_message,"
@@ -22,6 +23,7 @@ Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
 }
 
 Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent) {
+  // Parts of terminated allocations keep their agents.
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT EXISTS (SELECT FROM allocations, json_array_elements(parts) part"
                         " WHERE id = $1 AND part->>'agent' = $2)",

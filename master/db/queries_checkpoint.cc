@@ -2,6 +2,7 @@
 
 #include "master/db/rows_checkpoint.h"
 
+// Filter of list_checkpoints(): $1 experiment, $2 trial, $3 states.
 #define DET_CHECKPOINT_FILTER                                                                              \
   " FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE ($1::bigint IS NULL OR t.experiment_id = " \
   "$1)"                                                                                                    \
@@ -21,7 +22,7 @@ CheckpointRow read_checkpoint(Rows::Row& row) {
 
 namespace {
 
-/// An expression over what DET_CHECKPOINT_JOINS joins; the metric's name is $6.
+/// SQL expression over DET_CHECKPOINT_JOINS; the name of the metric is $6.
 std::string checkpoint_key(CheckpointSort sort) {
   switch (sort) {
     case CheckpointSort::kSteps:
@@ -57,6 +58,7 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
   params.add(span.first);
   params.add(span.count);
   params.add(filter.metric);
+  // $6 must appear in every statement, whatever the sort key, because it is always bound.
   const std::string way = filter.window.descending ? " DESC" : " ASC";
   TRY_ASSIGN(
       const Rows rows,
@@ -85,6 +87,7 @@ Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
 }
 
 Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid) {
+  // Bounded by the step of the unusable checkpoint: the trial must not skip ahead.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(

@@ -1,10 +1,11 @@
-// Owns reads of checkpoints.
+// Queries of checkpoints.
 #pragma once
 
 #include "master/db/queries.h"
 
 namespace det::db {
 
+/// One checkpoint with the metrics reported at its step.
 struct CheckpointRow {
   CheckpointId uuid;
   TrialId trial;
@@ -14,39 +15,45 @@ struct CheckpointRow {
   AllocationId allocation;
   std::string state;  ///< "ACTIVE", "COMPLETED", "ERROR", "DELETED", "PARTIALLY_DELETED"
   std::int64_t steps_completed = 0;
-  std::string resources;  ///< JSON object: path → bytes
-  std::string metadata;   ///< JSON object
-  std::int64_t size = 0;  ///< bytes of all resources
+  std::string resources;  ///< JSON object: path to size in bytes.
+  std::string metadata;   ///< JSON object.
+  std::int64_t size = 0;  ///< Bytes of all resources.
   WallTime reported;
-  std::string hparams;  ///< of the trial, JSON object
-  std::string
-      validation_metrics;  ///< JSON object of the visible validation at the same steps; "" when there is none
-  std::string training_metrics;  ///< likewise
+  std::string hparams;  ///< Hyperparameters of the trial, a JSON object.
+  /// JSON object of the visible validation at the same step; "" when there is none.
+  std::string validation_metrics;
+  /// JSON object of the visible training report at the same step; "" when there is none.
+  std::string training_metrics;
+  /// Searcher metric of that validation.
   std::optional<double> searcher_metric;
 };
 
+/// Sort keys of list_checkpoints().
 enum class CheckpointSort { kSteps, kUuid, kTrial, kReported, kState, kSearcherMetric, kMetric };
 
-/// Of one experiment or of one trial (give one of the two).
+/// Filter of list_checkpoints(). Exactly one of `experiment` and `trial` is required.
 struct CheckpointFilter {
   std::optional<ExperimentId> experiment;
   std::optional<TrialId> trial;
-  std::vector<std::string> states;  ///< empty: any
+  std::vector<std::string> states;  ///< Empty: any state.
   Window window;
   CheckpointSort sort = CheckpointSort::kSteps;
-  std::string metric;  ///< of kMetric: the validation's; those without come last
+  /// Validation metric to sort by for kMetric; checkpoints without it come last.
+  std::string metric;
 };
 
+/// Lists checkpoints. kInvalidArgument: neither experiment nor trial is set.
 Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter& filter);
-/// kNotFound.
+/// Returns one checkpoint. kNotFound.
 Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid);
 
-/// Where the trial can go on from when not from `uuid`: its newest sound checkpoint that is not newer.
+/// A fallback checkpoint to resume from.
 struct OlderCheckpoint {
   CheckpointId uuid;
   std::int64_t steps_completed = 0;
-  std::int64_t validation = -1;  ///< the newest visible validation at or before these steps
+  std::int64_t validation = -1;  ///< Highest visible validation step at or below these steps; -1: none.
 };
+/// Returns the newest completed checkpoint of the trial that is not newer than `uuid`, if any.
 Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid);
 
 }  // namespace det::db

@@ -4,14 +4,17 @@
 #include "master/db/allocation_parts.h"
 #include "master/db/rows.h"
 
+// Columns in the order of read_command().
 #define DET_COMMAND_COLUMNS                                                                               \
   "c.id, c.task_id, c.job_id, c.owner_id, c.workspace_id, c.state, c.config, c.context, c.resource_pool," \
   " c.priority, c.weight, c.max_slots, c.queue_position, c.submitted, c.ended, c.exit_kind, c.exit_code," \
   " c.exit_message"
+// Columns in the order of read_command_row().
 #define DET_COMMAND_ROWS                                                                                    \
   "SELECT " DET_COMMAND_COLUMNS                                                                             \
   ", u.name, u.display_name, (SELECT a.state FROM allocations a WHERE a.command_id = c.id) FROM commands c" \
   " JOIN users u ON u.id = c.owner_id"
+// $1 visible workspaces, $2 workspace, $3 and $4 owners. With both owner lists empty every owner matches.
 #define DET_COMMAND_FILTER                                                                                  \
   " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"          \
   " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3) OR c.owner_id " \
@@ -25,6 +28,7 @@ Result<core::Command> read_command(Rows::Row& row) {
   row.into(command.id, command.task, command.job_id, command.owner, command.workspace);
   command.state = read_state(row);
   const auto text = row.next<std::string>();
+  // The limits exceed those of submission: any configuration that was stored must load again.
   const auto json = parse_json(text, {.bytes = 256 << 20, .depth = 200});
   auto config = json ? expconf::command_from_resolved(*json) : tl::unexpected(json.error());
   if (!config) {
@@ -47,6 +51,7 @@ Result<CommandRow> read_command_row(Rows::Row row) {
   TRY_ASSIGN(out.command, read_command(row));
   row.into(out.username, out.display_name);
   out.live = read_allocation_state(row);
+  // A terminated allocation holds no slots any more.
   if (out.live == core::AllocationState::kTerminated) out.live.reset();
   return out;
 }
@@ -95,6 +100,7 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
 }
 
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
+  // Commands have negative ids in the trial id space of the core.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"

@@ -1,5 +1,6 @@
 #include "master/db/queries_config.h"
 
+// Filter of list_templates(): $1 part of the name, $2 visible workspaces, $3 workspaces.
 #define DET_TEMPLATE_FILTER                                                                               \
   " FROM templates WHERE strpos(lower(name), lower($1)) > 0 AND ($2::bigint[] IS NULL OR workspace_id = " \
   "ANY ($2)) AND (cardinality($3::bigint[]) = 0 OR workspace_id = ANY ($3))"
@@ -44,6 +45,7 @@ Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
 }
 
 Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
+  // A conflict in another workspace updates nothing and returns no row, so no template changes hands.
   TRY_ASSIGN(
       const Rows made,
       pool.query(
@@ -72,6 +74,7 @@ Status delete_template(Pool& pool, const std::string& name) {
 }
 
 Result<std::string> get_config_policies(Pool& pool, const PolicyKey& key) {
+  // IS NOT DISTINCT FROM also matches the NULL workspace of cluster-wide policies.
   TRY_ASSIGN(const Rows rows, pool.query("SELECT text FROM config_policies WHERE workload = $1"
                                          " AND workspace_id IS NOT DISTINCT FROM $2",
                                          key.workload, key.workspace));

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "master/db/rows.h"
 
-/// In the order read_experiment() takes them.
+/// Columns in the order of read_experiment().
 #define DET_EXPERIMENT_COLUMNS                                                                               \
   "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, "                          \
   "CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, e.unmanaged, e.progress, "                      \
@@ -17,18 +17,21 @@
   "e.smaller_is_better, CASE WHEN s.metric IS NOT NULL THEN s.trial_id END,"                                 \
   " s.metric, coalesce(s.checkpoints, 0), coalesce(s.checkpoint_bytes, 0), e.request_id, p.owner_id, "       \
   "p.archived OR w.archived"
-/// What belongs to an experiment row beyond the table itself. The best trial is one that has a metric.
+/// Joins behind DET_EXPERIMENT_COLUMNS. s is the row of experiment_summaries; its trial counts as the best
+/// one only when it has a metric.
 #define DET_EXPERIMENT_JOINS                                                                               \
   " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = " \
   "p.workspace_id LEFT JOIN experiment_summaries s ON s.experiment_id = e.id"                              \
   " LEFT JOIN LATERAL (SELECT a.state FROM trials t JOIN allocations a ON a.trial_id = t.id"               \
   "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("                   \
   "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true"
+// A subquery instead of a join: only the sort that needs it pays for it.
 #define DET_SUMMARY(column) "(SELECT s." column " FROM experiment_summaries s WHERE s.experiment_id = e.id)"
 
 namespace det::db {
 namespace {
 
+// Only constant text may reach ORDER BY.
 const char* sort_key(ExperimentSort sort) {
   switch (sort) {
     case ExperimentSort::kId:
@@ -82,8 +85,8 @@ std::vector<std::string> names(const std::vector<core::State>& states) {
   return names;
 }
 
-/// FROM and WHERE of a list. Only conditions that are set: the plan is kept with the text, and the usual list
-/// is counted and cut by an index alone.
+/// FROM and WHERE clauses of a list. Unset filters add no condition: plans are cached per text, and the
+/// common list is counted and cut by an index-only scan.
 class Chosen {
  public:
   explicit Chosen(const ExperimentFilter& filter) {
@@ -105,7 +108,7 @@ class Chosen {
     if (!filter.not_ids.empty()) add("e.id <> ALL (", filter.not_ids, ")");
   }
 
-  /// The next parameter, between pieces of the statement.
+  /// Binds `value` and returns its placeholder.
   template <typename T>
   std::string place(const T& value) {
     params.add(value);
@@ -134,10 +137,11 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
   const Span span = resolve(filter.window, page.total);
   page.start = span.first;
   if (span.count == 0) return page;
+  // The id breaks ties, so that pages do not overlap.
   const std::string way =
       filter.window.descending ? " DESC NULLS LAST, e.id DESC" : " ASC NULLS LAST, e.id ASC";
   std::string sql = "SELECT e.id" + from + " ORDER BY ";
-  // Ids are never null, and an index scan serves their own order alone.
+  // Ids are never null, and only a plain sort by id can use the index.
   sql += filter.sort == ExperimentSort::kId ? (filter.window.descending ? "e.id DESC" : "e.id")
                                             : sort_key(filter.sort) + way;
   sql += " OFFSET " + chosen.place(span.first);
@@ -149,7 +153,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
     ids.push_back(found[i].next<std::int64_t>());
     places[ids.back()] = static_cast<std::size_t>(i);
   }
-  // By their ids: the wide statement is planned once.
+  // Loading the wide rows by id lets all lists share one prepared plan.
   TRY_ASSIGN(page.rows, experiments_by_id(pool, ids));
   std::sort(page.rows.begin(), page.rows.end(), [&](const ExperimentRow& a, const ExperimentRow& b) {
     return places[a.id.value] < places[b.id.value];
@@ -188,6 +192,7 @@ Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector
 }
 
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
+  // All detail columns in one statement, so that they come from one snapshot.
   TRY_ASSIGN(
       const Rows rows,
       pool.query(
@@ -207,6 +212,7 @@ Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
 }
 
 Result<std::optional<ExperimentId>> find_experiment(Pool& pool, const RequestId& request) {
+  // An empty request id is not an idempotency key.
   if (request.value.empty()) return std::optional<ExperimentId>();
   TRY_ASSIGN(const Rows rows,
              pool.query("SELECT id FROM experiments WHERE request_id = $1 AND request_id <> ''", request));

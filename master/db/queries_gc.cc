@@ -3,7 +3,9 @@
 #include <cmath>
 #include <map>
 
+// Terminal states of experiments and trials.
 #define DET_ENDED "('COMPLETED', 'CANCELED', 'ERROR')"
+// Prefix of the queries of marked checkpoints; conditions follow it.
 #define DET_MARKED                                                                                      \
   "SELECT c.uuid, t.experiment_id, e.config->'checkpoint_storage', coalesce(a.parts->0->>'agent', '')"  \
   " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id" \
@@ -50,7 +52,7 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
   if (policy.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
   policy[0].into(books.keep.experiment_best, books.keep.trial_best, books.keep.trial_latest,
                  books.keep.smaller_is_better);
-  // Before the checkpoints: a trial that has ended by then gets no more of them.
+  // Read trials before checkpoints: a trial that has ended at this point gets no more checkpoints.
   TRY_ASSIGN(const Rows trials,
              pool.query("SELECT t.id, t.latest_checkpoint, t.state NOT IN " DET_ENDED
                         ", t.state NOT IN " DET_ENDED " OR t.state = 'ERROR' AND e.state NOT IN " DET_ENDED
@@ -59,6 +61,7 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
   for (int i = 0; i < trials.size(); ++i) {
     TrialId trial;
     CheckpointId latest;
+    // A failed trial counts as resumable while its experiment is open.
     bool open = false, may_go_on = false;
     trials[i].into(trial, latest, open, may_go_on);
     if (open) books.open.insert(trial);
@@ -78,6 +81,7 @@ Result<gc::Books> load_books(Pool& pool, ExperimentId id) {
   for (int i = 0; i < rows.size(); ++i) {
     gc::Checkpoint& one = books.checkpoints.emplace_back();
     rows[i].into(one.uuid, one.trial, one.steps, one.metric, one.damaged);
+    // NaN compares with nothing, so the policy must not rank by it.
     if (one.metric && std::isnan(*one.metric)) one.metric.reset();
   }
   return books;
@@ -113,7 +117,7 @@ Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
 
 namespace {
 
-/// In the order that all keep (pg_writes.h), with the summaries that triggers will change.
+/// Locks checkpoints in the common lock order (pg_writes.h), and the summaries that the triggers will update.
 Status lock_checkpoints(Connection& connection, const std::vector<CheckpointId>& uuids) {
   TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE",
                        texts(uuids)));
@@ -139,7 +143,7 @@ Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector
   std::vector<CheckpointId> marked;
   TRY(pool.in_transaction([&](Connection& connection) -> Status {
     marked.clear();
-    // Before they are looked at, as add_model_version() does: none becomes a version of a model meanwhile.
+    // Lock before looking, as add_model_version() does: no checkpoint is registered in between.
     TRY(lock_checkpoints(connection, uuids));
     TRY_ASSIGN(
         const Rows rows,
@@ -156,6 +160,7 @@ Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector
 }
 
 Status mark_all_for_removal(Pool& pool, ExperimentId id) {
+  // Terminal states are final, so this check needs no lock.
   TRY_ASSIGN(const Rows ended,
              pool.query("SELECT state IN " DET_ENDED " FROM experiments WHERE id = $1", id));
   if (ended.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
@@ -185,6 +190,7 @@ Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id) {
 Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_checkpoints(connection, uuids));
+    // `deleting` guards against a checkpoint that was deleted by a concurrent pass.
     TRY(connection.query(
         "UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
         " WHERE uuid = ANY ($1) AND deleting",
@@ -194,6 +200,7 @@ Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
 }
 
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {
+  // Grouped by the text of the storage; its newest experiment stands for all others.
   return read_marked(pool.query(
       "SELECT '', s.id, storage::json, coalesce((SELECT a.parts->0->>'agent' FROM trials t JOIN allocations "
       "a ON"
@@ -211,8 +218,8 @@ Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnD
     names.push_back(one.name);
     if (one.ours) ids.push_back(one.trial.value);
   }
-  // The trials first: a run that has been replaced by now has reported whatever it ever will, and the look at
-  // the checkpoints comes after.
+  // Read trials before checkpoints: a run that has been superseded at this point can report nothing more, so
+  // a missing row stays missing.
   TRY_ASSIGN(const Rows last, pool.query("SELECT last_trial FROM cluster"));
   const std::int64_t last_deleted = last.empty() ? 0 : last[0].next<std::int64_t>();
   TRY_ASSIGN(const Rows trials,
@@ -235,8 +242,8 @@ Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnD
   for (const OnDisk& one : found) {
     const auto state = states.find(one.name);
     const auto trial = runs.find(one.trial);
-    // A trial that is not there was deleted, unless it is newer than all that ever were: then these books are
-    // old.
+    // An unknown trial was deleted, unless its id is higher than any that was: then this database is older
+    // than the storage (a restored backup), and the files must stay.
     const bool over = trial == runs.end() ? one.trial.value <= last_deleted
                                           : trial->second.second || trial->second.first > one.run;
     const bool orphan = state != states.end() ? state->second == "DELETED" : one.ours && over;

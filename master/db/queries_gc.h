@@ -1,6 +1,5 @@
-// Owns what the removal of checkpoints reads and writes. A checkpoint goes in three steps, each safe to
-// repeat: it is marked (and from then on shown as PARTIALLY_DELETED), its files are removed, it becomes
-// DELETED.
+// Queries of checkpoint garbage collection. A checkpoint is deleted in three idempotent steps: it is marked
+// (and shown as PARTIALLY_DELETED), its files are removed, its state becomes DELETED.
 #pragma once
 
 #include <set>
@@ -10,49 +9,57 @@
 
 namespace det::db {
 
-/// What the policy decides on; nothing of an experiment outside the cluster, whose files are its user's.
-/// kNotFound.
+/// Loads the input of the retention policy. Contains no checkpoints of an unmanaged experiment, because their
+/// files belong to the user. kNotFound.
 Result<gc::Books> load_books(Pool& pool, ExperimentId id);
-/// Those with checkpoints whose files are there.
+/// Returns the experiments that have checkpoints with files; the second overload only among the given ones.
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
                                                                const std::set<ExperimentId>& among);
-/// From which experiments that have not ended start their trials, and those that are versions of models.
+/// Returns the checkpoints that unfinished experiments warm-start from, and those registered as model
+/// versions.
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
 
-/// Marks them, but for those from which a trial that has not ended goes on and versions of models. Says which
-/// are marked now.
+/// Marks checkpoints for deletion and returns those that are now marked. Skips registered ones and those that
+/// an unfinished trial would resume from. Idempotent.
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
-/// Of an experiment, for the transaction, in the order that all keep.
+/// Locks the checkpoints of an experiment until the end of the transaction, in the common lock order
+/// (pg_writes.h).
 Status lock_checkpoints_of(Connection& connection, ExperimentId id);
-/// Marks all of an experiment that has ended. kFailedPrecondition otherwise.
+/// Marks all checkpoints of an experiment. Idempotent. Errors: kNotFound; kFailedPrecondition (it has not
+/// ended). The caller must rule out registered checkpoints.
 Status mark_all_for_removal(Pool& pool, ExperimentId id);
 
+/// A checkpoint marked for deletion.
 struct Marked {
   CheckpointId uuid;
   ExperimentId experiment;
-  std::string storage;  ///< the experiment's checkpoint_storage, a JSON object
-  AgentId writer;       ///< whose files they are; "" when it was written outside the cluster
+  std::string storage;  ///< checkpoint_storage of the experiment, a JSON object.
+  /// Agent of the first rank of the run that wrote the files; "" when they were written outside the cluster.
+  AgentId writer;
 };
-/// In the order of uuids, behind `after`, at most `limit`.
+/// Lists marked checkpoints by uuid, beginning behind `after`, at most `limit`.
 Result<std::vector<Marked>> marked_for_removal(Pool& pool, const CheckpointId& after, int limit);
-/// Of these, what is marked.
+/// Returns the marked ones among `uuids`.
 Result<std::vector<Marked>> marked_among(Pool& pool, const std::vector<CheckpointId>& uuids);
+/// Returns the marked checkpoints of an experiment.
 Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id);
-/// Their files are gone. Repeats safely.
+/// Records that the files are gone: marked checkpoints become DELETED. Idempotent.
 Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids);
 
-/// The storages that experiments write to, each once: the newest `limit`.
+/// Returns the storages that experiments write to, each once, the `limit` most recently used. `uuid` is empty
+/// and `experiment` is the newest one with this storage.
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit);
-/// A complete checkpoint in a storage, by whom its manifest says.
+/// A complete checkpoint found in a storage. trial and run come from its manifest and are valid when `ours`
+/// is set.
 struct OnDisk {
   std::string name;
   bool ours = false;
   TrialId trial;
   RunNumber run = 0;
 };
-/// Those that nobody can know of any more: their row says DELETED; or they have none and the run that wrote
-/// them cannot report them, because its trial has ended, is gone, or runs as a later run.
+/// Returns the orphans among `found`: checkpoints with a DELETED row, and checkpoints without a row that the
+/// run that wrote them can no longer report, because its trial has ended, was deleted, or has a later run.
 Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found);
 
 }  // namespace det::db

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+// Filter of read_logs(). The parameters are those of `params` below, in order.
 #define DET_LOG_FILTER                                                                                     \
   "SELECT id, task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log FROM task_logs"    \
   " WHERE task_id = $1 AND id > $2 AND (cardinality($3::text[]) = 0 OR allocation_id = ANY ($3))"          \
@@ -23,6 +24,7 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
   const char* sql = filter.descending ? DET_LOG_FILTER " ORDER BY id DESC LIMIT $13"
                                       : DET_LOG_FILTER " ORDER BY id LIMIT $13";
   TRY_ASSIGN(const Rows rows, pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+    // A regular expression can be expensive: bound its time.
     TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
     Result<Rows> found = connection.run(sql, params);
     connection.rollback();
@@ -54,8 +56,10 @@ Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
 }
 
 Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
-  constexpr int kAtOnce = 100;  // tasks in a transaction
+  // Tasks per transaction.
+  constexpr int kAtOnce = 100;
   std::int64_t sum = 0;
+  // Small batches keep the transactions short.
   for (;;) {
     TRY_ASSIGN(const Rows rows,
                pool.query("WITH over AS (SELECT task_id FROM"

@@ -5,6 +5,7 @@
 namespace det::db {
 
 Result<std::string> put_model_definition(Pool& pool, std::string_view tgz) {
+  // Content addressing turns a repeated upload into a no-op.
   const std::string digest = sha256_hex(tgz);
   TRY(pool.query(
       "INSERT INTO model_definitions (sha256, tgz, size) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", digest,
@@ -19,6 +20,7 @@ Result<std::string> get_model_definition(Pool& pool, const std::string& digest) 
 }
 
 Result<std::string> get_own_model_definition(Pool& pool, const std::string& digest, UserId owner) {
+  // Ownership counts here, not visibility.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("SELECT tgz FROM model_definitions m WHERE sha256 = $1 AND EXISTS (SELECT 1 FROM experiments"

@@ -1,17 +1,18 @@
-// Owns context archives, stored by the SHA-256 of their bytes.
+// Context archives, addressed by the SHA-256 of their bytes.
 #pragma once
 
 #include "master/db/queries.h"
 
 namespace det::db {
 
-/// Stores a tar.gz and returns its digest. Repeats safely.
+/// Stores a tar.gz and returns its digest in hex. Idempotent.
 Result<std::string> put_model_definition(Pool& pool, std::string_view tgz);
-/// kNotFound.
+/// Returns an archive by digest. kNotFound.
 Result<std::string> get_model_definition(Pool& pool, const std::string& digest);
-/// kNotFound when there is no such experiment, or it has none.
+/// Returns the archive of an experiment. kNotFound: no such experiment, or it has no archive.
 Result<std::string> get_model_definition(Pool& pool, ExperimentId experiment);
-/// kNotFound also when no experiment of `owner` has it.
+/// Returns an archive that an experiment of `owner` uses. kNotFound otherwise: a digest alone gives no access
+/// to the files of another user.
 Result<std::string> get_own_model_definition(Pool& pool, const std::string& digest, UserId owner);
 
 }  // namespace det::db

@@ -1,5 +1,5 @@
-// Owns turning a search into SQL. Nothing of the search's text becomes SQL text: columns and operators are
-// looked up in tables, values and names of hyperparameters are parameters.
+// Translation of searches into SQL. No text of the search becomes SQL: columns and operators are looked up in
+// tables, and values and hyperparameter names are bound as parameters.
 #include "master/db/queries_search.h"
 
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kDeepest = 8;
 constexpr std::size_t kMostSorts = 8;
-// Compiling a search (jit) takes longer than it saves; hashing 100,000 experiments' summaries wants memory
-// for them.
+// JIT compilation costs more than it saves here; hashing the summaries of 100,000 experiments needs the
+// memory.
 constexpr const char* kBegin =
     "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
@@ -59,8 +59,7 @@ const std::map<std::string_view, std::string_view>& comparisons() {
   return table;
 }
 
-/// The stored name of a state as the API says it: what ACTIVE is shown as while it waits or runs is stored as
-/// ACTIVE.
+/// Stored name of an API state. The API shows ACTIVE experiments as queued, pulling, starting or running.
 std::string state(std::string name) {
   constexpr std::string_view kPrefix = "STATE_";
   if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
@@ -69,7 +68,7 @@ std::string state(std::string name) {
   return name;
 }
 
-/// Builds one search; problems are gathered, not thrown at the first.
+/// Translates one search and collects all problems instead of failing at the first.
 class Builder {
  public:
   SearchSql take() && {
@@ -79,11 +78,11 @@ class Builder {
             .page = "SELECT e.id" + tables() + where_ + order_ + part,
             .params = std::move(params_)};
   }
-  /// "" asks for nothing.
+  /// Adds a condition to WHERE; "" adds nothing.
   void require(const std::string& condition) {
     if (!condition.empty()) where_ += " AND " + condition;
   }
-  /// To be called when the condition is whole: counting needs no table that only the order needs.
+  /// Call after the last condition: the count query then joins no table that only the sort order needs.
   void end_of_condition() { count_ = "SELECT count(*)" + tables() + where_; }
   const std::vector<std::string>& problems() const { return problems_; }
   void problem(std::string text) { problems_.push_back(std::move(text)); }
@@ -95,6 +94,7 @@ class Builder {
   }
 
   std::optional<Column> column(std::string_view name) {
+    // Remember which joins the statement needs.
     if (auto found = columns().find(name); found != columns().end()) {
       best_ = best_ || found->second.sql.find("best.") != std::string::npos;
       user_ = user_ || found->second.sql.starts_with("u.");
@@ -109,7 +109,7 @@ class Builder {
       const std::string_view rest = name.substr(prefix.size());
       best_ = true;
       noted_ = noted_ || prefix == "metadata.";
-      // A metric's name may hold dots; others' are levels.
+      // Names of metrics may contain dots; in the other sources a dot separates levels.
       const bool levels = prefix == "hp." || prefix == "metadata.";
       std::string sql = "(" + std::string(json);
       for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
@@ -131,7 +131,8 @@ class Builder {
     return "(" + column.sql + ")::text";
   }
 
-  /// Every dashboard asks who has not ended: writing all times as text for it took a third of the answer.
+  /// IS NULL where possible: the dashboards filter on endTime, and formatting all times as text took a third
+  /// of the query.
   static std::string empty(const Column& column) {
     if (column.kind == Kind::kNumber || column.kind == Kind::kTime) return "(" + column.sql + " IS NULL)";
     return "(coalesce(" + as_text(column) + ", '') = '')";
@@ -141,7 +142,7 @@ class Builder {
     return "position(lower(" + parameter(value) + ") IN lower(coalesce(" + as_text(column) + ", ''))) > 0";
   }
 
-  /// "" when something is wrong; the problem is noted.
+  /// Returns "" after recording a problem.
   std::string compare(const Column& column, std::string_view op, const Json& value) {
     const std::string sign(comparisons().at(op));
     if (value.is_number())
@@ -181,6 +182,7 @@ class Builder {
       return "";
     }
     if (!value.is_array()) return compare(*found, op, value);
+    // A list matches when any of its values does.
     std::string any;
     for (const Json& one : value) any += (any.empty() ? "" : " OR ") + compare(*found, "=", one);
     if (any.empty()) return "true";
@@ -215,7 +217,8 @@ class Builder {
       if (!found) continue;
       const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
       if (found->kind == Kind::kJson)
-        order_ += "nullif(" + found->sql + ", 'null')" + tail;  // PostgreSQL orders texts, then numbers
+        // Replace JSON null by NULL to sort it last. jsonb sorts strings before numbers.
+        order_ += "nullif(" + found->sql + ", 'null')" + tail;
       else
         order_ += (found->kind == Kind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
     }
@@ -230,6 +233,7 @@ class Builder {
     if (noted_) from += DET_BEST_METADATA;
     return from;
   }
+  // Filled in by require() and order().
   std::string where_ = " WHERE true", order_, count_;
   Params params_;
   std::vector<std::string> problems_;
@@ -277,6 +281,7 @@ Result<SearchSql> search_sql(const ExperimentSearch& search) {
 Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search) {
   TRY_ASSIGN(const SearchSql sql, search_sql(search));
   Page<FoundExperiment> page;
+  // Both statements run under the limits of kBegin, in a read-only transaction.
   const auto within = [&](const std::string& text, const Params& params) {
     return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
       TRY(connection.script(kBegin));
@@ -297,8 +302,7 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) ids.push_back(found[i].next<std::int64_t>());
   TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
-  // As they were written, not as they are searched. Metrics whose numbers jsonb spells in another way are
-  // equal.
+  // Return the values as reported instead of the searchable jsonb, which may spell numbers differently.
   TRY_ASSIGN(const Rows best, pool.query("SELECT best.experiment_id, t.hparams, best.validation::text,"
                                          " best.training::text, noted.metadata FROM experiment_summaries best"
                                          " JOIN trials t ON t.id = best.trial_id" DET_BEST_METADATA

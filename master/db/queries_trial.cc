@@ -3,8 +3,8 @@
 #include "master/db/rows.h"
 #include "master/db/rows_checkpoint.h"
 
-/// In the order read_trial_row() takes them: the trial, then what its other tables say. Best checkpoints come
-/// by a second statement. Index lookups only: the visible rows are indexed by (trial, group, steps).
+/// Columns in the order of read_trial_row(): the trial, then its related tables. add_best_checkpoints() adds
+/// best checkpoints. All joins are index lookups: visible metrics are indexed by (trial, group, steps).
 #define DET_TRIAL_ROW                                                                                        \
   "SELECT " DET_TRIAL_COLUMNS                                                                                \
   ", CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, greatest(t.steps_completed, t.latest_steps, " \
@@ -44,6 +44,7 @@ std::optional<MetricPoint> read_validation(Rows::Row& row) {
   const auto metrics = row.next<std::optional<std::string>>();
   const auto reported = row.next<std::optional<WallTime>>();
   const auto searcher_metric = row.next<std::optional<double>>();
+  // Without a validation all columns of the join are NULL.
   if (!steps) return std::nullopt;
   return MetricPoint{"validation", *steps, *metrics, *reported, searcher_metric};
 }
@@ -58,7 +59,7 @@ TrialRow read_trial_row(Rows::Row row) {
   return out;
 }
 
-/// The completed checkpoint of each trial whose validation at the same steps is best.
+/// Adds to each trial the completed checkpoint with the best validation at its step.
 Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
   std::vector<std::int64_t> ids;
   for (const TrialRow& row : trials) ids.push_back(row.trial.id.value);
@@ -82,7 +83,7 @@ Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
   return {};
 }
 
-/// An expression over what DET_TRIAL_ROW joins.
+/// SQL expression over DET_TRIAL_ROW.
 std::string trial_key(TrialSort sort) {
   switch (sort) {
     case TrialSort::kId:
@@ -123,8 +124,7 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
   page.start = span.first;
   if (span.count == 0) return page;
   const std::string way = filter.window.descending ? " DESC" : " ASC";
-  // By id the page is cut before anything is joined to it; as an array, or the planner joins all trials there
-  // are first.
+  // Sorted by id, cut the page before the joins. The ARRAY() keeps the planner from joining all trials first.
   const std::string page_of =
       filter.sort == TrialSort::kId
           ? " WHERE t.id = ANY (ARRAY (SELECT s.id FROM trials s WHERE s.experiment_id = $1 AND "

@@ -1,6 +1,7 @@
 #include "master/db/queries_usage.h"
 
-/// Whoever held slots in [$1, $2), those of deleted experiments too; $3: the workspaces that may be seen.
+/// Allocations that held slots in [$1, $2), including those of deleted experiments. $3 in DET_SEEN: visible
+/// workspaces.
 #define DET_USAGE                                                                                       \
   "SELECT coalesce(e.id, 0) AS experiment_id, coalesce(e.owner_id, c.owner_id) AS owner_id,"            \
   " coalesce(e.labels, '{}') AS labels, a.pool, a.slots, a.started, a.ended,"                           \
@@ -38,6 +39,7 @@ Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTim
   if (rows.size() > kMostEntries)
     return fail(Code::kResourceExhausted,
                 "more than 100000 allocations held slots in that time; ask for less of it");
+  // LIMIT is one above the bound, so a full result means that there are more.
   std::vector<UsageEntry> entries(static_cast<std::size_t>(rows.size()));
   for (int i = 0; i < rows.size(); ++i) {
     UsageEntry& entry = entries[static_cast<std::size_t>(i)];
@@ -69,7 +71,8 @@ Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, W
 
 Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& first, const std::string& last,
                                                bool monthly, const UsageScope& scope) {
-  // $1 and $2 are times for the index; periods are cut to them, so that days outside count nothing.
+  // $1 and $2 are timestamps, to use the index. Periods are clipped to them, so that days outside do not
+  // count.
   constexpr const char* kSql =
       "WITH used AS (" DET_USAGE
       "),"
@@ -111,7 +114,9 @@ Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& fi
     const auto by = row.next<std::optional<std::int32_t>>();
     const auto key = row.next<std::optional<std::string>>();
     const auto seconds = row.next<std::optional<double>>();
+    // A period without usage has one row of nulls.
     if (!by) continue;
+    // Indexed by the `by` column of the statement; 0 is the total.
     std::map<std::string, double>* const maps[] = {nullptr,         &period.by_user,       &period.by_label,
                                                    &period.by_pool, &period.by_experiment, &period.capacity};
     if (*by == 0) {

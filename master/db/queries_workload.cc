@@ -1,7 +1,8 @@
-// Owns what a trial did, in order (declared in queries_trial.h).
+// Implementation of list_workloads() (queries_trial.h).
 #include "master/db/queries_trial.h"
 #include "master/db/rows_checkpoint.h"
 
+// $1 trial, $2 groups, $3 include checkpoints, $4 include deleted ones. `place` orders equal steps.
 #define DET_WORKLOADS                                                                                       \
   "WITH w AS (SELECT m.steps_completed AS steps, CASE m.grp WHEN 'training' THEN 0 WHEN 'validation' THEN " \
   "1 ELSE 2 END"                                                                                            \
@@ -13,7 +14,7 @@
 namespace det::db {
 namespace {
 
-/// Fills in the checkpoints that the list names so far.
+/// Fills in the checkpoints, of which the rows have only the uuid so far.
 Status add_checkpoints(Pool& pool, std::vector<Workload>& rows) {
   std::vector<std::string> uuids;
   for (const Workload& row : rows)
@@ -37,6 +38,7 @@ Status add_checkpoints(Pool& pool, std::vector<Workload>& rows) {
 }  // namespace
 
 Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) {
+  // Same parameters for the count and the page.
   Params params(filter.trial, filter.groups, filter.checkpoints, filter.deleted_checkpoints);
   TRY_ASSIGN(const Rows counted, pool.run(DET_WORKLOADS " SELECT count(*) FROM w", params));
   Page<Workload> page;

@@ -1,9 +1,11 @@
 #include "master/db/queries_workspace.h"
 
+// o is the listed table, u its owner. $2 substring of the name, $3 archived, $4 user names, $5 user ids.
 #define DET_OWNED                                                                                           \
   " AND ($2 = '' OR position(lower($2) IN lower(o.name)) > 0) AND ($3::boolean IS NULL OR o.archived = $3)" \
   " AND (cardinality($4::text[]) = 0 OR u.name = ANY ($4)) AND (cardinality($5::bigint[]) = 0 OR "          \
   "o.owner_id = ANY ($5))"
+// $1 visible workspaces, $6 exact name, $7 viewer, $8 pinned by the viewer.
 #define DET_WORKSPACE_FILTER                                   \
   " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id"  \
   " WHERE ($1::bigint[] IS NULL OR o.id = ANY ($1))" DET_OWNED \
@@ -14,6 +16,7 @@
   "o.id, o.name, o.owner_id, coalesce(u.name, ''), o.archived,"     \
   " (SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)," \
   " (SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id WHERE p.workspace_id = o.id)"
+// The stored key is NULL until a user sets one.
 #define DET_PROJECT_KEY "coalesce(o.key, 'P' || o.id)"
 #define DET_PROJECT_TABLES \
   " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id"
@@ -47,7 +50,8 @@ void read(Rows::Row& row, ProjectRow& out) {
            out.key, out.notes);
 }
 
-/// `count` and `select` take the same parameters; the latter two more.
+/// Counts and selects one page. `count` and `select` take the same parameters; `select` takes offset and
+/// limit after them.
 template <typename T>
 Result<Page<T>> page_of(Pool& pool, const char* count, const std::string& select, Params params, bool by_name,
                         const Window& window) {
@@ -70,7 +74,7 @@ Result<Page<T>> page_of(Pool& pool, const char* count, const std::string& select
   return page;
 }
 
-/// What a unique name makes of a failed write.
+/// Replaces the error of a unique constraint by one that names the taken name.
 Result<Rows> named(Result<Rows> rows, const std::string& what, const std::string& name) {
   if (!rows && rows.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists,
@@ -101,6 +105,7 @@ Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
 }
 
 Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner) {
+  // One statement, so that no workspace exists without an admin.
   TRY_ASSIGN(
       const Rows rows,
       named(pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id) VALUES ($1, $2) RETURNING id),"
@@ -136,6 +141,8 @@ Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
 Status delete_workspace(Pool& pool, std::int64_t id) {
   const auto gone = pool.with<bool>([&](Connection& connection) -> Result<bool> {
     TRY(connection.begin());
+    // Foreign keys from experiments, models and commands reject the deletion; the whole transaction is rolled
+    // back.
     const auto work = [&]() -> Result<bool> {
       TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", id));
       TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", id));
@@ -158,6 +165,7 @@ Status delete_workspace(Pool& pool, std::int64_t id) {
 }
 
 Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) {
+  // DET_PROJECT_FILTER takes the same parameters for the count and the page.
   return page_of<ProjectRow>(
       pool, "SELECT count(*)" DET_PROJECT_FILTER, "SELECT " DET_PROJECT_COLUMNS DET_PROJECT_FILTER,
       Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids), filter.by_name,
@@ -188,7 +196,7 @@ Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, cons
 
 namespace {
 
-/// `chosen` is a condition on p and w.
+/// `chosen` is a condition on p and w. The VALUES row keeps the result at one row when no project matches.
 #define DET_DESTINATION(chosen)                                                                          \
   "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"      \
   " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"                   \
@@ -216,6 +224,7 @@ Result<Destination> find_destination(Pool& pool, const std::string& workload, st
 
 Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
                                      const std::string& project, const Visible& visible) {
+  // Names are matched among visible projects only, so that hidden ones look as if they did not exist.
   return read_destination(
       pool.query(DET_DESTINATION("w.name = $2 AND p.name = $3 AND ($4::bigint[] IS NULL OR w.id = ANY ($4))"),
                  workload, workspace, project, visible));
@@ -257,6 +266,7 @@ Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) 
 }
 
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
+  // jsonb has the concatenation operator; the column stays json to keep the text as it was sent.
   TRY_ASSIGN(
       const Rows rows,
       pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes));

@@ -1,10 +1,12 @@
 #include "master/db/registry.h"
 
-// $1 is a name or a number; no name is a number.
+// $1 is a name or an id. No conflict: the API rejects names that are numbers.
 #define DET_THIS_MODEL "(m.name = $1 OR m.id::text = $1)"
+// Columns in the order of read_model().
 #define DET_MODEL_COLUMNS                                                                           \
   "m.id, m.name, m.description, m.notes, m.metadata, m.labels, m.workspace_id, m.owner_id, u.name," \
   " m.archived, (SELECT count(*) FROM model_versions v WHERE v.model_id = m.id), m.created, m.changed"
+// Filter of list_models(). The parameters are those of `params` there, in order.
 #define DET_MODEL_FILTER                                                                                 \
   " FROM models m JOIN users u ON u.id = m.owner_id JOIN workspaces w ON w.id = m.workspace_id"          \
   " WHERE ($1::bigint[] IS NULL OR m.workspace_id = ANY ($1)) AND strpos(lower(m.name), lower($2)) > 0"  \
@@ -13,6 +15,7 @@
   " AND (cardinality($7::bigint[]) = 0 OR u.id = ANY ($7))"                                              \
   " AND (cardinality($8::bigint[]) = 0 OR w.id = ANY ($8))"                                              \
   " AND (cardinality($9::text[]) = 0 OR w.name = ANY ($9)) AND ($10::bigint = 0 OR m.id = $10)"
+// Columns in the order of read_version().
 #define DET_VERSION_COLUMNS                                                                            \
   "v.id, v.version, v.checkpoint_uuid, v.name, v.comment, v.notes, v.metadata, v.labels, v.owner_id, " \
   "u.name,"                                                                                            \
@@ -33,6 +36,7 @@ tl::unexpected<Error> no_version(const std::string& model, std::int64_t version)
 tl::unexpected<Error> is_archived(const std::string& model) {
   return fail(Code::kFailedPrecondition, "model \"" + model + "\" is archived; unarchive it first");
 }
+/// Replaces the error of the unique constraint by one that names the model.
 Status name_taken(Status done, const std::optional<std::string>& name) {
   if (done || done.error().code != Code::kAlreadyExists) return done;
   return fail(Code::kAlreadyExists,
@@ -72,7 +76,7 @@ const char* sort_key(ModelSort sort) {
   return "m.id";
 }
 
-/// kNotFound, or kFailedPrecondition for an archived one. Its number otherwise.
+/// Locks a model and returns its id. Errors: kNotFound; kFailedPrecondition (it is archived).
 Result<std::int64_t> lock_open(Connection& connection, const std::string& model) {
   TRY_ASSIGN(
       const Rows rows,
@@ -85,7 +89,7 @@ Result<std::int64_t> lock_open(Connection& connection, const std::string& model)
   return id;
 }
 
-/// `work` on an open model, in one transaction.
+/// Runs `work` on a model that is not archived, in one transaction.
 Status change(Pool& pool, const std::string& model,
               const std::function<Status(Connection&, std::int64_t id)>& work) {
   return pool.in_transaction([&](Connection& connection) -> Status {
@@ -107,6 +111,7 @@ Result<std::vector<Registered>> read_registered(const Result<Rows>& rows) {
 }  // namespace
 
 Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& f) {
+  // The count and the page share these parameters.
   Params params(f.visible, f.name, f.description, f.labels, f.archived, f.users, f.user_ids, f.workspaces,
                 f.workspace_names, f.id);
   TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" DET_MODEL_FILTER, params));
@@ -117,6 +122,7 @@ Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& f) {
   if (span.count == 0) return page;
   params.add(span.first);
   params.add(span.count);
+  // The id breaks ties, so that pages do not overlap.
   const std::string way = f.window.descending ? " DESC" : " ASC";
   TRY_ASSIGN(const Rows rows,
              pool.run(("SELECT " DET_MODEL_COLUMNS DET_MODEL_FILTER " ORDER BY " +
@@ -213,11 +219,13 @@ Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, 
 Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, const ModelVersionRow& row) {
   std::int64_t version = 0;
   TRY(change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
+    // The lock excludes a concurrent mark_for_removal() of the checkpoint.
     TRY_ASSIGN(const Rows checkpoint,
                connection.query("SELECT state FROM checkpoints WHERE uuid = $1 FOR UPDATE", row.checkpoint));
     if (checkpoint.empty()) return fail(Code::kNotFound, "checkpoint " + row.checkpoint.value + " not found");
     if (checkpoint[0].next<std::string>() != "COMPLETED")
       return fail(Code::kFailedPrecondition, "checkpoint " + row.checkpoint.value + " is not complete");
+    // last_version only grows, so that the number of a deleted version is not reused.
     TRY_ASSIGN(
         const Rows made,
         connection.query(
@@ -274,6 +282,7 @@ Result<std::vector<Registered>> registered(Pool& pool, ExperimentId experiment) 
 
 Status check_unregistered(const std::vector<Registered>& registered) {
   if (registered.empty()) return {};
+  // Naming one is enough to act on.
   const Registered& one = registered.front();
   return fail(Code::kFailedPrecondition, "checkpoint " + one.checkpoint.value + " is version " +
                                              std::to_string(one.version) + " of model \"" + one.model +

@@ -1,99 +1,112 @@
-// Owns the rows of the model registry: models, their versions, and which checkpoints are protected because
-// they are one.
+// Rows of the model registry: models and their versions. A checkpoint that is a version is protected from
+// deletion.
 #pragma once
 
 #include "master/db/queries_checkpoint.h"
 
 namespace det::db {
 
+/// One registered model.
 struct ModelRow {
   std::int64_t id = 0;
   std::string name, description, notes;
-  std::string metadata;  ///< JSON object
+  std::string metadata;  ///< JSON object.
   std::vector<std::string> labels;
   std::int64_t workspace = 1;
   UserId owner;
-  std::string username;  ///< of the owner
+  std::string username;  ///< Name of the owner.
   bool archived = false;
+  /// Versions that exist; deleted ones do not count.
   std::int64_t num_versions = 0;
   WallTime created, changed;
 };
+/// Sort keys of list_models().
 enum class ModelSort { kId, kName, kDescription, kCreated, kChanged, kVersions, kWorkspace };
-/// What is empty does not filter.
+/// Filter of list_models(). Empty members do not filter.
 struct ModelFilter {
-  std::optional<std::vector<std::int64_t>> visible;  ///< the workspaces that may be looked into; nothing: all
-  std::string name, description;                     ///< contained, in any case
-  std::vector<std::string> labels;                   ///< all of them
+  /// Workspaces visible to the caller; unset: all.
+  std::optional<std::vector<std::int64_t>> visible;
+  std::string name, description;    ///< Substrings, case-insensitive.
+  std::vector<std::string> labels;  ///< All of these.
   std::optional<bool> archived;
-  std::vector<std::string> users;  ///< owned by any of these
+  std::vector<std::string> users;  ///< Owned by any of these.
   std::vector<std::int64_t> user_ids;
+  /// Any of these.
   std::vector<std::int64_t> workspaces;
   std::vector<std::string> workspace_names;
-  std::int64_t id = 0;
+  std::int64_t id = 0;  ///< 0: any.
   ModelSort sort = ModelSort::kId;
   Window window;
 };
+/// Lists models, one page at a time.
 Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& filter);
-/// By name or by number, as all below. kNotFound.
+/// Returns a model by name or decimal id, as all functions below. kNotFound.
 Result<ModelRow> get_model(Pool& pool, const std::string& model);
-/// Labels in use in the workspaces that may be looked into (nothing: all), the most used first.
+/// Lists labels in use, most frequent first. Unset `workspace`: all workspaces. Unset `visible`: all.
 Result<std::vector<std::string>> list_model_labels(Pool& pool, std::optional<std::int64_t> workspace,
                                                    const std::optional<std::vector<std::int64_t>>& visible);
-/// Takes of the row what a user says: name, description, notes, metadata, labels, workspace, owner.
-/// kAlreadyExists.
+/// Creates a model. Uses name, description, notes, metadata, labels, workspace and owner of `row`.
+/// kAlreadyExists: the name is taken.
 Status create_model(Pool& pool, const ModelRow& row);
-/// What is absent stays.
+/// Changes to a model. Unset members keep their value.
 struct ModelPatch {
   std::optional<std::string> name, description, notes, metadata;
   std::optional<std::vector<std::string>> labels;
   std::optional<std::int64_t> workspace;
 };
-/// kNotFound; kAlreadyExists; kFailedPrecondition for an archived model. Repeats safely.
+/// Applies a patch. Idempotent. Errors: kNotFound; kAlreadyExists; kFailedPrecondition (the model is
+/// archived).
 Status patch_model(Pool& pool, const std::string& model, const ModelPatch& patch);
-/// kNotFound. Repeats safely.
+/// Archives or unarchives a model. Idempotent. kNotFound.
 Status archive_model(Pool& pool, const std::string& model, bool archived);
-/// With its versions. kNotFound.
+/// Deletes a model with its versions. kNotFound.
 Status delete_model(Pool& pool, const std::string& model);
 
+/// One version of a model: a checkpoint with a description.
 struct ModelVersionRow {
+  /// `version` counts from 1 within the model and is never reused.
   std::int64_t id = 0, version = 0;
   CheckpointId checkpoint;
   std::string name, comment, notes;
-  std::string metadata;  ///< JSON object
+  std::string metadata;  ///< JSON object.
   std::vector<std::string> labels;
   UserId owner;
+  /// Name of the owner.
   std::string username;
   WallTime created, changed;
 };
-/// In order of the number.
+/// Lists the versions of a model by number. Empty for an unknown model.
 Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model, const Window& window);
-/// kNotFound.
+/// Returns one version. kNotFound.
 Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, std::int64_t version);
-/// Gives the next number, which is returned. Takes of the row what a user says. kNotFound;
-/// kFailedPrecondition: the model is archived, or the checkpoint is not complete.
+/// Registers a checkpoint as the next version of a model and returns its number. Uses name, comment, notes,
+/// metadata, labels and owner of `row`. Errors: kNotFound (model or checkpoint); kFailedPrecondition (the
+/// model is archived, or the checkpoint is not complete).
 Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, const ModelVersionRow& row);
+/// Changes to a version. Unset members keep their value.
 struct ModelVersionPatch {
   std::optional<std::string> name, comment, notes, metadata;
   std::optional<std::vector<std::string>> labels;
 };
-/// kNotFound; kFailedPrecondition for an archived model. Repeats safely.
+/// Applies a patch. Idempotent. Errors: kNotFound; kFailedPrecondition (the model is archived).
 Status patch_model_version(Pool& pool, const std::string& model, std::int64_t version,
                            const ModelVersionPatch& patch);
-/// kNotFound; kFailedPrecondition for an archived model.
+/// Deletes a version; its number is not reused. Errors: kNotFound; kFailedPrecondition (the model is
+/// archived).
 Status delete_model_version(Pool& pool, const std::string& model, std::int64_t version);
 
-/// A checkpoint that is a version of a model. Whoever deletes checkpoints leaves these out: lock their rows
-/// first (FOR UPDATE), as add_model_version() does, so that none is registered meanwhile.
+/// A checkpoint that is a version of a model and must not be deleted. Code that deletes checkpoints must
+/// first lock their rows (FOR UPDATE), as add_model_version() does, so that none is registered in between.
 struct Registered {
   CheckpointId checkpoint;
   std::string model;
   std::int64_t version = 0;
 };
-/// Of `checkpoints`, those that are.
+/// Returns the registered ones among `checkpoints`.
 Result<std::vector<Registered>> registered(Pool& pool, const std::vector<std::string>& checkpoints);
-/// Of an experiment's checkpoints, those that are.
+/// Returns the registered checkpoints of an experiment.
 Result<std::vector<Registered>> registered(Pool& pool, ExperimentId experiment);
-/// kFailedPrecondition, naming the first; fine when there is none.
+/// Fails with kFailedPrecondition, naming the first entry, unless `registered` is empty.
 Status check_unregistered(const std::vector<Registered>& registered);
 
 }  // namespace det::db

@@ -1,7 +1,8 @@
--- Owns the functions of the schema, as schema.sql owns its tables: a readable view of what the migrations make.
+-- Functions of the schema; a readable view of what the migrations create. Comments inside the function bodies
+-- are part of the stored definitions and must equal those of the migrations.
 SET check_function_bodies = off;
 
--- What regular expressions look at: the line as UTF-8, or with its odd bytes escaped when it is none.
+-- Text that regular expressions match: the line as UTF-8, or with its bytes escaped when it is not UTF-8.
 CREATE FUNCTION log_text(log bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
     RETURN convert_from(log, 'UTF8');
@@ -10,8 +11,8 @@ EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
 END
 $$;
 
--- What searches compare, out of what was reported or configured; NULL where jsonb cannot hold it (a NUL, a number
--- beyond what numeric holds): such an experiment is shown all the same and only not found by it.
+-- Value that searches compare; NULL where jsonb cannot hold it (a NUL, a number beyond numeric). Such an
+-- experiment is still listed, but not found by this value.
 CREATE FUNCTION searchable(value json) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
     RETURN value::jsonb;
@@ -20,8 +21,8 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded OR statement_too_complex
 END
 $$;
 
--- Writes what experiment_summaries holds of an experiment's best trial anew. The ordered writer is the only one that
--- changes trials, so nothing comes between reading and writing.
+-- Recomputes the best-trial columns of experiment_summaries. Only the ordered writer changes trials, so
+-- nothing can change between reading and writing.
 CREATE FUNCTION summarize_best(experiment bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO experiment_summaries AS s (experiment_id, trial_id, metric, validated, hparams, validation, training)
@@ -52,8 +53,8 @@ BEGIN
 END
 $$;
 
--- After a trial was written, at the end of the transaction, when its validations are there too. A trial that is not the
--- best costs one look.
+-- Runs after a trial was written, at the end of the transaction, when its validations are visible as well.
+-- Costs one lookup for a trial that is not the best.
 CREATE FUNCTION summarize_trial() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     was experiment_summaries;
@@ -84,7 +85,7 @@ BEGIN
 END
 $$;
 
--- Only what counts as a checkpoint of the experiment: the completed ones.
+-- Maintains the counters of completed checkpoints.
 CREATE FUNCTION summarize_checkpoint() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     more bigint := (NEW.state = 'COMPLETED')::int;

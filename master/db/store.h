@@ -1,5 +1,5 @@
-// Owns the contract between the core and what survives a crash: an ordered log of write groups. Two
-// implementations (memory for the simulator and tests, PostgreSQL) pass one contract suite.
+// Durable storage of the core: an ordered log of write groups. Two implementations (memory for the simulator
+// and tests, PostgreSQL) pass one contract suite.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,38 @@
 
 namespace det::db {
 
-/// The number of a write group, from 1, without gaps, within one process.
+/// Number of a write group: counts from 1 without gaps within one process.
 using Sequence = std::uint64_t;
 
-/// The crash contract:
-/// - Groups become durable in the order appended, each whole or not at all.
-/// - After a crash the store holds a prefix of the groups appended, at least up to the last one reported
-/// durable.
-/// - A group is never applied twice in one process; writes are upserts or keyed inserts, so a group that a
-/// crash
-///   left in doubt may be followed by one that repeats its effect.
+/// A durable, ordered log of write groups with this crash contract:
+///
+/// - Groups become durable in the order of append(), each completely or not at all.
+/// - After a crash the store holds a prefix of the appended groups that reaches at least to the last one
+///   reported durable.
+/// - A group is never applied twice within one process.
+/// - Writes are upserts or keyed inserts, so a group in doubt after a crash may be followed by one that
+///   repeats its effect.
 class Store {
  public:
   virtual ~Store() = default;
 
-  /// Everything not ended, plus the next ids. Called once, before the first append.
+  /// Loads everything that has not ended, and the next free ids. Call it once, before the first append().
   virtual Result<core::Recovered> load() = 0;
 
-  /// Queues one step's writes as one atomic group; returns at once (blocks only when the writer is far
-  /// behind).
+  /// Queues the writes of one step as one atomic group and returns its number. Returns immediately; blocks
+  /// only when the writer is far behind.
   virtual Sequence append(std::vector<core::Write> group) = 0;
 
-  /// `durable(n)` is called (on the writer's thread, in order) when all groups up to n are durable. `failed`
-  /// is called at most once, when a write can never succeed or the database stays away too long: the process
-  /// must then exit and reload, since the core's memory is ahead of the store.
+  /// `durable(n)` runs on the writer's thread, in order, once all groups up to n are durable. `failed` runs
+  /// at most once, when a write can never succeed or the database is unreachable for too long. The process
+  /// must then exit and reload, because the core's memory is ahead of the store.
   struct Callbacks {
     std::function<void(Sequence)> durable;
     std::function<void(Error)> failed;
   };
+  /// Starts the writer. Call it once, after load().
   virtual void start(Callbacks callbacks) = 0;
-  /// Writes what is queued, then ends the writer.
+  /// Completes the queued groups and ends the writer. Idempotent.
   virtual void stop() = 0;
 };
 

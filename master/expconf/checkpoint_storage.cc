@@ -1,4 +1,4 @@
-// Owns the section `checkpoint_storage`: where checkpoints live and how many are kept.
+// Section `checkpoint_storage`: location of checkpoints and how many are kept.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -32,6 +32,7 @@ void check_shared_fs(Reader& reader, const YamlNode& map, const std::string& pat
   check_kept(reader, map, path, resolved);
   const Json host = resolved.value("host_path", Json()), below = resolved.value("storage_path", Json());
   if (!host.is_string() || !below.is_string()) return;
+  // Lexical check only: the directory may not exist on the master.
   const std::filesystem::path root = std::filesystem::path(host.get<std::string>()).lexically_normal();
   const std::string inside =
       (root / below.get<std::string>()).lexically_normal().lexically_relative(root).generic_string();
@@ -61,6 +62,7 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
     problem("prefix", "E-CFG-SECURITY", "must not have \".\" or \"..\" between its slashes");
     break;
   }
+  // A masked key comes from a displayed configuration that was submitted again.
   for (const auto& [one, other] : {std::pair{"access_key", "secret_key"}, {"secret_key", "access_key"}}) {
     if (given(one) == "****") {
       problem(one, "E-CFG-RANGE",
@@ -71,7 +73,7 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
   }
 }
 
-/// A storage there is: its fields, and what they mean together. Adding a kind of storage is a line here.
+/// A kind of storage with its fields and checks. A new kind is one more entry of the list.
 struct StorageKind {
   std::string name;
   Type type;
@@ -103,7 +105,7 @@ const std::vector<StorageKind>& storage_kinds() {
              check_s3)}};
   return all;
 }
-/// Storages of upstream that are not here yet.
+/// Storages of Determined AI that are not available yet.
 bool is_later(const std::string& name) { return name == "gcs" || name == "azure"; }
 
 void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -116,7 +118,7 @@ void refuse_kind(Reader& reader, const YamlNode& node, const std::string& path) 
   reader.problem(node, path, "E-CFG-ENUM", why);
 }
 
-/// Those of every kind, each once.
+/// The union of the fields of all kinds, for partial documents and the reference page.
 std::vector<Field> storage_fields() {
   std::vector<std::string> names;
   for (const StorageKind& kind : storage_kinds()) names.push_back(kind.name);
@@ -124,7 +126,7 @@ std::vector<Field> storage_fields() {
   std::set<std::string> known{"type"};
   for (const StorageKind& kind : storage_kinds()) {
     for (const Field& own : kind.type.fields()) {
-      // What one kind only tolerates may be a field of another.
+      // A field that one kind ignores may be a real field of another.
       if (own.doc == kIdle || !known.insert(own.name).second) continue;
       fields.push_back(own);
       if (!own.name.starts_with("save_")) fields.back().doc += "; of " + kind.name;
@@ -138,7 +140,8 @@ Json read_storage(Reader& reader, const YamlNode& node, const std::string& path)
   if (!node.is_map()) return wrong_type(reader, node, path, "a map");
   const YamlNode* type = node.find("type");
   if (type == nullptr || type->is_null()) {
-    if (node.entries.empty()) return nullptr;  // the master decides later
+    // An empty map defers the choice to the master.
+    if (node.entries.empty()) return nullptr;
     if (reader.partial()) return table(storage_fields())(reader, node, path);
     reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs, directory or s3");
     return nullptr;

@@ -1,4 +1,4 @@
-// Owns holding a configuration against the facts of the cluster.
+// Checks of a configuration against the facts of the cluster.
 #include "master/expconf/cluster.h"
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 namespace det::expconf {
 namespace {
 
-/// One configuration under test: the tree for places, the values for what it means.
+/// A configuration under test: the tree gives positions, the resolved JSON gives values.
 struct Subject {
   Reader& reader;
   const YamlNode& root;
   const Json& resolved;
   const std::vector<int>& users;
-  const std::string& slots;  ///< the field
+  const std::string& slots;  ///< path of the field with the number of slots
 
-  /// The node that says it; where nobody does, the nearest map above.
+  /// Returns the node at `path`, or the nearest enclosing map that exists.
   const YamlNode& at(const std::string& path) const {
     const YamlNode* node = &root;
     for (const std::string& part : split(path, '.')) {
@@ -42,6 +42,7 @@ void check_pool(const Subject& subject, const ClusterFacts& cluster) {
   const Json wanted = subject.value("resources.resource_pool");
   if (cluster.pools.empty() || !wanted.is_string()) return;
   const auto& given = wanted.get_ref<const std::string&>();
+  // An empty name selects the default pool.
   const std::string& pool = given.empty() ? cluster.default_pool : given;
   if (std::find(cluster.pools.begin(), cluster.pools.end(), pool) == cluster.pools.end()) {
     subject.problem("resources.resource_pool", "E-CFG-REF",
@@ -69,7 +70,7 @@ void check_project(const Subject& subject, const ClusterFacts& cluster) {
   const std::string workspace = subject.value("workspace").is_string() ? subject.value("workspace") : "";
   const std::string project = subject.value("project").is_string() ? subject.value("project") : "";
   if (workspace.empty() || project.empty()) return;
-  // The same words whether it is absent or not for this user.
+  // The message must not reveal whether a project exists that the user may not see.
   if (cluster.has_project && !cluster.has_project(workspace, project))
     subject.problem("project", "E-CFG-REF",
                     "no project \"" + project + "\" in a workspace \"" + workspace + "\" is open to you");
@@ -86,6 +87,7 @@ void check_source(const Subject& subject, const ClusterFacts& cluster) {
                     "no checkpoint " + uuid.get<std::string>() + " is open to you");
 }
 
+/// Whether `path` is `root` or below it, lexically.
 bool is_below(const std::string& path, const std::string& root) {
   const std::string below = std::filesystem::path(path)
                                 .lexically_normal()
@@ -98,6 +100,7 @@ void check_host_path(const Subject& subject, const ClusterFacts& cluster, const 
                      const std::string& path, const Json& value) {
   const auto& users = subject.users;
   if (!value.is_string() || cluster.host_paths.empty()) return;
+  // Mounts from the administrator's own documents are exempt.
   if (std::find(users.begin(), users.end(), at.source) == users.end()) return;
   const auto& wanted = value.get_ref<const std::string&>();
   for (const std::string& root : cluster.host_paths) {

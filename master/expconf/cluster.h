@@ -1,4 +1,4 @@
-// Owns what a configuration is held against beyond itself: facts of the cluster, as values.
+// Facts about the cluster that a configuration is checked against, as plain values and callbacks.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,25 @@
 
 namespace det::expconf {
 
+/// Unset or empty members disable their check. Callbacks are called on the thread of parse().
 struct ClusterFacts {
-  std::vector<std::string> pools;  ///< none: pools and slots are not checked
-  /// Why a pool could never hold a trial of so many slots, and what would fit; "" when it could, or nobody
-  /// knows.
+  /// Names of the resource pools; empty: pools and slots are not checked.
+  std::vector<std::string> pools;
+  /// Returns why a pool can never hold a trial of that many slots, and what would fit. Returns "" if it can,
+  /// or if the capacity of the pool is unknown.
   std::function<std::string(const std::string& pool, int slots, bool single_node)> unfit;
   std::string default_pool;
-  /// The master's `launch_error`: refuse what no agent could run; else warn, and let it wait.
+  /// Whether a configuration that no agent could run is an error (master option `launch_error`). If false, it
+  /// is a warning and the experiment waits.
   bool launch_error = true;
-  std::function<bool(const std::string& workspace, const std::string& project)>
-      has_project;                      ///< that the user may see; null: not checked
-  std::vector<std::string> host_paths;  ///< the directories that may be mounted, and all below; none: any
-  std::function<bool(std::int64_t trial)> has_trial;  ///< as the source of a warm start; null: not checked
-  std::function<bool(const std::string& uuid)> has_checkpoint;  ///< likewise
+  /// Returns whether the project exists and is visible to the user. Null: not checked.
+  std::function<bool(const std::string& workspace, const std::string& project)> has_project;
+  /// Directories that may be mounted, with all below them; empty: any.
+  std::vector<std::string> host_paths;
+  /// whether the trial has a checkpoint to start from; null: not checked
+  std::function<bool(std::int64_t trial)> has_trial;
+  /// whether the checkpoint is available; null: not checked
+  std::function<bool(const std::string& uuid)> has_checkpoint;
 };
 
 }  // namespace det::expconf

@@ -9,7 +9,7 @@
 namespace det::expconf {
 namespace {
 
-/// An argument vector; a line is one for the shell. Resolved: the vector.
+/// Reads an argument vector, or a string that becomes `/bin/sh -c STRING`. Resolved: the vector.
 Json read_command_line(Reader& reader, const YamlNode& node, const std::string& path) {
   constexpr TextRules kLine{.min = 0, .max = 131072, .one_line = false};
   Json words;
@@ -20,6 +20,7 @@ Json read_command_line(Reader& reader, const YamlNode& node, const std::string& 
   } else {
     return wrong_type(reader, node, path, "a command line or a list of strings");
   }
+  // For a shell command, the first two words are fixed: the blank check applies to the third.
   const Json& first = node.is_list() ? words[0] : words[2];
   if (!first.is_string() || !trim(first.get_ref<const std::string&>()).empty()) return words;
   reader.problem(node, path, "E-CFG-RANGE", "must not be blank");
@@ -49,6 +50,7 @@ CommandConfig load_command(Json resolved) {
   config.priority = resources.at("priority").get<int>();
   config.weight = resources.at("weight").get<double>();
   const Json& variables = resolved.at("environment").at("environment_variables");
+  // cuda's value wins where both devices set a variable.
   for (const char* device : {"cpu", "cuda"}) {
     for (const Json& assignment : variables.at(device)) {
       const auto& pair = assignment.get_ref<const std::string&>();
@@ -60,7 +62,7 @@ CommandConfig load_command(Json resolved) {
   return config;
 }
 
-/// Of the master's defaults, which are written for experiments, what a command has too.
+/// The parts of task_container_defaults that commands have too.
 Json shared_defaults(const nlohmann::ordered_json& defaults) {
   Json shared = Json::object();
   for (const char* name : {"environment", "bind_mounts"}) {
@@ -95,6 +97,7 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
     names.push_back(name);
     layers.push_back(std::move(tree));
   };
+  // Source 0 is the user's file, later sources are numbered in order of `names`.
   TRY_ASSIGN(YamlNode user, parse_yaml(yaml, file));
   if (user.is_null()) user.kind = YamlNode::Kind::kMap;
   Policies limits;
@@ -108,12 +111,14 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
   }
   layers.push_back(std::move(user));
   if (defaults.template_) {
+    // Templates are written by users, so the checks for users apply to them.
     TRY_ASSIGN(YamlNode tree, parse_yaml(defaults.template_->text, defaults.template_->name));
     users.push_back(static_cast<int>(names.size()));
     add(defaults.template_->name, std::move(tree));
   }
   add("the master's task_container_defaults",
       node_from_json(shared_defaults(defaults.task_container_defaults)));
+  // merge() needs maps at the top; everything else is checked on the merged tree.
   Reader reader(names);
   for (const YamlNode& layer : layers) {
     if (!layer.is_null() && !layer.is_map()) wrong_type(reader, layer, "", "a map");
@@ -131,6 +136,7 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
 }
 
 Result<CommandConfig> command_from_resolved(const nlohmann::ordered_json& resolved) {
+  // Reading a resolved value again fills in defaults of fields that were added since.
   Reader reader("");
   Json again = command_type()(reader, node_from_json(resolved), "");
   if (!reader.ok()) return fail(reader.take_problems());

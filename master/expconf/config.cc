@@ -7,7 +7,7 @@
 namespace det::expconf {
 namespace {
 
-/// A dotted name: "model_def", "pkg.module", "Outer.Nested".
+/// Whether `text` is a dotted name: "model_def", "pkg.module", "Outer.Nested".
 bool is_dotted_name(std::string_view text) {
   bool start = true;
   for (const char c : text) {
@@ -34,11 +34,12 @@ bool SearcherConfig::decides_by_metric() const {
 std::string CheckpointStorage::root() const {
   if (type == "directory" || type == "s3") return container_path;
   if (storage_path.empty()) return host_path;
-  // An absolute storage_path replaces host_path; the check saw that it lies below it.
+  // An absolute storage_path replaces host_path; validation has ensured that it lies below host_path.
   return (std::filesystem::path(host_path) / storage_path).lexically_normal().string();
 }
 
 std::optional<std::pair<std::string, std::string>> ExperimentConfig::trial_class() const {
+  // A list is always a command line.
   if (entrypoint_is_list || entrypoint.size() != 1) return std::nullopt;
   const std::string& text = entrypoint.front();
   const std::size_t colon = text.find(':');
@@ -54,6 +55,7 @@ std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const Experi
   const std::int64_t time = now.max_time ? *now.max_time : now.max_length ? now.max_length->count : 0;
   if (max_trials == now.max_trials && (max_time == 0 || max_time == time)) return config;
   auto changed = std::make_shared<ExperimentConfig>(*config);
+  // The resolved JSON changes only where a value was set, so that it stays in the form of the submission.
   nlohmann::ordered_json& resolved = changed->resolved["searcher"];
   changed->searcher.max_trials = max_trials;
   if (resolved.contains("max_trials")) resolved["max_trials"] = max_trials;

@@ -17,7 +17,7 @@ bool holds(const std::vector<std::string>& files, const std::string& path) {
   return std::find(files.begin(), files.end(), path) != files.end();
 }
 
-/// The program of a command line when it is a plain word; a shell may make anything of the rest.
+/// Returns the program of a command line if it is a plain word, else "": a shell may expand anything else.
 std::string program_of(const ExperimentConfig& config) {
   if (config.entrypoint.empty()) return "";
   if (config.entrypoint_is_list) return config.entrypoint.front();
@@ -30,6 +30,7 @@ std::string program_of(const ExperimentConfig& config) {
 
 Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::string>& files,
                         const std::string& config_name) {
+  // "pkg.module:Class" lives in pkg/module.cpp.
   if (const auto trial_class = config.trial_class()) {
     std::string source = trial_class->first;
     std::replace(source.begin(), source.end(), '.', '/');
@@ -41,6 +42,7 @@ Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::s
                   config_name);
   }
   const std::string program = program_of(config);
+  // Absolute paths and names without a slash are resolved on the agent.
   if (program.find('/') == std::string::npos || program.starts_with('/')) return {};
   const std::string path = std::filesystem::path(program).lexically_normal().generic_string();
   if (holds(files, path) || holds(files, "startup-hook.sh")) return {};

@@ -1,4 +1,4 @@
-// Owns what a configuration's entrypoint needs of the directory of model files.
+// Check of the entrypoint against the files of the model directory. Pure.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace det::expconf {
 
-/// `files`: the paths in the directory. "module:Class" needs module.cpp; a program named by a relative path
-/// must be there, unless a startup-hook.sh may make it. What is looked up on PATH only the agent knows.
-/// Failure: E-CTX-ENTRYPOINT in `config_name`.
+/// Checks that the files needed by the entrypoint exist. `files`: paths in the model directory.
+/// "module:Class" needs module.cpp. A program with a relative path must exist, unless startup-hook.sh may
+/// create it; programs found via PATH are not checked. Errors: E-CTX-ENTRYPOINT with the file `config_name`.
 Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::string>& files,
                         const std::string& config_name);
 

@@ -1,4 +1,4 @@
-// Owns the section `environment` (image, variables, ports, capabilities) and the list `bind_mounts`.
+// Section `environment` (image, variables, ports, capabilities) and list `bind_mounts`.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -9,13 +9,13 @@
 namespace det::expconf {
 namespace {
 
-/// Upstream's device names; `gpu` is an old word for cuda.
+/// Device names of Determined AI. `gpu` is accepted as an old name of cuda.
 const std::vector<std::string>& devices() {
   static const std::vector<std::string> names{"cpu", "cuda", "rocm"};
   return names;
 }
 
-/// A value for every device, or a map from device to value. Resolved: always the map.
+/// Reads one value for every device, or a map from device to value. Resolved: always the map.
 Type per_device(Type value, Json fallback) {
   std::string form = value.form() + ", or a map by device (cpu, cuda, rocm)";
   auto read = [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
@@ -59,6 +59,7 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
         "\"" + name + "\" is no name of a variable; use letters, digits and _, and no digit first");
     return nullptr;
   }
+  // The platform sets these variables, and preloading would run foreign code in its own processes.
   if (name.starts_with("DET_") || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH") {
     reader.problem(node, path, "E-CFG-SECURITY", name + " is reserved for the platform; use another name");
     return nullptr;
@@ -66,7 +67,7 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
   return node.text;
 }
 
-/// What a container may be given back without new powers over its host.
+/// Allows only Linux capabilities that give a container no additional power over its host.
 Json read_capability(Reader& reader, const YamlNode& node, const std::string& path) {
   static const std::set<std::string> harmless{
       "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
@@ -94,6 +95,7 @@ Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& p
   std::set<Json> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json port = list[i].is_object() ? list[i].value("proxy_port", Json()) : Json();
+    // A port with a problem is null; it was already reported.
     if (!port.is_null() && !seen.insert(port).second)
       reader.problem(value_or_map(node.items[i], "proxy_port"), child(child(path, i), "proxy_port"),
                      "E-CFG-CONFLICT", "port " + port.dump() + " is already in the list");
@@ -118,6 +120,7 @@ Json read_mount_target(Reader& reader, const YamlNode& node, const std::string& 
     reader.problem(node, path, "E-CFG-RANGE", "must name a directory below the root or the work directory");
     return nullptr;
   }
+  // Mounts over these directories, or above the work directory, could break out of the container.
   if (inside("/proc") || inside("/sys") || inside("/dev") || normal == ".." || normal.starts_with("../")) {
     reader.problem(node, path, "E-CFG-SECURITY", node.text + " may not be mounted over");
     return nullptr;

@@ -1,4 +1,4 @@
-// Owns the section `hyperparameters`: constants, ranges, choices, nested maps (determined-0.38 §1.5).
+// Section `hyperparameters`: constants, ranges, choices and nested maps.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -23,6 +23,7 @@ void check_int(Reader& reader, const YamlNode& map, const std::string& path, Jso
   check_order(reader, map, path, resolved);
   const Json low = resolved.value("minval", Json()), high = resolved.value("maxval", Json());
   if (low.is_null() || high.is_null()) return;
+  // 128 bits: the width of a full 64-bit range overflows 64 bits.
   const auto width = static_cast<__int128>(high.get<std::int64_t>()) - low.get<std::int64_t>() + 1;
   if (width > std::numeric_limits<std::int64_t>::max())
     reader.problem(map, path, "E-CFG-LIMIT", "the range holds more than 2^63 - 1 integers; narrow it");
@@ -41,6 +42,7 @@ void check_log(Reader& reader, const YamlNode& map, const std::string& path, Jso
                    "must not be 1: every power is 1");
     return;
   }
+  // minval and maxval are exponents; both powers must be finite and above 0.
   for (const char* end : {"minval", "maxval"}) {
     const Json exponent = resolved.value(end, Json());
     if (exponent.is_null()) continue;
@@ -53,6 +55,7 @@ void check_log(Reader& reader, const YamlNode& map, const std::string& path, Jso
 }
 
 void check_categorical(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  // Duplicates are legal: they weight a value.
   std::set<Json> seen;
   for (const Json& value : resolved["vals"]) {
     if (seen.insert(value).second) continue;
@@ -62,7 +65,7 @@ void check_categorical(Reader& reader, const YamlNode& map, const std::string& p
   }
 }
 
-/// Null is a value like any other here.
+/// `val` is required but may be null, so an absent and a null value differ here.
 void check_const(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   if (resolved.contains("val")) return;
   if (map.find("val") == nullptr)
@@ -70,7 +73,7 @@ void check_const(Reader& reader, const YamlNode& map, const std::string& path, J
   resolved["val"] = nullptr;
 }
 
-/// What a typed hyperparameter holds beside `type`.
+/// A kind of hyperparameter: the fields beside `type` and their check.
 struct HyperparameterKind {
   std::string name;
   Hyperparameter::Type type;
@@ -110,6 +113,7 @@ const std::vector<HyperparameterKind>& hyperparameter_kinds() {
   return all;
 }
 
+/// Reads a map with `type`, which selects the kind and so the other fields.
 Json read_typed(Reader& reader, const YamlNode& node, const YamlNode& type, const std::string& path) {
   std::vector<std::string> names;
   for (const HyperparameterKind& kind : hyperparameter_kinds()) {
@@ -119,7 +123,7 @@ Json read_typed(Reader& reader, const YamlNode& node, const YamlNode& type, cons
     fields.insert(fields.end(), kind.fields.begin(), kind.fields.end());
     return table(std::move(fields), kind.check)(reader, node, path);
   }
-  // "integer" is no slip of the finger, but what people write.
+  // Common mistakes that the edit distance of did_you_mean would miss.
   const std::string meant = type.text == "integer" ? "; did you mean \"int\"?"
                             : type.text == "float" ? "; did you mean \"double\"?"
                                                    : did_you_mean(type.text, names);
@@ -128,6 +132,7 @@ Json read_typed(Reader& reader, const YamlNode& node, const YamlNode& type, cons
   return nullptr;
 }
 
+/// Dots separate nested names in paths; "__proto__" would be special to JavaScript clients.
 bool is_good_name(const std::string& name) {
   return !name.empty() && name.size() <= 128 && name.find('.') == std::string::npos && name != "__proto__" &&
          !has_control_characters(name);
@@ -136,6 +141,7 @@ bool is_good_name(const std::string& name) {
 Json read_map(Reader& reader, const YamlNode& node, const std::string& path, int& count);
 
 Json read_one(Reader& reader, const YamlNode& node, const std::string& path, int& count) {
+  // A value without a type is a constant.
   if (!node.is_map()) {
     ++count;
     return {{"type", "const"}, {"val", to_json(node)}};
@@ -171,6 +177,7 @@ Json read_all(Reader& reader, const YamlNode& node, const std::string& path) {
   return map;
 }
 
+/// Converts one resolved hyperparameter. A map without `type` is a nested group.
 Hyperparameter load_one(const Json& resolved) {
   Hyperparameter loaded;
   if (!resolved.contains("type")) {
@@ -205,7 +212,7 @@ Hyperparameter load_one(const Json& resolved) {
   return loaded;
 }
 
-/// Visits every typed leaf with its node.
+/// Calls `visit` for every typed leaf with its node, path and resolved value.
 template <typename Visit>
 void each_leaf(const YamlNode& node, const std::string& path, const Json& resolved, const Visit& visit) {
   for (const YamlEntry& entry : node.entries) {
@@ -223,7 +230,7 @@ bool is_range(const Json& leaf) {
   return leaf["type"] == "int" || leaf["type"] == "double" || leaf["type"] == "log";
 }
 
-/// How many values a grid has along this axis; 0 where a problem was told already.
+/// Returns the number of values along a grid axis; 0 if a problem was already reported.
 std::int64_t grid_points(const Json& leaf) {
   if (leaf["type"] == "const") return 1;
   if (leaf["type"] == "categorical") return static_cast<std::int64_t>(leaf["vals"].size());
@@ -239,6 +246,7 @@ std::int64_t grid_points(const Json& leaf) {
 }  // namespace
 
 void check_grid(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved) {
+  // The product saturates, so that it cannot overflow however many axes there are.
   constexpr __int128 kTooMany = 1'000'000'000'000'000'000;
   __int128 trials = 1;
   bool searched = false;

@@ -19,13 +19,14 @@ std::string text_of(const YamlNode& map, const char* name) {
              : node->text;
 }
 
-/// A device may be "/host:/container:mode".
+/// Key of mounts and devices. A device may be a string "/host:/container:mode".
 std::string container_path(const YamlNode& item) {
   if (item.is_map()) return text_of(item, "container_path");
   const std::vector<std::string> parts = split(item.text, ':');
   return parts.size() > 1 ? parts[1] : item.text;
 }
 std::string variable_name(const YamlNode& item) { return item.text.substr(0, item.text.find('=')); }
+/// Key of log policies: the name, else action and pattern.
 std::string policy_name(const YamlNode& item) {
   const std::string name = text_of(item, "name");
   if (!name.empty()) return "name " + name;
@@ -35,8 +36,8 @@ std::string policy_name(const YamlNode& item) {
   return what + " on " + text_of(item, "pattern");
 }
 
-/// Lists that are sets: what tells their items apart.
 using KeyOf = std::string (*)(const YamlNode&);
+/// Returns the key function of a list that is a set of keyed items; null for other lists.
 KeyOf set_key(const std::string& path) {
   if (path == "bind_mounts" || path == "resources.devices") return container_path;
   if (path.starts_with("environment.environment_variables")) return variable_name;
@@ -53,12 +54,12 @@ bool is_whole(const std::string& path) {
   return path == "min_checkpoint_period" || path == "min_validation_period" ||
          path == "searcher.max_length" || path == "environment.registry_auth";
 }
-/// A hyperparameter with a type is one thing; a map without one is only a group.
+/// Whether either side is a typed hyperparameter, which is indivisible. A map without `type` is a group.
 bool is_hyperparameter(const std::string& path, const YamlNode& a, const YamlNode& b) {
   return path.starts_with("hyperparameters.") && (a.find("type") != nullptr || b.find("type") != nullptr);
 }
 
-/// Fields of which one speaks for the other.
+/// Returns the alternative spelling of a field, of which only one may be set; null if there is none.
 const std::string* other_name(const std::string& path) {
   static const std::array<std::array<std::string, 2>, 3> pairs{
       {{"searcher.max_length", "searcher.max_steps"},
@@ -71,12 +72,13 @@ const std::string* other_name(const std::string& path) {
   return nullptr;
 }
 
-/// What merges between alternatives of different kinds.
+/// Whether a field merges even between searchers or storages of different kinds.
 bool is_common(const std::string& path) {
   static const std::set<std::string> searcher{"searcher.metric", "searcher.smaller_is_better",
                                               "searcher.source_trial_id", "searcher.source_checkpoint_uuid"};
   return searcher.contains(path) || path.starts_with("checkpoint_storage.save_");
 }
+/// Whether both sides name a searcher or storage, but not the same kind.
 bool are_different(const std::string& path, const YamlNode& high, const YamlNode& low) {
   const char* tag = path == "searcher" ? "name" : path == "checkpoint_storage" ? "type" : nullptr;
   if (tag == nullptr) return false;
@@ -90,13 +92,14 @@ YamlEntry* find_entry(YamlNode& map, const std::string& key) {
   return found == map.entries.end() ? nullptr : &*found;
 }
 
+/// Whether `root` has a value at the last part of `path`.
 bool says(const YamlNode& root, const std::string& path) {
   const std::vector<std::string> parts = split(path, '.');
   const YamlNode* node = root.find(parts.back());
   return node != nullptr && !node->is_null();
 }
 
-/// The map of devices that one value for all of them means; a map has `gpu` called by its newer name.
+/// Expands a value for all devices to a map by device, and renames `gpu` in a map to `cuda`.
 YamlNode per_device(const YamlNode& node) {
   YamlNode map = node;
   if (node.is_map()) {
@@ -115,6 +118,7 @@ class Merger {
  public:
   std::vector<Overruled> overruled;
 
+  /// Merges two trees recursively; `high` wins. Records replaced values in `overruled`.
   YamlNode merge(const YamlNode& high, const YamlNode& low, const std::string& path) {
     if (low.is_null()) return high;
     if (high.is_null()) return low;
@@ -132,6 +136,7 @@ class Merger {
   }
 
  private:
+  // Equal values are no replacement worth a warning.
   void note(const YamlNode& high, const YamlNode& low, const std::string& path) {
     if (high.kind == low.kind && to_json(high) == to_json(low)) return;
     overruled.push_back({path, high, low});
@@ -140,7 +145,7 @@ class Merger {
   YamlNode merge_maps(YamlNode high, const YamlNode& low, const std::string& path) {
     const bool different = are_different(path, high, low);
     if (low.source == 0) {
-      // What is missing from a map is missing from the user's.
+      // Missing fields are reported at the user's map, which the user can edit.
       high.line = low.line;
       high.column = low.column;
       high.source = 0;
@@ -148,6 +153,7 @@ class Merger {
     for (const YamlEntry& entry : low.entries) {
       const std::string at = child(path, entry.key);
       const std::string* other = other_name(at);
+      // A higher layer hides the other spelling, and another kind's own fields, of lower layers.
       if ((different && !is_common(at)) || (other != nullptr && says(high, *other))) {
         if (YamlEntry* mine = find_entry(high, entry.key)) note(mine->value, entry.value, at);
         continue;
@@ -156,6 +162,7 @@ class Merger {
       if (mine == nullptr) {
         high.entries.push_back(entry);
       } else if (mine->value.is_null()) {
+        // A null entry is unset: the lower layer fills it.
         *mine = entry;
       } else {
         mine->value = merge(mine->value, entry.value, at);
@@ -180,6 +187,7 @@ class Merger {
 
 }  // namespace
 
+// A fold from the highest layer down: the result so far always has precedence.
 Merged merge(const std::vector<YamlNode>& layers) {
   Merger merger;
   YamlNode tree;

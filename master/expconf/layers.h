@@ -1,5 +1,5 @@
-// Owns the merge of configurations (determined-0.38 §1.1): what each layer says where those above it are
-// silent. Knows which fields are sets, which are alternatives and which are taken whole; checks nothing.
+// Merge of configuration layers. Contains the rules for fields that are sets, alternatives or indivisible;
+// performs no checks. Pure.
 #pragma once
 
 #include <string>
@@ -9,23 +9,34 @@
 
 namespace det::expconf {
 
-/// A value that a lower layer gave and a higher one replaced.
+/// A value of a lower layer that a higher layer replaced.
 struct Overruled {
+  /// Dotted path of the field.
   std::string path;
   YamlNode high, low;
 };
 
+/// Result of merge().
 struct Merged {
-  YamlNode tree;  ///< every node keeps its own place and source
+  /// Every node keeps its position and source.
+  YamlNode tree;
   std::vector<Overruled> overruled;
 };
 
-/// `layers`: the highest first; a null tree says nothing. Scalars and plain lists: the first that is set.
-/// Maps: the union. By rule: bind_mounts and resources.devices are sets by container_path, environment
-/// variables by name (for each device), log_policies by name; slurm's and pbs's arguments begin with the
-/// lower layer's; of searchers and storages of different kinds only the common fields merge; a
-/// hyperparameter, a length and registry_auth are taken whole; of two fields that say the same (max_steps and
-/// max_length, …) a higher one silences the lower.
+/// Merges `layers`, highest precedence first; a null tree is an empty layer. Rules:
+///
+///   scalars, plain lists     the highest layer that sets them wins
+///   maps                     union
+///   bind_mounts, resources.devices
+///                            sets, keyed by container_path
+///   environment variables    a set for each device, keyed by name
+///   log_policies             a set, keyed by name, else by action and pattern
+///   arguments of slurm, pbs  concatenated, lower layer first
+///   searchers, storages      only the common fields merge if the kinds differ
+///   hyperparameter, length, registry_auth
+///                            indivisible: the highest layer wins
+///   fields with two spellings (max_steps and max_length, …)
+///                            the higher layer hides the other spelling in lower layers
 Merged merge(const std::vector<YamlNode>& layers);
 
 }  // namespace det::expconf

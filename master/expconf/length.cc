@@ -1,4 +1,4 @@
-// Owns training lengths: {batches: n}, {records: n}, {epochs: n}, and the searcher's bare numbers.
+// Training lengths: {batches: n}, {records: n}, {epochs: n}, and plain numbers of batches in the searcher.
 #include <array>
 
 #include "base/text.h"
@@ -12,6 +12,7 @@ const std::vector<std::string>& units() {
   return names;
 }
 
+/// Reads a map with exactly one unit.
 Json read_length(Reader& reader, const YamlNode& node, const std::string& path, std::int64_t min) {
   const std::string form = "a length such as {batches: 100}, with batches, records or epochs";
   if (!node.is_map()) return wrong_type(reader, node, path, form);
@@ -22,6 +23,7 @@ Json read_length(Reader& reader, const YamlNode& node, const std::string& path, 
   std::vector<Field> fields;
   for (const std::string& unit : units()) fields.push_back(optional(unit, whole(min), "that many " + unit));
   Json value = table(std::move(fields))(reader, node, path);
+  // More than one unit would be ambiguous.
   if (value.size() > 1) {
     reader.problem(node, path, "E-CFG-CONFLICT", "must have one of batches, records, epochs, not several");
     return nullptr;

@@ -1,10 +1,11 @@
-// Owns the last step: the resolved configuration as a struct.
+// Conversion of a resolved configuration to the struct.
 #include "master/expconf/sections.h"
 #include "storage/location.h"
 
 namespace det::expconf {
 namespace {
 
+/// Copies a member if it is present and not null; otherwise the default of the struct stays.
 template <typename T>
 void take(T& target, const Json& from, const char* name) {
   const auto found = from.find(name);
@@ -51,11 +52,13 @@ Resources load_resources(const Json& from) {
 
 CheckpointStorage load_storage(const Json& from) {
   CheckpointStorage storage;
+  // Null if no layer names a storage.
   if (from.is_null()) return storage;
   take(storage.type, from, "type");
   take(storage.host_path, from, "host_path");
   take(storage.storage_path, from, "storage_path");
   take(storage.container_path, from, "container_path");
+  // Buckets are addressed by one name everywhere behind this point.
   if (storage.type == "s3") {
     storage::Location bucket;
     take(bucket.bucket, from, "bucket");
@@ -70,6 +73,7 @@ CheckpointStorage load_storage(const Json& from) {
 
 std::map<std::string, std::string> load_variables(const Json& by_device) {
   std::map<std::string, std::string> variables;
+  // cuda's value wins where both devices set a variable.
   for (const char* device : {"cpu", "cuda"}) {
     for (const Json& assignment : by_device.at(device)) {
       const auto& text = assignment.get_ref<const std::string&>();

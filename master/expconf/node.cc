@@ -23,10 +23,13 @@ YamlNode node_from_json(const Json& value, int line, int column) {
   if (value.is_string()) {
     node.kind = Kind::kString;
     node.text = value.get<std::string>();
+    // Quoted, so that a string such as "true" stays a string.
     node.quoted = true;
     return node;
   }
+  // The text of numbers appears in messages.
   node.text = dump_json(value);
+  // Unsigned values above 2^63 - 1 become doubles, as in the YAML parser.
   if (value.is_boolean()) {
     node.kind = Kind::kBool;
     node.boolean = value.get<bool>();

@@ -1,5 +1,5 @@
-// Owns the way from JSON back to the tree the sections read, so that a stored configuration and the master's
-// defaults pass the same checks as a user's file.
+// Conversion of JSON to the YAML tree that the sections read. Stored configurations and the master's defaults
+// thereby pass the same checks as a user's file.
 #pragma once
 
 #include "base/json.h"
@@ -7,11 +7,11 @@
 
 namespace det::expconf {
 
-/// The tree of a value; every node stands at the given place.
+/// Returns the tree of a value, with every node at the given position. Line 0 means no position.
 YamlNode node_from_json(const Json& value, int line = 0, int column = 0);
-/// Moves the whole tree to one place.
+/// Sets the position of every node of the tree.
 void place(YamlNode& node, int line, int column);
-/// Says of the whole tree which document it is from.
+/// Sets the source (index of the document) of every node of the tree.
 void set_source(YamlNode& node, int source);
 
 }  // namespace det::expconf

@@ -1,4 +1,4 @@
-// Owns the section `optimizations` (determined-0.38 §1.11) and the list `log_policies` (§1.12).
+// Section `optimizations` and list `log_policies`.
 #include <re2/re2.h>
 
 #include <set>
@@ -9,7 +9,7 @@
 namespace det::expconf {
 namespace {
 
-/// "cancel_retries", or the older {type: cancel_retries}.
+/// Reads "cancel_retries", or the older form {type: cancel_retries}.
 Json read_action(Reader& reader, const YamlNode& node, const std::string& path) {
   static const Type name = choice({"cancel_retries", "exclude_node"});
   if (!node.is_map()) return name(reader, node, path);
@@ -17,7 +17,8 @@ Json read_action(Reader& reader, const YamlNode& node, const std::string& path) 
       .value("type", Json());
 }
 
-/// RE2: no pattern takes longer than the line is long (https://github.com/google/re2).
+/// Reads an RE2 pattern. RE2 matches in time linear in the line (https://github.com/google/re2), so that a
+/// user's pattern cannot stall the log pipeline.
 Json read_pattern(Reader& reader, const YamlNode& node, const std::string& path) {
   Json value = text({.min = 1, .max = 1024})(reader, node, path);
   if (!value.is_string()) return value;
@@ -47,6 +48,7 @@ Json read_log_policies(Reader& reader, const YamlNode& node, const std::string& 
   static const Type policies = list_of(table(policy_fields(), check_policy));
   Json list = policies(reader, node, path);
   std::set<std::string> names;
+  // Names are the keys by which layers merge log policies.
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Json name = list[i].is_object() ? list[i].value("name", Json()) : Json();
     if (name.is_string() && !names.insert(name.get<std::string>()).second)

@@ -14,6 +14,7 @@ Problem wrong(const char* code, std::string path, std::string message) {
   return {code, std::move(path), std::move(message), kOrigin, 0, 0};
 }
 
+/// Returns the member `key`, created as null if absent.
 YamlNode& child_of(YamlNode& map, const std::string& key) {
   const auto found = std::find_if(map.entries.begin(), map.entries.end(),
                                   [&](const YamlEntry& entry) { return entry.key == key; });
@@ -34,6 +35,7 @@ void apply(YamlNode& root, const std::string& assignment, std::vector<Problem>& 
   }
   auto value = parse_yaml(assignment.substr(equals + 1), kOrigin);
   if (!value) {
+    // Positions inside the assignment would be taken for positions in the file.
     for (Problem& problem : value.error().problems) {
       problem.path = path;
       problem.line = problem.column = 0;
@@ -41,6 +43,7 @@ void apply(YamlNode& root, const std::string& assignment, std::vector<Problem>& 
     }
     return;
   }
+  // Descends to the target and creates maps for absent or null members.
   YamlNode* at = &root;
   for (const std::string& part : parts) {
     if (at->is_null()) at->kind = YamlNode::Kind::kMap;

@@ -1,4 +1,4 @@
-// Owns `--config path.to.key=value`: assignments of the command line put into a configuration's tree.
+// `--config path.to.key=value`: command-line assignments applied to a configuration tree.
 #pragma once
 
 #include "base/yaml.h"
@@ -6,8 +6,8 @@
 
 namespace det::expconf {
 
-/// Sets each assignment in turn, making maps on the way; what it adds stands at line 0. Problems carry the
-/// file "command line".
+/// Applies the assignments in order and creates missing maps. New nodes have line 0. Errors: kInvalidArgument
+/// with one problem for each bad assignment, in the file "command line".
 Status override_tree(YamlNode& root, const std::vector<Override>& overrides);
 
 }  // namespace det::expconf

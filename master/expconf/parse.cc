@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kUser = 0;
 
-/// The trees that are merged, the highest first, and the names their sources go by.
+/// Layers to merge, highest precedence first, and the names of their sources.
 struct Stack {
   std::vector<std::string> names;
   std::vector<YamlNode> layers;
-  Policies policies;  ///< their limits; invariants are layers
+  Policies policies;  ///< combined constraints; the invariants are layers
   std::vector<int> policy_sources;
-  std::vector<int> users{kUser};  ///< sources that users write
+  std::vector<int> users{kUser};  ///< sources written by users
 
   int add_name(std::string name) {
     names.push_back(std::move(name));
@@ -29,6 +29,7 @@ struct Stack {
   }
 };
 
+/// Error for a document without a map at the top level.
 tl::unexpected<Error> not_a_map(const YamlNode& root, const std::string& file) {
   Reader reader(file);
   if (root.is_null()) {
@@ -41,6 +42,7 @@ tl::unexpected<Error> not_a_map(const YamlNode& root, const std::string& file) {
   return fail(reader.take_problems());
 }
 
+/// Builds the layers in order of precedence, see Defaults. The user's file is source 0.
 Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& defaults) {
   Stack stack;
   stack.add_name(file);
@@ -65,7 +67,7 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   return stack;
 }
 
-/// A value of the wrong type, where another layer has one of another form: both places are named.
+/// Extends errors about types if layers have different kinds of value: the message then names both positions.
 void name_both(const Reader& reader, const Merged& merged, std::vector<Problem>& problems) {
   for (Problem& problem : problems) {
     for (const Overruled& each : merged.overruled) {
@@ -81,6 +83,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
                      const std::vector<Override>& overrides, const ClusterFacts* cluster) {
   TRY_ASSIGN(YamlNode user, parse_yaml(yaml, file));
   TRY(override_tree(user, overrides));
+  // An empty file is enough if a template completes it.
   if (!user.is_map() && !(user.is_null() && defaults.template_)) return not_a_map(user, file);
   TRY_ASSIGN(const Stack stack, stack_of(std::move(user), file, defaults));
   const Merged merged = merge(stack.layers);
@@ -95,6 +98,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
     return fail(std::move(problems));
   }
   tell_overruled(reader, merged, stack.policy_sources, "experiment");
+  // Defaults and limits apply to a valid configuration only.
   apply_defaults(resolved, merged.tree, defaults);
   apply_limits(resolved, merged.tree, stack.policies);
   return Parsed{load(std::move(resolved)), reader.take_warnings()};
@@ -117,6 +121,7 @@ Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {
   Reader reader("");
   Json again = top_level()(reader, node_from_json(resolved), "");
   if (reader.ok()) return load(std::move(again));
+  // An old configuration may violate a check added since; it ran before and must keep running.
   std::vector<Problem> problems = reader.take_problems();
   const bool conflicts = std::all_of(problems.begin(), problems.end(),
                                      [](const Problem& problem) { return problem.code == "E-CFG-CONFLICT"; });

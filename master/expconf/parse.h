@@ -1,6 +1,5 @@
-// Owns reading an experiment configuration: YAML or stored JSON → ExperimentConfig, with all problems at
-// once, each with its place, the allowed values and the nearest name. Pure: what is known of the cluster
-// comes as values.
+// Parser of experiment configurations: YAML or stored JSON → ExperimentConfig. Reports all problems at once,
+// each with position, allowed values and the nearest name. Pure: facts of the cluster are passed as values.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,70 +15,83 @@
 
 namespace det::expconf {
 
-/// A document that goes with the user's; problems in it name it.
+/// A further document of the submission. Problems in it carry its name.
 struct Document {
-  std::string name;  ///< `template "x"`
-  std::string text;  ///< YAML
+  /// Name in messages, such as `template "x"`.
+  std::string name;
+  /// YAML text.
+  std::string text;
 };
 
-/// What is said beside the user's file. Merge order (determined-0.38 §1.1), highest first: the invariants of
-/// the policies in their order, the user's file with its overrides, the template, task_container_defaults,
-/// checkpoint_storage, the defaults of the fields. Of several policies' limits the strictest holds.
+/// Layers beside the user's file. Precedence, highest first:
+///
+///   1. invariants of the config policies, in their order
+///   2. the user's file with its overrides
+///   3. the template
+///   4. task_container_defaults of the master
+///   5. checkpoint_storage of the master
+///   6. defaults of the fields
+///
+/// Constraints of several policies combine to the strictest.
 struct Defaults {
-  nlohmann::ordered_json checkpoint_storage;  ///< the master's `checkpoint_storage`; null: none configured
-  nlohmann::ordered_json
-      task_container_defaults;        ///< the master's, as read_task_defaults() gives them; null: none
-  std::uint32_t experiment_seed = 0;  ///< used when the user gives none
-  std::string name;                   ///< likewise
-  std::vector<Document> policies;     ///< config policies: the cluster's, then the workspace's
+  /// The master's `checkpoint_storage`; null: none configured.
+  nlohmann::ordered_json checkpoint_storage;
+  /// The master's defaults as returned by read_task_defaults(); null: none.
+  nlohmann::ordered_json task_container_defaults;
+  std::uint32_t experiment_seed = 0;  ///< used if no layer sets it
+  std::string name;                   ///< used if no layer sets it
+  /// Config policies: the cluster's, then the workspace's.
+  std::vector<Document> policies;
   std::optional<Document> template_;
 };
 
-/// `--config path.to.key=value`, applied over the document; the value is read as YAML.
+/// An assignment `path.to.key=value`, applied over the document. The value is parsed as YAML.
 struct Override {
   std::string assignment;
 };
 
+/// Result of parse().
 struct Parsed {
   ExperimentConfig config;
   std::vector<Problem> warnings;
 };
 
-/// Failure: kInvalidArgument with at most 20 problems, in document order (promises §6 lists the codes). With
-/// `cluster`, also what does not fit it.
+/// Parses and checks an experiment configuration. With `cluster`, checks against its facts too. Errors:
+/// kInvalidArgument with at most 20 problems, in document order.
 Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
                      const std::vector<Override>& overrides = {}, const ClusterFacts* cluster = nullptr);
-/// Where a configuration wants its experiment to be.
+/// Workspace and project of an experiment; "" if unset.
 struct Placement {
   std::string workspace, project;
   bool operator==(const Placement&) const = default;
 };
-/// Read from the same layers as parse(), before policies of the workspace can be known. Empty where nothing
-/// is said, or nothing can be read: parse() says why.
+/// Returns the placement from the same layers as parse(), before the policies of the workspace are known.
+/// Returns an empty placement if nothing is set or a document is unreadable; parse() reports the problem.
 Placement placement(std::string_view yaml, const std::string& file, const Defaults& defaults);
 
-/// Reads ExperimentConfig::resolved back (from the store). Fields that go together badly are no failure: what
-/// ran once is not kept from running on by a check that was added since.
+/// Parses a stored ExperimentConfig::resolved. Conflicts between fields are not an error, so that a check
+/// added in a later release does not stop a running experiment. Errors: kInvalidArgument.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
-/// Checks a part of a configuration, such as a template: types and ranges; nothing is missing from it.
-/// Warnings.
+/// Checks types and ranges of a partial configuration, such as a template; missing fields are no problem.
+/// Returns the warnings. Errors: kInvalidArgument.
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file);
 
-/// The master's `task_container_defaults` in the form of an experiment's configuration. Problems have no
-/// place.
+/// The master's `task_container_defaults` in the layout of an experiment configuration. Problems carry no
+/// position.
 struct TaskDefaults {
   nlohmann::ordered_json config;
   std::vector<Problem> warnings;
 };
+/// Checks `task_container_defaults` and converts it. Errors: kInvalidArgument.
 Result<TaskDefaults> read_task_defaults(const YamlNode& tree);
 
-/// The `--config` assignments merged into the document's text, as upstream's CLI does before it sends the
-/// config.
+/// Merges `--config` assignments into the text of a document, as Determined AI's CLI does before submission.
+/// Returns `yaml` unchanged if there are none. Errors: kInvalidArgument.
 Result<std::string> apply_overrides(std::string_view yaml, const std::string& file,
                                     const std::vector<Override>& overrides);
 
-/// Every field as a Markdown table a section: what the reference page shows.
+/// Returns every field as Markdown, one table a section, for the reference page.
 std::string reference();
 
 }  // namespace det::expconf

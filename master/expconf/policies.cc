@@ -9,6 +9,7 @@
 namespace det::expconf {
 namespace {
 
+/// Schema of a policy document. Invariants are a partial configuration of the workload.
 Type policies_type(Workload workload) {
   const Type resources =
       table({optional("max_slots", whole(0, 100'000),
@@ -24,6 +25,7 @@ Type policies_type(Workload workload) {
                 optional("constraints", constraints, "how far users may go")});
 }
 
+/// Returns the integer at `path` with its position. Other values are left to the schema check.
 std::optional<Limit> limit_at(const Reader& reader, const YamlNode& root,
                               std::initializer_list<const char*> path) {
   const YamlNode* node = &root;
@@ -46,6 +48,7 @@ Result<Policies> read_policies(std::string_view yaml, const std::string& file, W
   if (!root.is_null()) policies_type(workload)(reader, root, "");
   policies.max_slots = limit_at(reader, root, {"constraints", "resources", "max_slots"});
   policies.priority_limit = limit_at(reader, root, {"constraints", "priority_limit"});
+  // Invariants must obey the constraints of their own document.
   if (const YamlNode* invariants = root.find("invariant_config")) {
     if (invariants->is_map()) check_limits(reader, *invariants, policies);
     policies.invariants = *invariants;
@@ -55,6 +58,7 @@ Result<Policies> read_policies(std::string_view yaml, const std::string& file, W
   return policies;
 }
 
+// More urgent priorities are smaller, so the stricter limit is the larger number.
 void tighten(Policies& policies, const Policies& others) {
   const auto stricter = [](const std::optional<Limit>& other, const std::optional<Limit>& own, auto less) {
     return other && (!own || less(other->value, own->value));
@@ -75,6 +79,7 @@ void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>
   }
 }
 
+// Checks what the layers set. Defaults are clamped in apply_limits instead.
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies) {
   const YamlNode* resources = root.find("resources");
   if (resources == nullptr) return;

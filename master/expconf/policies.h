@@ -1,4 +1,4 @@
-// Owns config policies: what the admin fixes in every new experiment or task, and how far users may go.
+// Config policies: fields that an administrator fixes in every new experiment or task, and limits for users.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,35 @@
 
 namespace det::expconf {
 
-/// What policies are for: an experiment, or what runs beside them (a command).
+/// Kind of workload that a policy applies to. kTask: a command.
 enum class Workload { kExperiment, kTask };
 
-/// A limit with the place that set it.
+/// A limit and the position that set it.
 struct Limit {
+  /// Numeric bound, inclusive.
   std::int64_t value = 0;
-  std::string set_by;  ///< `config policy:4:5`
+  /// For messages, such as `config policy:4:5`.
+  std::string set_by;
 };
 
+/// A parsed policy document, or the combination of several.
 struct Policies {
   Workload workload = Workload::kExperiment;
-  YamlNode invariants;  ///< a part of a configuration; null: none
-  std::optional<Limit>
-      max_slots;  ///< the most slots that all trials of an experiment, or a task, hold together
-  std::optional<Limit> priority_limit;  ///< the most urgent (smallest) priority that users may ask for
+  YamlNode invariants;  ///< partial configuration; null: none
+  /// Upper bound of the slots held by all trials of an experiment together, or by a task.
+  std::optional<Limit> max_slots;
+  /// Most urgent (smallest) priority that users may set.
+  std::optional<Limit> priority_limit;
+  /// Of the document that read_policies() parsed.
   std::vector<Problem> warnings;
 };
 
-/// Reads {invariant_config: …, constraints: {resources: {max_slots}, priority_limit}}. Failure:
-/// kInvalidArgument with all problems: of types and ranges as for a template, and where an invariant breaks a
-/// constraint itself.
+/// Parses {invariant_config: …, constraints: {resources: {max_slots}, priority_limit}}. Errors:
+/// kInvalidArgument with all problems: types and ranges as for a template, and invariants that violate the
+/// constraints.
 Result<Policies> read_policies(std::string_view yaml, const std::string& file, Workload workload);
 
-/// Takes over the limits of `others` that are stricter than its own.
+/// Replaces the limits of `policies` with those of `others` that are stricter.
 void tighten(Policies& policies, const Policies& others);
 
 }  // namespace det::expconf

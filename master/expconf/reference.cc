@@ -1,4 +1,4 @@
-// Owns the reference page's tables, made of the tables that read a configuration.
+// The tables of the reference page, generated from the schema that parses a configuration.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -7,7 +7,7 @@
 namespace det::expconf {
 namespace {
 
-/// A cell is one line, and a bar would end it.
+/// Escapes the bars of a Markdown table cell.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);

@@ -1,4 +1,4 @@
-// Owns the section `resources`: what a trial needs of the cluster and how it waits for it.
+// Section `resources`: slots, pool and queue settings of a trial.
 #include "base/text.h"
 #include "master/expconf/sections.h"
 
@@ -8,13 +8,14 @@ namespace {
 void check_resources(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
   const Json slots = resolved.value("slots_per_trial", Json());
   const Json most = resolved.value("max_slots", Json());
+  // Null: absent, or a problem that was already reported.
   if (slots.is_null() || most.is_null() || most >= slots) return;
   reader.problem(value_or_map(map, "max_slots"), child(path, "max_slots"), "E-CFG-CONFLICT",
                  "is below slots_per_trial (" + slots.dump() + "): no trial could ever run; use " +
                      slots.dump() + " or more");
 }
 
-/// {host_path, container_path, mode} or "/host:/container[:rwm]".
+/// Reads {host_path, container_path, mode} or "/host:/container[:rwm]".
 Json read_device(Reader& reader, const YamlNode& node, const std::string& path) {
   if (node.kind != YamlNode::Kind::kString) {
     return table({required("host_path", absolute_path(), "the device on the agent"),

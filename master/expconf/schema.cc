@@ -19,20 +19,21 @@ std::string number_text(double value) {
   return out.str();
 }
 
-/// "017": an integer of YAML 1.2, an octal one of 1.1, and nobody knows which was meant.
+/// Whether an integer has a leading zero: "017" is decimal in YAML 1.2 and octal in YAML 1.1.
 bool ambiguous_zero(const YamlNode& node) {
   std::string_view text = node.text;
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
 }
 
-/// Too many digits for 64 bits: typed as a double by the YAML reader.
+/// Whether an integer has too many digits for 64 bits; the YAML reader types it as a double.
 bool is_huge_integer(const YamlNode& node) {
   return node.kind == YamlNode::Kind::kDouble && !node.text.empty() &&
          node.text.find_first_not_of("0123456789", node.text[0] == '-' || node.text[0] == '+') ==
              std::string::npos;
 }
 
+/// Reports an ambiguous leading zero. Returns whether it did.
 bool refuse_zero(Reader& reader, const YamlNode& node, const std::string& path) {
   if (!ambiguous_zero(node)) return false;
   reader.problem(node, path, "E-CFG-TYPE",
@@ -49,8 +50,7 @@ std::string range_text(std::int64_t min, std::int64_t max) {
 
 }  // namespace
 
-// ---- Reader
-// --------------------------------------------------------------------------------------------------------
+// Reader.
 
 const std::string& Reader::file_of(int source) const {
   const auto index = static_cast<std::size_t>(source);
@@ -59,13 +59,14 @@ const std::string& Reader::file_of(int source) const {
 
 Reader::Found Reader::make(const YamlNode& at, int line, int column, const std::string& path,
                            const char* code, std::string text) const {
+  // Line 0 marks a command-line override, unless the document is a stored one without a name.
   const bool commanded = line == 0 && at.source == 0 && !files_.front().empty();
   return {{code, path, std::move(text), commanded ? "command line" : file_of(at.source), line, column},
           at.source};
 }
 void Reader::problem(const YamlNode& at, const std::string& path, const char* code, std::string message) {
-  // What a part does not say another may; but a hyperparameter and a list's item are whole wherever they
-  // stand.
+  // Fields missing from a partial document may come from another layer. Hyperparameters and list items are
+  // indivisible, so they must be complete everywhere.
   const bool whole = path.starts_with("hyperparameters.") || path.find('[') != std::string::npos;
   if (partial_ && !whole && code == std::string_view("E-CFG-MISSING")) return;
   problems_.push_back(make(at, at.line, at.column, path, code, std::move(message)));
@@ -101,8 +102,7 @@ Type::Type(std::string form, Read read, std::vector<Field> fields)
       read_(std::move(read)),
       fields_(std::make_shared<const std::vector<Field>>(std::move(fields))) {}
 
-// ---- for messages
-// --------------------------------------------------------------------------------------------------
+// Helpers of messages.
 
 std::string child(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
@@ -112,6 +112,7 @@ std::string child(const std::string& path, std::size_t index) {
 }
 
 std::string found(const YamlNode& node) {
+  // Long values are cut and control characters replaced: the text goes to terminals.
   constexpr std::size_t kMost = 40;
   if (node.is_null()) return "found nothing";
   if (node.is_list() || node.is_map()) return "found " + std::string(kind_name(node.kind));
@@ -125,7 +126,7 @@ std::string found(const YamlNode& node) {
 
 namespace {
 
-/// What stands at such a place is never shown, wrong as it may be.
+/// Whether a value at `path` may be a secret, which messages must not show.
 bool is_secret_place(const std::string& path) {
   for (const char* name : {"registry_auth", "environment_variables", "secrets", "access_key", "secret_key"})
     if (path.find(name) != std::string::npos) return true;
@@ -136,6 +137,7 @@ bool is_secret_place(const std::string& path) {
 
 Json wrong_type(Reader& reader, const YamlNode& node, const std::string& path, const std::string& wanted) {
   reader.problem(node, path, "E-CFG-TYPE",
+                 // substr(6) strips "found ".
                  "must be " + wanted + ", found " +
                      (is_secret_place(path) ? std::string(kind_name(node.kind)) : found(node).substr(6)));
   return nullptr;
@@ -151,8 +153,7 @@ bool is_silent(const YamlNode& map, const std::string& name) {
   return value == nullptr || value->is_null();
 }
 
-// ---- values
-// --------------------------------------------------------------------------------------------------------
+// Scalar types.
 
 Type any() {
   return {"anything", [](Reader&, const YamlNode& node, const std::string&) { return to_json(node); }};
@@ -172,6 +173,7 @@ Type whole(std::int64_t min, std::int64_t max) {
             if (node.kind == YamlNode::Kind::kInt && refuse_zero(reader, node, path)) return nullptr;
             if (node.kind == YamlNode::Kind::kInt && node.integer >= min && node.integer <= max)
               return node.integer;
+            // A huge integer is an integer out of range, not a wrong type.
             if (node.kind == YamlNode::Kind::kInt || is_huge_integer(node)) {
               reader.problem(node, path, "E-CFG-RANGE", "must be " + wanted + ", got " + node.text);
               return nullptr;
@@ -262,10 +264,10 @@ Type absolute_path() {
           }};
 }
 
-// ---- collections
-// ---------------------------------------------------------------------------------------------------
+// Collection types.
 
 Type list_of(Type item, std::size_t min, std::size_t max) {
+  // The reference page shows the fields of the items as a table of their own.
   std::string form = item.fields().empty() ? "list of " + item.form() : "list of maps";
   std::vector<Field> fields = item.fields();
   auto read = [=, item = std::move(item)](Reader& reader, const YamlNode& node,
@@ -329,6 +331,7 @@ namespace {
 void report_unknown(Reader& reader, const YamlEntry& entry, const std::string& path,
                     const std::vector<Field>& fields, const Explain& explain) {
   std::string why = explain ? explain(entry.key) : "";
+  // The hint of the section has precedence over the spelling suggestion.
   if (why.empty()) {
     std::vector<std::string> names;
     for (const Field& field : fields) names.push_back(field.name);
@@ -348,6 +351,7 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
       resolved[field.name] = field.fallback;
       break;
     case Field::Absent::kSection: {
+      // The empty map carries the position of its parent, so that problems inside point there.
       const YamlNode empty{
           .kind = YamlNode::Kind::kMap, .line = map.line, .column = map.column, .source = map.source};
       resolved[field.name] = field.type(reader, empty, child(path, field.name));
@@ -361,6 +365,7 @@ void resolve_absent(Reader& reader, const YamlNode& map, const std::string& path
 }  // namespace
 
 Type table(std::vector<Field> fields, Check check, Explain explain) {
+  // The fields are needed twice: for the reference page and for reading.
   std::vector<Field> shown = fields;
   auto read = [fields = std::move(fields), check = std::move(check), explain = std::move(explain)](
                   Reader& reader, const YamlNode& node, const std::string& path) -> Json {
@@ -371,6 +376,7 @@ Type table(std::vector<Field> fields, Check check, Explain explain) {
       if (!known) report_unknown(reader, entry, path, fields, explain);
     }
     Json resolved = Json::object();
+    // Fields are read in the order of the table, which is therefore the order in the resolved document.
     for (const Field& field : fields) {
       const YamlNode* value = node.find(field.name);
       if (value == nullptr || value->is_null()) {

@@ -1,4 +1,4 @@
-// Owns the section `searcher`: which searches there are and what each takes (determined-0.38 §1.6).
+// Section `searcher`: the searches and the fields of each.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,7 +10,7 @@
 namespace det::expconf {
 namespace {
 
-/// `max_steps` of the oldest configurations: a step is 100 batches unless the top level says
+/// Batches of a step of `max_steps`, in the oldest configurations, unless the top level sets
 /// `batches_per_step`.
 constexpr std::int64_t kBatchesPerStep = 100;
 
@@ -51,12 +51,13 @@ void check_common(Reader& reader, const YamlNode& map, const std::string& path, 
     reader.problem(value_or_map(map, "max_steps"), child(path, "max_steps"), "E-CFG-CONFLICT",
                    "max_length is set too; keep one of them");
   } else if (!resolved["max_steps"].is_null()) {
+    // The top level multiplies again if it has batches_per_step.
     resolved["max_length"] = {{"batches", resolved["max_steps"].get<std::int64_t>() * kBatchesPerStep}};
   }
   resolved.erase("max_steps");
 }
 
-/// Searches that stop trials early must know how long a trial may get, in what unit.
+/// Halving searches must have the longest training of a trial and its unit.
 void check_time(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved) {
   if (resolved.contains("max_length")) return;
   for (const auto& [name, doc] :
@@ -67,7 +68,7 @@ void check_time(Reader& reader, const YamlNode& map, const std::string& path, co
   }
 }
 
-/// The longest training of a trial in whatever unit it is counted; null where that is not known.
+/// Returns the field with the longest training of a trial, and its value; a null value if unset.
 std::pair<const char*, Json> longest(const Json& resolved) {
   const Json time = resolved.value("max_time", Json());
   const Json length = resolved.value("max_length", Json());
@@ -75,7 +76,7 @@ std::pair<const char*, Json> longest(const Json& resolved) {
   return {"max_length", length.begin().value()};
 }
 
-/// The lowest of `rungs` rungs is one unit of training at least.
+/// Whether the lowest of `rungs` rungs is at least one unit of training.
 bool rungs_fit(const Json& most, const Json& divisor, std::int64_t rungs) {
   if (most.is_null() || divisor.is_null()) return true;
   return most.get<double>() / std::pow(divisor.get<double>(), static_cast<double>(rungs - 1)) >= 1;
@@ -112,7 +113,7 @@ void check_async_halving(Reader& reader, const YamlNode& map, const std::string&
   warn_stop_once(reader, map, path);
 }
 
-/// The default is five; where fewer fit, as many as fit.
+/// Reduces the default number of rungs to what fits. A number set by the user is checked instead.
 void fit_default_rungs(const YamlNode& map, Json& resolved) {
   if (map.find("max_rungs") != nullptr) return;
   std::int64_t rungs = resolved["max_rungs"].get<std::int64_t>();
@@ -132,6 +133,7 @@ void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path
   for (std::size_t i = 0; i < brackets->items.size(); ++i) {
     const YamlNode& rungs = brackets->items[i];
     const std::string at = child(child(path, "bracket_rungs"), i);
+    // Wrong types were already reported by the schema.
     if (rungs.kind != YamlNode::Kind::kInt || rungs.integer < 1) continue;
     if (rungs.integer > most.get<std::int64_t>()) {
       reader.problem(rungs, at, "E-CFG-RANGE",
@@ -142,7 +144,7 @@ void check_adaptive(Reader& reader, const YamlNode& map, const std::string& path
   }
 }
 
-/// A search: its own fields beside the common ones.
+/// A search: its fields beside the common ones, and its check.
 struct SearcherKind {
   std::string name;
   std::vector<Field> fields;
@@ -185,6 +187,7 @@ const std::vector<SearcherKind>& searcher_kinds() {
   return all;
 }
 
+/// Searchers of earlier releases of Determined AI that no longer exist.
 bool is_removed(const std::string& name) {
   static const std::vector<std::string> names{"adaptive", "adaptive_simple", "sync_halving", "custom", "pbt"};
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -196,7 +199,7 @@ std::vector<std::string> searcher_names() {
   return names;
 }
 
-/// The searches that have the field; none: all of them have.
+/// Returns the searches that have the field; empty if it is a common or unknown one.
 std::vector<std::string> owners_of(const std::string& field) {
   std::vector<std::string> owners;
   for (const SearcherKind& kind : searcher_kinds()) {
@@ -207,7 +210,7 @@ std::vector<std::string> owners_of(const std::string& field) {
   return owners;
 }
 
-/// The words after "unknown field" for a field of another search.
+/// Text after "unknown field" for a field of another search.
 std::string belongs_to(const std::string& field, const std::string& here) {
   const std::vector<std::string> owners = owners_of(field);
   return owners.empty() ? "" : " of searcher " + here + "; it belongs to " + join(owners, ", ");
@@ -224,7 +227,7 @@ void refuse_name(Reader& reader, const YamlNode& name, const std::string& path) 
   reader.problem(name, path, "E-CFG-ENUM", "must be one of " + join(all, ", ") + ", " + found(name) + meant);
 }
 
-/// Those of every search, each once.
+/// The union of the fields of all searches, for partial documents and the reference page.
 std::vector<Field> searcher_fields() {
   std::vector<Field> fields = common();
   std::set<std::string> known;
@@ -238,7 +241,7 @@ std::vector<Field> searcher_fields() {
   return fields;
 }
 
-/// How each search is read, by its name.
+/// The type of each search, by name. Built once.
 const std::map<std::string, Type>& tables() {
   static const std::map<std::string, Type> all = [] {
     std::map<std::string, Type> made;
@@ -264,6 +267,7 @@ Json read_searcher(Reader& reader, const YamlNode& node, const std::string& path
     if (const auto found = tables().find(name->text); found != tables().end())
       return found->second(reader, node, path);
   }
+  // A partial document may leave the choice of the search to another layer.
   if ((name == nullptr || name->is_null()) && reader.partial())
     return table(searcher_fields())(reader, node, path);
   if (name == nullptr || name->is_null()) {

@@ -1,4 +1,4 @@
-// Owns the master's `task_container_defaults`: which of its keys is which field of a configuration.
+// The master's `task_container_defaults`: mapping of its keys to fields of a configuration.
 #include <algorithm>
 #include <array>
 
@@ -12,9 +12,10 @@ namespace {
 
 constexpr const char* kHere = "task_container_defaults";
 
+/// A key and the path of its configuration field.
 struct Key {
   std::string name;
-  std::string field;  ///< "" for what this release does not use
+  std::string field;  ///< "": accepted but ignored in this release
 };
 const std::vector<Key>& keys() {
   static const std::vector<Key> all{{"image", "environment.image"},
@@ -41,6 +42,7 @@ const std::vector<Key>& keys() {
   return all;
 }
 
+/// Returns the member `key`, created if absent, with the position of `like`.
 YamlNode& child_of(YamlNode& map, const std::string& key, const YamlNode& like) {
   map.kind = YamlNode::Kind::kMap;
   for (YamlEntry& entry : map.entries) {
@@ -50,7 +52,7 @@ YamlNode& child_of(YamlNode& map, const std::string& key, const YamlNode& like) 
   return map.entries.back().value;
 }
 
-/// "environment.image.cpu" → "task_container_defaults.image.cpu".
+/// Maps a path back for messages: "environment.image.cpu" → "task_container_defaults.image.cpu".
 std::string path_here(const std::string& path) {
   for (const Key& key : keys()) {
     if (!key.field.empty() && path.starts_with(key.field))
@@ -65,6 +67,7 @@ Result<TaskDefaults> read_task_defaults(const YamlNode& tree) {
   std::vector<std::string> names;
   for (const Key& key : keys()) names.push_back(key.name);
   YamlNode config{.kind = YamlNode::Kind::kMap};
+  // Partial: the defaults alone are no complete configuration.
   Reader reader("");
   reader.expect_part();
   if (!tree.is_map()) wrong_type(reader, tree, "", "a map");
@@ -83,6 +86,7 @@ Result<TaskDefaults> read_task_defaults(const YamlNode& tree) {
   }
   top_level()(reader, config, "");
   std::vector<Problem> problems = reader.take_problems();
+  // The problems carry configuration paths, but the administrator wrote task_container_defaults.
   for (Problem& problem : problems) problem.path = path_here(problem.path);
   if (!problems.empty()) return fail(std::move(problems));
   TaskDefaults result{to_json(config), reader.take_warnings()};

@@ -1,5 +1,4 @@
-// Owns the top level of the configuration: the fields that are no section of their own, and what ties
-// sections together.
+// Top level of the configuration: fields outside of sections, and checks across sections.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +8,7 @@
 namespace det::expconf {
 namespace {
 
-/// A list of strings, or the keys of a map. Resolved: a list without repeats.
+/// Reads a list of strings, or the keys of a map. Resolved: a list without duplicates.
 Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) {
   static const Type label = text({.min = 1, .max = 128});
   std::vector<std::string> labels;
@@ -27,7 +26,7 @@ Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) 
   return labels;
 }
 
-/// A command line, or an argument vector.
+/// Reads a command line, or an argument vector.
 Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& path) {
   constexpr TextRules kLine{.min = 1, .max = 32768, .one_line = false};
   if (node.is_list()) return list_of(text(kLine), 1, 1000)(reader, node, path);
@@ -69,7 +68,8 @@ constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
 
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-/// `exact`, or a map. Exact: the same bits on any number of slots that divides the virtual shards.
+/// Reads `exact`, `fast` or a map. Exact training gives the same bits on any number of slots that divides the
+/// virtual shards.
 Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
   const Type map = table(
@@ -88,6 +88,7 @@ Type reproducibility_type() {
     if (node.is_map()) return map(reader, node, path);
     if (node.kind == YamlNode::Kind::kNull) return map(reader, node, path);
     const Json word = mode(reader, node, path);
+    // The short form is the map with only `mode` set.
     YamlNode empty = node;
     empty.kind = YamlNode::Kind::kMap;
     Json resolved = map(reader, empty, path);
@@ -97,7 +98,7 @@ Type reproducibility_type() {
   return {"exact, fast, or a map", std::move(read), map.fields()};
 }
 
-/// Exact training deals virtual shards to slots, the same number to each.
+/// Exact training distributes virtual shards evenly to slots, so the slots must divide the shards.
 void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
   const Json exact = resolved.value("reproducibility", Json()),
              resources = resolved.value("resources", Json());
@@ -115,12 +116,14 @@ void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
           " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
 }
 
+/// Section of an HPC scheduler (slurm, pbs): accepted and stored, without effect.
 Type cluster_manager_type(const char* arguments) {
   return table({optional("slots_per_node", whole(1), "of its nodes"),
                 optional("gpu_type", text(), "of its nodes"),
                 defaulted(arguments, list_of(text({.min = 1})), Json::array(), "of its command line")});
 }
 
+/// Workspace and project are set together or not at all.
 void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
   for (const auto& [one, other] : {std::pair("workspace", "project"), std::pair("project", "workspace")}) {
     if (resolved[one].is_string() && !resolved[one].get<std::string>().empty() && resolved[other] == "")
@@ -129,10 +132,12 @@ void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
   }
 }
 
+/// Checks the hyperparameters against the needs of the searcher.
 void check_search(Reader& reader, const YamlNode& map, const Json& resolved) {
   const Json searcher = resolved.value("searcher", Json()), space = resolved.value("hyperparameters", Json());
   if (!searcher.is_object() || !space.is_object()) return;
   const YamlNode& node = value_or_map(map, "hyperparameters");
+  // Without the section, problems point at the document instead.
   const YamlNode empty{
       .kind = YamlNode::Kind::kMap, .line = node.line, .column = node.column, .source = node.source};
   const YamlNode& at = map.find("hyperparameters") != nullptr ? node : empty;
@@ -147,7 +152,7 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
   }
   check_exact(reader, map, resolved);
   if (!resolved.contains("batches_per_step")) return;
-  // The oldest spelling: one step is this many batches, for max_steps and for the reports.
+  // The oldest spelling: batches_per_step scales max_steps and sets the report period.
   const Json step = resolved["batches_per_step"];
   if (map.find("scheduling_unit") != nullptr)
     reader.problem(value_or_map(map, "batches_per_step"), "batches_per_step", "E-CFG-CONFLICT",
@@ -160,7 +165,7 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
   resolved.erase("batches_per_step");
 }
 
-/// When a trial reports, validates and checkpoints, and how it trains.
+/// Fields for the periods of reports, validations and checkpoints, and for the training itself.
 std::vector<Field> training_fields() {
   constexpr std::int64_t kMostBatches = 1'000'000'000;
   const Json never = {{"batches", 0}};
@@ -174,7 +179,7 @@ std::vector<Field> training_fields() {
       section("optimizations", optimizations_type(), "how gradients are exchanged and in what precision")};
 }
 
-/// Leftovers and what belongs to other clusters: accepted and kept.
+/// Fields of other cluster types and removed features: accepted, stored and ignored.
 std::vector<Field> idle_fields() {
   return {idle("integrations", integrations_type()),
           idle("slurm", cluster_manager_type("sbatch_args")),

@@ -18,7 +18,7 @@ constexpr std::size_t kQueue = 1 << 14;
 constexpr int kAtOnce = 256;
 constexpr int kStorages = 100;
 
-/// What asks a bucket may wait: it is tried again.
+/// Few attempts and a short time-out: a failed removal is retried later anyway.
 constexpr storage::BucketOptions kPatience{.attempts = 3, .connect_timeout = std::chrono::seconds(5)};
 
 storage::Done perform_in_bucket(const std::string& json, const std::vector<std::string>& remove, bool list) {
@@ -30,7 +30,7 @@ storage::Done perform_in_bucket(const std::string& json, const std::vector<std::
   return done;
 }
 
-/// What was found, and nobody can know of any more.
+/// Returns the names found in a storage that belong to no run that could still report them.
 Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& cluster,
                                             const storage::Done& seen) {
   std::vector<db::OnDisk> found;
@@ -40,7 +40,7 @@ Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& c
   return db::orphans_among(pool, found);
 }
 
-/// Of an experiment that has ended: once it is gone nobody would search its bucket for them.
+/// Removes dead uploads of an experiment that has ended. Later sweeps no longer search its bucket.
 Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, ExperimentId id) {
   TRY_ASSIGN(const auto experiment, db::get_experiment(pool, id));
   TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
@@ -55,12 +55,13 @@ Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, Experimen
 
 }  // namespace
 
-/// A storage, and whose files in it are meant.
+/// A storage; for a local directory, also the agent that wrote the files.
 struct Collector::Place {
   std::string root;
-  bool shared = false;  ///< every machine that has the directory has these files
+  bool shared = false;  ///< all machines with the directory see the same files
   AgentId writer;
-  std::string bucket;  ///< the storage's JSON when it is one; the master reaches it itself
+  /// Storage configuration as JSON for a bucket, which the master accesses itself; else "".
+  std::string bucket;
 
   static Place of(const db::Marked& marked) {
     expconf::CheckpointStorage storage;
@@ -90,6 +91,7 @@ Collector::Collector(db::Pool& pool, CollectorOptions options, Hands hands)
 
 void Collector::changed(const loop::Change& change) {
   using Kind = loop::Change::Kind;
+  // Only an end, a new checkpoint or a new metric can make checkpoints superfluous.
   const bool ended = change.name == "COMPLETED" || change.name == "CANCELED" || change.name == "ERROR";
   if (change.experiment.value == 0) return;
   if (change.kind == Kind::kCheckpoint || change.kind == Kind::kMetrics ||
@@ -100,6 +102,7 @@ void Collector::changed(const loop::Change& change) {
 
 void Collector::look_at(ExperimentId id) {
   if (!options_.watch) return;
+  // A full queue degrades to a check of all experiments.
   if (!worker_.try_post([this, id] { dirty_.insert(id); })) all_ = true;
 }
 
@@ -109,7 +112,7 @@ void Collector::tick() {
     if (!ids) all_ = true;
     if (ids) dirty_.insert(ids->begin(), ids->end());
   }
-  // Most that end have none: one question instead of three each.
+  // Most changed experiments have no checkpoints: one query here replaces three for each.
   if (!dirty_.empty()) {
     if (const auto some = db::experiments_with_checkpoints(pool_, dirty_))
       dirty_ = {some->begin(), some->end()};
@@ -121,7 +124,7 @@ void Collector::tick() {
     if (done) continue;
     marked_ = true;
     note_failure(done);
-    // What is marked waits for its storage, not for another look at the experiment.
+    // Marked checkpoints wait for their storage; any other failure repeats the check of the experiment.
     if (done.error().code != Code::kFailedPrecondition) later_.insert(id);
     break;
   }
@@ -134,7 +137,7 @@ void Collector::tick() {
     if (done) retry_at_.reset(), wait_ = Duration(0), last_trouble_.clear();
   }
   if (!sweep_at_ || now >= *sweep_at_) {
-    // Not at once: a master that has just started has better things to do.
+    // The first sweep waits a sixtieth of the period, so that it does not slow the start.
     const bool first = !sweep_at_;
     sweep_at_ = now + (first ? options_.sweep / 60 : options_.sweep);
     if (first) return;
@@ -159,8 +162,10 @@ Status Collector::collect(ExperimentId id) {
   if (!books) return tl::unexpected(books.error());
   std::vector<CheckpointId> gone = superfluous(*books);
   if (gone.empty()) return {};
+  // Other experiments may start from these checkpoints.
   TRY_ASSIGN(const auto starts, db::start_checkpoints(pool_));
   std::erase_if(gone, [&](const CheckpointId& uuid) { return starts.contains(uuid); });
+  // Marks first: a crash after this point is finished by the next start.
   TRY_ASSIGN(const auto marked, db::mark_for_removal(pool_, gone));
   return remove(marked);
 }
@@ -174,14 +179,14 @@ Status Collector::remove(const std::vector<CheckpointId>& uuids) {
 Status Collector::remove_all(ExperimentId id) {
   TRY(db::mark_all_for_removal(pool_, id));
   TRY_ASSIGN(auto marked, db::marked_of(pool_, id));
-  // A trial outside the cluster wrote where its user wanted; what lies there may be out of everybody's reach.
+  // A trial outside the cluster may have written to a place that no machine of the cluster can reach.
   const auto inside =
       std::partition(marked.begin(), marked.end(), [](const auto& one) { return one.writer.value.empty(); });
   if (const Status done = remove_marked({marked.begin(), inside}); !done)
     log::warn("files of a trial outside the cluster stay",
               {{"experiment", id}, {"reason", done.error().message}});
   TRY(remove_marked({inside, marked.end()}));
-  // Best effort: nobody's books speak of these files.
+  // Best effort: the database has no record of these files.
   std::set<Place> places;
   for (const db::Marked& one : marked) places.insert(Place::of(one));
   TRY(remove_dead_uploads(pool_, options_.cluster_id, id));
@@ -200,6 +205,7 @@ Status Collector::finish_marked() {
     TRY_ASSIGN(const auto marked, db::marked_for_removal(pool_, after, kAtOnce));
     if (marked.empty()) return first;
     after = marked.back().uuid;
+    // Continues after a failure: other storages may be reachable.
     if (const Status done = remove_marked(marked); !done && first) first = done;
   }
 }
@@ -219,8 +225,8 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
   return first;
 }
 
-/// What is not there is gone when the one who wrote it says so, or anybody who has a directory that all
-/// share.
+/// A missing file counts as removed if its writer reports it missing, or for shared storage any machine that
+/// has the directory.
 Status Collector::remove_at(const Place& place, std::vector<std::string> names,
                             std::vector<CheckpointId>& gone) const {
   std::string why = "no agent is connected that has it";
@@ -259,7 +265,7 @@ std::vector<AgentId> Collector::agents_for(const Place& place) const {
   const auto writer = std::find(agents.begin(), agents.end(), place.writer);
   if (writer != agents.end()) {
     std::rotate(agents.begin(), writer, writer + 1);
-    // It knows; whoever shares the directory with it would say the same.
+    // The writer is authoritative, so no other agent is needed.
     agents.resize(1);
   } else if (!place.shared) {
     agents.clear();
@@ -282,6 +288,7 @@ Result<std::size_t> Collector::sweep() {
       seen = storage::perform({.root = place.root, .remove = {}, .list = true});
     } else {
       for (const AgentId& agent : agents_for(place)) {
+        // For shared storage the first agent with results is enough.
         auto answer = hands_.ask(agent, {.root = place.root, .remove = {}, .list = true});
         if (answer && answer->error.empty()) seen = std::move(*answer);
         if (!seen.found.empty()) break;

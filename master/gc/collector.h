@@ -1,6 +1,5 @@
-// Owns the removal of checkpoints that nobody needs: it looks at an experiment whenever something of it has
-// changed, and removes where the storage can be reached: here, or on the agent that wrote, or on any for a
-// storage that all share.
+// Garbage collector of checkpoints. Checks an experiment whenever it changes and removes files where the
+// storage is reachable: from the master, on the agent that wrote them, or on any agent for shared storage.
 #pragma once
 
 #include <atomic>
@@ -17,60 +16,76 @@
 
 namespace det::gc {
 
-/// How to reach agents. Both may be called on any thread and may take a minute.
+/// Access to the storages of agents. Both functions are thread-safe and may block for up to a minute.
 struct Hands {
-  /// kUnavailable when the agent is not connected or does not answer.
+  /// Performs work on an agent. Errors: kUnavailable (not connected, or no answer).
   std::function<Result<storage::Done>(const AgentId&, const storage::Work&)> ask;
+  /// Returns the connected agents.
   std::function<std::vector<AgentId>()> connected;
 };
 
+/// Identity of the cluster and timing of the collector.
 struct CollectorOptions {
   std::string cluster_id;
-  Duration pause = std::chrono::milliseconds(500);  ///< between two looks
-  Duration retry = std::chrono::seconds(30);        ///< for what could not be removed; doubled up to 20 times
-  Duration sweep = std::chrono::hours(1);           ///< between two searches for orphans
-  bool watch = true;                                ///< look by itself; else only when asked
+  Duration pause = std::chrono::milliseconds(500);  ///< between two checks
+  /// Initial back-off after a failed removal; doubles up to 20 times this.
+  Duration retry = std::chrono::seconds(30);
+  Duration sweep = std::chrono::hours(1);  ///< between two searches for orphans
+  /// Check in the background; if false, only on request.
+  bool watch = true;
 };
 
+/// Collects checkpoints on a background thread, and on the calling thread for the functions at the end. Safe
+/// to repeat after a crash: removals are marked in the database first.
 class Collector {
  public:
+  /// `pool` must outlive the collector. See CollectorOptions::watch for the background thread.
   Collector(db::Pool& pool, CollectorOptions options, Hands hands);
   ~Collector() { stop(); }
 
-  /// Any thread; never waits.
+  // Thread-safe, non-blocking.
+
+  /// Schedules a check of the experiment that changed, if the change can make checkpoints superfluous.
   void changed(const loop::Change& change);
+  /// Schedules a check of an experiment.
   void look_at(ExperimentId id);
-  /// Ends the looking. Idempotent.
+  /// Stops the background thread after the current check. Idempotent.
   void stop() { worker_.stop(); }
 
-  // What follows is done on the calling thread, which must be one that may wait.
+  // Synchronous operations: they block the calling thread for as long as the storages take.
 
-  /// Removes the files of those that are marked. An error names what could not be reached; the marks stay,
-  /// and it is tried again later.
+  /// Removes the files of those checkpoints that are marked for removal. On an error, which names the
+  /// unreachable storage, the marks stay and the removal is retried in the background.
   Status remove(const std::vector<CheckpointId>& uuids);
-  /// All of an experiment that has ended: its checkpoints, and what it wrote for TensorBoard.
+  /// Removes all checkpoints and TensorBoard files of an experiment that has ended.
   Status remove_all(ExperimentId id);
-  /// One pass over an experiment: what the policy lets go is marked and removed.
+  /// Applies the policy to an experiment: marks superfluous checkpoints and removes them.
   Status collect(ExperimentId id);
-  /// Finds checkpoints that were never reported, or came back, and removes them. How many there were.
+  /// Finds and removes orphans: complete checkpoints that were never reported, or that reappeared after
+  /// removal. Returns how many were removed.
   Result<std::size_t> sweep();
 
  private:
+  // The background check, every `pause`.
   struct Place;
   void tick();
+  // Starts or extends the back-off and logs a new reason once.
   void note_failure(const Status& status);
+  // Retries all marked removals.
   Status finish_marked();
   Status remove_marked(const std::vector<db::Marked>& marked);
+  // Removes names at one storage and adds those that are gone to `gone`.
   Status remove_at(const Place& place, std::vector<std::string> names, std::vector<CheckpointId>& gone) const;
+  // Returns the agents to try, best first.
   std::vector<AgentId> agents_for(const Place& place) const;
 
   db::Pool& pool_;
   const CollectorOptions options_;
   const Hands hands_;
-  std::atomic<bool> all_{true};  ///< every experiment is to be looked at
-  // Of the worker.
+  std::atomic<bool> all_{true};  ///< all experiments are to be checked
+  // State of the background thread.
   std::set<ExperimentId> dirty_, later_;
-  bool marked_ = true;  ///< there may be marked ones
+  bool marked_ = true;  ///< marked checkpoints may exist
   std::optional<MonoTime> retry_at_, sweep_at_;
   Duration wait_{0};
   std::string last_trouble_;

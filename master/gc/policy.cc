@@ -8,7 +8,7 @@ namespace {
 
 using Sound = std::vector<const Checkpoint*>;
 
-/// The uuids of the first `count` in the given order.
+/// Adds the uuids of the first `count` candidates in the given order to `kept`.
 template <typename Before>
 void keep_first(Sound candidates, int count, const Before& before, std::set<CheckpointId>& kept) {
   std::sort(candidates.begin(), candidates.end(), before);
@@ -23,6 +23,7 @@ bool newer(const Checkpoint* a, const Checkpoint* b) {
 struct Better {
   bool smaller_is_better;
   bool operator()(const Checkpoint* a, const Checkpoint* b) const {
+    // A total order: the selection must not change between two runs over the same checkpoints.
     if (*a->metric != *b->metric)
       return smaller_is_better ? *a->metric < *b->metric : *a->metric > *b->metric;
     if (a->steps != b->steps) return a->steps < b->steps;
@@ -45,6 +46,7 @@ std::vector<CheckpointId> superfluous(const Books& books) {
   std::map<TrialId, Sound> by_trial;
   Sound all;
   for (const Checkpoint& one : books.checkpoints) {
+    // Damaged checkpoints do not count towards any quota.
     if (one.damaged) {
       if (books.open.contains(one.trial)) kept.insert(one.uuid);
       continue;
@@ -53,6 +55,7 @@ std::vector<CheckpointId> superfluous(const Books& books) {
     all.push_back(&one);
   }
   const Better better{books.keep.smaller_is_better};
+  // Best over all trials, then latest and best of each trial. A checkpoint may fill several quotas.
   keep_first(with_metric(all), books.keep.experiment_best, better, kept);
   for (const auto& [trial, of_one] : by_trial) {
     const int latest = books.open.contains(trial) ? std::max(books.keep.trial_latest, kOfOpenTrials)

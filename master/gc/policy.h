@@ -1,4 +1,4 @@
-// Owns which checkpoints of an experiment nobody needs any more. Pure.
+// Selects the checkpoints of an experiment that are no longer needed. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,42 @@
 
 namespace det::gc {
 
-/// `checkpoint_storage` of the experiment, as it stands now.
+/// The current `checkpoint_storage` settings of an experiment: how many checkpoints to keep.
 struct Keep {
-  int experiment_best = 0;  ///< of all its trials together
-  int trial_best = 1;       ///< of each trial
-  int trial_latest = 1;     ///< of each trial
+  int experiment_best = 0;  ///< best of all trials together
+  int trial_best = 1;       ///< best of each trial
+  int trial_latest = 1;     ///< latest of each trial
   bool smaller_is_better = true;
 };
 
+/// A checkpoint as seen by the policy.
 struct Checkpoint {
   CheckpointId uuid;
   TrialId trial;
+  /// Batches trained when it was saved.
   std::int64_t steps = 0;
-  std::optional<double> metric;  ///< the searcher's, of the validation at the same steps; never NaN
-  bool damaged = false;          ///< state ERROR: nothing goes on from it
+  /// The searcher's metric of the validation at the same step; never NaN.
+  std::optional<double> metric;
+  /// State ERROR: no run may start from it.
+  bool damaged = false;
 };
 
+/// Input of the policy: one experiment.
 struct Books {
   Keep keep;
-  std::vector<Checkpoint> checkpoints;  ///< whose files are there
+  std::vector<Checkpoint> checkpoints;  ///< with existing files
   std::set<TrialId> open;               ///< trials that have not ended
-  std::set<CheckpointId> needed;        ///< from which something goes on, or may
+  /// A run starts, or may start, from them.
+  std::set<CheckpointId> needed;
 };
 
-/// What may go, in the order given. Kept are: what is needed; the best and the latest that the policy names
-/// (ties: the one with fewer steps is better; one without a metric is never best); of an open trial the two
-/// newest, since the newest may turn out damaged, and damaged ones until it ends, for who wants to look at
-/// them.
+/// Returns the checkpoints that may be removed, in the order given. These are kept:
+///
+/// * needed ones;
+/// * the best and the latest, in the numbers of `keep`; ties go to fewer steps, and a checkpoint without
+///   metric is never among the best;
+/// * the two newest of an open trial, since the newest may turn out to be damaged;
+/// * damaged ones of an open trial, for inspection.
 std::vector<CheckpointId> superfluous(const Books& books);
 
 }  // namespace det::gc

@@ -1,4 +1,4 @@
-// Owns accepting, counting and peeking.
+// Accepts connections, counts them and peeks at their first bytes.
 #include "master/http/acceptor.h"
 
 #include <fcntl.h>
@@ -24,9 +24,10 @@ using ErrorCode = boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kPrefaceStart = "PRI ";
-constexpr char kHandshake = 0x16;  // the first byte of TLS
-/// What somebody who speaks plainly to a port of TLS is told, in both languages: HTTP/1.1, and an empty
-/// SETTINGS frame and a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
+// First byte of a TLS handshake record.
+constexpr char kHandshake = 0x16;
+/// Reply to a plain-text client on a TLS port, in both protocols: HTTP/1.1 text, and an empty SETTINGS frame
+/// followed by a GOAWAY frame (INADEQUATE_SECURITY) of HTTP/2.
 constexpr std::string_view kWantsTls = "this port speaks TLS only: write the master's address with https://";
 constexpr std::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);
 constexpr std::string_view kGoAway("\7\0\0\0\0\0\0\0\0\0\0\0\x0c", 13);
@@ -36,8 +37,8 @@ constexpr auto kSweep = std::chrono::seconds(1);
 
 bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
 
-/// A socket handed to gRPC is closed by gRPC, which does not tell. It is ours as long as its number still
-/// names the same inode.
+/// A socket that gRPC owns and closes without notice. It is still open while its descriptor refers to the
+/// same inode.
 struct HandedOver {
   int fd;
   ino_t inode;
@@ -48,6 +49,7 @@ struct HandedOver {
   }
 };
 
+/// Implementation of Acceptor. Kept alive by its pending operations and by the leases of its connections.
 class Port : public Acceptor, public std::enable_shared_from_this<Port> {
  public:
   Port(asio::io_context& io, tcp::acceptor acceptor, const AcceptorLimits& limits, TlsServer tls)
@@ -83,7 +85,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   }
 
  private:
-  /// A connection that counts, as long as this lives.
+  /// Counts a connection against the limits for as long as it lives.
   struct Lease {
     Lease(std::shared_ptr<Port> p, std::string a) : port(std::move(p)), address(std::move(a)) {
       port->count(address);
@@ -92,17 +94,19 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     std::shared_ptr<Port> port;
     std::string address;
   };
-  /// Nobody knows yet what it speaks.
+  /// A connection before its protocol is detected.
   struct Peek {
     Peek(Socket s, std::string a, std::shared_ptr<void> l)
         : socket(std::move(s)), timer(socket.get_executor()), address(std::move(a)), lease(std::move(l)) {}
     Socket socket;
     asio::steady_timer timer;
     std::string address;
-    std::shared_ptr<void> lease;  ///< none: the tunnel in front has it
+    // Null for the inner end of a tunnel, which holds the lease itself.
+    std::shared_ptr<void> lease;
     Clock::time_point deadline;
   };
 
+  /// Holds one descriptor in reserve, for use when there are no others.
   void reserve() { reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
   void accept() {
@@ -118,8 +122,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     });
   }
 
-  /// Gives up the reserve descriptor to take the waiting connection and close it, so that its client hears at
-  /// once; then rests a moment and goes on.
+  /// Accepts the waiting connection with the reserve descriptor and closes it, so that its client fails at
+  /// once instead of hanging. Then resumes after a pause.
   void out_of_descriptors() {
     if (!complained_) log::warn("out of file descriptors: connections are refused", {{"open", total_}});
     complained_ = true;
@@ -137,15 +141,17 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     ErrorCode error;
     const auto remote = socket.remote_endpoint(error);
     if (error) return;
-    // Without the reserve the next exhaustion would find us unable to answer: take it back first.
+    // Without a reserve, the next exhaustion could not be handled: restore it before admitting anything.
     if (!reserve_) reserve();
     if (!reserve_) return;
     complained_ = false;
     auto address = remote.address();
     if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+      // Count IPv4 clients of a dual-stack socket together with those of an IPv4 socket.
       address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
     }
     const std::string name = address.to_string();
+    // Returning closes the socket: connections over a limit get no reply.
     if (total_ >= limits_.connections) return;
     if (!address.is_loopback() && by_address_[name] >= limits_.per_address) return;
     auto lease = std::make_shared<Lease>(shared_from_this(), name);
@@ -167,6 +173,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   }
   void uncount(const std::string& address) {
     --total_;
+    // Erase empty entries: the map must not grow with every address ever seen.
     auto it = by_address_.find(address);
     if (it != by_address_.end() && --it->second <= 0) by_address_.erase(it);
   }
@@ -182,25 +189,27 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     });
   }
 
-  /// Forgetting `peek` closes it.
+  /// Routes a connection by its first bytes. Dropping `peek` closes the connection.
   void look(const std::shared_ptr<Peek>& peek) {
     char first[kPrefaceStart.size()];
     const ssize_t count = ::recv(peek->socket.native_handle(), first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return wait_for_bytes(peek);
     if (count <= 0) return;
     const std::string_view seen(first, static_cast<std::size_t>(count));
+    // Only the inner end of a tunnel has no lease: its bytes are decrypted and inspected.
     const bool inside = !peek->lease;
     if (tls_ && !inside) {
       if (seen[0] == kHandshake) return to_tunnel(peek);
       if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen)
         return tell_of_tls(peek, seen == kPrefaceStart);
     }
-    // gRPC on this machine is handed over as it is, which costs nothing; that of others is watched.
+    // gRPC from this machine is passed on directly, without a copy; other gRPC traffic goes through the
+    // HTTP/2 guard.
     if (seen == kPrefaceStart && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
     if (seen == kPrefaceStart) return to_grpc(peek);
     if (kPrefaceStart.substr(0, seen.size()) != seen) return to_http(peek);
     if (Clock::now() >= peek->deadline) return;
-    // Too few bytes to tell, and they stay readable: look again a little later.
+    // Too few bytes to decide. They stay in the socket, so poll instead of waiting for readability.
     peek->timer.expires_after(kPeekAgain);
     peek->timer.async_wait([self = shared_from_this(), peek](ErrorCode error) {
       if (!error && !self->stopped_) self->look(peek);
@@ -230,8 +239,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
         peek->lease);
   }
 
-  /// What came is taken off first: a socket closed with unread bytes would send a reset that overtakes the
-  /// answer.
+  /// Reads all pending bytes before replying: closing a socket with unread bytes sends a reset that can
+  /// overtake the reply.
   void tell_of_tls(const std::shared_ptr<Peek>& peek, bool http2) {
     char rest[4096];
     const int fd = peek->socket.native_handle();
@@ -251,7 +260,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     wait_for_end(peek);
   }
 
-  /// Until the client hangs up, or its time is over.
+  /// Keeps the socket open until the client closes it or its deadline passes.
   void wait_for_end(const std::shared_ptr<Peek>& peek) {
     peek->timer.expires_at(peek->deadline);
     peek->timer.async_wait([peek](ErrorCode error) {
@@ -283,6 +292,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   }
 
   void sweep() {
+    // gRPC and dropped peeks close sockets without notice, so leases are collected by polling.
     std::erase_if(handed_over_, [](const HandedOver& connection) { return !connection.open(); });
     std::erase_if(peeking_, [](const std::weak_ptr<Peek>& peek) { return peek.expired(); });
     sweep_timer_.expires_after(kSweep);
@@ -307,7 +317,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   Http http_;
 };
 
-/// The handle that main holds; the port itself lives as long as connections refer to it.
+/// Handle of the caller; the port itself lives as long as connections refer to it.
 class Handle : public Acceptor {
  public:
   explicit Handle(std::shared_ptr<Port> port) : port_(std::move(port)) {}
@@ -340,6 +350,7 @@ Result<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& io, const s
                 "listen: " + where + " is taken by another program; stop it or choose another with --listen");
   }
   if (error) return fail(Code::kUnavailable, "listen: " + where + ": " + error.message());
+  // Child processes must not inherit the listener.
   ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   const int bound = acceptor.local_endpoint(error).port();
   auto made = std::make_shared<Port>(io, std::move(acceptor), limits, std::move(tls));

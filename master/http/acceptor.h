@@ -1,5 +1,5 @@
-// Owns the one public port: who may connect, how many, and which protocol a connection speaks. gRPC never
-// owns the listener (version 1.51 stops accepting for ever after one exhaustion of file descriptors).
+// The public port: admission of connections and detection of their protocol. gRPC must not own the listener,
+// because version 1.51 stops accepting permanently after file descriptors were exhausted once.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -16,34 +16,36 @@
 
 namespace det::http {
 
-/// Defaults are those of the product's limits (promises §5).
+/// Limits of the public port.
 struct AcceptorLimits {
+  /// Open connections in total.
   int connections = 2000;
-  int per_address = 64;  ///< loopback is exempt
-  std::chrono::milliseconds first_bytes{
-      5'000};  ///< a connection that has not said what it speaks by then is closed
+  int per_address = 64;  ///< Per client address; loopback is exempt.
+  /// Connections that have not sent enough to detect their protocol by then are closed.
+  std::chrono::milliseconds first_bytes{5'000};
 };
 
-/// Lives on one thread: that of `io`. Everything is called there, except where said.
+/// Accepts connections and hands them over by protocol. Runs on the thread of `io`; call everything there
+/// unless noted.
 class Acceptor {
  public:
-  /// Binds and listens. `address` is numeric, port 0 picks a free one. kAlreadyExists when the port is taken.
-  /// With `tls` plain connections are told so and closed.
+  /// Binds and listens. `address` is numeric; port 0 picks a free port. With `tls`, plain-text connections
+  /// get an error reply and are closed. kAlreadyExists: the port is taken.
   static Result<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& io, const std::string& address,
                                                   int port, const AcceptorLimits& limits,
                                                   TlsServer tls = nullptr);
   virtual ~Acceptor() = default;
 
-  /// The port in use. Any thread.
+  /// The bound port. Any thread.
   virtual int port() const = 0;
-  /// Starts to accept. `grpc` takes over a non-blocking connected socket that opened with HTTP/2's preface
-  /// (nothing of it has been read; behind TLS the far end has the name peer_name() of its client); `http`
-  /// takes any other, and its `release` is to be called when the connection has ended.
+  /// Starts to accept. `grpc` takes over a non-blocking connected socket that began with the HTTP/2 preface.
+  /// None of it has been read; behind TLS, the peer name of the socket is peer_name() of the client. `http`
+  /// takes every other connection and must call `release` when the connection has ended.
   virtual void start(std::function<void(UniqueFd)> grpc,
                      std::function<void(boost::asio::generic::stream_protocol::socket, std::string peer,
                                         std::function<void()> release)>
                          http) = 0;
-  /// Closes the listener and connections that have not been handed over.
+  /// Closes the listener and the connections that have not been handed over.
   virtual void stop() = 0;
 };
 

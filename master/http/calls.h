@@ -1,5 +1,5 @@
-// Owns the count of the gateway's calls under way, for whoever must not end before them: their callbacks come
-// on gRPC's threads, which live as long as the process.
+// Count of the gateway's calls in flight, for objects that must outlive them: callbacks run on gRPC's
+// threads, which live as long as the process.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 
 namespace det::http {
 
-/// From any thread.
+/// Thread-safe.
 class Calls {
  public:
-  /// Waits until none is under way; false when some still are after `patience`. No new ones may begin
+  /// Blocks until no call is in flight. Returns false when some remain after `patience`. No call may begin
   /// meanwhile.
   bool drain(Duration patience) {
     const MonoTime deadline = mono_now() + patience;
@@ -25,7 +25,7 @@ class Calls {
     return true;
   }
 
-  /// One call: a first member of what is the call's, so that it is the last of it to go.
+  /// Counts one call. Must be the first member of the call object, so that it is destroyed last.
   class Ticket {
    public:
     explicit Ticket(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) { ++calls_->count_; }
@@ -40,6 +40,7 @@ class Calls {
 
  private:
   std::atomic<int> count_{0};
+  // The queue serves as the event "count reached zero".
   Queue<int> ended_{1};
 };
 

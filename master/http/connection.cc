@@ -1,4 +1,4 @@
-// Owns the states of a connection: idle → header → body → answer → idle.
+// State machine of a connection: idle → header → body → reply → idle.
 #include "master/http/connection.h"
 
 #include <boost/asio/post.hpp>
@@ -25,6 +25,7 @@ using Socket = asio::generic::stream_protocol::socket;
 constexpr std::size_t kReadSize = 64 * 1024;
 constexpr std::size_t kWriteSize = 256 * 1024;
 
+/// Guards against response splitting.
 bool is_header_value(std::string_view text) {
   for (const char c : text) {
     if (c == '\r' || c == '\n' || c == '\0') return false;
@@ -69,6 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ++serial_;
     parser_.reset();
     request_ = {};
+    // A pipelined request may be in the buffer already.
     if (has_header_end()) return read_header();
     const bool fresh = buffer_.size() == 0;
     arm(fresh ? limits_.idle_time : limits_.header_time);
@@ -77,8 +79,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     read_more_header();
   }
 
-  // ---- the answer; always on the connection's thread
-  // --------------------------------------------------------------
+  // Reply functions; always on the connection's thread.
 
   void respond(Response response) {
     if (answer_ != Answer::kNone) return;
@@ -94,6 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (answer_ != Answer::kNone) return;
     answer_ = Answer::kStream;
     gone_ = std::move(gone);
+    // HTTP/1.0 has no chunks: the end of the connection ends the body.
     if (version_ < 11) keep_alive_ = false;
     send(head_text(head, keep_alive_, version_ >= 11, version_ < 11), nullptr);
     if (!head.body.empty()) send(framed(head.body), nullptr);
@@ -114,10 +116,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finish();
   }
 
-  /// Which request is being answered: calls for an earlier one come too late.
+  /// Number of the request being answered. Calls that belong to an earlier request are ignored.
   std::uint64_t serial() const { return serial_; }
 
-  /// The handler let go of the exchange without finishing.
+  /// Called when the handler drops the exchange without completing the reply.
   void abandoned() {
     if (answer_ == Answer::kNone) return respond(message_response(500, "the request was dropped"));
     if (answer_ == Answer::kStream && !finishing_) {
@@ -131,7 +133,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   enum class Answer { kNone, kWhole, kStream };
 
-  /// One deadline at a time; what is under way when it passes is cancelled with timed_out_ set.
+  /// Sets the only deadline. When it passes, pending operations are canceled with timed_out_ set.
   void arm(Clock::duration time) {
     timed_out_ = false;
     timer_.expires_after(time);
@@ -172,8 +174,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  /// The whole header is in the buffer. What Beast 1.74 lets through though it must not is refused here:
-  /// folded lines, a Host that is missing or doubled, any Transfer-Encoding but exactly one `chunked`.
+  /// Parses the complete header in the buffer. Rejects what Beast 1.74 accepts in error: folded lines, a
+  /// missing or duplicate Host, and any Transfer-Encoding other than a single "chunked".
   void read_header() {
     const auto data = buffer_.data();
     std::string_view raw(static_cast<const char*>(data.data()), data.size());
@@ -184,6 +186,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return refuse(400, "folded header line");
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
+    // The real limit is set in read_body(), once the route is determined.
     parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
     ErrorCode error;
     const std::size_t used = parser_->put(asio::buffer(raw.data(), raw.size()), error);
@@ -203,6 +206,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (message.version() != 10 && message.version() != 11) return "unknown HTTP version";
     if (message.count(beast::http::field::host) != 1) return "exactly one Host header is needed";
     const auto codings = message.count(beast::http::field::transfer_encoding);
+    // Both framing headers together, or unusual codings, enable request smuggling.
     if (codings > 0) {
       if (message.version() < 11) return "Transfer-Encoding needs HTTP/1.1";
       if (codings > 1 ||
@@ -237,6 +241,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void read_body() {
+    // The limit depends on the route, so it is known only after the header.
     if (parser_->is_done()) return dispatch();
     const std::int64_t limit = handler_.body_limit(request_);
     parser_->body_limit(static_cast<std::uint64_t>(limit));
@@ -257,6 +262,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void read_more_body() {
+    // The deadline moves with the bytes received: a minimum rate instead of a fixed time.
     const auto grown = parser_->get().body().size();
     const std::chrono::seconds earned(static_cast<std::int64_t>(grown) / limits_.body_bytes_per_second);
     arm(body_started_ + limits_.header_time + earned - Clock::now());
@@ -276,7 +282,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void dispatch();
 
-  /// Answers an error of the connection itself and closes.
+  /// Answers a protocol error and closes the connection.
   void refuse(int status, const std::string& message) {
     keep_alive_ = false;
     answer_ = Answer::kNone;
@@ -303,8 +309,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     arm(limits_.write_time);
     asio::async_write(socket_, asio::buffer(piece.bytes.data() + piece.sent, count),
                       [self = shared_from_this()](ErrorCode error, std::size_t sent) {
-                        // The client may be found gone after this write succeeded and before we hear of it:
-                        // the pieces are given up by then.
+                        // The connection may have failed after this write succeeded but before this handler
+                        // ran; pieces_ is empty then.
                         if (error || self->broken_) return self->fail_connection();
                         Piece& piece = self->pieces_.front();
                         piece.sent += sent;
@@ -327,7 +333,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finishing_ = false;
     disarm();
     if (keep_alive_) {
-      // A fresh stack: pipelined requests must not recurse.
+      // Post, so that pipelined requests do not recurse.
       asio::post(socket_.get_executor(), [self = shared_from_this()] { self->next_request(); });
       return;
     }
@@ -336,7 +342,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     drain();
   }
 
-  /// Reads what the client still sends for a moment, so that it sees our answer instead of a reset.
+  /// Discards input for a moment before closing: closing with unread bytes sends a reset that can overtake
+  /// the reply.
   void drain() {
     buffer_.clear();
     arm(std::chrono::seconds(2));
@@ -359,7 +366,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       ErrorCode peek_error;
       const std::size_t count =
           error ? 0 : self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, peek_error);
-      // A pipelined request waits its turn; it also ends our watch.
+      // A pipelined request: leave it unread, and stop watching.
       if (!error && !peek_error && count > 0) return;
       self->fail_connection();
     });
@@ -371,6 +378,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     keep_alive_ = false;
     ErrorCode ignored;
     socket_.close(ignored);
+    // Callbacks may call back into this object, so detach the list first.
     auto pieces = std::move(pieces_);
     pieces_.clear();
     for (Piece& piece : pieces) {
@@ -410,7 +418,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void()> gone_;
 };
 
-/// Brings the handler's calls onto the connection's thread.
+/// Moves the calls of a handler to the connection's thread.
 class ConnectionExchange : public Exchange {
  public:
   explicit ConnectionExchange(std::shared_ptr<Connection> connection)
@@ -449,6 +457,7 @@ class ConnectionExchange : public Exchange {
 
 void Connection::dispatch() {
   request_.body = std::move(parser_->get().body());
+  // respond() still needs the method, to recognize HEAD.
   disarm();
   const std::string method = request_.method;
   Request request = std::move(request_);

@@ -1,5 +1,5 @@
-// Owns one HTTP/1.1 connection, from the first byte to the last: strict reading within limits, one request at
-// a time, answers whole or chunked. The only room that knows Boost.Beast (in connection.cc).
+// One HTTP/1.1 connection: strict parsing within limits, one request at a time, replies with a length or
+// chunked. Only connection.cc uses Boost.Beast.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -12,19 +12,27 @@
 
 namespace det::http {
 
-/// Defaults are those of the product's limits (promises §5).
+/// Limits of one connection.
 struct HttpLimits {
+  /// Request line and header fields; exceeding any header limit is answered with 431.
   std::size_t header_bytes = 8 * 1024;
+  /// Number of header fields.
   int header_fields = 64;
+  /// Length of the request line.
   std::size_t line_bytes = 4 * 1024;
-  std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to the end of its header
+  /// From the first byte of a request to the end of its header; then 408.
+  std::chrono::milliseconds header_time{10'000};
+  /// Between requests; then the connection is closed.
   std::chrono::milliseconds idle_time{60'000};
-  std::chrono::milliseconds write_time{30'000};  ///< for 256 KiB
-  std::int64_t body_bytes_per_second = 1024;     ///< slower bodies are given up (after header_time more)
+  /// For each 256 KiB of a reply.
+  std::chrono::milliseconds write_time{30'000};
+  /// Slower request bodies are answered with 408, after a grace of header_time.
+  std::int64_t body_bytes_per_second = 1024;
 };
 
-/// Serves `socket` until it closes; keeps itself alive. `handler` must outlive the connection. Everything
-/// runs on the socket's executor, which one thread must serve. `closed` is called once at the end.
+/// Serves `socket` until it closes. The connection keeps itself alive; `handler` and `limits` must outlive
+/// it. Everything runs on the socket's executor, which must be served by one thread. `closed` is called once
+/// at the end.
 void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer,
                       const HttpLimits& limits, const Handler& handler, std::function<void()> closed);
 

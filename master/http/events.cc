@@ -1,4 +1,4 @@
-// Owns the clients of the event stream.
+// Clients of the event stream.
 #include "master/http/events.h"
 
 #include <algorithm>
@@ -13,6 +13,7 @@ namespace det::http {
 namespace {
 
 using Kind = loop::Change::Kind;
+// 15 s at four ticks a second.
 constexpr int kHeartbeatTicks = 60;
 constexpr std::size_t kMostPending = 512;
 
@@ -37,7 +38,7 @@ std::string_view kind_name(Kind kind) {
   return "";
 }
 
-/// Two events of which the later makes the earlier one needless.
+/// True when the later event makes the earlier one redundant.
 bool same_subject(const loop::Change& a, const loop::Change& b) {
   return kind_name(a.kind) == kind_name(b.kind) && a.experiment == b.experiment && a.trial == b.trial &&
          a.task == b.task && (a.kind != Kind::kCheckpoint || a.name == b.name) &&
@@ -73,13 +74,13 @@ std::string event_text(const loop::Event& event) {
   }
   std::string text = "id: " + std::to_string(event.id) + "\nevent: " + std::string(kind_name(change.kind)) +
                      "\ndata: " + dump_json(data) + "\n\n";
-  // Whatever moves a job in its queue, or gives and takes slots, is a change of one of these two.
+  // Every change of the job queue or of the assigned slots appears as one of these two kinds.
   if (change.kind == Kind::kExperiment || change.kind == Kind::kAllocation)
     text += "event: job\ndata: " + dump_json(Json{{"experimentId", change.experiment.value}}) + "\n\n";
   return text;
 }
 
-/// One stream. All members on the serial worker, but for what the exchange takes from any thread.
+/// One stream. All members run on the serial worker; the exchange is thread-safe.
 class EventStream::Client : public std::enable_shared_from_this<Client> {
  public:
   Client(Request request, std::shared_ptr<Exchange> exchange, const Gateway& gateway)
@@ -103,6 +104,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
 
   void add(const std::shared_ptr<const loop::Event>& event) {
     if (!open_) return;
+    // An empty event reports a gap in the subscription; a slow reader causes a gap as well.
     if (!event || pending_.size() >= kMostPending) {
       pending_.clear();
       missed_ = true;
@@ -118,7 +120,8 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
     if (open_ && !writing_) write(":\n\n");
   }
 
-  /// What may be seen is asked anew.
+  /// Discards cached permissions; they are queried again when needed. Replies to earlier queries become
+  /// stale.
   void forget_rights() {
     sees_all_ = false;
     seen_ = {};
@@ -131,7 +134,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   }
 
  private:
-  /// True of what everybody is told.
+  /// True for changes that every user may see.
   static bool is_public(const loop::Change& change) { return change.kind == Kind::kAgent; }
   static bool contains(const Gateway::Subjects& subjects, const loop::Change& change) {
     return change.experiment.value != 0 ? subjects.experiments.contains(change.experiment.value)
@@ -142,7 +145,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   }
   bool is_known(const loop::Change& change) const { return may_see(change) || contains(hidden_, change); }
 
-  /// Asks for what nothing is known of yet; the events wait.
+  /// Queries the permissions that are missing for the pending events. Returns true when the events must wait.
   bool ask() {
     Gateway::Subjects asked;
     for (const auto& event : pending_) {
@@ -153,7 +156,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
       else if (!change.task.value.empty())
         asked.tasks.insert(change.task.value);
     }
-    // Of what has no name only those who see all are told: whether the reader is one is asked first.
+    // An event without an id is visible only to a reader that sees everything: find out once per round.
     const bool named = !asked.experiments.empty() || !asked.tasks.empty();
     if (!named && (rights_asked_ == rights_ || pending_.empty())) return false;
     asking_ = true;
@@ -167,10 +170,11 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   void answered(const Gateway::Subjects& asked, int round, const Result<Gateway::Visible>& visible) {
     asking_ = false;
     if (!visible) {
-      // The events are lost to this reader, which starts anew.
+      // These events are lost to this reader; "reset" makes it reload.
       pending_.clear();
       missed_ = true;
     } else if (round == rights_) {
+      // Replies from before forget_rights() are ignored.
       sees_all_ = !*visible;
       add(hidden_, asked);
       if (*visible) add(seen_, **visible);
@@ -210,7 +214,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   std::vector<std::shared_ptr<const loop::Event>> pending_;
   bool open_ = true, writing_ = false, missed_ = false, asking_ = false;
   const Gateway& gateway_;
-  // What the reader may see, as far as it was asked; `seen_` wins over `hidden_`.
+  // Cached permissions of the reader. seen_ takes precedence over hidden_.
   bool sees_all_ = false;
   Gateway::Subjects seen_, hidden_;
   int rights_ = 0, rights_asked_ = -1;
@@ -244,6 +248,7 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
     if (!status) return exchange->respond(error_response(status.error()));
     parts->serial.post([parts, shared, exchange] {
       if (parts->closed) return;
+      // Last-Event-ID is untrusted; a malformed one starts at the current event.
       std::uint64_t after = 0;
       const std::string_view last = shared->header("last-event-id");
       std::from_chars(last.data(), last.data() + last.size(), after);
@@ -260,6 +265,7 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
 }
 
 void EventStream::tick() {
+  // Drop clients that have disconnected.
   std::erase_if(parts_->clients, [this](const Parts::Entry& entry) {
     if (!entry.client->open()) parts_->hub.unsubscribe(entry.subscription);
     return !entry.client->open();
@@ -268,6 +274,7 @@ void EventStream::tick() {
   const bool changed = std::exchange(parts_->rights_seen, rights) != rights;
   const bool beat = ++parts_->ticks % kHeartbeatTicks == 0;
   if (!beat && !changed) return;
+  // Permissions may change without notice, so every heartbeat checks them.
   for (const Parts::Entry& entry : parts_->clients) {
     if (beat) entry.client->heartbeat();
     entry.client->forget_rights();

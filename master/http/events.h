@@ -1,5 +1,5 @@
-// Owns the event stream of the web UI: GET /api/v1/events as server-sent events. Says what changed, never the
-// content, and only of experiments that the reader may see.
+// The event stream of the web UI: GET /api/v1/events as server-sent events. Events carry ids of changed
+// objects, never their content, and only of experiments that the reader may see.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,22 @@
 
 namespace det::http {
 
+/// All open event streams. State lives on the serial worker.
 class EventStream {
  public:
-  /// All must outlive the streams. The streams' state lives on `serial`, which must have one thread. `rights`
-  /// grows when somebody may have lost rights; null: never.
+  /// All arguments must outlive the streams. `serial` must have exactly one thread. `rights` returns a
+  /// counter that increases when a user may have lost permissions; null: never.
   EventStream(loop::Hub& hub, loop::Workers& serial, const Gateway& gateway,
               std::function<std::uint64_t()> rights = nullptr);
   ~EventStream();
 
-  /// Answers 401 without a session. `Last-Event-ID` resumes; "reset" as event says that something was missed.
+  /// Opens a stream. Replies 401 without a valid session. A Last-Event-ID header resumes a stream; the event
+  /// "reset" reports that events were lost. Any thread.
   void handle(Request request, std::shared_ptr<Exchange> exchange);
-  /// To be called about four times a second on `serial`: heartbeats (each 15 s), and another look at the
-  /// sessions, at once when rights have changed.
+  /// Call about four times a second on `serial`. Sends heartbeats and validates sessions and permissions
+  /// every 15 s, and immediately after a change of `rights`.
   void tick();
-  /// Ends all streams. On `serial`.
+  /// Ends all streams. Call on `serial`.
   void close();
 
  private:
@@ -36,7 +38,7 @@ class EventStream {
   std::unique_ptr<Parts> parts_;
 };
 
-/// One event in the stream's format: id, event and JSON data; "" for changes nobody is told of.
+/// Formats an event with id, event type and JSON data.
 std::string event_text(const loop::Event& event);
 
 }  // namespace det::http

@@ -1,4 +1,4 @@
-// Owns the calls of the gateway: one object per call in flight, owned by itself until gRPC is done with it.
+// Calls of the gateway. Each is an object that owns itself until gRPC has finished with it.
 #include "master/http/gateway.h"
 
 #include <grpcpp/client_context.h>
@@ -29,6 +29,7 @@ namespace pb = google::protobuf;
 constexpr std::string_view kContextPaths[] = {"/api/v1/experiments", "/api/v1/commands"};
 constexpr std::string_view kLogin = "det.v1.AuthService.Login";
 constexpr std::string_view kLogout = "det.v1.AuthService.Logout";
+// Deadline of unary calls.
 constexpr auto kCallTime = std::chrono::seconds(120);
 
 grpc::ByteBuffer to_buffer(const pb::Message& message) {
@@ -44,6 +45,7 @@ bool from_buffer(grpc::ByteBuffer& buffer, pb::Message& message) {
 Error to_error(const grpc::Status& status) {
   Error error{static_cast<Code>(status.error_code()), status.error_message(), {}};
   google::rpc::Status details;
+  // Problems travel as a google.rpc.Status in the trailer.
   if (status.error_details().empty() || !details.ParseFromString(status.error_details())) return error;
   for (const pb::Any& any : details.details()) {
     v1::Problems problems;
@@ -56,13 +58,14 @@ Error to_error(const grpc::Status& status) {
 }
 
 std::string bearer(const Request& request) {
+  // The header takes precedence over the cookie.
   const std::string_view header = request.header("authorization");
   if (!header.empty()) return std::string(header);
   const std::string_view cookie = request.cookie("auth");
   return cookie.empty() ? "" : "Bearer " + std::string(cookie);
 }
 
-/// Only what a header may hold reaches gRPC.
+/// gRPC metadata accepts printable ASCII only.
 bool is_plain(std::string_view text) {
   for (const unsigned char c : text) {
     if (c < 0x20 || c > 0x7e) return false;
@@ -78,12 +81,14 @@ void fill_context(const Request& request, grpc::ClientContext& context) {
       !token.empty() && is_plain(token)) {
     context.AddMetadata("x-allocation-token", std::string(token));
   }
+  // The server trusts this address because only the gateway reaches it over this channel.
   context.AddMetadata("x-det-peer", request.peer);
 }
 
-/// A browser sends our cookie with requests that other sites cause; only our own pages can add the header or
-/// have our origin.
+/// CSRF check. Browsers attach the session cookie to cross-site requests, but only our own pages can add
+/// X-Requested-With or have our origin.
 Status check_forgery(const Request& request) {
+  // Requests with an explicit token are not forgeries: a browser never adds one by itself.
   const bool changes = request.method != "GET" && request.method != "HEAD";
   if (!changes || !request.header("authorization").empty() || request.cookie("auth").empty()) return {};
   if (!request.header("x-requested-with").empty()) return {};
@@ -122,6 +127,7 @@ void add_cookie(const pb::MethodDescriptor& method, const pb::Message& message, 
   }
 }
 
+/// One unary call in flight.
 struct Unary {
   explicit Unary(const std::shared_ptr<Calls>& calls) : ticket(calls) {}
 
@@ -147,7 +153,7 @@ struct Unary {
   }
 };
 
-/// One whose answer is not for an exchange.
+/// A unary call with a callback instead of an exchange.
 template <typename Answer>
 struct Asking : Unary {
   Asking(const std::shared_ptr<Calls>& calls, std::function<void(Answer)> then)
@@ -155,8 +161,8 @@ struct Asking : Unary {
   std::function<void(Answer)> done;
 };
 
-/// One call whose answers become pieces of a chunked body. Reads the next answer only when the last is with
-/// the kernel.
+/// A streaming call that copies its messages into chunks of the reply body. Backpressure: the next message is
+/// read only after the last chunk was handed to the kernel.
 class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                   public std::enable_shared_from_this<Streaming> {
  public:
@@ -177,7 +183,7 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   void run(grpc::GenericStub& stub) {
     self_ = shared_from_this();
     stub.PrepareBidiStreamingCall(&context_, rpc_path(method_), {}, this);
-    // Reads are started from the connection's thread: the hold keeps OnDone away until the last of them.
+    // Reads are started from the connection's thread. The hold delays OnDone until the last of them.
     AddHold();
     StartWriteLast(&request_, {});
     StartRead(&reply_);
@@ -203,7 +209,7 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   }
 
   void OnReadInitialMetadataDone(bool ok) override {
-    // A service whose first answer may be long in coming says so that the call is good.
+    // A service that may be quiet for long sends this metadata early, so that the client gets its header.
     if (ok && context_.GetServerInitialMetadata().contains("x-det-open")) begin();
   }
 
@@ -215,7 +221,7 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
       if (!status.ok()) exchange_->write(error_line(to_error(status)), [](bool) {});
       exchange_->end();
     }
-    // Else the download is broken off: the client sees that it is not whole.
+    // Otherwise drop the exchange: the truncated body shows the client that the download is incomplete.
     exchange_.reset();
     self_.reset();
   }
@@ -260,6 +266,7 @@ Response error_response(const Error& error) {
   return response;
 }
 
+/// State shared by all calls.
 struct Gateway::Parts {
   grpc::GenericStub stub;
   Routes routes;
@@ -280,6 +287,7 @@ struct Gateway::Parts {
     fill_context(request, call->context);
     stub.UnaryCall(&call->context, rpc_path(*call->method), {}, &call->request, &call->reply,
                    [call, this](grpc::Status status) {
+                     // Convert on a worker; when the workers have stopped, on this gRPC thread.
                      if (!workers.post([call, status] { call->finish(status); })) call->finish(status);
                    });
   }
@@ -310,6 +318,7 @@ struct Gateway::Parts {
           error_response({Code::kNotFound, "no such path: " + make_utf8(request.path), {}}));
     }
     if (!match.route) {
+      // The path exists, but not with this method.
       Response response = error_response({Code::kUnimplemented, request.method + " is not taken here", {}});
       response.status = 405;
       response.headers.emplace_back("Allow", join(match.allowed, ", "));
@@ -331,7 +340,8 @@ Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
                  const std::vector<const pb::ServiceDescriptor*>& services, loop::Workers& workers,
                  const GatewayLimits& limits)
     : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, limits}) {
-  keep_callback_threads();  // calls may be the last to hold the channel
+  // A call may be the last owner of the channel, and release it on a callback thread.
+  keep_callback_threads();
 }
 
 Gateway::~Gateway() = default;

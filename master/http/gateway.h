@@ -1,6 +1,6 @@
-// Owns the JSON face of the gRPC services: finds the call by method options, JSON → protobuf, calls the
-// server in process, protobuf → JSON. Knows no service by name but AuthService. Conventions:
-// determined-0.38 §6.1.
+// JSON gateway of the gRPC services: finds the method by its HTTP options, converts JSON to protobuf, calls
+// the server in this process and converts the reply. The URL, field and error conventions are those of
+// Determined AI. Only AuthService is known by name.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -20,42 +20,51 @@
 
 namespace det::http {
 
+/// Limits of requests.
 struct GatewayLimits {
+  /// Body size of most requests.
   std::int64_t body_bytes = 1 << 20;
-  std::int64_t context_body_bytes = 130LL << 20;  ///< POST /api/v1/experiments: a 96 MiB context in base64
+  /// Body size of POST /api/v1/experiments and /api/v1/commands: a 96 MiB context in base64.
+  std::int64_t context_body_bytes = 130LL << 20;
+  /// Nesting of JSON bodies.
   int json_depth = 32;
-  bool secure_cookie = false;  ///< the session's cookie travels over TLS alone
+  /// Send the session cookie over TLS only.
+  bool secure_cookie = false;
 };
 
+/// Thread-safe. Calls run on gRPC's threads and on `workers`.
 class Gateway {
  public:
-  /// `channel` leads to the server in this process, which believes what the gateway says of the client's
-  /// address. `workers` do the JSON work and must outlive the gateway's calls.
+  /// `channel` leads to the server in this process, which trusts the client address that the gateway sends.
+  /// `workers` run the JSON conversion and must outlive all calls.
   Gateway(std::shared_ptr<grpc::Channel> channel,
           const std::vector<const google::protobuf::ServiceDescriptor*>& services, loop::Workers& workers,
           const GatewayLimits& limits = {});
   ~Gateway();
-  /// Waits until no call is under way, nor anything that one holds; false when some still are after
-  /// `patience`. When no more requests come and the server has stopped.
+  /// Blocks until no call is in flight and nothing that a call holds is in use. Returns false when some
+  /// remain after `patience`. Call it after the last request, when the server has stopped.
   bool drain(Duration patience);
 
+  /// Returns the maximum body size of a request, in bytes.
   std::int64_t body_limit(const Request& request) const;
-  /// For paths below /api/v1.
+  /// Serves a request below /api/v1. Returns immediately; 503 when the workers are busy.
   void handle(Request request, std::shared_ptr<Exchange> exchange) const;
 
-  /// Calls `done` (on some thread) with success when the request carries a valid session.
+  /// Calls `done`, on any thread, with success when the request carries a valid session.
   void check_session(const Request& request, std::function<void(Status)> done) const;
-  /// What changes are of.
+  /// Objects for a visibility query.
   struct Subjects {
     std::set<std::int64_t> experiments;
     std::set<std::string> tasks;
   };
-  /// Which of these the request's caller may see; nothing: whatever there is, now and later.
+  /// The visible ones among the queried objects. Unset: the caller may see everything, now and in future.
   using Visible = std::optional<Subjects>;
+  /// Queries what the caller of `request` may see and calls `done` on any thread.
   void visible(const Request& request, const Subjects& asked,
                std::function<void(Result<Visible>)> done) const;
-  /// Streams the `chunk` fields of a call's answers as a download with `head`; errors before the first chunk
-  /// become an error answer.
+  /// Sends the `chunk` fields of a streaming call as a download with the headers of `head`. `field` of the
+  /// request message is set to `value`. An error before the first chunk becomes an error reply; a later one
+  /// breaks the download off.
   void download(const Request& request, const std::string& rpc, const std::string& field,
                 const std::string& value, Response head, std::shared_ptr<Exchange> exchange) const;
 
@@ -64,7 +73,8 @@ class Gateway {
   std::unique_ptr<Parts> parts_;
 };
 
-/// {"error":{"code":5,"reason":"NotFound","error":"…","details":[…]}} with the status of http_status.
+/// Error reply: {"error":{"code":5,"reason":"NotFound","error":"…","details":[…]}} with the status of
+/// http_status().
 Response error_response(const Error& error);
 
 }  // namespace det::http

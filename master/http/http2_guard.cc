@@ -6,7 +6,8 @@ namespace det::http {
 namespace {
 
 constexpr std::string_view kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr std::size_t kTelling = 4;  // of the preface: no method of HTTP/1.1 begins so
+// No HTTP/1.1 method begins with the first four bytes of the preface.
+constexpr std::size_t kTelling = 4;
 
 enum Type : unsigned char {
   kData = 0,
@@ -43,6 +44,7 @@ Http2Guard::Http2Guard(const Http2Limits& limits) : limits_(limits) {
 
 const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
   while (ours_ && !bytes.empty()) {
+    // The preface may arrive in any number of pieces.
     if (preface_seen_ < kClientPreface.size()) {
       if (bytes.front() != kClientPreface[preface_seen_]) {
         ours_ = false;
@@ -51,10 +53,12 @@ const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
       ++preface_seen_;
       bytes.remove_prefix(1);
     } else if (skip_ > 0) {
+      // Payload of the current frame.
       const std::size_t count = std::min(skip_, bytes.size());
       skip_ -= count;
       bytes.remove_prefix(count);
     } else {
+      // The frame header may be split as well.
       head_[head_size_++] = static_cast<unsigned char>(bytes.front());
       bytes.remove_prefix(1);
       if (head_size_ < head_.size()) continue;
@@ -66,13 +70,16 @@ const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
 }
 
 const char* Http2Guard::frame(MonoTime now) {
+  // Frame header: 24 bits of length, type, flags, stream id.
   const std::size_t size =
       static_cast<std::size_t>(head_[0]) << 16 | static_cast<std::size_t>(head_[1]) << 8 | head_[2];
   const unsigned char type = head_[3], flags = head_[4];
   skip_ = size;
+  // A header block must not be interleaved with other frames (RFC 9113, section 4.3).
   if (in_block_ && type != kContinuation) return "a frame inside a header block";
   if (type != kData && size > limits_.other_frame) return "a frame that is too large";
   switch (type) {
+    // Counters of a header block start with its HEADERS frame.
     case kHeaders:
       block_bytes_ = size;
       continuations_ = 0;
@@ -92,6 +99,7 @@ const char* Http2Guard::frame(MonoTime now) {
       return pings_.take(now) ? nullptr : "too many pings";
     case kPriority:
       return priorities_.take(now) ? nullptr : "too many priorities";
+    // Empty DATA frames are a cheap flood; an empty one that ends the stream is legitimate.
     case kData:
       return size > 0 || (flags & kEndStream) != 0 || empty_data_.take(now) ? nullptr : "too much empty data";
     default:

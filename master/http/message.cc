@@ -1,4 +1,4 @@
-// Owns small reading of requests.
+// Parsing helpers for requests.
 #include "master/http/message.h"
 
 #include <nlohmann/json.hpp>
@@ -16,6 +16,7 @@ std::string_view Request::header(std::string_view name) const {
 }
 
 std::string_view Request::cookie(std::string_view name) const {
+  // The header holds name=value pairs separated by semicolons.
   std::string_view rest = header("cookie");
   while (!rest.empty()) {
     const std::size_t semicolon = rest.find(';');
@@ -30,6 +31,7 @@ std::string_view Request::cookie(std::string_view name) const {
 
 std::string_view status_text(int status) {
   switch (status) {
+    // Only the codes that the master sends.
     case 200:
       return "OK";
     case 204:
@@ -102,6 +104,7 @@ bool percent_decode(std::string_view text, std::string& out) {
     out += static_cast<char>(high * 16 + low);
     i += 2;
   }
+  // Reject what protobuf and PostgreSQL cannot represent as text.
   return out.find('\0') == std::string::npos && !find_bad_utf8(out);
 }
 

@@ -1,4 +1,4 @@
-// Owns what an HTTP request and its answer are inside the master, free of any HTTP library.
+// HTTP requests and replies inside the master, independent of any HTTP library.
 #pragma once
 
 #include <cstdint>
@@ -11,55 +11,63 @@
 
 namespace det::http {
 
+/// Name and value pairs in order.
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// One HTTP request.
 struct Request {
-  std::string method;  ///< "GET"
-  std::string path;    ///< as sent, percent-encoded, from '/' up to '?'
-  std::string query;   ///< as sent, behind '?'
-  Headers headers;     ///< names in lower case
+  std::string method;  ///< Such as "GET".
+  std::string path;    ///< As sent, percent-encoded: from '/' up to '?'.
+  std::string query;   ///< As sent: behind '?'.
+  Headers headers;     ///< Names in lower case.
   std::string body;
-  std::string peer;  ///< the client's address without port
+  /// Address of the client, without port.
+  std::string peer;
 
-  /// The value of the first header of this (lower-case) name; "" when absent.
+  /// Value of the first header with this lower-case name; "" when absent.
   std::string_view header(std::string_view name) const;
-  /// The value of a cookie; "" when absent.
+  /// Value of a cookie; "" when absent.
   std::string_view cookie(std::string_view name) const;
 };
 
+/// One HTTP reply, or the head of a streamed one.
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
 };
 
-/// The one answer to one request: either respond(), or begin(), any number of write()s and end(). May be
-/// called from any thread. Letting the last reference go without an answer sends 500, or breaks a begun
-/// answer off.
+/// The reply to one request: either respond(), or begin(), any number of write() and end(). Thread-safe.
+/// Destroying it without a reply sends status 500; destroying it after begin() breaks the reply off.
 class Exchange {
  public:
   virtual ~Exchange() = default;
+  /// Sends a complete reply.
   virtual void respond(Response response) = 0;
-  /// Starts an answer of unknown length; `closed` is called at most once, when the client is gone before
+  /// Starts a reply of unknown length. `closed` is called at most once, if the client disconnects before
   /// end().
   virtual void begin(Response head, std::function<void()> closed) = 0;
-  /// `done(true)` when the piece is with the kernel (send the next one then), `done(false)` when the client
-  /// is gone.
+  /// Sends a piece of the body. Calls done(true) when it has been handed to the kernel (send the next one
+  /// then), done(false) when the client has disconnected.
   virtual void write(std::string piece, std::function<void(bool)> done) = 0;
+  /// Completes a reply started with begin().
   virtual void end() = 0;
 };
 
-/// Answers requests. Called on the server's I/O thread: must not block.
+/// Handles the requests of a server. Called on its I/O thread: must not block.
 struct Handler {
-  /// The most bytes of body this request may carry; `request` has no body yet.
+  /// Returns the maximum body size in bytes; `request` has no body yet.
   std::function<std::int64_t(const Request& request)> body_limit;
+  /// Handles one request and replies through `exchange`, at any time and from any thread.
   std::function<void(Request request, std::shared_ptr<Exchange> exchange)> handle;
 };
 
+/// Reason phrase of a status code, "Status" for an unknown one.
 std::string_view status_text(int status);
-/// An answer in upstream's form for routes outside the API: {"message": "…"}.
+/// Reply for routes outside the API, in the form that Determined AI uses: {"message": "…"}.
 Response message_response(int status, std::string_view message);
-/// Percent-decodes once ('+' stays); false when it is malformed, or holds NUL or ill-formed UTF-8.
+/// Percent-decodes `text` once ('+' is kept). Returns false when it is malformed or the result has NUL or
+/// invalid UTF-8.
 bool percent_decode(std::string_view text, std::string& out);
 
 }  // namespace det::http

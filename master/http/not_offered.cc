@@ -1,5 +1,4 @@
-// Owns the table of what upstream's API has and this one has not. README.md shows the same; a test compares
-// them.
+// Table of the calls that are not offered. A test compares it with the one in README.md.
 #include "master/http/not_offered.h"
 
 #include "base/text.h"
@@ -119,6 +118,7 @@ constexpr NotOffered kTable[] = {
     {"POST", "/api/v1/workspaces/{workspaceId}/namespace-bindings", "agents are the only resource manager"},
 };
 
+/// A segment in braces matches any segment that is not empty.
 bool same_path(std::string_view pattern, std::string_view path) {
   const auto wanted = split(pattern, '/'), given = split(path, '/');
   if (wanted.size() != given.size()) return false;

@@ -16,22 +16,25 @@ namespace pb = google::protobuf;
 
 std::string path_of(const Route& route) { return "/" + join(route.segments, "/"); }
 
-/// The schemas of messages, gathered as they are met.
+/// Collects message schemas as they are referenced.
 class Schemas {
  public:
   Json reference(const pb::Descriptor& type) {
+    // Well-known types have a JSON form of their own.
     const std::string& name = type.full_name();
     if (name == "google.protobuf.Timestamp") return {{"type", "string"}, {"format", "date-time"}};
     if (type.file()->name() == "google/protobuf/wrappers.proto")
       return scalar(*type.FindFieldByName("value"));
     if (name == "google.protobuf.ListValue") return {{"type", "array"}, {"items", Json::object()}};
     if (name.starts_with("google.protobuf.")) return {{"type", "object"}};
+    // Insert before defining: messages may refer to themselves.
     if (seen_.insert(name).second) define(type);
     return {{"$ref", "#/definitions/" + short_name(type)}};
   }
 
   Json scalar(const pb::FieldDescriptor& field) {
     switch (field.cpp_type()) {
+      // The JSON mapping of protobuf writes 64-bit integers as strings.
       case pb::FieldDescriptor::CPPTYPE_INT64:
       case pb::FieldDescriptor::CPPTYPE_UINT64:
         return {{"type", "string"}, {"format", "int64"}};
@@ -69,6 +72,7 @@ class Schemas {
   Json take() { return std::move(definitions_); }
 
  private:
+  /// Definition names start with "v1", as in the API of Determined AI.
   static std::string short_name(const pb::Descriptor& type) {
     return "v1" + type.full_name().substr(type.full_name().find("v1.") == std::string::npos
                                               ? 0
@@ -84,7 +88,8 @@ class Schemas {
   Json definitions_ = Json::object();
 };
 
-/// Scalars of a request are query parameters when neither path nor body has them.
+/// Adds the fields that are in neither path nor body as query parameters, one level of nested messages
+/// included.
 void add_query(const pb::Descriptor& type, const std::string& prefix, const std::set<std::string>& taken,
                Schemas& schemas, Json& parameters, const std::string& shown = "") {
   for (int i = 0; i < type.field_count(); ++i) {
@@ -150,7 +155,7 @@ std::string openapi_json(const std::vector<const pb::ServiceDescriptor*>& servic
   Json paths = Json::object();
   std::set<std::string> ids;
   for (const Route& route : routes.all()) {
-    // An operation's id is its method's name; further paths of it are numbered.
+    // operationId is the name of the method; additional paths of it get a number.
     std::string id = route.method->name();
     for (int more = 2; !ids.insert(id).second; ++more) id = route.method->name() + std::to_string(more);
     Json answer = {{"description", "the answer"},
@@ -181,6 +186,7 @@ std::string openapi_page(const std::vector<const pb::ServiceDescriptor*>& servic
       "<a href=\"/api/v1/api.swagger.json\">OpenAPI</a>; errors are <code>{\"error\": {\"code\", \"reason\", "
       "\"error\"}}"
       "</code>.";
+  // One table per service.
   for (const auto* service : services) {
     std::string rows;
     for (const Route& route : routes.all()) {

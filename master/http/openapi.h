@@ -1,5 +1,5 @@
-// Owns the description of the HTTP API, made from the descriptors of its services: OpenAPI 2 ("Swagger") for
-// programs, and one page without scripts for people.
+// Description of the HTTP API, generated from the service descriptors: OpenAPI 2 (Swagger) and a static HTML
+// page.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -9,9 +9,9 @@
 
 namespace det::http {
 
-/// Every route of the services: parameters, bodies, answers.
+/// Returns all routes with parameters, bodies and replies as OpenAPI JSON.
 std::string openapi_json(const std::vector<const google::protobuf::ServiceDescriptor*>& services);
-/// The same routes as HTML.
+/// Returns the same routes as HTML.
 std::string openapi_page(const std::vector<const google::protobuf::ServiceDescriptor*>& services);
 
 }  // namespace det::http

@@ -1,4 +1,4 @@
-// Owns reading method options and matching paths.
+// Reads the method options and matches paths.
 #include "master/http/routes.h"
 
 #include <algorithm>
@@ -33,6 +33,7 @@ void add_rule(const google::protobuf::MethodDescriptor& method, const google::ap
     case google::api::HttpRule::PATTERN_NOT_SET:
       return;
   }
+  // Patterns begin with '/'.
   route.segments = split(std::string_view(path).substr(1), '/');
   routes.push_back(std::move(route));
   for (const auto& more : rule.additional_bindings()) add_rule(method, more, routes);
@@ -55,7 +56,7 @@ Routes::Routes(const std::vector<const google::protobuf::ServiceDescriptor*>& se
       }
     }
   }
-  // Fewest parameters first, so that "/trials/time-series" is not read as a trial's id.
+  // Fewest parameters first, so that "/trials/time-series" does not match as a trial id.
   std::stable_sort(routes_.begin(), routes_.end(), [](const Route& a, const Route& b) {
     const auto parameters = [](const Route& r) {
       return std::count_if(r.segments.begin(), r.segments.end(), is_parameter);
@@ -87,6 +88,7 @@ Match Routes::find(const std::string& verb, const std::string& path) const {
       match.parameters = std::move(parameters);
       return match;
     }
+    // Another method may match; the list becomes the Allow header of a 405.
     match.allowed.push_back(route.verb);
   }
   return match;

@@ -1,4 +1,4 @@
-// Owns the routing of paths.
+// Routing of paths.
 #include "master/http/site.h"
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 
 constexpr auto kDrainPatience = std::chrono::seconds(2);
 
-/// Adds what every answer carries, whoever made it.
+/// Decorator that adds the security headers to every reply.
 class Secured : public Exchange {
  public:
   Secured(std::shared_ptr<Exchange> inner, bool tls) : inner_(std::move(inner)), tls_(tls) {}
@@ -79,6 +79,7 @@ struct Site::Impl {
           {200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
     }
     if (path == "/task-logs") return task_logs(std::move(request), exchange);
+    // Determined AI proxies to services of tasks here.
     if (path.starts_with("/proxy/")) {
       return exchange->respond(
           error_response({Code::kUnimplemented, "not offered: there is no proxy to services of tasks", {}}));
@@ -102,7 +103,8 @@ struct Site::Impl {
     gateway->download(request, "det.v1.PrometheusService.Scrape", "what", what, std::move(head), exchange);
   }
 
-  /// The older form of POST /api/v1/task/logs, of which upstream's log shipper is fond: the list alone.
+  /// Older form of POST /api/v1/task/logs, used by the log shipper of Determined AI: the body is the bare
+  /// list.
   void task_logs(Request request, const std::shared_ptr<Exchange>& exchange) {
     request.path = "/api/v1/task/logs";
     request.body = "{\"logs\":" + request.body + "}";
@@ -112,6 +114,7 @@ struct Site::Impl {
   void download(const Request& request, const std::shared_ptr<Exchange>& exchange) {
     std::string uuid;
     if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
+    // 13 is the length of "/checkpoints/". Only hex digits and dashes may reach the header below.
     if (!percent_decode(std::string_view(request.path).substr(13), uuid) || uuid.empty() ||
         uuid.size() > 64 || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
       return exchange->respond(message_response(404, "no such checkpoint"));
@@ -131,6 +134,7 @@ Site::~Site() { stop(); }
 
 Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
   auto impl = std::make_unique<Impl>();
+  // Bind first: a port conflict is the most likely error.
   TRY_ASSIGN(impl->acceptor, Acceptor::listen(impl->io, options.address, options.port,
                                               {.connections = options.connections,
                                                .per_address = options.connections_per_address},
@@ -153,10 +157,12 @@ void Site::start(Parts parts) {
   impl.info = parts.info;
   impl.openapi = openapi_json(parts.services);
   impl.api_page = openapi_page(parts.services);
+  // The handler refers to impl, which outlives the thread.
   impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };
   impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
     impl.handle(std::move(request), exchange);
   };
+  // The acceptor belongs to the HTTP thread.
   asio::post(impl.io, [&impl, grpc = std::move(parts.grpc)] {
     impl.acceptor->start(grpc, [&impl](asio::generic::stream_protocol::socket socket, std::string peer,
                                        std::function<void()> release) {
@@ -176,8 +182,8 @@ void Site::close() {
 
 void Site::stop() {
   if (!impl_ || !impl_->thread.joinable()) return;
-  // They hold exchanges, and an exchange needs `io`. One whose client does not read waits in `io` itself, and
-  // goes with it.
+  // Calls hold exchanges, which need `io`. The exchange of a client that does not read is kept by `io` itself
+  // and is destroyed with it.
   if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of clients that do not read were left", {});
   impl_->work.reset();
   impl_->io.stop();

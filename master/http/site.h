@@ -1,4 +1,4 @@
-// Owns the public face as a whole: the port, who answers which path, and the thread on which HTTP lives.
+// The HTTP site of the master: the port, the routing of paths, and the thread that serves HTTP.
 #pragma once
 
 #include <functional>
@@ -15,40 +15,52 @@
 
 namespace det::http {
 
+/// Configuration of Site.
 struct SiteOptions {
+  /// Numeric address to listen on; port 0 picks a free port.
   std::string address = "127.0.0.1";
   int port = 0;
+  /// Directory of the web UI; may be absent.
   std::string webui_dir;
+  /// Limits of the acceptor.
   int connections = 2000;
   int connections_per_address = 64;
-  TlsServer tls = nullptr;  ///< none: everything is plain
+  TlsServer tls = nullptr;  ///< Null: plain text only.
 };
 
+/// open() → start() → close() → stop(). Owns the HTTP thread.
 class Site {
  public:
-  /// Takes the port (so that a taken one is known at once) and reads the web UI; serves nothing yet.
+  /// Binds the port, so that a port conflict fails early, and reads the web UI. Serves nothing until start().
+  /// Errors: as Acceptor::listen() and StaticFiles::load().
   static Result<std::unique_ptr<Site>> open(const SiteOptions& options);
   ~Site();
 
+  /// The bound port.
   int port() const;
 
+  /// Collaborators of start(). References must stay valid until stop() has returned.
   struct Parts {
     std::shared_ptr<grpc::Channel> channel;
     std::vector<const google::protobuf::ServiceDescriptor*> services;
     loop::Hub& hub;
-    loop::Workers& workers;              ///< JSON work
-    loop::Workers& serial;               ///< one thread: the event streams' state
-    std::function<void(UniqueFd)> grpc;  ///< takes connections that speak HTTP/2
-    std::string health;                  ///< JSON of /health
-    std::string info;  ///< JSON of /info, where upstream's clients look before anything else
-    std::function<std::uint64_t()> rights = nullptr;  ///< grows when somebody may have lost rights
+    loop::Workers& workers;  ///< Run JSON conversion.
+    loop::Workers& serial;   ///< One thread; holds the state of event streams.
+    /// Takes over connections that speak HTTP/2.
+    std::function<void(UniqueFd)> grpc;
+    std::string health;  ///< JSON of /health.
+    /// JSON of /info, which clients of Determined AI read first.
+    std::string info;
+    /// Counter that increases when a user may have lost permissions.
+    std::function<std::uint64_t()> rights = nullptr;
   };
+  /// Starts the HTTP thread and begins to accept connections.
   void start(Parts parts);
-  /// About four times a second, on Parts::serial.
+  /// Call about four times a second on Parts::serial.
   void tick();
-  /// Takes no more connections and ends the event streams. Running answers go on.
+  /// Stops accepting connections and ends the event streams. Replies in progress continue.
   void close();
-  /// Cuts what is left and ends the thread. Idempotent.
+  /// Ends the remaining connections and the thread. Blocks for up to 2 s. Idempotent.
   void stop();
 
  private:

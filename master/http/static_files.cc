@@ -1,4 +1,4 @@
-// Owns the table of files and their headers.
+// Loads the files and builds the replies.
 #include "master/http/static_files.h"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::string type_of(const std::string& path) {
   return it == types.end() ? "application/octet-stream" : it->second;
 }
 
-/// "app-4F7QX2KD.js", "style.4f7qx2kd.css": a part of eight or more letters and digits before the last dot,
-/// with a digit in it.
+/// Recognizes "app-4F7QX2KD.js" and "style.4f7qx2kd.css": the part behind the last '-' or '.' of the stem has
+/// eight or more letters and digits, at least one of them a digit or an upper-case letter.
 bool has_hash(const std::string& path) {
   const std::string stem = fs::path(path).stem().string();
   const std::size_t cut = stem.find_last_of("-.");
@@ -48,6 +48,7 @@ bool has_hash(const std::string& path) {
 }
 
 bool accepts_gzip(const Request& request) {
+  // Any quality value except 0 accepts gzip.
   for (const std::string& item : split(request.header("accept-encoding"), ',')) {
     const auto pieces = split(trim(item), ';');
     if (to_lower(trim(pieces[0])) != "gzip") continue;
@@ -87,7 +88,9 @@ Result<StaticFiles> StaticFiles::load(const std::string& directory) {
     contents[fs::relative(it->path(), directory, error).generic_string()] = std::move(content);
   }
   if (error) return fail(Code::kUnavailable, directory + ": " + error.message());
+  // A compressed file is stored with its original.
   for (auto& [path, content] : contents) {
+    // An "x.gz" without "x" is a file of its own.
     const bool compressed = path.ends_with(".gz") && contents.contains(path.substr(0, path.size() - 3));
     File& file = table.files_[compressed ? path.substr(0, path.size() - 3) : path];
     if (compressed) {
@@ -112,6 +115,7 @@ Response StaticFiles::answer(const Request& request) const {
   std::string path;
   if (!percent_decode(request.path, path)) return message_response(400, "malformed path");
   if (!path.starts_with("/det/")) return message_response(404, "not found");
+  // 5 is the length of "/det/".
   path = path.substr(5);
   auto it = files_.find(path);
   if (it == files_.end() && path.find('.', path.rfind('/') == path.npos ? 0 : path.rfind('/')) == path.npos) {
@@ -119,6 +123,7 @@ Response StaticFiles::answer(const Request& request) const {
   }
   if (it == files_.end()) return message_response(404, "not found");
   const File& file = it->second;
+  // Vary: caches must keep the two encodings apart.
   Response response{200, {{"Content-Type", file.type}, {"ETag", file.etag}, {"Vary", "Accept-Encoding"}}, ""};
   response.headers.emplace_back("Cache-Control",
                                 file.immutable ? "public, max-age=31536000, immutable" : "no-cache");

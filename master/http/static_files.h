@@ -1,5 +1,5 @@
-// Owns the files of the web UI: a table read once at start. A request is answered from the table, never from
-// the disk, so no path can escape.
+// Static files of the web UI, read into a table at start. Requests are served from the table and never from
+// disk, so path traversal is impossible.
 #pragma once
 
 #include <map>
@@ -10,26 +10,31 @@
 
 namespace det::http {
 
+/// Immutable after load(); thread-safe.
 class StaticFiles {
  public:
-  /// Reads every regular file below `directory` (32 MiB each, 256 MiB in all); `x.gz` beside `x` is its
-  /// compressed form. A directory that is absent gives an empty table.
+  /// Reads all regular files below `directory` (at most 32 MiB each, 256 MiB in all; kResourceExhausted).
+  /// "x.gz" beside "x" is its compressed form. A missing directory yields an empty table.
   static Result<StaticFiles> load(const std::string& directory);
 
+  /// True when there is no web UI.
   bool empty() const { return files_.empty(); }
-  /// GET and HEAD: "/" leads to /det/; /det/… is the table, and index.html where the table has no such file
-  /// and the last part of the path has no dot (pages of the UI). Anything else is 404.
+  /// Serves GET and HEAD. "/" redirects to /det/. A path below /det/ is looked up in the table and falls back
+  /// to index.html when its last segment has no dot (a page of the UI). Every other path is 404.
   Response answer(const Request& request) const;
 
  private:
+  /// One file, with its compressed form or "".
   struct File {
     std::string content, gzip, type, etag;
-    bool immutable = false;  ///< its name carries a hash
+    /// The name contains a content hash: cache without revalidation.
+    bool immutable = false;
   };
-  std::map<std::string, File> files_;  ///< by path below the directory
+  /// Key: path relative to the directory.
+  std::map<std::string, File> files_;
 };
 
-/// Headers that every answer of the master carries.
+/// Security headers of every reply.
 const Headers& security_headers();
 
 }  // namespace det::http

@@ -1,4 +1,4 @@
-// Owns the reflection behind transcode.h.
+// Reflection behind transcode.h.
 #include "master/http/transcode.h"
 
 #include <google/protobuf/util/json_util.h>
@@ -31,8 +31,9 @@ bool is_wrapper_or_time(const pb::Descriptor& type) {
          type.full_name() == "google.protobuf.Timestamp";
 }
 
-/// The JSON that protobuf's reader takes for this field; strings do for numbers, booleans and times.
+/// JSON accepted by protobuf's parser for this field. Strings are valid for numbers and times.
 Json json_value(const pb::FieldDescriptor& field, const std::string& text) {
+  // Enums are accepted by name or number.
   if (field.cpp_type() == pb::FieldDescriptor::CPPTYPE_ENUM && !text.empty() &&
       text.find_first_not_of("0123456789") == std::string::npos && text.size() < 10) {
     return std::stoi(text);
@@ -45,7 +46,7 @@ Json json_value(const pb::FieldDescriptor& field, const std::string& text) {
   return text;
 }
 
-/// Sets the field at the dotted `path`; false when there is no such field.
+/// Sets the field at the dotted `path`. Returns false when there is no such field.
 bool set_parameter(Json& root, const pb::Descriptor& type, const std::string& path,
                    const std::string& value) {
   const pb::Descriptor* level = &type;
@@ -63,10 +64,12 @@ bool set_parameter(Json& root, const pb::Descriptor& type, const std::string& pa
       if (!at->is_object()) return false;
       continue;
     }
+    // Other messages have no scalar JSON form.
     if (field->message_type() && !is_wrapper_or_time(*field->message_type())) return false;
     if (field->is_repeated()) {
       Json& list = (*at)[field->name()];
       if (list.is_null()) list = Json::array();
+      // Bounds the memory of one request.
       if (list.size() < 10'000) list.push_back(json_value(*field, value));
     } else {
       (*at)[field->name()] = json_value(*field, value);
@@ -75,7 +78,7 @@ bool set_parameter(Json& root, const pb::Descriptor& type, const std::string& pa
   return true;
 }
 
-/// Depth of a JSON text by its brackets outside strings.
+/// Nesting depth of a JSON text, counting brackets outside of strings.
 int json_depth_of(std::string_view text) {
   int depth = 0, deepest = 0;
   bool in_string = false;
@@ -97,6 +100,7 @@ int json_depth_of(std::string_view text) {
 
 Status parse_into(std::string_view text, const std::string& what, pb::Message& message) {
   pb::util::JsonParseOptions options;
+  // Unknown fields are ignored, as in Determined AI.
   options.ignore_unknown_fields = true;
   const auto status =
       pb::util::JsonStringToMessage(pb::StringPiece(text.data(), text.size()), &message, options);
@@ -124,6 +128,7 @@ Result<Json> parameters(const Match& match, const Request& request) {
     }
   }
   for (const auto& [name, value] : match.parameters) {
+    // A path parameter replaces a query parameter of the same name.
     json.erase(name);
     set_parameter(json, type, name, value);
   }
@@ -152,6 +157,7 @@ Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Reques
     if (json_depth_of(body) > json_depth) {
       return fail(Code::kInvalidArgument, "body: nested deeper than " + std::to_string(json_depth));
     }
+    // The body fills one field: wrap it in an object.
     TRY(parse_into(field == "*" ? std::string(body) : "{\"" + field + "\":" + std::string(body) + "}", "body",
                    *message));
   }

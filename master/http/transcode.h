@@ -1,5 +1,5 @@
-// Owns turning an HTTP request into a protobuf message and back: path and query parameters by reflection,
-// bodies by protobuf's JSON mapping. Pure.
+// Conversion of HTTP requests to protobuf messages and back: path and query parameters by reflection, bodies
+// by protobuf's JSON mapping. Pure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,15 +13,16 @@
 
 namespace det::http {
 
-/// The request message of the matched route. kInvalidArgument names the parameter or says what is wrong with
-/// the body. Unknown query parameters and unknown fields of the body are ignored, as upstream does.
+/// Builds the request message of the matched route. Path and query parameters are merged over the body.
+/// Unknown query parameters and body fields are ignored, as in Determined AI. kInvalidArgument names the
+/// parameter or the error in the body.
 Result<std::unique_ptr<google::protobuf::Message>> to_message(const Match& match, const Request& request,
                                                               int json_depth);
-/// JSON with camelCase names, default values present, 64-bit integers as strings.
+/// Returns JSON with camelCase names, default values present and 64-bit integers as strings.
 Result<std::string> to_json_text(const google::protobuf::Message& message, bool pretty);
-/// An empty message of the type.
+/// Returns an empty message of this type.
 std::unique_ptr<google::protobuf::Message> new_message(const google::protobuf::Descriptor* type);
-/// True when `key` or `key=true` is among the query parameters.
+/// True when `key`, `key=` or `key=true` is among the query parameters.
 bool has_flag(const Request& request, std::string_view key);
 
 }  // namespace det::http

@@ -1,5 +1,5 @@
-// Owns moving bytes: one reactor, two sockets, a buffer each way; nobody waits for more than the sockets
-// allow.
+// Moves bytes between two non-blocking sockets on one reactor, with one buffer per direction, which gives
+// backpressure.
 #include "master/http/tunnel.h"
 
 #include <openssl/err.h>
@@ -26,20 +26,22 @@ using asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 using Inner = asio::local::stream_protocol::socket;
 
-constexpr std::size_t kRecord = 16 * 1024;  // most that TLS brings at once
-constexpr int kRounds = 16;                 // before others get their turn
+constexpr std::size_t kRecord = 16 * 1024;  // maximum TLS record
+constexpr int kRounds = 16;                 // iterations before yielding to other connections
 
-/// What is on its way in one direction.
+/// Bytes in transit in one direction.
 struct Flow {
   std::array<char, kRecord> bytes;
   std::size_t begin = 0, end = 0;
-  bool ended = false;   ///< nothing more comes
-  bool passed = false;  ///< and the other side has been told
+  bool ended = false;   ///< End of input was read.
+  bool passed = false;  ///< End of input was forwarded.
   bool empty() const { return begin == end; }
 };
 
+/// Outcome of one non-blocking operation.
 enum class Step { kProgress, kBlocked, kBroken };
 
+/// One connection. Kept alive by its pending operations.
 class Tunnel : public std::enable_shared_from_this<Tunnel> {
  public:
   Tunnel(asio::io_context& io, tcp::socket socket, const TlsServer& server, std::string address,
@@ -74,19 +76,22 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
       if (step == Step::kBroken) return close();
       if (step == Step::kBlocked) return wait();
     }
+    // Yield: a fast client must not starve the others.
     if (!closed_) asio::post(outer_.get_executor(), [self = shared_from_this()] { self->pump(); });
   }
 
-  /// What OpenSSL waits for.
+  /// Records the direction that OpenSSL waits for.
   Step blocked(int result) {
     const int why = SSL_get_error(tls_.get(), result);
     ERR_clear_error();
     if (why == SSL_ERROR_WANT_READ) outer_read_ = true;
     if (why == SSL_ERROR_WANT_WRITE) outer_write_ = true;
+    // Everything else is a failure of the connection.
     return outer_read_ || outer_write_ ? Step::kBlocked : Step::kBroken;
   }
 
   Step shake_hands() {
+    // A plain-text client needs no handshake.
     const int result = tls_ ? SSL_do_handshake(tls_.get()) : 1;
     if (result != 1) return blocked(result);
     timer_.cancel();
@@ -94,7 +99,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return Step::kBroken;
     UniqueFd ours(ends[0]), theirs(ends[1]);
-    // gRPC takes the name of the far end for the client's address.
+    // gRPC reports the name of the far end as the client's address, so bind it to an abstract socket name.
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     const std::string text = peer_name(peer);
@@ -129,11 +134,13 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
       if (step == Step::kBroken) return step;
       moved = moved || step == Step::kProgress;
     }
+    // Both directions are finished: an orderly end, handled as a close.
     if (up_.passed && down_.passed) return Step::kBroken;
     return moved ? Step::kProgress : Step::kBlocked;
   }
 
   Step read_outer() {
+    // One buffer per direction: read only when the last bytes have been forwarded.
     if (!up_.empty() || up_.ended) return Step::kBlocked;
     const int count = tls_ ? SSL_read(tls_.get(), up_.bytes.data(), static_cast<int>(up_.bytes.size()))
                            : static_cast<int>(::recv(outer_.native_handle(), up_.bytes.data(),
@@ -154,7 +161,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return Step::kBroken;
   }
 
-  /// What the system waits for.
+  /// Records that a plain socket would block.
   static Step blocked_plainly(bool& wait) {
     wait = errno == EAGAIN || errno == EINTR;
     return wait ? Step::kBlocked : Step::kBroken;
@@ -163,6 +170,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Step write_inner() {
     if (up_.empty()) {
       if (!up_.ended || up_.passed) return Step::kBlocked;
+      // Propagate the half-close, so that a reply to the last request can still pass.
       up_.passed = true;
       ::shutdown(inner_.native_handle(), SHUT_WR);
       return Step::kProgress;
@@ -210,7 +218,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return Step::kProgress;
   }
 
-  /// One wait at a time for each socket and direction.
+  /// Arms at most one wait per socket and direction.
   void wait() {
     arm(outer_, tcp::socket::wait_read, outer_read_, waits_[0]);
     arm(outer_, tcp::socket::wait_write, outer_write_, waits_[1]);
@@ -256,6 +264,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   std::array<bool, 4> waits_{};
 };
 
+/// Read-only view of `text`.
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 Bio reader(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free);
@@ -264,6 +273,7 @@ Bio reader(const std::string& text) {
 bool use_chain(SSL_CTX* context, const std::string& chain) {
   const Bio bio = reader(chain);
   X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr);
+  // The server certificate comes first, then its intermediates.
   const bool own = certificate && SSL_CTX_use_certificate(context, certificate) == 1;
   X509_free(certificate);
   while (own && (certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)))
@@ -283,14 +293,14 @@ bool use_key(SSL_CTX* context, const std::string& text) {
 
 bool believe(SSL_CTX* context, const std::string& authority) {
   X509* const certificate = PEM_read_bio_X509(reader(authority).get(), nullptr, nullptr, nullptr);
-  // Browsers ask their user for a certificate only when they have one of this authority.
+  // Browsers offer the user only certificates of the authorities listed here.
   const bool good = certificate && X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate) == 1 &&
                     SSL_CTX_add_client_CA(context, certificate) == 1;
   X509_free(certificate);
   return good;
 }
 
-/// gRPC clients insist on h2; whoever offers HTTP/1.1 too is a browser or a script.
+/// ALPN. Prefers HTTP/1.1: browsers and scripts offer both, gRPC clients offer only h2.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned int count, void*) {
   static constexpr unsigned char kOurs[] = "\x08http/1.1\x02h2";
@@ -308,9 +318,10 @@ Result<TlsServer> make_tls_server(const std::string& chain, const std::string& k
   SSL_CTX* const context = server.get();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
-  // A resumed session would tell of a certificate that may have been revoked since.
+  // No session resumption: it would restore a certificate that may have been revoked since.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
+  // Write in pieces, allow a retry from another buffer, and release memory while idle.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   if (!use_chain(context, chain))
@@ -318,7 +329,7 @@ Result<TlsServer> make_tls_server(const std::string& chain, const std::string& k
   if (!use_key(context, key))
     return fail(Code::kInvalidArgument, "tls.key is not the private key of tls.cert");
   if (!believe(context, clients)) return fail(Code::kInternal, "the authority's certificate cannot be used");
-  // Whatever a client shows is let through; who() tells what we think of it.
+  // Accept every client certificate; the Peer records whether it is trusted.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
   return server;

@@ -1,6 +1,5 @@
-// Owns what stands between a client and who serves it: encrypted bytes on the client's socket, plain ones on
-// a socket pair whose other end is handed to gRPC or HTTP, who need not know; and a look at the frames of
-// HTTP/2 on their way.
+// Tunnel in front of gRPC and HTTP: decrypts TLS from the client's socket into a socket pair, hands on the
+// other end of the pair, and inspects the HTTP/2 frames that pass.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,19 +17,22 @@ struct ssl_ctx_st;
 
 namespace det::http {
 
-/// What all connections share: our certificate, and whose clients' certificates we believe.
+/// TLS context shared by all connections: the server certificate and the authority of client certificates.
 using TlsServer = std::shared_ptr<ssl_ctx_st>;
 
-/// All PEM. `chain` begins with the server's own certificate, for which `key` is; `clients` is the authority
-/// that signs clients' certificates. TLS 1.2 and newer. kInvalidArgument says which of them is wrong.
+/// Creates a TLS context (TLS 1.2 or newer) from PEM texts. `chain` begins with the server's certificate, to
+/// which `key` belongs; `clients` is the authority that signs client certificates. Errors: kInvalidArgument
+/// (names the invalid certificate or key); kInternal (invalid authority).
 Result<TlsServer> make_tls_server(const std::string& chain, const std::string& key,
                                   const std::string& clients);
 
-/// Shakes hands and calls `opened` with the plain end (non-blocking) and with who is there; not at all when
-/// the handshake fails or takes longer than `limit`. A client without a certificate, or with one that we do
-/// not believe, is let through: who may do what is decided behind. `lease` is let go when the connection has
-/// ended. Keeps itself alive; everything runs on `io`, which one thread must serve. With `server` null the
-/// client speaks plainly, and is there at once. A client that floods HTTP/2 is cut off.
+/// Performs the handshake and calls `opened` with the plain-text end (non-blocking) and the identity of the
+/// client. Does not call it when the handshake fails or takes longer than `limit`. A client without a
+/// certificate, or with an untrusted one, is let through; authorization happens later. With a null `server`
+/// the client speaks plain text and there is no handshake. Clients that flood HTTP/2 are disconnected.
+///
+/// The tunnel keeps itself alive and releases `lease` when the connection has ended. Everything runs on `io`,
+/// which must be served by one thread.
 void open_tunnel(boost::asio::io_context& io, boost::asio::ip::tcp::socket socket, const TlsServer& server,
                  const std::string& address, std::chrono::milliseconds limit,
                  std::function<void(UniqueFd plain, const Peer& peer)> opened, std::shared_ptr<void> lease);

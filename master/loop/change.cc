@@ -1,4 +1,4 @@
-// Owns the mapping from core::Write to Change.
+// Conversion of core::Write to Change.
 #include "master/loop/change.h"
 
 #include <optional>
@@ -7,6 +7,7 @@
 namespace det::loop {
 namespace {
 
+/// Visitor of writes. Returns nothing for writes without interest for watchers.
 struct ToChange {
   const std::unordered_map<TrialId, core::Trial>& trials;
 
@@ -40,6 +41,7 @@ struct ToChange {
                   .name = std::string(core::state_name(write.row.state))};
   }
   std::optional<Change> operator()(const core::PutAllocation& write) const {
+    // Allocation ids of commands are TASK.N; commands have no trial.
     if (core::is_command(write.row.trial)) {
       const std::string& id = write.row.id.value;
       return Change{.kind = Change::Kind::kCommand,
@@ -72,12 +74,14 @@ struct ToChange {
   }
   std::optional<Change> operator()(const core::ArchiveMetrics& write) const {
     Change change = of_trial(Change::Kind::kMetrics, write.trial);
+    // Metrics beyond this step were archived, so charts must reload.
     change.steps_completed = write.beyond;
     return change;
   }
   std::optional<Change> operator()(const core::AppendTaskLog& write) const {
     return Change{.kind = Change::Kind::kLogs, .task = write.task};
   }
+  // No watcher shows these.
   std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }

@@ -1,5 +1,4 @@
-// Owns the short form in which durable writes are told to whoever watches the cluster (event stream, log
-// followers).
+// Summary of durable writes for watchers of the cluster: the event stream and log followers.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +11,21 @@
 
 namespace det::loop {
 
-/// One thing that became durable. Fields that do not apply are zero or empty.
+/// One durable change. Members that do not apply are zero or empty.
 struct Change {
   enum class Kind { kExperiment, kTrial, kMetrics, kCheckpoint, kAllocation, kLogs, kAgent, kCommand };
   Kind kind{};
   ExperimentId experiment;
   TrialId trial;
   TaskId task;
-  std::string name;  ///< state of experiment, trial, command or allocation; group; uuid of a checkpoint; id
-                     ///< of an agent
+  /// State, metric group, checkpoint uuid or agent id, depending on `kind`.
+  std::string name;
   std::int64_t steps_completed = 0;
-  double progress = 0;
+  double progress = 0;  ///< of the experiment or trial, 0..1
 };
 
-/// Adds what the writes of a group from the one of number `from` tell its watchers, in order. `trials` gives
-/// a trial's experiment where the write lacks it.
+/// Appends the changes of group[from], group[from + 1], … in order. `trials` supplies the experiment and task
+/// of writes that name only the trial. Writes without interest for watchers are skipped.
 void add_changes(const std::vector<core::Write>& group, std::size_t from,
                  const std::unordered_map<TrialId, core::Trial>& trials, std::vector<Change>& changes);
 

@@ -1,4 +1,4 @@
-// Owns the hub's thread.
+// The hub's thread.
 #include "master/loop/hub.h"
 
 #include <tuple>
@@ -32,6 +32,7 @@ void Hub::complete(Change& change) {
   constexpr std::size_t kMostTasks = 100'000;
   if (change.task.value.empty()) return;
   if (change.trial.value != 0) {
+    // A lost entry costs only the experiment and trial ids of some log events.
     if (tasks_.size() >= kMostTasks) tasks_.clear();
     tasks_[change.task] = {change.experiment, change.trial};
   } else if (auto it = tasks_.find(change.task); it != tasks_.end()) {
@@ -49,6 +50,8 @@ void Hub::run() {
       for (auto& [id, listener] : listeners_) listener(event);
     } else if (auto* subscribe = std::get_if<Subscribe>(&*item)) {
       if (subscribe->after != 0) {
+        // Events between `after` and the oldest kept one are lost: a null event makes the subscriber
+        // reload.
         const std::uint64_t first = ring_.empty() ? next_event_ : ring_.front()->id;
         if (subscribe->after + 1 < first) subscribe->listener(nullptr);
         for (const auto& event : ring_) {

@@ -1,5 +1,5 @@
-// Owns telling watchers inside the master (event stream, log followers) what changed, in order, each change
-// numbered. A watcher only learns that something is new and asks the store for it; nothing here is the truth.
+// Event bus inside the master: delivers durable changes, numbered and in order, to the event stream and the
+// log followers. An event only signals that something is new; subscribers read the data from the store.
 #pragma once
 
 #include <atomic>
@@ -16,32 +16,40 @@
 
 namespace det::loop {
 
+/// A change with its number.
 struct Event {
-  std::uint64_t id =
-      0;  ///< increasing, also over restarts of the master (starts at the wall clock in microseconds)
+  /// Increases, also across restarts of the master: numbering starts at the wall clock in microseconds.
+  std::uint64_t id = 0;
   Change change;
 };
 
+/// Distributes changes to listeners on a thread of its own. Keeps the latest events for resumed
+/// subscriptions.
 class Hub {
  public:
-  /// Called on the hub's thread: must be quick, must not call the hub. A null event says that a resumed
-  /// watcher has missed changes that are no longer kept.
+  /// Callback on the hub's thread. Must be quick and must not call the hub. A null event means that a resumed
+  /// subscription has missed changes that are no longer kept.
   using Listener = std::function<void(const std::shared_ptr<const Event>&)>;
+  /// Handle of a subscription, never reused.
   using Subscription = std::uint64_t;
 
+  /// `kept`: number of past events kept for resumed subscriptions.
   explicit Hub(std::size_t kept = 4096);
   ~Hub();
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  // Any thread; each waits while the hub is far behind.
+  // Thread-safe. Each call blocks while the queue is full (65,536 entries).
+
+  /// Publishes a change.
   void publish(Change change);
-  /// Hears what is published from now on; before it, when `after` is not 0, what is kept behind the event
-  /// `after`.
+  /// Delivers all events published from now on. If `after` is not 0, first delivers the kept events with a
+  /// larger number.
   Subscription subscribe(Listener listener, std::uint64_t after = 0);
-  /// The listener may still be called until this request is reached, so it must own what it touches.
+  /// Ends a subscription. The listener may still be called until the hub reaches this request, so it must own
+  /// what it uses.
   void unsubscribe(Subscription subscription);
-  /// Drops everything; later calls do nothing.
+  /// Stops after the queued requests and joins the thread. Later calls do nothing. Idempotent.
   void stop();
 
  private:
@@ -54,6 +62,7 @@ class Hub {
     Subscription id;
   };
   void run();
+  /// Fills in the experiment and trial of a change that only has a task.
   void complete(Change& change);
 
   Queue<std::variant<Change, Subscribe, Unsubscribe>> queue_{1 << 16};
@@ -62,7 +71,7 @@ class Hub {
   std::uint64_t next_event_;
   std::deque<std::shared_ptr<const Event>> ring_;
   std::map<Subscription, Listener> listeners_;
-  /// Which trial a task belongs to, as heard so far: changes of logs name the task alone.
+  /// Trial of each task seen so far: log changes carry only the task. Cleared at 100,000 entries.
   std::map<TaskId, std::pair<ExperimentId, TrialId>> tasks_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Owns the two threads behind Loop. See the header for the way of an input.
+// The two threads of Loop. The header shows the path of an input.
 #include "master/loop/loop.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Error stopped_error() {
   return {Code::kUnavailable, "the master is shutting down; try again in a moment", {}};
 }
 
-/// Writes `to` where the input has a place for it; false when this input is never answered.
+/// Sets the reply field of an input. Returns false if this kind of input has none.
 bool set_reply(core::Input& input, core::ReplyTo to) {
   return std::visit(
       [&](auto& value) {
@@ -56,7 +56,7 @@ void Loop::stop() {
   loop_thread_.join();
   store_.stop();
   outbox_.close();
-  // What the writer wrote is durable by now; what it did not write never will be.
+  // The writer has stopped: what is not durable now never will be.
   if (durable_.load() < appended_) wake(kBroken);
   release_thread_.join();
 }
@@ -72,6 +72,7 @@ Answer Loop::ask(core::Input input, Duration timeout) {
   auto promise = std::make_shared<std::promise<Answer>>();
   auto future = promise->get_future();
   call(std::move(input), [promise](Answer answer) { promise->set_value(std::move(answer)); });
+  // A late reply goes to the shared promise and is dropped.
   if (future.wait_for(timeout) != std::future_status::ready) {
     return fail(Code::kDeadlineExceeded,
                 "the master did not answer in time; what was asked may still happen");
@@ -96,6 +97,7 @@ Look Loop::look(std::function<void(const core::Core&)> read, bool durable) {
 
 void Loop::run() {
   for (;;) {
+    // Sleeps until an input arrives or the next deadline of the core.
     Duration nap = kLongestNap;
     if (auto deadline = core_.next_deadline()) {
       nap = std::clamp(*deadline - clock_().mono, Duration(0), nap);
@@ -103,6 +105,7 @@ void Loop::run() {
     std::vector<Item> batch = queue_.pop_batch(kBatch, nap);
     if (batch.empty() && queue_.closed()) break;
     for (Item& item : batch) take(std::move(item));
+    // Once a batch: expired timers, then one scheduling pass for all its inputs.
     const core::Now now = clock_();
     const std::size_t before = effects_.writes.size();
     if (auto deadline = core_.next_deadline(); deadline && *deadline <= now.mono) {
@@ -112,7 +115,7 @@ void Loop::run() {
     tell_changes(before);
     emit();
   }
-  // Callers whose reply the core still owes (none does today) hear that it will not come.
+  // No input leaves its reply pending today; if one did, its caller must not wait until its timeout.
   for (auto& [to, answer] : waiting_) answer(tl::unexpected(stopped_error()));
   waiting_.clear();
 }
@@ -146,7 +149,7 @@ Loop::Stats Loop::stats() const {
           .undurable = appended > durable ? appended - durable : 0};
 }
 
-/// At once: what a later step ends, the core forgets.
+/// Must run right after the step: a later step of the batch may remove a trial that a change refers to.
 void Loop::tell_changes(std::size_t from) {
   add_changes(effects_.writes, from, core_.trials(), parcel_.changes);
 }
@@ -157,6 +160,7 @@ void Loop::emit() {
   if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && parcel.inspected.empty())
     return;
   if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
+  // Replies without writes of their own also wait for all earlier writes, since they may show their effects.
   parcel.after = appended_;
   parcel.sends = std::move(effects.sends);
   for (core::Reply& reply : effects.replies) {
@@ -170,6 +174,7 @@ void Loop::emit() {
 
 void Loop::wake(db::Sequence durable) {
   db::Sequence known = durable_.load();
+  // Monotonic maximum: the writer and a failure may report concurrently.
   while (known < durable && !durable_.compare_exchange_weak(known, durable)) {
   }
   durable_.notify_all();
@@ -183,7 +188,7 @@ void Loop::release() {
       durable = durable_.load();
     }
     if (durable == kBroken && parcel->after > 0) {
-      // The core's memory is ahead of the store: say nothing that could be untrue after the restart.
+      // The core's memory is ahead of the store: release nothing that could be untrue after the restart.
       for (auto& [answer, value] : parcel->replies) answer(tl::unexpected(stopped_error()));
       continue;
     }

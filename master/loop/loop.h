@@ -1,9 +1,8 @@
-// Owns the one thread on which the core lives, and the rule "nothing is said before it is durable": sends,
-// replies and changes of a step wait in the outbox until the store reports the step's writes durable. Decides
-// nothing itself.
+// The loop thread runs the core. Invariant: no effect is visible before it is durable. Sends, replies and
+// changes of a step wait in the outbox until the store reports the writes of the step as durable.
 //
-//   submit/call/inspect → queue → [loop thread: step, append] → outbox → [release thread: waits for durable]
-//   → sinks
+//   submit, call, inspect → queue → [loop thread: step, append] → outbox
+//     → [release thread: wait until durable] → sinks
 #pragma once
 
 #include <atomic>
@@ -23,80 +22,92 @@
 
 namespace det::loop {
 
+/// Reply of the core to an input.
 using Answer = Result<core::ReplyValue>;
 
-/// Where released effects go. Called on the release thread, one at a time, in the order of the steps; they
-/// must be quick and must never wait for the loop (call submit, ask or inspect from another thread).
+/// Receivers of released effects. Called on the release thread, one at a time, in the order of the steps.
+/// They must be quick and must never block on the loop: submit, `ask` and inspect belong on another thread.
 struct Sinks {
   std::function<void(core::Send)> send;
   std::function<void(const Change&)> changed;
 };
 
-/// A question to the core that is under way.
+/// A pending read of the core, returned by Loop::glance.
 class Look {
  public:
-  /// False when it was not answered in time or the loop has stopped.
+  /// Waits until the read has run. Returns false after `timeout`, or if the loop has stopped.
   bool wait(Duration timeout = std::chrono::seconds(30)) const {
     return seen_.valid() && seen_.wait_for(timeout) == std::future_status::ready;
   }
 
  private:
   friend class Loop;
-  std::future<void> seen_;  ///< none: it was not taken
+  /// Invalid if the loop refused the read.
+  std::future<void> seen_;
 };
 
+/// Drives one core and one store with two threads, "loop" and "release". All public functions are
+/// thread-safe.
 class Loop {
  public:
-  /// `clock` gives the time of each step.
+  /// `clock` supplies the time of each step. `capacity`: length of the input queue and of the outbox.
   Loop(core::Core core, db::Store& store, std::function<core::Now()> clock, std::size_t capacity = 8192);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// Sinks must outlive the loop. `failed` is called once, from any thread, when the store can no longer
-  /// write: nothing is released any more, and the process must exit.
+  /// Starts the store's writer and both threads. The sinks must outlive the loop. `failed` is called once,
+  /// from any thread, when the store can no longer write: nothing is released from then on and the process
+  /// must exit.
   void start(Sinks sinks, std::function<void(Error)> failed);
-  /// Takes no more inputs, finishes what is queued, waits until it is durable and released. Callers still
-  /// waiting after a store failure are answered kUnavailable. Stops the store's writer. Idempotent.
+  /// Refuses new inputs, processes the queued ones, and waits until their effects are durable and released.
+  /// After a store failure, pending callers get kUnavailable. Stops the store's writer. Idempotent.
   void stop();
 
-  /// Waits while the queue is full. False after stop().
+  /// Queues an input without a reply. Blocks while the queue is full. Returns false after stop().
   bool submit(core::Input input);
-  /// Gives the input's reply to `answer` on the release thread, or kUnavailable when the loop has stopped.
+  /// Queues an input; `answer` gets its reply on the release thread. After stop(), `answer` gets kUnavailable
+  /// at once on the calling thread. Blocks while the queue is full.
   void call(core::Input input, std::function<void(Answer)> answer);
-  /// `call`, waiting for the answer at most `timeout` (then kDeadlineExceeded: it may still happen). Never
-  /// from a sink.
+  /// Like call(), but blocks for the reply. Errors: kDeadlineExceeded after `timeout` (the input may still
+  /// take effect), kUnavailable. Must not be called from a sink.
   Answer ask(core::Input input, Duration timeout = std::chrono::seconds(30));
-  /// Runs `read` on the loop thread and waits for it and for all it may have seen to be durable. False when
-  /// it did not run in time or the loop has stopped; `read` must then not matter any more (own its state by
-  /// shared_ptr).
+  /// Runs `read` on the loop thread and blocks until it has run and everything it may have seen is durable.
+  /// Returns false after `timeout` or if the loop has stopped; `read` may then still run, so it must own its
+  /// state (shared_ptr). Must not be called from a sink.
   bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
-  /// `inspect` that waits for no write: what `read` saw may not be durable yet, and may so be untrue after a
-  /// restart. For what is asked of the cluster on the way to an input, which the core judges again; never for
-  /// what is shown. Asked at once; something else can be done until it is waited for.
+  /// Like inspect(), but does not wait for durability and returns at once. The result may be undone by a
+  /// restart, so use it only to prepare an input, which the core validates again, and never for output to
+  /// users. `read` must own its state.
   Look glance(std::function<void(const core::Core&)> read);
 
-  /// Since the start; from any thread.
+  /// Counters since start().
   struct Stats {
     std::uint64_t steps = 0;
-    double step_seconds = 0;      ///< all of them together
-    std::size_t queued = 0;       ///< inputs that wait for the core
-    std::uint64_t undurable = 0;  ///< groups of writes that are not durable yet
+    double step_seconds = 0;  ///< total time in the core
+    std::size_t queued = 0;   ///< inputs waiting for the core
+    /// Write groups appended but not durable.
+    std::uint64_t undurable = 0;
   };
   Stats stats() const;
 
  private:
   struct Call {
+    // An input; `answer` may be null.
     core::Input input;
     std::function<void(Answer)> answer;
   };
+  // A read of the core.
   struct Inspection {
     std::function<void(const core::Core&)> read;
     std::function<void()> released;
-    bool durable = true;  ///< released once what was seen is
+    /// Call `released` only when everything seen is durable.
+    bool durable = true;
   };
   using Item = std::variant<Call, Inspection>;
+  // Effects of one batch of inputs, released together.
   struct Parcel {
+    /// Released when this sequence is durable.
     db::Sequence after = 0;
     std::vector<core::Send> sends;
     std::vector<std::pair<std::function<void(Answer)>, Answer>> replies;
@@ -104,12 +115,18 @@ class Loop {
     std::vector<std::function<void()>> inspected;
   };
 
+  // Queues a read; shared by inspect and glance.
   Look look(std::function<void(const core::Core&)> read, bool durable);
   void run();
+  // Bodies of the two threads.
   void release();
+  // Processes one item of a batch.
   void take(Item item);
+  // Collects the changes of the writes from index `from` on.
   void tell_changes(std::size_t from);
+  // Appends the batch's writes to the store and moves its other effects to the outbox.
   void emit();
+  // Raises the durable sequence and wakes the release thread.
   void wake(db::Sequence durable);
 
   core::Core core_;
@@ -120,15 +137,16 @@ class Loop {
   Sinks sinks_;
   std::function<void(Error)> failed_;
 
-  // The loop thread's own.
+  // State of the loop thread.
   std::map<core::ReplyTo, std::function<void(Answer)>> waiting_;
   core::ReplyTo next_reply_ = 1;
   db::Sequence appended_ = 0;
-  /// Of the batch in hand: it is one write group, so what a step leads to is durable with the step.
+  /// Effects of the current batch. A batch is one write group, so a step and its consequences become durable
+  /// together.
   core::Effects effects_;
   Parcel parcel_;
 
-  /// Highest durable sequence; kBroken once the store has failed.
+  /// Highest durable sequence; kBroken after a failure of the store.
   static constexpr db::Sequence kBroken = ~db::Sequence{0};
   std::atomic<db::Sequence> durable_{0};
   std::atomic<bool> stopped_{false};

@@ -1,4 +1,4 @@
-// Owns the workers' threads.
+// Threads of Workers.
 #include "master/loop/workers.h"
 
 #include <algorithm>
@@ -31,6 +31,7 @@ void Workers::run_ticking(Job tick, Duration period) {
     std::vector<Job> jobs = queue_.pop_batch(256, wait);
     if (jobs.empty() && queue_.closed()) return;
     for (Job& job : jobs) job();
+    // Checked after the jobs: a full queue delays the tick by at most one batch.
     if (mono_now() >= next) {
       tick();
       next = mono_now() + period;

@@ -1,5 +1,5 @@
-// Owns threads that run small jobs in the order given: several for work that blocks (queries, JSON), one for
-// state that only a single thread may touch.
+// Thread pool that runs small jobs in the order posted. Several threads serve blocking work (queries, JSON).
+// One thread serves state that needs no lock because only its jobs touch it.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,24 @@
 
 namespace det::loop {
 
+/// A bounded queue of jobs and its threads. Jobs must not throw.
 class Workers {
  public:
   using Job = std::function<void()>;
 
-  /// With one thread jobs never overlap, and `tick`, when given, runs between them about every `period`.
+  /// `capacity`: jobs that may be queued. With one thread jobs never overlap. `tick` runs between jobs about
+  /// every `period`; it requires one thread.
   explicit Workers(int threads, std::size_t capacity = 1 << 16, Job tick = nullptr,
                    Duration period = std::chrono::seconds(1));
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Waits for room. After stop() the job is dropped and false returned.
+  /// Queues a job. Blocks while the queue is full. Returns false, and drops the job, after stop().
   bool post(Job job) { return queue_.push(std::move(job)); }
-  /// False, and nothing is done, when there is no room (or after stop()).
+  /// Queues a job if there is room. Returns false if the queue is full or stopped. Never blocks.
   bool try_post(Job job) { return queue_.try_push(std::move(job)); }
-  /// Runs what is queued, then ends the threads. Idempotent. Not from a job.
+  /// Runs the queued jobs, then joins the threads. Idempotent. Must not be called from a job.
   void stop();
 
  private:

@@ -8,8 +8,8 @@
 namespace det::scheduler {
 namespace {
 
-constexpr int kTries = 6;        // of each kind of suggestion
-constexpr int kMostEnds = 2000;  // of the play that an estimate is
+constexpr int kTries = 6;        // attempts for each kind of suggestion: each costs a whole decision
+constexpr int kMostEnds = 2000;  // decisions in the simulation of an estimate; without a start: no estimate
 
 int slots_of(const Running& one) {
   int slots = 0;
@@ -20,6 +20,7 @@ int enabled(const Agent& agent) {
   return static_cast<int>(
       std::count_if(agent.slots.begin(), agent.slots.end(), [](const Slot& slot) { return slot.enabled; }));
 }
+/// Finds an element by its `trial` or its `id`.
 template <typename Things, typename Id>
 auto find(Things& things, const Id& id) {
   return std::find_if(things.begin(), things.end(), [&](const auto& one) {
@@ -32,6 +33,7 @@ auto find(Things& things, const Id& id) {
 }
 bool starts(const Plan& plan, TrialId trial) { return find(plan.start, trial) != plan.start.end(); }
 
+/// Computes one explanation. Linear searches: the snapshot is private, and nothing waits for this thread.
 class Explainer {
  public:
   Explainer(const Snapshot& pool, TrialId trial) : pool_(pool), trial_(trial) {}
@@ -58,6 +60,7 @@ class Explainer {
   Explanation out_;
 };
 
+/// Free usable slots of an agent, with no regard to holds.
 int Explainer::free_on(const Agent& agent) const {
   if (!agent.open) return 0;
   int slots = enabled(agent);
@@ -89,6 +92,7 @@ Explanation Explainer::run(const RunLengths& lengths) {
   out_.slots = request_.slots;
   out_.single_node = request_.single_node;
   place_in_queue();
+  // Decisions depend on the contents of the pool alone, so a fresh scheduler arrives at the same holds.
   Scheduler scheduler(pool_);
   const Plan plan = scheduler.decide();
   holds_ = scheduler.holds();
@@ -100,6 +104,8 @@ Explanation Explainer::run(const RunLengths& lengths) {
   return out_;
 }
 
+/// Counts the requests ahead, by the sort key of the policy with the present shares (lines.cc has the same
+/// order).
 void Explainer::place_in_queue() {
   std::map<UserId, double> users;
   std::map<ExperimentId, double> jobs;
@@ -129,6 +135,8 @@ void Explainer::place_in_queue() {
                                                      [&](const Request& one) { return key(one) < mine; }));
 }
 
+/// Classifies a request that does not start. The conditions are tested from the most to the least specific
+/// one.
 Reason Explainer::reason() {
   if (request_.slots == 0) return Reason::kZeroSlot;
   int held = 0, most = 0, all = 0, largest_free = 0;
@@ -149,6 +157,8 @@ Reason Explainer::reason() {
   return (request_.single_node ? largest_free : free()) >= request_.slots ? Reason::kKept : Reason::kBusy;
 }
 
+/// Collects the holders (kKept) or the allocations (other reasons, except kTooBig) that are in the way, the
+/// nearest first: leaving ones, then the largest.
 void Explainer::name_blockers() {
   std::vector<Blocker> found;
   if (out_.reason == Reason::kKept) {
@@ -160,7 +170,8 @@ void Explainer::name_blockers() {
       if (!hold.agent.value.empty()) found.back().agents.push_back(hold.agent);
     }
   }
-  // The nearest agent: the one kept for it, else where most is free.
+  // A single-node request waits for one agent: the one kept for it, else the one with most free slots. Only
+  // allocations on that agent block it. Without such an agent those of the whole pool do.
   const Agent* nearest = nullptr;
   for (const Agent& agent : pool_.agents) {
     if (!request_.single_node || !agent.open || enabled(agent) < request_.slots) continue;
@@ -192,11 +203,13 @@ void Explainer::name_blockers() {
   out_.blockers = std::move(found);
 }
 
-/// Keeps the suggestion when it works.
+/// Adds a suggestion when it makes the request start. Returns false when it does not.
 bool Explainer::offer(Suggestion suggestion) {
   Scheduler scheduler(apply(pool_, trial_, suggestion));
   const Plan plan = scheduler.decide();
   if (!starts(plan, trial_)) {
+    // A better priority may preempt first. It counts when the request starts once its victims have
+    // terminated; having the reservation is not enough, because that promises no start.
     const auto hold = find(scheduler.holds(), trial_);
     if (suggestion.what != Suggestion::What::kPriority || plan.preempt.empty() ||
         hold == scheduler.holds().end() || hold->why == Hold::Why::kReserved) {
@@ -210,6 +223,8 @@ bool Explainer::offer(Suggestion suggestion) {
   return true;
 }
 
+/// Suggests the largest number of slots that starts now. Only numbers equal to the free slots of an agent, or
+/// of the pool, can be the largest one.
 void Explainer::suggest_slots() {
   std::set<int, std::greater<>> sizes;
   for (const Agent& agent : pool_.agents) sizes.insert(free_on(agent));
@@ -221,6 +236,8 @@ void Explainer::suggest_slots() {
   }
 }
 
+/// Suggests the least change of the priority that helps. Tries the number just below that of each job that is
+/// not less important.
 void Explainer::suggest_priority() {
   if (pool_.rules.policy != Policy::kPriority) return;
   std::set<int, std::greater<>> better;
@@ -257,6 +274,7 @@ void Explainer::suggest() {
   if (out_.reason != Reason::kMaxSlots) suggest_priority();
 }
 
+/// Simulates the pool from one end of an allocation to the next until the request starts.
 std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
   std::vector<double> recent = lengths.recent;
   const auto middle = recent.begin() + static_cast<std::ptrdiff_t>(recent.size() / 2);
@@ -272,7 +290,7 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
     const Plan plan = scheduler.decide();
     if (starts(plan, trial_)) return estimate;
     for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.trial});
-    // Who is asked to leave does so at once, as far as anybody can tell.
+    // How long victims take to save a checkpoint is unknown: they terminate at once here.
     if (!plan.preempt.empty()) {
       for (TrialId victim : plan.preempt) scheduler.ended(victim);
       continue;

@@ -1,6 +1,6 @@
-// Owns the answer to "why does it wait, and what would start it now": a function of a pool's snapshot, so
-// that it may be computed beside the core. Every suggestion was applied to a scheduler of its own, and the
-// request started there.
+// Explains why a request waits and which changes would start it. Pure function of a pool's snapshot, so it
+// runs on any thread beside the core. Every suggestion has been verified: it was applied to a private
+// scheduler, and the request started there.
 #pragma once
 
 #include <map>
@@ -12,75 +12,100 @@
 
 namespace det::scheduler {
 
+/// The reason why a request waits. The first that applies.
 enum class Reason {
-  kNotWaiting,  ///< no such request in the pool
+  kNotWaiting,  ///< the pool has no such request
   kStartsNow,   ///< the next decision starts it
-  kMaxSlots,    ///< its experiment has all the slots it may have
-  kTooBig,      ///< the agents that take work cannot hold it, even when empty
-  kZeroSlot,    ///< every agent has as many zero-slot tasks as it takes
-  kLeaving,     ///< slots are coming free for it, of who was asked to leave
-  kKept,        ///< enough slots are free, but a more important request waits for them
-  kBusy,        ///< others run on the slots
+  kMaxSlots,    ///< it would exceed max_slots of its experiment
+  kTooBig,      ///< the open agents could not hold it even when empty
+  kZeroSlot,    ///< every open agent has its maximum of zero-slot allocations
+  kLeaving,     ///< it is a holder: slots are coming free for it
+  kKept,        ///< enough slots are free, but they are kept for requests ahead of it
+  kBusy,        ///< too few slots are free
 };
-std::string reason_name(Reason reason);  ///< "MAX_SLOTS", for programs
+/// Returns the machine-readable name, for example "MAX_SLOTS".
+std::string reason_name(Reason reason);
 
-/// Who is in the way.
+/// An allocation or request that keeps slots from the explained request.
 struct Blocker {
-  enum class How { kRuns, kLeaves, kHolds };  ///< kHolds: a waiting request that free slots are kept for
+  enum class How {
+    kRuns,    ///< an allocation
+    kLeaves,  ///< a leaving allocation
+    kHolds    ///< a waiting request that slots are kept for
+  };
   TrialId trial;
   ExperimentId job;
   How how = How::kRuns;
   int slots = 0;
+  /// The agents with its slots; for kHolds the agent that is kept for it, if any.
   std::vector<AgentId> agents;
 };
 
-/// A change after which it starts: at once, or when who is pre-empted for it has left.
+/// A change after which the request starts, at once or when the allocations preempted for it have terminated.
 struct Suggestion {
-  enum class What { kSlots, kSpread, kMaxSlots, kAgent, kEnds, kPriority };
+  enum class What {
+    kSlots,     ///< request fewer slots: `value`
+    kSpread,    ///< allow several agents (single_node: false)
+    kMaxSlots,  ///< raise max_slots of the experiment to `value`
+    kAgent,     ///< open `agent` and enable all its slots
+    kEnds,      ///< wait for allocation `trial` to end
+    kPriority   ///< set the priority of the experiment to `value`
+  };
   What what = What::kSlots;
-  int value = 0;                  ///< of kSlots, kMaxSlots, kPriority
-  AgentId agent;                  ///< kAgent: opens, with all its slots enabled
-  TrialId trial;                  ///< kEnds
-  std::vector<TrialId> preempts;  ///< asked to leave for it
+  int value = 0;
+  AgentId agent;
+  TrialId trial;
+  std::vector<TrialId> preempts;  ///< kPriority: allocations that would be preempted
 };
-/// The pool after the suggestion, for request `trial`.
+/// Returns the pool after a suggestion for request `trial`, which must be in the pool.
 Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion);
 
-/// What is known of how long runs take, in seconds.
+/// Observed run times, in seconds. Input of the estimate.
 struct RunLengths {
-  std::vector<double> recent;     ///< lengths of allocations that ended lately, in the pool or the experiment
-  std::map<TrialId, double> age;  ///< of what runs; 0 when not named
+  std::vector<double> recent;     ///< recently ended allocations of the pool or the experiment
+  std::map<TrialId, double> age;  ///< age of current allocations; 0 when absent
 };
-/// By playing on: everything runs as long as the median of the recent runs (or no longer, when it is older
-/// already).
+/// Predicted waiting time. A simulation of the queue in which every allocation runs for the median of the
+/// recent runs; one that is older already ends at once.
 struct Estimate {
-  double seconds = 0;
-  double median = 0;
-  int runs = 0;  ///< how many recent runs that is the median of
+  double seconds = 0;  ///< until the request starts
+  double median = 0;   ///< assumed run time, in seconds
+  int runs = 0;        ///< number of recent runs behind the median
 };
 
+/// The answer for one request. Without a request of that trial only `trial` and `reason` are set.
 struct Explanation {
   TrialId trial;
   ExperimentId job;
   Reason reason = Reason::kNotWaiting;
   int slots = 0;
   bool single_node = false;
-  int position = 0;               ///< from 1, in the order of the policy as shares are now
-  int queued = 0;                 ///< requests that wait in the pool
-  AgentId reserved;               ///< the agent that is kept for it, "" for none
-  bool reserves = false;          ///< slots are kept for it
-  std::vector<Blocker> blockers;  ///< the nearest ones, at most kMostNamed
+  /// Position in the queue, from 1, in the order of the policy with the present shares.
+  int position = 0;
+  /// Number of requests in the pool.
+  int queued = 0;
+  /// The agent with slots that are kept for the request; "" for none, or for slots anywhere in the pool.
+  AgentId reserved;
+  /// Slots are kept for the request: it is a holder or has the reservation.
+  bool reserves = false;
+  /// The nearest blockers, at most kMostNamed.
+  std::vector<Blocker> blockers;
+  /// Number of blockers left out.
   int more_blockers = 0;
+  /// Verified changes, in no order of preference.
   std::vector<Suggestion> suggestions;
+  /// Absent without recent runs, or when the simulation reaches no start.
   std::optional<Estimate> estimate;
 };
+/// Maximum number of blockers in an explanation.
 inline constexpr int kMostNamed = 8;
 
-/// `pool` as it is after a decision.
+/// Explains why request `trial` waits. `pool` must be the state after a decision: anything that can start has
+/// started.
 Explanation explain(const Snapshot& pool, TrialId trial, const RunLengths& lengths = {});
 
-/// For people, some lines.
-/// `names`: of what is no trial.
+/// Returns the explanation as several lines of text. `names` has display names for ids that are not trials
+/// (commands).
 std::string to_text(const Explanation& explanation, const std::map<TrialId, std::string>& names = {});
 
 }  // namespace det::scheduler

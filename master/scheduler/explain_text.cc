@@ -1,4 +1,4 @@
-// Owns the words of an explanation.
+// Text of an explanation (to_text).
 #include <cmath>
 
 #include "base/text.h"
@@ -15,7 +15,7 @@ std::string trial_text(TrialId trial, const Names& names) {
   return found == names.end() ? "trial " + std::to_string(trial.value) : found->second;
 }
 
-/// With its experiment.
+/// The trial and its experiment, or the display name.
 std::string whole_text(TrialId trial, ExperimentId job, const Names& names) {
   if (names.contains(trial)) return names.at(trial);
   return trial_text(trial, names) + " of experiment " + std::to_string(job.value);
@@ -27,6 +27,7 @@ std::string trials_text(const std::vector<TrialId>& trials) {
   return (names.size() == 1 ? "trial " : "trials ") + join(names, ", ");
 }
 
+/// Returns "90 s", "45 min", "3 h 5 min": an estimate does not deserve more digits.
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long>(std::llround(seconds));
   if (whole < 120) return std::to_string(whole) + " s";
@@ -88,6 +89,7 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
 
 }  // namespace
 
+// The names are part of the API: programs compare them. Order of enum Reason.
 std::string reason_name(Reason reason) {
   const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "TOO_BIG",
                          "ZERO_SLOT",   "LEAVING",    "KEPT",      "BUSY"};
@@ -95,6 +97,8 @@ std::string reason_name(Reason reason) {
 }
 
 std::string to_text(const Explanation& e, const Names& names) {
+  // Layout: one line for the request, one for the reason, blockers indented, one line for each suggestion,
+  // and the estimate with its assumption.
   if (e.reason == Reason::kNotWaiting) return trial_text(e.trial, names) + ": " + why(e) + "\n";
   std::string text = whole_text(e.trial, e.job, names) + " waits for " + slots_text(e.slots) +
                      (e.single_node && e.slots > 1 ? " on one agent" : "") + ": number " +

@@ -16,11 +16,12 @@ int largest(const PoolShape& pool) {
   return pool.agents.empty() ? 0 : *std::max_element(pool.agents.begin(), pool.agents.end());
 }
 int total(const PoolShape& pool) { return std::accumulate(pool.agents.begin(), pool.agents.end(), 0); }
+/// The empty pool has room for the request.
 bool holds(const PoolShape& pool, int slots, bool single_node) {
   return slots <= (single_node ? largest(pool) : total(pool));
 }
 
-/// How many agents a gang of so many slots takes at least.
+/// Returns the fewest agents that a gang of `slots` slots needs: the largest ones first.
 int agents_for(PoolShape pool, int slots) {
   std::sort(pool.agents.begin(), pool.agents.end(), std::greater<>());
   int count = 0;
@@ -44,6 +45,7 @@ PoolShape shape_of(std::string name, const std::vector<Agent>& agents) {
 }
 
 Status fits(const std::vector<PoolShape>& pools, const std::string& pool, int slots, bool single_node) {
+  // A pool without agents may get some later, so its capacity is unknown rather than zero.
   const auto asked =
       std::find_if(pools.begin(), pools.end(), [&](const PoolShape& one) { return one.name == pool; });
   if (asked == pools.end() || asked->agents.empty() || holds(*asked, slots, single_node)) return {};
@@ -55,6 +57,7 @@ Status fits(const std::vector<PoolShape>& pools, const std::string& pool, int sl
     message +=
         " on " + std::to_string(asked->agents.size()) + (asked->agents.size() == 1 ? " agent" : " agents");
   }
+  // Alternatives: the largest single-node request, a gang in the same pool, other pools.
   std::vector<std::string> others;
   if (most > 0) others.push_back(slots_text(most) + " on one agent");
   if (single_node && slots <= all) {

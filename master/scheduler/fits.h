@@ -1,5 +1,5 @@
-// Owns the check at submission: could this request ever start in its pool (W33)? A function of the pools'
-// shapes.
+// Check at submission: could a request ever start in its pool? Pure functions of the sizes of the pools'
+// agents.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace det::scheduler {
 
-/// What a pool has when nothing runs: the enabled slots of each agent, draining ones too.
+/// The size of an empty pool: the enabled slots of each agent. Includes agents that are draining or closed
+/// for other reasons.
 struct PoolShape {
   std::string name;
-  std::vector<int> agents;
+  std::vector<int> agents;  ///< enabled slots of each agent
 };
 PoolShape shape_of(std::string name, const std::vector<Agent>& agents);
 
-/// "1 slot", "3 slots".
+/// Returns "1 slot", "3 slots".
 std::string slots_text(int slots);
 
-/// kInvalidArgument when `pool` could not hold the request even if it were empty; the message says which
-/// shapes would fit, there and in other pools. A pool that has no agents (yet) takes everything: nothing is
-/// known of it.
+/// Returns kInvalidArgument when `pool` could not hold the request even if it were empty; the message lists
+/// what would fit, in that pool and in others. A pool that is unknown or has no agents (yet) accepts
+/// everything.
 Status fits(const std::vector<PoolShape>& pools, const std::string& pool, int slots, bool single_node);
 
 }  // namespace det::scheduler

@@ -9,7 +9,7 @@ namespace {
 using Slots = std::vector<int>;
 using Some = std::span<const int>;
 
-/// Runs of adjacent ids in `free` (ascending).
+/// Splits `free` (ascending ids) into runs of adjacent ids.
 std::vector<Some> runs_of(Some free) {
   std::vector<Some> runs;
   for (std::size_t begin = 0, end = 1; begin < free.size(); begin = end++) {
@@ -19,6 +19,8 @@ std::vector<Some> runs_of(Some free) {
   return runs;
 }
 
+/// Appends `count` of the `free` slots of one link group: the tightest run that is long enough, otherwise the
+/// longest runs.
 void choose_adjacent(Some free, std::size_t count, Slots& chosen) {
   std::vector<Some> runs = runs_of(free);
   const Some* tightest = nullptr;
@@ -37,7 +39,8 @@ void choose_adjacent(Some free, std::size_t count, Slots& chosen) {
   }
 }
 
-/// Depth first over kinds of agents, largest first.
+/// Partition of a gang over a fixed number of agents: depth-first search over the kinds of agents, largest
+/// first, for the least number of slots left over. `pieces` agents are known to suffice and to be the fewest.
 class Cut {
  public:
   Cut(const std::vector<std::pair<int, int>>& agents, int pieces) : agents_(agents), pieces_(pieces) {}
@@ -56,6 +59,7 @@ class Cut {
       return;
     }
     if (kind == agents_.size() || ++steps_ > kSearchSteps) return;
+    // The remaining kinds are no larger: when even the largest cannot cover the need, this branch is dead.
     const auto [free, there] = agents_[kind];
     if (static_cast<long>(free) * pieces < need) return;
     for (int take = std::min(pieces, there); take >= 0; --take) {
@@ -76,7 +80,8 @@ class Cut {
 }  // namespace
 
 std::vector<int> choose_slots(const std::vector<Slot>& slots, const std::vector<bool>& free, int count) {
-  Slots sorted;  // by link group
+  // Sorted by link group, within a group by id.
+  Slots sorted;
   sorted.reserve(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (free[i]) sorted.push_back(static_cast<int>(i));
@@ -88,6 +93,7 @@ std::vector<int> choose_slots(const std::vector<Slot>& slots, const std::vector<
     while (end < sorted.size() && link(sorted[end]) == link(sorted[begin])) ++end;
     groups.push_back(Some(sorted).subspan(begin, end - begin));
   }
+  // Best fit while one group suffices for the rest, else the largest group: the fewest groups.
   Slots chosen;
   chosen.reserve(static_cast<std::size_t>(count));
   while (chosen.size() < static_cast<std::size_t>(count)) {
@@ -108,6 +114,7 @@ std::vector<int> choose_slots(const std::vector<Slot>& slots, const std::vector<
 }
 
 std::vector<int> choose_agents(const std::vector<std::pair<int, int>>& agents, int count) {
+  // Taking the largest agents first gives the fewest agents. The search then minimizes what is left over.
   int pieces = 0, need = count;
   for (const auto& [free, there] : agents) {
     const int take = std::min(there, (need + free - 1) / free);

@@ -1,5 +1,5 @@
-// Owns the geometry of a placement: which devices of an agent, and how a gang is cut over agents. Functions
-// of their arguments.
+// Geometry of a placement: the devices within an agent, and the partition of a gang over agents. Pure
+// functions.
 #pragma once
 
 #include <utility>
@@ -9,18 +9,20 @@
 
 namespace det::scheduler {
 
-/// `count` of the free slots, ascending (W14). From one link group where one has enough (the one with the
-/// fewest free, ties: the lowest), else from as few groups as can be. Inside a group the shortest run of
-/// adjacent slots that is long enough (ties: the lowest), else the longest runs. `free` marks slots by id; at
-/// least `count` are.
+/// Chooses `count` of the free slots of an agent; returns their ids, ascending. Takes one link group when one
+/// has enough free slots (best fit, ties: the lowest), otherwise as few groups as possible. Within a group it
+/// takes the shortest run of adjacent slots that is long enough (ties: the lowest), otherwise the longest
+/// runs. `free` marks free slots by id; at least `count` of them are.
 std::vector<int> choose_slots(const std::vector<Slot>& slots, const std::vector<bool>& free, int count);
 
-/// Cuts `count` slots over agents, of which `agents` tells how many have how many free: {free, agents}, free
-/// descending, both >= 1. Returns the free counts of the chosen agents, descending; all their free slots are
-/// taken but on the last. Empty when there are not enough. The fewest agents; of these choices the least left
-/// over on the last, and of equals the largest agents first. Backtracks over kinds of agents, at most
-/// kSearchSteps steps; after that the best so far.
+/// Partitions a gang of `count` slots over agents. `agents` is a histogram: pairs {free slots, number of
+/// agents}, both >= 1, in descending order of free slots. Returns the free slots of each chosen agent,
+/// descending; all of them are taken, except on the last agent. Returns an empty vector when the slots do not
+/// suffice. Chooses the fewest agents, among these choices the fewest slots left over on the last agent,
+/// among equal ones the largest agents first. Searches by backtracking over the kinds of agents; after
+/// kSearchSteps steps it returns the best partition found so far.
 std::vector<int> choose_agents(const std::vector<std::pair<int, int>>& agents, int count);
+/// Bound on the backtracking steps of choose_agents.
 inline constexpr int kSearchSteps = 512;
 
 }  // namespace det::scheduler

@@ -1,4 +1,5 @@
-// Owns the index of agents: by free slots, by room at each level of victims, by zero-slot places.
+// Index of the agents: by free slots, by room at each level of victims, by zero-slot allocations. Every index
+// is updated by the difference between Node::entry (filed values) and the fresh counts of `tally`.
 #include <algorithm>
 
 #include "master/scheduler/fitting.h"
@@ -35,6 +36,7 @@ Node& Fleet::node(const AgentId& id) {
   auto [it, fresh] = nodes_.try_emplace(id);
   if (fresh) {
     it->second.agent.id = id;
+    // `order` must follow the ids, so that ties fall to the smallest id. Appending is the common case.
     if (std::next(it) != nodes_.end()) {
       renumber();
     } else {
@@ -45,7 +47,8 @@ Node& Fleet::node(const AgentId& id) {
   return it->second;
 }
 
-/// When one has come in between, or many have gone.
+/// Assigns new orders to all agents and rebuilds the bit sets. Runs after an insertion between existing
+/// agents, or when more than half of the orders are unused. O(agents).
 void Fleet::renumber() {
   ordered_.clear();
   by_free_.clear();
@@ -70,12 +73,14 @@ Node* Fleet::find(const AgentId& id) {
 void Fleet::forget_if_empty(const AgentId& id) {
   auto it = nodes_.find(id);
   if (it == nodes_.end() || it->second.known || !it->second.here.empty()) return;
+  // The orders of the others stay; holes are tolerated up to half of the table.
   ordered_[static_cast<std::size_t>(it->second.order)] = nullptr;
   nodes_.erase(it);
   while (!ordered_.empty() && !ordered_.back()) ordered_.pop_back();
   if (ordered_.size() > 2 * nodes_.size()) renumber();
 }
 
+/// Computes the counts of an agent from its slots, allocations and promises.
 void Fleet::tally(Node& node) const {
   node.capacity = node.free = node.leaving = node.zero_slot = 0;
   node.gains.clear();
@@ -89,6 +94,7 @@ void Fleet::tally(Node& node) const {
       ++node.zero_slot;
       continue;
     }
+    // A slot that was disabled under an allocation is neither capacity nor free, so only usable slots count.
     const int gain = node.gain(*holding.part);
     node.free -= gain;
     if (gain == 0) continue;
@@ -101,7 +107,7 @@ void Fleet::tally(Node& node) const {
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());
 }
 
-/// By free slots; `was` says whether it is there.
+/// Updates the index by free slots. `was`: the agent is in it.
 void Fleet::file_free(Node& node, bool was) {
   const int before = node.entry.free;
   if (was && node.filed && before == node.free) return;
@@ -115,11 +121,13 @@ void Fleet::file_free(Node& node, bool was) {
   by_free_.put(node.free, node.order);
 }
 
-/// By its room at the levels where it has something to give: what it could give at others it gives at a
-/// larger one already. Both lists are by level, the largest first; what stands in both stays where it is.
+/// Updates the index by room. An agent is filed only at levels where it has victims: at any other level its
+/// room equals that of the next larger one where it is filed. The old and the new list are both in descending
+/// order of the level; entries in both are left alone.
 void Fleet::file_rooms(Node& node) {
   rooms_.clear();
   if (node.filed) {
+    // Every agent is filed at kNobody with its free and coming slots alone; lower levels add their victims.
     int total = node.base();
     rooms_.push_back({kNobody, total, node.base()});
     for (const auto& [level, slots] : node.gains) {
@@ -146,6 +154,8 @@ void Fleet::file_rooms(Node& node) {
 }
 
 void Fleet::relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int from, int to) {
+  // Two loops: an agent with several allocations of the job is filed only after all of its gains have
+  // changed.
   for (const auto& [node, part] : parts) {
     const auto gain = std::find(node->gains.begin(), node->gains.end(), std::pair(from, node->gain(*part)));
     if (gain == node->gains.end()) continue;
@@ -173,7 +183,8 @@ void Fleet::promise(Node& node, int free, int leaving) {
   file_rooms(node);
 }
 
-/// Seldom changes, and is not the business of who holds slots: not taken out with the rest.
+/// Updates the index by zero-slot allocations. Ignores `hidden`: a reservation keeps slots, and zero-slot
+/// requests take none.
 void Fleet::file_zero_slot(Node& node) {
   const bool takes = node.known && node.agent.open && node.zero_slot < node.agent.max_zero_slot;
   const int wanted = takes ? node.zero_slot : -1;
@@ -186,6 +197,7 @@ void Fleet::file_zero_slot(Node& node) {
 void Fleet::file(Node& node) {
   tally(node);
   file_zero_slot(node);
+  // The sums are corrected by subtracting the filed values and adding the new ones.
   const bool was = std::exchange(node.filed, node.known && node.agent.open && !node.hidden);
   auto& entry = node.entry;
   if (was) {
@@ -226,6 +238,8 @@ Node* Fleet::tightest_coming(int slots) const {
 }
 
 Node* Fleet::fullest(int level, int capacity) const {
+  // An agent is filed only at levels where it has victims, so all levels from `level` up are searched. Its
+  // total is largest at the smallest of them.
   std::pair<Room, int> best{{}, -1};
   for (auto rooms = levels_.lower_bound(level); rooms != levels_.end(); ++rooms) {
     const auto found = fullest_of(rooms->second, capacity);
@@ -238,8 +252,9 @@ Node* Fleet::fullest(int level, int capacity) const {
   return best.second < 0 ? nullptr : node_at(best.second);
 }
 
-/// Downwards from the most room; of one total the first has the largest base, then the smallest id. Agents
-/// that are too small are passed over: where all are, nobody asks.
+/// Returns the largest room of an agent with enough capacity, and the order of that agent; -1 when there is
+/// none. Searches in descending order of the total; within one total the largest base comes first, then the
+/// smallest id. Callers check `largest` first, so some agent is large enough.
 std::pair<Fleet::Room, int> Fleet::fullest_of(const Rooms& rooms, int capacity) const {
   for (auto end = rooms.end(); end != rooms.begin();) {
     auto first = at_least(rooms, std::prev(end)->first.total);
@@ -255,7 +270,9 @@ std::pair<Fleet::Room, int> Fleet::fullest_of(const Rooms& rooms, int capacity) 
 
 std::vector<Node*> Fleet::candidates(int level, int slots) const {
   const Rooms& rooms = levels_.at(level);
-  std::vector<std::pair<int, int>> found;  // base, below zero, and order
+  std::vector<std::pair<int, int>> found;  // (-base, order)
+  // Within one total the best agents come first, so kCandidates of each suffice for the best kCandidates of
+  // all.
   for (auto it = at_least(rooms, slots); it != rooms.end();) {
     const int total = it->first.total;
     for (int taken = 0; it != rooms.end() && it->first.total == total; ++it) {
@@ -278,11 +295,13 @@ Node* Fleet::least_zero_slot() const {
 }
 
 std::vector<std::pair<Node*, int>> Fleet::spread(int slots) const {
+  // The search works on kinds of agents (equal numbers of free slots), which are few.
   std::vector<std::pair<int, int>> kinds;
   for (auto it = by_free_.rbegin(); it != by_free_.rend() && it->first > 0; ++it) {
     kinds.emplace_back(it->first, it->second.count());
   }
   std::vector<std::pair<Node*, int>> parts;
+  // Agents of one kind are taken in the order of their ids; the last one may be used in part.
   int before = 0, order = -1;
   for (int free : choose_agents(kinds, slots)) {
     order = by_free_.at(free).from(free == before ? order + 1 : 0);

@@ -1,5 +1,6 @@
-// Owns the index of those who wait: for each shape a line, in it users by their share, in it jobs by theirs.
-// And the same order, read from its end, of those who may be asked to leave.
+// Index of the requests: a line for each shape, in it the users by share, in each the jobs by rank. Victims
+// have the same order and are read from its end. A job is in an index ("listed", "shown") only while it has
+// an eligible request or a potential victim there.
 #include <algorithm>
 
 #include "master/scheduler/pool.h"
@@ -7,7 +8,8 @@
 namespace det::scheduler {
 namespace {
 
-constexpr double kLeastWeight = 1e-9;  // a weight is > 0; what is not must not divide by zero
+/// Replaces weights that are not positive, to avoid a division by zero.
+constexpr double kLeastWeight = 1e-9;
 
 }  // namespace
 
@@ -21,7 +23,8 @@ JobState* Queue::find(ExperimentId id) {
 }
 
 UserState& Queue::user(UserId id) {
-  // Only fair shares look at users; elsewhere all jobs are of one.
+  // Users matter to fair_share only. Under other policies one user owns all jobs, and the user level of the
+  // index is a single element.
   if (rules_.policy != Policy::kFairShare) id = UserId{};
   auto [it, fresh] = users_.try_emplace(id.value);
   UserState& user = it->second;
@@ -33,6 +36,7 @@ UserState& Queue::user(UserId id) {
   return user;
 }
 
+/// Takes the job's slots off its user, and removes a user without jobs.
 void Queue::leave_user(JobState& job) {
   UserState& user = *job.user;
   user.used -= job.used + job.promised;
@@ -43,6 +47,7 @@ void Queue::leave_user(JobState& job) {
 JobState& Queue::put(const Job& job) {
   auto [it, fresh] = jobs_.try_emplace(job.id.value);
   JobState& state = it->second;
+  // The user, the weight and the queue order may all change: the job leaves the indexes and enters again.
   if (!fresh) {
     hide(state);
     leave_user(state);
@@ -79,7 +84,7 @@ double Queue::share_of(const JobState& job) const {
   return 0;
 }
 
-/// A user's place in all its lines follows its share.
+/// Moves a user in all its lines when its share has changed.
 void Queue::rank(UserState& user) {
   const double share = share_of(user);
   if (share == user.rank.share) return;
@@ -95,11 +100,13 @@ void Queue::rank(JobState& job) {
   rank(*job.user);
 }
 
-/// A job's place likewise; and it is among those with victims while it has any.
+/// Moves a job in the indexes of its user when its share has changed, and lists or unlists its victims.
 void Queue::move(JobState& job) {
   UserState& user = *job.user;
+  // Unlisting comes before the change of the rank and listing after it: both look the job up by its rank.
   if (job.shown_victims && job.victims.empty()) hide_victims(job);
   if (const double share = share_of(job); share != job.rank.share) {
+    // Node handles keep the memory of the entry.
     const auto move = [&](std::set<JobRank>& jobs) {
       auto entry = jobs.extract(job.rank);
       entry.value().share = share;
@@ -114,6 +121,7 @@ void Queue::move(JobState& job) {
   if (!job.shown_victims && !job.victims.empty()) show_victims(job);
 }
 
+/// Inserts a job into the line of a shape, and its user with the first job.
 void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   auto& jobs = user.waiting[shape];
@@ -122,6 +130,7 @@ void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
   line.listed = true;
 }
 
+/// Undoes `list`.
 void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   line.listed = false;
@@ -134,6 +143,7 @@ void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
   if (users->second.empty()) lines_.erase(users);
 }
 
+/// Lists or unlists a job after a change of its line or its sums.
 void Queue::relist(JobState& job, const Shape& shape, JobState::Line& line) {
   const bool wants = job.wants(shape, line);
   if (wants && !line.listed) list(job, shape, line);
@@ -190,6 +200,7 @@ void Queue::pop_first(JobState& job, const Shape& shape) {
   tidy(job, line);
 }
 
+/// Follows the removal of a request from a line.
 void Queue::tidy(JobState& job, decltype(JobState::waiting)::iterator line) {
   relist(job, line->first, line->second);
   if (line->second.trials.empty()) job.waiting.erase(line);
@@ -199,6 +210,8 @@ void Queue::hold(JobState& job, const Shape& shape) {
   JobState::Line& line = job.waiting.find(shape)->second;
   ++line.held;
   relist(job, shape, line);
+  // A promise counts like an allocation: otherwise the next request of the job would precede those of users
+  // and jobs with a smaller share.
   update(job, [&](JobState& of) {
     of.promised += shape.slots;
     ++of.promised_count;
@@ -211,7 +224,7 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
     --job->promised_count;
     job->user->used -= shape.slots;
   }
-  // Each finds its place once: what was changed above for the others of its user is changed already.
+  // All sums are final before the first rank is computed, so each job and user moves once.
   for (const auto& [job, shape] : holders) {
     rank(*job);
     JobState::Line& line = job->waiting.find(shape)->second;
@@ -225,6 +238,8 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
   }
 }
 
+/// Changes the slots in use of a job and its position among the victims. The lines of waiting requests are
+/// not updated: lend and give_back come in pairs, and nothing reads the lines in between.
 void Queue::reweigh(JobState& job, int slots) {
   UserState& user = *job.user;
   if (job.shown_victims) user.victims.erase(job.rank);

@@ -1,5 +1,6 @@
-// Owns a set of small numbers in one piece of memory: a bit for each. And such sets by a key, of which none
-// is empty.
+// Bit sets of small numbers, alone and by key. The indexes of the scheduler use them for agents: thousands of
+// agents share a few keys (numbers of free slots), and moving one between two keys flips two bits instead of
+// allocating and freeing tree nodes.
 #pragma once
 
 #include <bit>
@@ -10,20 +11,24 @@
 
 namespace det::scheduler {
 
+/// A bit set of numbers >= 0, in one contiguous allocation that grows with the largest number.
 class Marks {
  public:
+  /// Inserts a number, which must not be in the set.
   void put(int number) {
     const auto word = static_cast<std::size_t>(number) / 64;
     if (word >= words_.size()) words_.resize(word + 1);
     words_[word] |= bit(number);
     ++count_;
   }
+  /// Removes a number, which must be in the set.
   void drop(int number) {
     words_[static_cast<std::size_t>(number) / 64] &= ~bit(number);
     --count_;
   }
+  /// Number of elements.
   int count() const { return count_; }
-  /// The smallest that is not below `number`; -1 when there is none.
+  /// Returns the smallest element >= `number`, or -1.
   int from(int number) const {
     std::uint64_t mask = ~std::uint64_t{0} << (number % 64);
     for (auto word = static_cast<std::size_t>(number) / 64; word < words_.size(); ++word) {
@@ -34,6 +39,7 @@ class Marks {
     }
     return -1;
   }
+  /// Returns the smallest element, or -1.
   int first() const { return from(0); }
 
  private:
@@ -42,11 +48,13 @@ class Marks {
   int count_ = 0;
 };
 
-/// A number stands at one key at most.
+/// Numbers by key, each under at most one key. Contains no empty set, so its keys are those in use.
 template <typename Key>
 class MarksBy : public std::map<Key, Marks> {
  public:
+  /// Inserts a number, which must be under no key.
   void put(const Key& key, int number) { (*this)[key].put(number); }
+  /// Removes a number, which must be under `key`.
   void drop(const Key& key, int number) {
     auto it = this->find(key);
     it->second.drop(number);

@@ -17,6 +17,8 @@ void Pass::refill(Head& head) const {
   head.stale = head.any = false;
   const auto line = pool_.queue.lines().find(head.shape);
   if (head.least_priority == INT_MAX || line == pool_.queue.lines().end()) return;
+  // Only the priority policy narrows a line (least_priority), and there all jobs belong to one user, so the
+  // first user suffices.
   head.user = *line->second.begin();
   const auto& jobs = head.user.user->waiting.find(head.shape)->second;
   const bool all = head.least_priority == INT_MIN;
@@ -37,7 +39,8 @@ Pass::Head* Pass::next() {
   return best;
 }
 
-/// Who was served moves back by its share, or leaves the line; others move only when they are asked to leave.
+/// The served job moves back as its share grows, or leaves the line. Other jobs move only when a victim of
+/// their user was preempted, which makes its share smaller.
 void Pass::refresh(const Head& served) {
   const bool shares = pool_.rules.policy == Policy::kFairShare;
   for (Head& head : heads_) {
@@ -47,7 +50,6 @@ void Pass::refresh(const Head& served) {
   asked_.clear();
 }
 
-/// Has somebody who was asked to leave moved to the first place of the line, or changed who is there?
 bool Pass::is_passed(const Head& head) const {
   const auto line = pool_.queue.lines().find(head.shape);
   if (line == pool_.queue.lines().end() || line->second.begin()->user != head.user.user) return true;
@@ -55,6 +57,7 @@ bool Pass::is_passed(const Head& head) const {
 }
 
 bool Pass::run() {
+  // A merge over the lines of all shapes. Serving requests adds no shape.
   pool_.holds.clear();
   for (const auto& [shape, users] : pool_.queue.lines()) heads_.push_back({.shape = shape});
   while ((head_ = next()) != nullptr) {
@@ -66,12 +69,14 @@ bool Pass::run() {
 }
 
 void Pass::serve(const Taker& taker) {
+  // A zero-slot request needs no slots, so promises and the reservation do not concern it.
   if (taker.shape.slots == 0) {
     if (Node* node = pool_.fleet.least_zero_slot()) return start(taker, {{node, 0}});
     head_->least_priority = INT_MAX;
     return;
   }
   if (start_somewhere(taker)) return;
+  // A borrower sees the slots of the reservation as available for the rest of the rules.
   const bool borrows = this->borrows(taker);
   if (borrows) lift();
   const bool served = (borrows && start_somewhere(taker)) || wait(taker) || preempt(taker);
@@ -81,13 +86,14 @@ void Pass::serve(const Taker& taker) {
   drop(taker, borrows);
 }
 
-/// May it use what is kept for the holder of the reservation? Only who gives it back when asked.
+/// Borrowed slots must return by preemption: the borrower is preemptible and strictly less important.
 bool Pass::borrows(const Taker& taker) const {
   return reservation_ && pool_.rules.preemption && pool_.rules.policy == Policy::kPriority &&
          taker.shape.preemptible && taker.job->job.priority > reservation_->priority;
 }
 
 void Pass::drop(const Taker& taker, bool borrows) {
+  // A request that failed without the right to borrow does not block less important ones that have it.
   const bool others_may_borrow = !borrows && reservation_ && pool_.rules.preemption &&
                                  pool_.rules.policy == Policy::kPriority && taker.shape.preemptible;
   head_->least_priority = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
@@ -95,6 +101,7 @@ void Pass::drop(const Taker& taker, bool borrows) {
 
 bool Pass::start_somewhere(const Taker& taker) {
   const int slots = taker.shape.slots;
+  // An agent may have enough free slots that are promised to holders without an agent.
   if (slack() < slots) return false;
   if (Node* node = pool_.fleet.tightest(slots)) {
     start(taker, {{node, slots}});
@@ -127,7 +134,7 @@ void Pass::start(const Taker& taker, const std::vector<std::pair<Node*, int>>& w
 bool Pass::wait(const Taker& taker) {
   const int slots = taker.shape.slots;
   if (static_cast<int>(held_.size()) >= pool_.rules.holders || slack() < slots) return false;
-  // For one slot any will do.
+  // A single slot is not bound to an agent: the first one that comes free anywhere will do.
   Node* node = slots == 1 ? nullptr : pool_.fleet.tightest_coming(slots);
   if (!node && taker.shape.single_node) return false;
   hold(taker, Hold::Why::kLeaving, node);
@@ -136,12 +143,14 @@ bool Pass::wait(const Taker& taker) {
 
 int Pass::victims_above(const Taker& taker) const {
   if (!pool_.preempts()) return Fleet::kNobody;
+  // Fair-share victims are all of level 0; restores_share decides among them.
   return pool_.rules.policy == Policy::kPriority ? taker.job->job.priority : -1;
 }
 
 bool Pass::preempt(const Taker& taker) {
   if (static_cast<int>(held_.size()) >= pool_.rules.holders) return false;
   Node* node = nullptr;
+  // One agent is preferred to a gang, as for placements.
   std::vector<RunningState*> victims = victims_on(taker, node);
   if (victims.empty() && !taker.shape.single_node) victims = victims_anywhere(taker);
   if (victims.empty()) return false;
@@ -157,9 +166,11 @@ bool Pass::preempt(const Taker& taker) {
 
 bool Pass::reserve(const Taker& taker) {
   const int slots = taker.shape.slots;
+  // A request that the open agents could not hold even when empty would block them for nothing.
   if (taker.shape.single_node ? pool_.fleet.largest() < slots : pool_.fleet.capacity() < slots) return false;
   Reservation reservation{taker.job->job.priority, nullptr, slots};
   if (taker.shape.single_node) {
+    // The agent where most has gathered. Slots of less important allocations count: they can be preempted.
     const int level = pool_.rules.policy == Policy::kPriority ? victims_above(taker) + 1 : Fleet::kNobody;
     reservation.node = pool_.fleet.fullest(std::min(level, Fleet::kNobody), slots);
   }
@@ -168,8 +179,8 @@ bool Pass::reserve(const Taker& taker) {
   return true;
 }
 
-/// Takes `slots` of an agent's coming and free slots from everybody behind.
 void Pass::keep(Node& node, int slots) {
+  // Coming slots first: free ones stay available to a request that can start at once.
   const int leaving = std::min(node.leaving, slots);
   pool_.fleet.promise(node, slots - leaving, leaving);
   promises_.push_back({&node, slots - leaving, leaving});
@@ -178,6 +189,7 @@ void Pass::keep(Node& node, int slots) {
 void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
   const int slots = taker.shape.slots;
   pool_.holds.push_back({TrialId(taker.trial), why, node ? node->agent.id : AgentId(), slots});
+  // The reservation promises nothing by itself: `lower` hides its slots, and it counts towards no share.
   if (why == Hold::Why::kReserved) return;
   if (node) {
     keep(*node, slots);
@@ -188,7 +200,6 @@ void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
   pool_.queue.hold(*taker.job, taker.shape);
 }
 
-/// Opens what is reserved for who may borrow it; `lower` closes it again.
 void Pass::lift() {
   if (Node* node = reservation_->node) {
     node->hidden = false;

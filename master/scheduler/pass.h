@@ -1,4 +1,5 @@
-// Owns one walk over the queue of a pool: what is promised on the way lasts as long as the walk.
+// One walk over the queue of a pool (the rules are in scheduler.h). Promises and the reservation last for one
+// pass: only starts and preemptions outlive it.
 #pragma once
 
 #include <climits>
@@ -9,89 +10,128 @@
 
 namespace det::scheduler {
 
-/// Who takes: a request of `job`.
+/// The request being served: the one that slots, and if necessary victims, are chosen for.
 struct Taker {
   JobState* job = nullptr;
   Shape shape;
   std::int64_t trial = 0;
 };
 
+/// A single pass. Used once; `pool` and `plan` must outlive it.
 class Pass {
  public:
   Pass(Pool& pool, Plan& plan) : pool_(pool), plan_(plan) {}
+  /// Serves every request that may still be served and sets Pool::holds. Returns false when nothing started
+  /// and nothing was preempted.
   bool run();
 
  private:
+  /// Slots kept for the first request that cannot be served.
   struct Reservation {
-    int priority = 0;
-    Node* node = nullptr;  ///< null when it is for slots anywhere
+    int priority = 0;      ///< of the holder's job: less important requests may borrow
+    Node* node = nullptr;  ///< the agent that is kept; null for slots anywhere in the pool
     int slots = 0;
   };
-  /// The first of a line that is still looked at.
+  /// Cursor of one line: its next request to serve.
   struct Head {
     Shape shape;
-    int least_priority = INT_MIN;  ///< who is above it is passed over; INT_MAX: the line is done
-    bool stale = true;
-    bool any = false;
+    /// Smallest priority number still served; INT_MAX when the line is done. Set once a request of the shape
+    /// failed: only requests that may borrow from the reservation are tried after that.
+    int least_priority = INT_MIN;
+    bool stale = true;  ///< must be refilled before use
+    bool any = false;   ///< the line has such a request; the fields below are valid
     Taker taker;
     UserRank user;
     JobRank job;
+    /// This head precedes `b` in the order of the policy.
     bool before(const Head& b) const;
   };
+  /// Slots of an agent promised to a holder by this pass.
   struct Promise {
     Node* node = nullptr;
     int free = 0;
     int leaving = 0;
   };
 
+  // The walk.
+
+  /// Returns the first head in the order of the policy, or null when every line is done.
   Head* next();
+  /// Looks up the next request of a line.
   void refill(Head& head) const;
+  /// Marks the heads that the last served request may have changed as stale.
   void refresh(const Head& served);
+  /// The user at the front of the line has changed, or has lost a victim since the last refresh.
   bool is_passed(const Head& head) const;
+  /// Applies the first rule that fits to a request.
   void serve(const Taker& taker);
+
+  // The rules. Each returns false, without effect, when it does not apply.
+
   bool start_somewhere(const Taker& taker);
   void start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where);
   bool wait(const Taker& taker);
   bool preempt(const Taker& taker);
   bool reserve(const Taker& taker);
+  /// Ends the line of a request that no rule applied to, except for requests that may borrow.
   void drop(const Taker& taker, bool borrows);
+
+  // Promises and the reservation.
+
+  /// The request may use slots of the reservation, because its holder could preempt it.
   bool borrows(const Taker& taker) const;
+  /// Makes the slots of the reservation available to a borrower.
   void lift();
+  /// Ends `lift`.
   void lower();
+  /// Promises slots of an agent: coming slots first, then free ones.
   void keep(Node& node, int slots);
+  /// Records a hold; unless it is the reservation, makes the request a holder. Null `node`: anywhere.
   void hold(const Taker& taker, Hold::Why why, Node* node);
+  /// Takes all promises and the reservation back.
   void undo();
-  /// Slots that are free or coming and not promised to anybody.
+  /// Free and coming slots that are not promised to a holder.
   int slack() const { return pool_.fleet.base() - promised_anywhere_; }
-  /// Victims whose priority numbers are above this may be taken for it; at least Fleet::kNobody: none.
+
+  // Victims.
+
+  /// Returns the level above which allocations are eligible victims; Fleet::kNobody or more when none are.
   int victims_above(const Taker& taker) const;
-  /// Slots that come back, on agents that are not kept for somebody.
+  /// Usable slots of an allocation on agents that are not hidden.
   int gain(const RunningState& state) const;
   int gain(const std::vector<RunningState*>& victims) const;
 
-  // victims.cc
+  // victims.cc. Each search returns an empty set when no set of victims makes enough room.
+
+  /// Finds the best victims on a single agent and sets `best` to it; null when there are none.
   std::vector<RunningState*> victims_on(const Taker& taker, Node*& best);
+  /// Finds victims over all agents, for a request that may spread.
   std::vector<RunningState*> victims_anywhere(const Taker& taker);
   bool share_is_owed(const Taker& taker) const;
+  /// Victims of `level` and above on one agent that free `need` slots.
   std::vector<RunningState*> by_priority_on(const Node& node, int level, int need) const;
   std::vector<RunningState*> by_share_on(const Taker& taker, const Node& node, int need);
   std::vector<RunningState*> by_share_anywhere(const Taker& taker, int need);
+  /// Returns an upper bound of the slots that by_share_on can free on an agent.
   int most_by_share(const Taker& taker, const Node& node) const;
-  /// Not of those already chosen.
+  /// Returns the next fair-share victim on an agent, not one of `chosen`: of the user, then the job, with the
+  /// largest share, the newest. Null when a further victim would take more than is owed.
   RunningState* most_served_on(const Taker& taker, const Node& node,
                                const std::vector<RunningState*>& chosen) const;
+  /// Returns the next fair-share victim of the pool. Examines at most kLooks allocations.
   RunningState* most_served(const Taker& taker) const;
+  /// Gives the shares of the first `lent` victims back.
   void restore_shares(const std::vector<RunningState*>& victims, std::size_t lent);
 
   Pool& pool_;
   Plan& plan_;
-  std::vector<Head> heads_;
-  Head* head_ = nullptr;  ///< being served
+  std::vector<Head> heads_;  ///< one for each shape
+  Head* head_ = nullptr;     ///< the line being served
   std::vector<Promise> promises_;
-  std::vector<std::pair<JobState*, Shape>> held_;
-  int promised_anywhere_ = 0;
+  std::vector<std::pair<JobState*, Shape>> held_;  ///< holders
+  int promised_anywhere_ = 0;                      ///< slots promised without naming an agent
   std::optional<Reservation> reservation_;
-  std::vector<UserState*> asked_;  ///< of those asked to leave since the heads were looked at
+  std::vector<UserState*> asked_;  ///< users of victims preempted since the last refresh
   bool decided_ = false;
 };
 

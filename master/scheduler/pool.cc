@@ -1,4 +1,4 @@
-// Owns the changes of a pool, and the public face of the scheduler.
+// Changes of a pool, and the public functions of Scheduler and Image.
 #include "master/scheduler/pool.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace det::scheduler {
 
-/// The agents that hold `state` are changed and filed.
+/// Applies `change` to every agent of an allocation and updates the indexes.
 template <typename Change>
 void Pool::change_nodes(RunningState& state, const Change& change) {
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
@@ -17,6 +17,7 @@ void Pool::change_nodes(RunningState& state, const Change& change) {
   }
 }
 
+/// Sums over the lines of a job. Each line is a sorted set, so its first trial is the smallest.
 static Scheduler::Standing sum(const JobState& job) {
   Scheduler::Standing all{.running = job.live, .held = job.held};
   for (const auto& [shape, line] : job.waiting) {
@@ -31,6 +32,7 @@ static Scheduler::Standing sum(const JobState& job) {
 }
 
 void Pool::load(const Snapshot& snapshot) {
+  // Allocations before requests: put_request ignores a trial that has an allocation.
   for (const Agent& agent : snapshot.agents) put_agent(agent);
   for (const Job& job : snapshot.jobs) put_job(job);
   for (const Running& one : snapshot.running) start(one);
@@ -38,6 +40,7 @@ void Pool::load(const Snapshot& snapshot) {
 }
 
 Image::State Pool::image() {
+  // Agents change seldom compared with images: one vector serves all images until then.
   if (!agents_) {
     auto all = std::make_shared<std::vector<Agent>>();
     for (const auto& [id, node] : fleet.nodes()) {
@@ -56,6 +59,7 @@ Snapshot Image::snapshot() const {
     all.running.push_back(*one.running);
     all.running.back().leaving = one.leaving;
   });
+  // The tables are hashed. Sorting makes snapshots, and decisions on them, independent of the history.
   std::sort(all.jobs.begin(), all.jobs.end(), [](const Job& a, const Job& b) { return a.id < b.id; });
   std::sort(all.requests.begin(), all.requests.end(),
             [](const Request& a, const Request& b) { return a.trial < b.trial; });
@@ -82,6 +86,7 @@ void Pool::remove_agent(const AgentId& id) {
 }
 
 void Pool::put_job(const Job& job) {
+  // A new priority changes the level of the job's allocations on their agents.
   const JobState* known = queue.find(job.id);
   const int before = Fleet::level_of(known ? known->job.priority : job.priority);
   JobState& state = queue.put(job);
@@ -107,6 +112,7 @@ void Pool::remove_job(ExperimentId id) {
   for (const auto& [shape, line] : job->waiting) {
     for (std::int64_t trial : line.trials) waiting.erase(trial);
   }
+  // Allocations of the job stay, and remain potential victims. The last `end` removes the job.
   queue.hide(*job);
   job->waiting.clear();
   queue.show(*job);
@@ -144,6 +150,7 @@ void Pool::start(JobState& job, const Shape& shape, Running started, std::vector
   begin(job, std::move(started), std::move(nodes));
 }
 
+/// Adds the state of an allocation to `running`, to the sums of its job and to its agents.
 void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
   const std::int64_t trial = started.trial.value;
   RunningState& state = running[trial];
@@ -163,6 +170,7 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
     }
     if (state.may_leave()) of.victims.insert(trial);
   });
+  // `parts` and `state` have stable addresses: a shared immutable object, and a node of an unordered_map.
   change_nodes(state, [&](Node& node, const Part& part) {
     node.here.push_back({&state, &part, &job, state.slots});
   });
@@ -171,6 +179,7 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
 void Pool::leave(RunningState& state) {
   if (state.leaving) return;
   const std::int64_t trial = state.running->trial.value;
+  // The slots leave the share at once, but stay in `held`: max_slots counts them until the end.
   queue.update(*state.job, [&](JobState& of) {
     of.used -= state.slots;
     --of.running;
@@ -197,6 +206,7 @@ void Pool::end(TrialId trial) {
   change_nodes(state, [&](Node& node, const Part& part) {
     std::erase_if(node.here, [&](const Node::Holding& holding) { return holding.part == &part; });
   });
+  // An agent that was removed earlier goes with its last allocation.
   std::vector<AgentId> unknown;
   for (const Node* node : state.nodes) {
     if (!node->known) unknown.push_back(node->agent.id);
@@ -232,6 +242,8 @@ void Scheduler::leaving(TrialId trial) {
 }
 
 Plan Scheduler::decide() {
+  // Terminates: each start removes a request, each preemption makes an allocation leave, and neither comes
+  // back within one decision.
   Plan plan;
   while (walk(*pool_, plan)) {
   }

@@ -1,10 +1,12 @@
-// Owns the state of a Scheduler: what is known of agents (Fleet), of those who wait (Queue) and of what runs,
-// each indexed for the questions a pass asks. Internal to this room.
+// State of a Scheduler: agents (Fleet), waiting requests and potential victims (Queue) and allocations, each
+// indexed for the queries of a pass. Internal to master/scheduler; same single thread as the Scheduler.
 //
-// An agent is changed and then filed: what it is filed by is kept beside it, so only the entries that differ
-// move. What a job is sorted by changes inside of Queue::update, or between Queue::hide and show. Entries
-// that move keep their memory: events come by the thousand, and an allocator that has to tidy up makes the
-// slow ones.
+// Invariants
+//   An agent is changed first and filed afterwards (Fleet::file). Its index keys are stored beside it, so
+//   only the index entries that differ move.
+//   The sort key of a job changes only inside of Queue::update, or between Queue::hide and Queue::show.
+//   Index entries that move keep their memory: events arrive by the thousand, and calls of the allocator
+//   dominate the slowest of them.
 #pragma once
 
 #include <algorithm>
@@ -26,109 +28,135 @@ namespace det::scheduler {
 
 struct JobState;
 
+/// An allocation.
 struct RunningState {
-  std::shared_ptr<const Running> running;  ///< as it was when it started
+  std::shared_ptr<const Running> running;  ///< as it started; shared with images
   JobState* job = nullptr;
-  bool preemptible = true, leaving = false;  ///< by now
+  bool preemptible = true, leaving = false;  ///< current values
   int slots = 0;                             ///< over all parts
-  std::vector<struct Node*> nodes;           ///< of each part
+  std::vector<struct Node*> nodes;           ///< the agent of each part
+  /// The allocation may be chosen as a victim.
   bool may_leave() const { return preemptible && !leaving && slots > 0; }
 };
 
-/// An agent, known or only named by what runs there.
+/// An agent: one that was put (`known`), or one that only an allocation names.
 struct Node {
+  /// A part of an allocation on this agent.
   struct Holding {
     RunningState* running = nullptr;
     const Part* part = nullptr;
-    // So that a look for victims passes over the others without looking at each.
-    JobState* job = nullptr;  ///< of `running`
-    int slots = 0;            ///< over all its parts
-    int gain =
-        0;  ///< found by Fleet::file: slots that come back here when it is asked to leave; 0: it may not be
+    // Copies of fields of `running`: the search for victims skips most holdings and should not dereference
+    // them.
+    JobState* job = nullptr;  ///< job of `running`
+    int slots = 0;            ///< slots of `running` over all of its parts
+    /// Slots that become usable on this agent when `running` is preempted; 0 when it is no potential victim.
+    /// Computed by Fleet::file.
+    int gain = 0;
   };
   Agent agent;
   bool known = false;
-  int order = 0;  ///< among the agents by id: it stands for this one in the indexes
+  int order = 0;  ///< position among the agents sorted by id; identifies the agent in the indexes
   std::vector<Holding> here;
-  // During a pass: what is promised to those who wait, and whether the agent is kept for who holds the
-  // reservation.
-  int promised_free = 0;
-  int promised_leaving = 0;
-  bool hidden = false;
-  // Found by Fleet::file, of enabled slots:
-  int capacity = 0;
-  int free = 0;     ///< and not promised
-  int leaving = 0;  ///< held by who leaves, and not promised
-  int zero_slot = 0;
-  /// Level of who may be asked to leave, and their slots; largest level first.
+  // State of the current pass.
+  int promised_free = 0;     ///< free slots promised to holders
+  int promised_leaving = 0;  ///< coming slots promised to holders
+  bool hidden = false;       ///< kept for the holder of the reservation: in no slot index
+  // Counts of enabled slots, computed by Fleet::file.
+  int capacity = 0;   ///< all
+  int free = 0;       ///< free and not promised
+  int leaving = 0;    ///< held by leaving allocations and not promised
+  int zero_slot = 0;  ///< number of zero-slot allocations
+  /// (level, gain) of each potential victim, in descending order of the level.
   std::vector<std::pair<int, int>> gains;
 
-  /// Free, coming, and held by victims of this level or a larger one.
+  /// Slots that a preemptor could get on this agent by preempting victims of `level` and above.
   struct Room {
     int level = 0;
-    int total = 0;
-    int base = 0;
+    int total = 0;  ///< base plus the gains of those victims
+    int base = 0;   ///< free and coming slots
     bool operator==(const Room&) const = default;
   };
-  bool filed = false;
-  // What it is filed by.
+  bool filed = false;  ///< the slot indexes contain this agent
+  /// The values under which the slot indexes contain this agent.
   struct {
     int capacity = 0, free = 0, leaving = 0;
     std::vector<std::pair<int, int>> gains;
-    std::vector<Room> rooms;  ///< largest level first
+    std::vector<Room> rooms;  ///< in descending order of the level
   } entry;
-  int zero_slot_filed = -1;  ///< what it is filed by; -1: not
+  int zero_slot_filed = -1;  ///< key in the zero-slot index; -1 when not in it
 
+  /// Free and coming slots.
   int base() const { return free + leaving; }
+  /// The slot exists, is enabled, and its agent takes new work.
   bool usable(int slot) const;
-  int gain(const Part& part) const;  ///< slots that come back to us when it ends
+  /// Usable slots of `part`: those that return to the pool when its allocation ends.
+  int gain(const Part& part) const;
+  /// Returns a mark for each slot id: usable and held by no allocation.
   std::vector<bool> free_slots() const;
 };
 
-/// The agents. A level is a class of victims: the priority number, or 0 where shares decide; kNobody is no
-/// victim.
+/// The agents of a pool, indexed by free slots, by room at each level and by zero-slot allocations.
+///
+/// A level is a class of victims: the priority number, or 0 for all victims where shares decide. Preempting
+/// at a level may take victims of that level and all larger ones. Level kNobody stands for no preemption at
+/// all.
 class Fleet {
  public:
   static constexpr int kNobody = 100;
-  /// Rooms of agents at one level: the least total first, of one total the largest base.
+  /// Index key at one level, in ascending order of the total; among equal totals the largest base first.
   struct Room {
-    int total = 0;  ///< free, coming, and held by victims of this level or a larger one
-    int base = 0;
+    int total = 0;  ///< free slots, coming slots, and slots of victims of this level or a larger one
+    int base = 0;   ///< free and coming slots
     bool operator<(const Room& b) const { return total != b.total ? total < b.total : base > b.base; }
   };
-  /// Agents by their order: of so many so few kinds are there that a bit for each is all that moves.
+  /// Agents by room, each a bit at its `order`: thousands of agents have only a few distinct rooms, so a
+  /// change moves bits instead of tree nodes.
   using Rooms = MarksBy<Room>;
 
+  /// `by_priority`: levels are priority numbers. Otherwise all victims are of level 0.
   explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
   static int level_of(int priority) { return std::clamp(priority, 0, kNobody - 1); }
   int level_of(const RunningState& running) const;
 
-  Node& node(const AgentId& id);  ///< made when it is not there
+  /// Returns the agent, and creates an unknown one when it does not exist.
+  Node& node(const AgentId& id);
+  /// Returns the agent, or null.
   Node* find(const AgentId& id);
   const std::map<AgentId, Node>& nodes() const { return nodes_; }
+  /// Removes an agent that is not `known` and has no allocations.
   void forget_if_empty(const AgentId& id);
 
-  /// After whatever changed of it.
+  /// Recomputes the counts of an agent and updates every index. Must follow any change of the agent.
   void file(Node& node);
-  /// What these have there is held by victims of another level from now on.
+  /// Moves the gains of these parts to another level: the priority of their job has changed.
   void relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int from, int to);
-  /// So many of its free and coming slots are promised from now on; negative: no longer.
+  /// Promises free and coming slots of an agent to a holder. Negative numbers take a promise back.
   void promise(Node& node, int free, int leaving);
 
+  // Sums over the filed agents (open and not hidden), in slots.
   int free() const { return free_; }
   int base() const { return free_ + leaving_; }
   int capacity() const { return capacity_; }
+  /// Capacity of the largest agent.
   int largest() const { return capacities_.empty() ? 0 : capacities_.rbegin()->first; }
-  /// Slots of victims of a level above `level`.
+  /// Slots of victims of all levels above `level`.
   int gains_above(int level) const;
 
-  Node* tightest(int slots) const;               ///< by free slots; null when none has so many
-  Node* tightest_coming(int slots) const;        ///< by free and coming ones
-  Node* fullest(int level, int capacity) const;  ///< most room at a level, of agents so large
+  // Queries. Each returns null or an empty vector when no agent qualifies; ties fall to the smallest id.
+
+  /// Returns the agent with the fewest free slots that are at least `slots` (best fit).
+  Node* tightest(int slots) const;
+  /// Returns the agent with the fewest free and coming slots that are at least `slots`.
+  Node* tightest_coming(int slots) const;
+  /// Returns the agent with most room at `level` or above, among those with at least `capacity` slots.
+  Node* fullest(int level, int capacity) const;
+  /// Returns at most kCandidates agents where preemption at `level` makes room for `slots`, in descending
+  /// order of their free and coming slots.
   std::vector<Node*> candidates(int level, int slots) const;
+  /// Returns the agent with the fewest zero-slot allocations that takes another one.
   Node* least_zero_slot() const;
-  std::vector<std::pair<Node*, int>> spread(
-      int slots) const;  ///< agents and how many slots on each; or empty
+  /// Returns a placement of a gang on free slots: agents and the number of slots on each.
+  std::vector<std::pair<Node*, int>> spread(int slots) const;
   const std::map<int, Rooms>& levels() const { return levels_; }
 
  private:
@@ -143,45 +171,49 @@ class Fleet {
   void file_free(Node& node, bool was);
   void file_rooms(Node& node);
 
-  bool by_priority_;
+  bool by_priority_;  ///< a level is a priority number; otherwise level 0 has all victims
   std::map<AgentId, Node> nodes_;
-  std::vector<Node*> ordered_;  ///< by their order; null: one that is gone
-  MarksBy<int> by_free_;
-  MarksBy<int> by_zero_slot_;
+  std::vector<Node*> ordered_;  ///< by Node::order; null for a removed agent
+  MarksBy<int> by_free_;        ///< filed agents by free slots
+  MarksBy<int> by_zero_slot_;   ///< agents that take zero-slot allocations, by their number
   std::map<int, Rooms> levels_{{kNobody, {}}};
-  std::vector<Node::Room> rooms_;  ///< of the node being filed
-  std::map<int, int> gains_;
-  std::map<int, int> capacities_;
+  std::vector<Node::Room> rooms_;  ///< scratch space of file_rooms
+  std::map<int, int> gains_;       ///< slots of potential victims by level
+  std::map<int, int> capacities_;  ///< number of filed agents by capacity
   int free_ = 0, leaving_ = 0, capacity_ = 0;
 };
 
-/// What requests must have in common to stand in one line.
+/// The properties that decide where a request fits. Requests of one shape form a line: when the first of them
+/// cannot start, the others cannot either.
 struct Shape {
   int slots = 0;
-  bool single_node = false;  ///< false when slots <= 1: it makes no difference
+  bool single_node = false;  ///< always false for slots <= 1, where it makes no difference
   bool preemptible = true;
   auto operator<=>(const Shape&) const = default;
 };
 Shape shape_of(const Request& request);
 
+/// Order of jobs with equal shares.
 struct JobKey {
   int priority = 0;
   std::int64_t position = 0;
   std::int64_t job = 0;
   auto operator<=>(const JobKey&) const = default;
 };
+/// Sort key of a job within its user: the share of the policy, then the queue order.
 struct JobRank {
-  double share = 0;
+  double share = 0;  ///< slots per weight (fair_share), running allocations (round_robin), 0 (priority)
   JobKey key;
   JobState* job = nullptr;
   bool operator<(const JobRank& b) const { return std::tie(share, key) < std::tie(b.share, b.key); }
 };
-/// A set in one piece: for the few things that often change their place.
+/// A sorted vector: a set for few elements that often change their position.
 template <typename T>
 class Row : public std::vector<T> {
  public:
   void put(const T& value) { this->insert(place(value), value); }
   void drop(const T& value) { this->erase(place(value)); }
+  /// Replaces `from`, which must be an element, by `to` at its sorted position.
   void move(const T& from, const T& to) {
     const auto was = place(from), is = place(to);
     if (was < is) {
@@ -198,68 +230,84 @@ class Row : public std::vector<T> {
 };
 
 struct UserState;
+/// Sort key of a user.
 struct UserRank {
-  double share = 0;
+  double share = 0;  ///< slots per weight (fair_share); 0 under the other policies
   std::int64_t id = 0;
   UserState* user = nullptr;
   bool operator<(const UserRank& b) const { return std::tie(share, id) < std::tie(b.share, b.id); }
 };
+/// A user with at least one job. Under other policies than fair_share one user owns all jobs.
 struct UserState {
   UserRank rank;
   double weight = 1;
-  int used = 0;  ///< slots of what runs and does not leave, and of what is promised
-  int jobs = 0;
-  boost::container::flat_map<Shape, std::set<JobRank>> waiting;
-  std::set<JobRank> victims;
+  int used = 0;  ///< slots of allocations that are not leaving, and of holders
+  int jobs = 0;  ///< number of jobs; the user is removed with the last one
+  boost::container::flat_map<Shape, std::set<JobRank>> waiting;  ///< jobs with eligible requests, by shape
+  std::set<JobRank> victims;                                     ///< jobs with potential victims
 };
+/// A job, its requests and the sums over its allocations.
 struct JobState {
   Job job;
   JobRank rank;
   UserState* user = nullptr;
-  /// Its trials of one shape.
+  /// The requests of one shape, by trial id.
   struct Line {
     std::set<std::int64_t> trials;
-    int held = 0;         ///< during a pass: so many of the first hold what comes free, and stand in no line
-    bool listed = false;  ///< among those that wait
+    int held = 0;         ///< holders of this pass; these are the first `held` trials
+    bool listed = false;  ///< the job is in UserState::waiting for this shape
+    /// The first request that is not a holder.
     auto first() const { return std::next(trials.begin(), held); }
   };
   boost::container::flat_map<Shape, Line> waiting;
-  std::set<std::int64_t> victims;  ///< trials that may be asked to leave
-  int held = 0;                    ///< slots of all that runs, leaving or not
-  int used = 0;                    ///< slots of what runs and does not leave
-  int running = 0;                 ///< allocations that do not leave
+  std::set<std::int64_t> victims;  ///< trials of allocations that may be preempted
+  int held = 0;                    ///< slots of all allocations, leaving ones included
+  int used = 0;                    ///< slots of allocations that are not leaving
+  int running = 0;                 ///< allocations that are not leaving
   int live = 0;                    ///< allocations
-  int promised = 0;                ///< during a pass: slots of its requests that hold
-  int promised_count = 0;
-  bool gone = false;
-  bool shown_victims = false;
+  int promised = 0;                ///< slots of its holders in this pass
+  int promised_count = 0;          ///< number of its holders in this pass
+  bool gone = false;               ///< removed; kept until its last allocation has ended
+  bool shown_victims = false;      ///< the job is in UserState::victims
+  /// Another `slots` slots do not exceed max_slots.
   bool within_limit(int slots) const {
     return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
   }
+  /// The line has a request that is not a holder and that max_slots admits.
   bool wants(const Shape& shape, const Line& line) const {
     return line.trials.size() > static_cast<std::size_t>(line.held) && within_limit(shape.slots);
   }
 };
 
-/// Who waits, in the order of the policy, a line for each shape; and who may be asked to leave.
+/// The waiting requests in the order of the policy, one line for each shape, and the potential victims in the
+/// same order. Three levels: users by share, their jobs by share and queue order, the trials of a job by id.
+/// Ranks are up to date outside of the member functions, except between lend and give_back.
 class Queue {
  public:
+  /// `rules` must outlive the queue.
   explicit Queue(const Rules& rules) : rules_(rules) {}
+  /// Returns the job, or null.
   JobState* find(ExperimentId id);
+  /// Adds a job or replaces its settings. Keeps its requests and sums.
   JobState& put(const Job& job);
+  /// Removes a job, which must have no requests and no allocations.
   void forget(JobState& job);
   std::map<std::int64_t, JobState>& jobs() { return jobs_; }
 
+  /// Takes a job out of all indexes.
   void hide(JobState& job);
+  /// Computes the rank of a hidden job and inserts it into the indexes.
   void show(JobState& job);
+  /// Adds a request.
   void push(JobState& job, const Shape& shape, std::int64_t trial);
+  /// Removes a request. No effect when the job does not have it.
   void pop(JobState& job, const Shape& shape, std::int64_t trial);
-  /// The first of the line that does not hold.
+  /// Removes the first request of the line that is not a holder.
   void pop_first(JobState& job, const Shape& shape);
-  /// Changes what the job uses, holds, is promised, and its victims; `change` gets the job.
+  /// Applies `change` to the sums and victims of a job and restores the order of all indexes.
   template <typename Change>
   void update(JobState& job, const Change& change) {
-    // With a limit its right to stand in line may depend on it.
+    // max_slots makes the eligibility of every line depend on the sums, so a limited job is listed again.
     const bool limited = job.job.max_slots.has_value();
     if (limited) hide(job);
     job.user->used -= job.used + job.promised;
@@ -272,17 +320,20 @@ class Queue {
     }
   }
 
-  /// The first of the line that does not hold yet holds from now on: its slots count as if it ran.
+  /// Makes the first request of the line that is not a holder one: its slots count towards the shares.
   void hold(JobState& job, const Shape& shape);
-  /// No longer, for all that do.
+  /// Ends the state of all holders of a pass.
   void release(const std::vector<std::pair<JobState*, Shape>>& holders);
 
-  /// Takes a victim out of the shares, to see who would be the next, or back in. In between nobody may look
-  /// at lines.
+  /// Removes a victim from the shares as if it had terminated, so that the next victim is taken from the user
+  /// or job with the largest remaining share. Must be undone by give_back; in between lines() is not in
+  /// order.
   void lend(JobState& job, std::int64_t trial, int slots);
   void give_back(JobState& job, std::int64_t trial, int slots);
 
+  /// Users with eligible requests, by shape, the next to be served first.
   const boost::container::flat_map<Shape, Row<UserRank>>& lines() const { return lines_; }
+  /// Users with potential victims, in ascending order of their shares.
   const Row<UserRank>& victims() const { return victims_; }
 
  private:
@@ -308,12 +359,13 @@ class Queue {
   Row<UserRank> victims_;
 };
 
-/// A pool at one moment, shared with it.
+/// Contents of an image. The tables share their memory with the pool (copy-on-write).
 struct Image::State {
-  /// What runs.
+  /// An allocation. `leaving` is the value at the time of the image; Running::leaving is the one at its
+  /// start.
   struct Runs {
     std::shared_ptr<const Running> running;
-    bool leaving = false;  ///< by then
+    bool leaving = false;
   };
   Rules rules;
   std::shared_ptr<const std::vector<Agent>> agents;
@@ -322,6 +374,8 @@ struct Image::State {
   SharedTable<Runs>::Copy running;
 };
 
+/// The whole state behind a Scheduler. Its functions are those of Scheduler (see there for contracts); they
+/// keep queue, fleet, allocations and the tables of images consistent.
 struct Pool {
   explicit Pool(Rules rules_in)
       : rules(std::move(rules_in)), fleet(rules.policy == Policy::kPriority), queue(rules) {}
@@ -330,9 +384,9 @@ struct Pool {
   Rules rules;
   Fleet fleet;
   Queue queue;
-  SharedTable<Request> waiting;
-  std::unordered_map<std::int64_t, RunningState> running;
-  std::vector<Hold> holds;
+  SharedTable<Request> waiting;                            ///< requests by trial
+  std::unordered_map<std::int64_t, RunningState> running;  ///< allocations by trial; addresses are stable
+  std::vector<Hold> holds;                                 ///< of the last pass
 
   bool preempts() const { return rules.preemption && rules.policy != Policy::kRoundRobin; }
   void load(const Snapshot& snapshot);
@@ -344,8 +398,8 @@ struct Pool {
   void put_request(const Request& request);
   void withdraw(TrialId trial);
   void start(Running started);
-  /// The same of the first of its line that does not hold, on agents that are at hand: those of its parts, in
-  /// their order.
+  /// Starts the first request of the line that is not a holder. `nodes` are the agents of its parts, in
+  /// order: spares the lookups of the other overload.
   void start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes);
   void leave(RunningState& state);
   void end(TrialId trial);
@@ -356,13 +410,13 @@ struct Pool {
   void begin(JobState& job, Running started, std::vector<Node*> nodes);
   void forget(JobState& job);
 
-  // What images share, beside what the queue and the fleet know.
+  // Copies for images of what the queue, `running` and the fleet contain.
   SharedTable<Job> jobs_;
   SharedTable<Image::State::Runs> runs_;
-  std::shared_ptr<const std::vector<Agent>> agents_;  ///< null: they have changed since the last image
+  std::shared_ptr<const std::vector<Agent>> agents_;  ///< null after a change of an agent; built by image()
 };
 
-/// One walk over the queue; true when it decided anything.
+/// Runs one pass over the queue and appends its decisions to `plan`. Returns false when it decided nothing.
 bool walk(Pool& pool, Plan& plan);
 
 }  // namespace det::scheduler

@@ -7,6 +7,8 @@
 namespace det::scheduler {
 namespace {
 
+/// Distance between the positions of jobs submitted in consecutive microseconds, and from a moved job to the
+/// end of the queue.
 constexpr std::int64_t kStep = 1024;
 
 }  // namespace
@@ -37,6 +39,7 @@ Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, S
   std::sort(line.begin(), line.end(), [](const Job& a, const Job& b) {
     return std::tie(a.position, a.id) < std::tie(b.position, b.id);
   });
+  // `next` is the job that will stand directly behind the moved one.
   auto next = std::find_if(line.begin(), line.end(), [&](const Job& one) { return one.id == anchor; });
   if (side == Side::kBehind) ++next;
 
@@ -49,6 +52,8 @@ Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, S
     moved.position = before + kStep;
     return std::vector<Job>{moved};
   }
+  // Halfway between the neighbors. When the gap is used up, the jobs behind move up by the least that makes
+  // room; the first existing gap ends the chain.
   moved.position = before + std::max<std::int64_t>((next->position - before) / 2, 1);
   std::vector<Job> changed{moved};
   for (std::int64_t taken = moved.position; next != line.end() && next->position <= taken; ++next) {

@@ -1,5 +1,5 @@
-// Owns the order inside a priority as a number that is stored with a job: where a new job stands, and which
-// numbers put one ahead of or behind another (W36). Functions of their arguments.
+// Queue positions: the order of jobs within a priority is a number that is stored with each job, so it
+// survives a restart. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,16 @@
 
 namespace det::scheduler {
 
-/// Of a job nobody moved: when it was submitted, in microseconds, times 1024: between two jobs there is room.
+/// Returns the initial position of a job: its submission in microseconds times 1024. The factor leaves room
+/// between two jobs for others that are moved there.
 std::int64_t position_of(WallTime submitted);
 
 enum class Side { kAhead, kBehind };
-/// The jobs of `queue` (of one pool, in any order) that change when `job` is put directly ahead of or behind
-/// `anchor`, as they are after it; the first is `job`, which takes the anchor's priority and a position
-/// between the anchor and its neighbor. Where there is no number between them, those behind move up, as few
-/// as can be. kNotFound when the queue lacks one of them, kInvalidArgument when they are one.
+/// Moves `job` directly ahead of or behind `anchor`. `queue` has all jobs of one pool, in any order. Returns
+/// the jobs that change, with their new values: first `job`, with the anchor's priority and a position
+/// between the anchor and its neighbor, then, when no number is free between the two, as few jobs behind it
+/// as possible, each moved up by one or more. Errors: kNotFound (`queue` lacks one of the two),
+/// kInvalidArgument (both are the same job).
 Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, Side side,
                               ExperimentId anchor);
 

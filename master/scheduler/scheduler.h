@@ -1,51 +1,63 @@
-// Owns the decision who runs where, for one resource pool. Pure: no clock, no I/O, no lock; the same changes
-// in the same order give the same decisions on every machine, and a restarted master that tells the same
-// cluster gets the same answer: nothing but the cluster and its queue is remembered between decisions.
+// Scheduler of one resource pool: decides which requests start on which slots and which allocations are
+// preempted. Pure and single-threaded: no clock, no I/O, no lock. A decision depends on the agents, jobs,
+// requests and allocations of the pool alone and never on an earlier decision, so the same changes in the
+// same order give the same decisions on every machine, and a restarted master that loads the same cluster
+// goes on with the same ones.
 //
-// How to read a decision. `decide` walks the waiting requests in the order of the policy and does for each
-// the first of these that it can:
-//   1. start   it on free slots nobody more important is waiting for;
-//   2. wait    for slots of allocations that already leave, and hold these and the free ones it needs with
-//              them (for one slot, or where no agent alone will have enough: so many anywhere in the pool);
-//   3. pre-empt the smallest set of less important allocations that makes room, and hold what they leave;
-//   4. reserve (only one request at a time: the first that can do none of the above, of those that the pool
-//              could hold when empty): the free and coming slots of the agent where most has gathered are
-//              kept for it.
-// Otherwise it goes without. Of requests of one shape nobody passes anybody: when one cannot start, those of
-// its shape behind it do not either; requests of other shapes behind it still may (back-fill). At most
-// Rules::holders requests are in 2 and 3 at a time. Passes are repeated until one decides nothing.
+// Vocabulary
+//   request      a trial or command that waits for slots
+//   allocation   a trial or command that holds slots (struct Running)
+//   leaving      an allocation that is terminating; its slots are "coming free"
+//   gang         a request or allocation over several agents; it starts with all of its slots or not at all
+//   preemptor    the request that victims are chosen for
+//   victim       an allocation that is preempted
+//   holder       a request that waits for slots that are coming free and are promised to it
+//   reservation  free and coming slots kept for the first request that can neither start, hold nor preempt
+//   back-fill    a start of a request that stands behind the reservation
 //
-// Back-fill without run-time estimates (W13). Slots outside of a reservation cannot delay its holder: anybody
-// may take them. Slots inside are taken only by who must give them back: pre-emptible, of a strictly lower
-// priority, in a pool with pre-emption; the holder gets them by pre-empting as soon as that is enough for it
-// to start. So what it waits for is equals and betters to end, and they cannot be followed there by others: a
-// waiting gang is never starved by small jobs. (What gathers for the holder on the best agent never shrinks,
-// and grows with each end there.)
+// Decision. `decide` walks the requests in the order of the policy and applies to each the first rule that
+// fits:
+//   1. start    on free slots that are promised to no request ahead of it;
+//   2. hold     slots that are coming free, plus the free ones that it needs with them: on one agent, or
+//               anywhere in the pool (for one slot, or where no single agent will have enough);
+//   3. preempt  the smallest set of less important allocations that makes room, then hold their slots;
+//   4. reserve  (at most one request a walk, and only one that the pool could hold when empty) the free and
+//               coming slots of the agent where most have gathered, or of the whole pool for a gang.
+// A request that fits no rule is passed over. Requests of one shape (slots, single_node, preemptible) never
+// pass each other: when one cannot start, those of its shape behind it do not start either. Requests of other
+// shapes may (back-fill). At most Rules::holders requests hold slots by rules 2 and 3. Walks repeat until one
+// decides nothing.
 //
-// Policies (the order of the walk, and who may be pre-empted for whom):
-//   priority     (priority, position, job, trial), smaller first; victims have a strictly larger priority
-//   number. fair_share   weighted max-min, by user, then by experiment: the user with the least slots per
-//   weight, in it
-//                the experiment with the least slots per weight. A victim is taken only from one who has,
-//                after losing it, still at least as much per weight as the taker has after starting: nothing
-//                moves back (no thrash).
-//   round_robin  the experiment with the fewest running trials; no pre-emption.
-// Ties fall to (priority, position, job, trial). What leaves no longer counts for its user; what holds does.
-// `max_slots` of an experiment bounds what it holds at any moment, in every policy; who would exceed it is
-// passed over.
+// Back-fill without run-time estimates. Slots outside of the reservation cannot delay its holder and are free
+// for every request. Slots inside of it are lent only to requests that can be preempted for the holder:
+// preemptible, of a strictly larger priority number, in a `priority` pool with preemption. The holder
+// preempts them as soon as that suffices to start. It therefore waits only for allocations of equal or better
+// priority, and no further ones of these can start on its slots: a gang is never starved by small jobs. The
+// slots that gather for the holder on its agent never shrink, and grow whenever an allocation ends there.
 //
-// Placement. One agent if any has room: the one with the fewest free slots that are enough (best fit), ties
-// by id. Else, unless single_node, several: the fewest agents, of those the choice that leaves the fewest
-// slots over (fitting.h). On an agent: one link group, adjacent slots. Victims for one agent: first by how
-// little the most important of them matters, then the fewest slots vacated, then the fewest allocations;
-// among at most kCandidates agents, those with most slots free or coming first. Victims are least important
-// and newest first, and none leaves that is not needed. Zero-slot requests need a place on an agent
-// (max_zero_slot), the least used first. Agents that are not open (disconnected, draining, disabled) and
-// disabled slots take nothing new.
+// Policies: order of the walk, and eligible victims
+//   priority     Ascending (priority, position, job, trial). Victims: a strictly larger priority number.
+//   fair_share   Weighted max-min: the user with the fewest slots per weight first, then that user's
+//                experiment with the fewest slots per weight. Victims: allocations of a user (within one
+//                user: of an experiment) that keeps, after losing them, at least as many slots per weight as
+//                the preemptor's has after starting. A preemption is therefore never reversed (no thrashing).
+//   round_robin  The experiment with the fewest running allocations first. No preemption.
+// Ties are broken by user id (fair_share), then by (priority, position, job, trial). Leaving allocations do
+// not count towards a share; holders do. `max_slots` limits the slots that an experiment holds at any moment,
+// in every policy; a request that would exceed it is passed over.
 //
-// Costs. A change and its decision touch the agents concerned and the head of each shape's queue: O(log
-// agents + shapes) and what is decided; no queue is walked. Shapes in the queue are few (a handful of slot
-// counts).
+// Placement. Best fit: of the agents with enough free slots the one with the fewest, ties by id. Otherwise,
+// unless single_node, a gang over the fewest agents, and among these choices the one that leaves the fewest
+// slots over (fitting.h). Within an agent: one link group, adjacent slots. Victims on one agent are chosen by
+// the importance of the most important victim, then the fewest slots vacated, then the fewest allocations,
+// among at most kCandidates candidate agents (those with most slots free or coming first). The least
+// important and newest allocations are taken first, and a set contains no victim that is not needed.
+// Zero-slot requests take a place on the agent with the fewest of them (Agent::max_zero_slot). Agents that
+// are not open (disconnected, draining, disabled) and disabled slots take nothing new.
+//
+// Cost. A change and its decision touch the agents concerned and the head of each shape's queue: O(log agents
+// + shapes) plus the size of the decision, however long the queue. There are few shapes (a handful of slot
+// counts). `tests/bench/run.sh scheduler` measures it.
 #pragma once
 
 #include <cstdint>
@@ -62,67 +74,80 @@ namespace det::scheduler {
 
 enum class Policy { kPriority, kFairShare, kRoundRobin };
 
-/// How a pool schedules.
+/// Scheduling rules of a pool.
 struct Rules {
   Policy policy = Policy::kPriority;
-  bool preemption = true;                 ///< in `priority` and `fair_share`
-  std::map<UserId, double> user_weights;  ///< > 0; for `fair_share`; 1 when not named
-  int holders = 16;                       ///< so many requests may wait for slots that are coming free
+  /// Allows preemption in `priority` and `fair_share`. `round_robin` never preempts.
+  bool preemption = true;
+  /// Weights > 0 of users for `fair_share`; an absent user has weight 1.
+  std::map<UserId, double> user_weights;
+  /// Maximum number of requests that hold slots that are coming free. Bounds the preemptions under way, so a
+  /// large change of priorities takes effect in waves.
+  int holders = 16;
 };
 
-inline constexpr int kCandidates = 8;  ///< agents looked at for victims
-inline constexpr int kLooks =
-    8;  ///< allocations, of those who have too much, looked at for the next victim of a fair share
+/// Candidate agents examined for victims at each level of importance.
+inline constexpr int kCandidates = 8;
+/// Allocations examined for the next victim of a pool-wide fair-share preemption, among users above their
+/// share.
+inline constexpr int kLooks = 8;
 
+/// One device of an agent. Its index in Agent::slots is its slot id.
 struct Slot {
   bool enabled = true;
-  int link = 0;  ///< slots of one number reach each other fast (NVLink, one NUMA node)
+  int link = 0;  ///< link group: slots of one group are connected fast (NVLink, one NUMA node)
   bool operator==(const Slot&) const = default;
 };
+
+/// A machine of the pool.
 struct Agent {
   AgentId id;
   std::vector<Slot> slots;  ///< by slot id
-  bool open = true;         ///< takes new work: connected, enabled, not draining, rid of what is over
-  int max_zero_slot = 100;  ///< how many zero-slot allocations it takes
+  /// Takes new work: connected, enabled, not draining, and free of allocations that ended for the master.
+  bool open = true;
+  int max_zero_slot = 100;  ///< maximum number of zero-slot allocations
   bool operator==(const Agent&) const = default;
 };
 
-/// What all trials of an experiment have in common.
+/// The properties that all trials of an experiment share. A command is a job with one trial.
 struct Job {
   ExperimentId id;
   UserId user;
-  int priority = 42;          ///< 1..99, smaller is more important
-  std::int64_t position = 0;  ///< order inside a priority, see position.h
-  double weight = 1;          ///< > 0
-  std::optional<int> max_slots;
+  int priority = 42;             ///< 1..99, smaller is more important
+  std::int64_t position = 0;     ///< order within a priority, see position.h
+  double weight = 1;             ///< > 0; share of the user's slots (fair_share)
+  std::optional<int> max_slots;  ///< limit on the slots that its allocations hold together
   bool operator==(const Job&) const = default;
 };
 
-/// A trial has at most one allocation at a time: its id names its request, and then its allocation.
+/// A trial that waits for slots. A trial has at most one request or allocation at a time; its id names both.
 struct Request {
   TrialId trial;
   ExperimentId job;
-  int slots = 1;
+  int slots = 1;             ///< all or nothing; 0 takes only a place on an agent
   bool single_node = false;  ///< all slots on one agent
-  bool preemptible = true;   ///< once it runs
+  bool preemptible = true;   ///< the allocation that follows may be preempted
   bool operator==(const Request&) const = default;
 };
 
-/// The slots given on one agent, ascending; empty for a zero-slot allocation.
+/// Slots of an allocation on one agent, ascending. Empty for a zero-slot allocation.
 struct Part {
   AgentId agent;
   std::vector<int> slots;
   bool operator==(const Part&) const = default;
 };
+
+/// An allocation: a trial that holds slots.
 struct Running {
   TrialId trial;
   ExperimentId job;
   std::vector<Part> parts;
   bool preemptible = true;
-  bool leaving = false;  ///< already told to end: its slots will come free
+  bool leaving = false;  ///< it is terminating: its slots are coming free
   bool operator==(const Running&) const = default;
 };
 
+/// The whole contents of a pool as plain values.
 struct Snapshot {
   Rules rules;
   std::vector<Agent> agents;
@@ -131,32 +156,40 @@ struct Snapshot {
   std::vector<Running> running;
 };
 
+/// A request that starts, and its slots.
 struct Placement {
   TrialId trial;
   std::vector<Part> parts;  ///< rank order: the first agent hosts rank 0
   bool operator==(const Placement&) const = default;
 };
+
+/// The outcome of a decision.
 struct Plan {
   std::vector<Placement> start;
-  std::vector<TrialId>
-      preempt;  ///< rarely names one of `start`: a later pass found a better use of its slots
+  /// Allocations to preempt. Rarely contains a trial of `start`: a later walk of the same decision
+  /// found a better use of its slots.
+  std::vector<TrialId> preempt;
   bool operator==(const Plan&) const = default;
 };
 
-/// Who keeps slots from those behind it, and why it has not started.
+/// A waiting request that keeps slots from the requests behind it.
 struct Hold {
-  enum class Why { kLeaving, kPreempting, kReserved };
+  enum class Why {
+    kLeaving,     ///< enough slots are coming free without further preemption
+    kPreempting,  ///< victims were preempted for it in this decision
+    kReserved     ///< it has the reservation
+  };
   TrialId trial;
   Why why = Why::kLeaving;
-  AgentId agent;  ///< "" when it takes slots anywhere in the pool
+  AgentId agent;  ///< "" when the slots may be anywhere in the pool
   int slots = 0;
 };
 
-/// A pool at one moment, shared with its scheduler piece by piece as long as these do not change. Any thread
-/// may have it.
+/// An immutable image of a pool at one moment. Shares memory with its scheduler until that changes
+/// (copy-on-write, shared_table.h). May be read and destroyed on any thread.
 class Image {
  public:
-  /// All there was, copied: as long as there are requests.
+  /// Returns a copy of the whole pool, sorted by id: O(n log n) in requests and allocations.
   Snapshot snapshot() const;
 
  private:
@@ -167,6 +200,7 @@ class Image {
   std::shared_ptr<const State> state_;
 };
 
+/// A pool that follows the cluster by changes and decides on demand. Not thread-safe.
 class Scheduler {
  public:
   explicit Scheduler(Rules rules = {});
@@ -175,41 +209,54 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) noexcept;
   ~Scheduler();
 
-  // Changes. `put_` adds or replaces; what names an unknown thing changes nothing.
-  void put_rules(Rules rules);  ///< rebuilds everything
-  void put_agent(Agent agent);  ///< joins, is drained, gets or loses slots, has one disabled …
-  /// Its allocations stay until they have `ended`; they hold their slots when the agent comes back before
-  /// that.
+  // Changes. `put_` functions add or replace. A change that names an unknown object has no effect.
+
+  /// Replaces the rules. Rebuilds every index: O(pool).
+  void put_rules(Rules rules);
+  /// Adds an agent or replaces its state (drained, slots added or removed, a slot disabled).
+  void put_agent(Agent agent);
+  /// Removes an agent. Its allocations stay until `ended`, and hold their slots again when the agent returns
+  /// before that.
   void remove_agent(const AgentId& agent);
+  /// Adds a job or replaces its queue settings.
   void put_job(Job job);
-  /// Withdraws its requests; the job is forgotten when its last allocation has ended.
+  /// Withdraws the requests of a job. The job itself is removed when its last allocation has ended.
   void remove_job(ExperimentId job);
-  void put_request(Request request);  ///< of a known job; not of a trial that runs
+  /// Adds or replaces the request of a trial. Ignored when the job is unknown or removed, or when the trial
+  /// has an allocation.
+  void put_request(Request request);
   void withdraw(TrialId trial);
-  void started(Running running);  ///< outside of `decide`: found running after a restart
-  void leaving(TrialId trial);    ///< it was told to end, by whomever
+  /// Adds an allocation that was not started by `decide` (found running after a restart of the master).
+  void started(Running running);
+  /// Marks an allocation as leaving for a reason outside of the scheduler. Idempotent.
+  void leaving(TrialId trial);
+  /// Removes an allocation and frees its slots.
   void ended(TrialId trial);
 
-  /// What to do now. It counts as done: what is started runs from here on, what is pre-empted leaves.
+  /// Decides, and applies the decision to the pool: requests in Plan::start are allocations from here on, and
+  /// those in Plan::preempt are leaving.
   Plan decide();
 
-  /// As of the last `decide`, in the order of the walk.
+  /// Holders and the reservation as of the last `decide`, in the order of the walk.
   const std::vector<Hold>& holds() const;
   const Rules& rules() const;
-  /// Requests that wait.
+  /// Number of requests.
   int queued() const;
   bool waits(TrialId trial) const;
-  /// Of one job; looks at none of its requests and allocations.
+
+  /// Requests and allocations of one job. Computed without visiting them one by one: O(shapes).
   struct Standing {
-    int requests = 0, slots = 0;  ///< that wait, and the slots that they ask for together
-    TrialId first = {};           ///< of these by number; 0 for none
-    int running = 0, held = 0;    ///< allocations, leaving or not, and their slots
+    int requests = 0, slots = 0;  ///< requests, and the slots that they need together
+    TrialId first = {};           ///< smallest trial id among the requests; 0 without requests
+    int running = 0, held = 0;    ///< allocations, leaving ones included, and their slots
     bool operator==(const Standing&) const = default;
   };
-  std::vector<std::pair<ExperimentId, Standing>> standings()
-      const;  ///< of jobs that have any of these, by id
+  /// Returns the standing of every job with a request or an allocation, by job id.
+  std::vector<std::pair<ExperimentId, Standing>> standings() const;
   Standing standing(ExperimentId job) const;
-  /// Costs little, however much there is.
+
+  /// Returns an image of the pool. Copies pointers to shared memory, however many requests there are; the
+  /// agents are copied once after each change of an agent.
   Image image() const;
   Snapshot snapshot() const { return image().snapshot(); }
 
@@ -217,7 +264,7 @@ class Scheduler {
   std::unique_ptr<struct Pool> pool_;
 };
 
-/// One decision over a whole snapshot.
+/// Returns the decision of a scheduler that is loaded with `snapshot`.
 Plan schedule(const Snapshot& snapshot);
 
 }  // namespace det::scheduler

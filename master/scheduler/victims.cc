@@ -1,4 +1,5 @@
-// Owns the choice of who gives way: the smallest set, least important and newest first (W12).
+// Preemption: the choice of victims for a request (Pass::victims_on, Pass::victims_anywhere). A candidate set
+// takes the least important and newest allocations first and then drops every victim that is not needed.
 #include <algorithm>
 #include <tuple>
 
@@ -7,17 +8,18 @@
 namespace det::scheduler {
 namespace {
 
-/// Least important first, of equals the newest.
+/// Orders victims: the least important job first, within a job the newest trial.
 bool less_important(const RunningState* a, const RunningState* b) {
   const JobKey &left = a->job->rank.key, &right = b->job->rank.key;
   return std::tie(right, b->running->trial) < std::tie(left, a->running->trial);
 }
 
-/// Nobody leaves for nothing: let the most important stay first.
+/// Drops victims without which the others still free `need` slots, the most important ones first.
 template <typename Gain>
 void spare(std::vector<RunningState*>& victims, int need, const Gain& gain) {
   int sum = 0;
   for (const RunningState* victim : victims) sum += gain(*victim);
+  // `victims` is in the order of choice, so its end has the most important ones.
   for (std::size_t i = victims.size(); i-- > 0;) {
     if (sum - gain(*victims[i]) < need) continue;
     sum -= gain(*victims[i]);
@@ -25,6 +27,7 @@ void spare(std::vector<RunningState*>& victims, int need, const Gain& gain) {
   }
 }
 
+/// Usable slots that an allocation holds on one agent.
 int gain_on(const Node& node, const RunningState& state) {
   int slots = 0;
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
@@ -33,13 +36,14 @@ int gain_on(const Node& node, const RunningState& state) {
   return slots;
 }
 
-/// Has another user, after losing so many slots, still as much per weight as the taker's after it started?
+/// True when `theirs` keeps, after losing `slots`, at least as many slots per weight as the preemptor's user
+/// has after the start. This condition makes fair-share preemption irreversible, hence free of thrashing.
 bool restores_share(const Taker& taker, const UserState& theirs, int slots) {
   const UserState& mine = *taker.job->user;
   return (mine.used + taker.shape.slots) / mine.weight <= (theirs.used - slots) / theirs.weight;
 }
 
-/// The victim's side likewise: its user, or of one user its job.
+/// The same condition for a job: compares the users, or the jobs where both belong to one user.
 bool restores_share(const Taker& taker, const JobState& theirs, int slots) {
   const JobState& mine = *taker.job;
   if (&mine == &theirs) return false;
@@ -53,6 +57,7 @@ bool restores_share(const Taker& taker, const JobState& theirs, int slots) {
 int Pass::gain(const RunningState& state) const {
   int slots = 0;
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
+    // Slots on a closed agent, or on the one kept for the reservation, do not help the preemptor.
     if (state.nodes[i]->filed) slots += state.nodes[i]->gain(state.running->parts[i]);
   }
   return slots;
@@ -68,20 +73,24 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
   const int above = victims_above(taker), slots = taker.shape.slots;
   std::vector<RunningState*> victims;
   if (slots > pool_.fleet.largest()) return victims;
-  // What is promised anywhere in the pool may need the free slots here.
+  // Two cheap exits that need no search. The first one counts over the pool: promises without an agent may
+  // claim the free slots of any candidate.
   if (slack() + pool_.fleet.gains_above(above) < slots || !share_is_owed(taker)) return victims;
   auto cost = [](const std::vector<RunningState*>& set) {
     int vacated = 0;
     for (const RunningState* victim : set) vacated += victim->slots;
     return std::pair(vacated, set.size());
   };
+  // Levels from the least important down. The first level with a solution ends the search: a further one
+  // would preempt a more important allocation.
   const auto& levels = pool_.fleet.levels();
   for (auto level = levels.rbegin(); level != levels.rend() && level->first > above; ++level) {
     if (level->first == Fleet::kNobody || level->second.empty()) continue;
     if (level->second.rbegin()->first.total < slots) continue;
     for (Node* node : pool_.fleet.candidates(level->first, slots)) {
       const int need = slots - node->base();
-      if (best && cost(victims).first < need) break;  // all that follow must vacate more
+      // Candidates come in descending order of free and coming slots, so the need only grows from here.
+      if (best && cost(victims).first < need) break;
       auto set = pool_.rules.policy == Policy::kPriority ? by_priority_on(*node, level->first, need)
                                                          : by_share_on(taker, *node, need);
       if (set.empty() || (best && cost(set) >= cost(victims))) continue;
@@ -90,6 +99,7 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
     }
     if (best) break;
   }
+  // Starting here must not break promises that are not bound to an agent.
   if (best && slack() + gain(victims) < slots) {
     best = nullptr;
     victims.clear();
@@ -97,7 +107,8 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
   return victims;
 }
 
-/// False when nobody has so much that any victim could restore the taker's share.
+/// False when no user or job has a share so large that losing a victim could satisfy restores_share. Two
+/// comparisons with the largest shares spare the search in a pool that is already fair.
 bool Pass::share_is_owed(const Taker& taker) const {
   if (pool_.rules.policy != Policy::kFairShare) return true;
   const JobState& mine = *taker.job;
@@ -136,7 +147,7 @@ std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
     chosen = by_share_anywhere(taker, need);
     gained = gain(chosen);
   } else {
-    // One user holds all; its jobs from the last, their trials from the newest.
+    // Under the priority policy one user owns all jobs. Jobs in reverse order, trials from the newest.
     for (auto job = pool_.queue.victims().begin()->user->victims.rbegin();
          gained < need && job != pool_.queue.victims().begin()->user->victims.rend(); ++job) {
       if (job->key.priority <= above) break;
@@ -155,8 +166,8 @@ std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
   return chosen;
 }
 
-/// More than what victims on this agent can give without breaking shares: as if the taker's user had lost all
-/// it has here.
+/// The bound assumes that the preemptor's user first loses everything it has on the agent, and tests each
+/// other victim alone. Spares the search below, which changes the index of shares.
 int Pass::most_by_share(const Taker& taker, const Node& node) const {
   const JobState& mine = *taker.job;
   int own = 0, slots = 0;
@@ -174,8 +185,8 @@ int Pass::most_by_share(const Taker& taker, const Node& node) const {
   return slots;
 }
 
-/// While more victims are needed the shares of the chosen are taken away, so that the next is taken from
-/// whoever has most then.
+/// Each chosen victim is lent while more are needed, so that the next one is taken from the user or job with
+/// the largest share that remains.
 std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
   std::vector<RunningState*> chosen;
   if (most_by_share(taker, node) < need) return chosen;
@@ -187,6 +198,7 @@ std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& nod
     chosen.push_back(state);
     if (gained < need) pool_.queue.lend(*state->job, state->running->trial.value, state->slots);
   }
+  // The victim that completed the set was not lent.
   restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   if (gained < need) return {};
   spare(chosen, need, [&](const RunningState& one) { return gain_on(node, one); });
@@ -231,16 +243,19 @@ RunningState* Pass::most_served_on(const Taker& taker, const Node& node,
 }
 
 RunningState* Pass::most_served(const Taker& taker) const {
+  // The index of victims is in ascending order of shares: the reverse walk starts with the largest one.
   int looks = 0;
   const auto& users = pool_.queue.victims();
   for (auto user = users.rbegin(); user != users.rend(); ++user) {
-    // Who has nothing to give, not even a slot, is passed over whole.
+    // Skips users, and below jobs, that cannot give up even one slot.
     if (user->user != taker.job->user && !restores_share(taker, *user->user, 1)) continue;
     const auto& jobs = user->user->victims;
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
       if (!restores_share(taker, *job->job, 1)) continue;
       const auto& trials = job->job->victims;
       for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
+        // Bounds the cost of one victim. An allocation is rejected below when it is too large for the
+        // difference of the shares, or holds no usable slot on an open agent.
         if (++looks > kLooks) return nullptr;
         RunningState& state = pool_.running.at(*trial);
         if (restores_share(taker, *state.job, state.slots) && gain(state) > 0) return &state;

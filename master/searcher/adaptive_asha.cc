@@ -1,5 +1,5 @@
-// Owns how a halving search is made of its brackets, extended, and stored. One bracket is async_halving,
-// several are adaptive_asha: trials belong to the bracket that created them.
+// Creation, extension and storage of halving searches. One bracket is async_halving, several brackets are
+// adaptive_asha.
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::size_t kMaxSnapshotRungs = 200;
 
-/// The list of unsigned integers at `key`, each at most `most`.
+/// Appends the unsigned integers of the array at `key` to `list`. Returns false if there is no such array or
+/// an item is larger than `most`.
 bool read_list(const nlohmann::json& json, const char* key, std::uint64_t most,
                std::vector<std::uint64_t>& list) {
   const auto it = json.find(key);
@@ -32,8 +33,8 @@ Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConf
                                                   : make_stopping_asha(config, plan);
 }
 
-/// More trials: each bracket gets what it would have of the new total. More time: rungs above the top, and
-/// the best of the old top go on.
+/// More trials: each bracket grows to its share of the new total. More time: each bracket gets rungs above
+/// its top, and the trials that completed the old top become candidates for promotion.
 void Halving::extended(const Book& before, MethodContext& context) {
   const Book& book = context.book();
   if (book.max_trials > before.max_trials) {
@@ -70,6 +71,7 @@ nlohmann::json Halving::snapshot() const {
     json["entries"].push_back(place.entries);
     json["reached"].push_back(place.reached);
     json["flags"].push_back((place.failed ? 1u : 0u) + (place.waits ? 2u : 0u) + (place.again ? 4u : 0u));
+    // Scores are one flat list, the latest of each trial first; `entries` gives the count of each trial.
     for (std::uint32_t at = place.result; at != kNone; at = results_[at].below)
       json["scores"].push_back(results_[at].score);
   }
@@ -121,7 +123,8 @@ Status Halving::restore_places(const nlohmann::json& snapshot, const Book& book)
     Run& run = run_of(trial);
     if (entries[trial] > run.levels.size() || next + entries[trial] > scores->size())
       return tl::unexpected(damaged);
-    for (std::size_t i = entries[trial]; i-- > 0;) {  // the latest was written first
+    // Oldest first, so that enter() rebuilds the rungs and the links between results.
+    for (std::size_t i = entries[trial]; i-- > 0;) {
       if (!(*scores)[next + i].is_number()) return tl::unexpected(damaged);
       enter(trial, (*scores)[next + i].get<double>());
     }
@@ -131,6 +134,7 @@ Status Halving::restore_places(const nlohmann::json& snapshot, const Book& book)
     place.again = flags[trial] & 4;
     if ((flags[trial] & 3) != 0 && place.entries == 0) return tl::unexpected(damaged);
     if (flags[trial] & 2) wait(trial);
+    // The counters of a bracket are not stored: they follow from the states of its trials.
     const TrialState state = book.states[trial];
     ++run.created;
     run.invalid += state == TrialState::kInvalidHp;

@@ -1,5 +1,5 @@
-// Owns ASHA by stopping: at each rung a trial goes on at once when it is among the best 1/divisor of those
-// that came so far, else it ends (determined-0.38 §1.6; with W1–W3 mended).
+// ASHA by stopping: at each rung a trial continues if it is among the best 1/divisor of the results so far,
+// else it is stopped. Decisions depend on the order of arrival.
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -19,7 +19,8 @@ class StoppingAsha final : public Halving {
       if (!(event.time >= static_cast<double>(level.length))) return;
       enter(event.trial, score);
       context.observe(event.trial, level.length, score);
-      // The first to come goes on whatever it brought; after that the worst never ties with the best (W3).
+      // The first result at a rung always passes. A later result with the worst score never ties with the
+      // best.
       const bool passes = score < kWorst ? level.results.ties_best(score) : level.results.size() == 1;
       if (place.entries < levels.size() && passes) continue;
       end(event.trial, context);

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kMostBrackets = 100;
 constexpr std::int64_t kMaxBracketRungs = 100;
 
+/// Rung i of `count` is floor(max_time / divisor^(count-1-i)), at least 1.
 std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time, const Divisor& divisor) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < count; ++i)
@@ -20,11 +21,12 @@ std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time
   return lengths;
 }
 
-/// How many rungs each bracket of an adaptive search has, most first.
+/// Number of rungs of each bracket of an adaptive search, largest first.
 std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, std::int64_t max_time,
                                         Fault fault) {
   std::vector<std::int64_t> rungs = config.bracket_rungs;
   if (rungs.empty()) {
+    // At most max_rungs; the lowest rung needs at least one unit of training and the top rung one trial.
     const Divisor divisor(config.divisor);
     const auto log = [&](std::int64_t n) {
       if (fault != Fault::kFloatLogarithm) return divisor.log(n);
@@ -43,14 +45,14 @@ std::vector<std::int64_t> bracket_rungs(const expconf::SearcherConfig& config, s
   return rungs;
 }
 
-/// divisor^power, at most `limit`.
+/// Returns min(divisor^power, limit).
 std::int64_t power(double divisor, std::int64_t exponent, std::int64_t limit) {
   return static_cast<std::int64_t>(
       std::min(std::pow(divisor, static_cast<double>(exponent)), static_cast<double>(limit)));
 }
 
-/// floor(weight_b / sum of weights * max_trials), weight_b = divisor^(rungs_b - 1) / rungs_b, over a common
-/// denominator.
+/// Returns floor(weight_b / sum of weights * max_trials) with weight_b = divisor^(rungs_b - 1) / rungs_b, in
+/// integers over a common denominator. 128 bits hold the products, see kFits in share_trials.
 std::vector<std::int64_t> exact_shares(std::int64_t max_trials, std::int64_t divisor,
                                        const std::vector<std::int64_t>& rungs, std::int64_t denominator) {
   std::vector<unsigned __int128> weights;
@@ -69,7 +71,7 @@ std::vector<std::int64_t> exact_shares(std::int64_t max_trials, std::int64_t div
 
 std::vector<std::int64_t> rounded_shares(std::int64_t max_trials, double divisor,
                                          const std::vector<std::int64_t>& rungs) {
-  // Relative to the largest, so that no power overflows.
+  // Weights are relative to the largest, so that no power overflows.
   std::vector<double> weights;
   for (std::int64_t count : rungs)
     weights.push_back(std::pow(divisor, static_cast<double>(count - rungs.front())) /
@@ -104,6 +106,7 @@ std::vector<std::int64_t> share_trials(std::int64_t max_trials, double divisor,
                                        const std::vector<std::int64_t>& rungs) {
   const Divisor exact(divisor);
   std::int64_t denominator = 1;
+  // Weights below 2^80 (denominator times power) leave room for max_trials in 128 bits.
   constexpr std::int64_t kFits = std::int64_t{1} << 40;
   for (std::int64_t count : rungs)
     denominator = denominator > kFits ? denominator : std::lcm(denominator, count);

@@ -1,5 +1,5 @@
-// Owns the arithmetic of asynchronous halving: rung lengths, brackets, how many trials each gets
-// (determined-0.38 §1.6). Exact for whole divisors (W6).
+// Arithmetic of asynchronous halving: rung lengths, brackets, and the trials and concurrency of each bracket.
+// Exact for whole divisors. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,29 @@ namespace det::searcher {
 
 /// One run of ASHA inside a search.
 struct Bracket {
-  std::vector<std::int64_t> rungs;  ///< the training length of each, in units of max_time, rising
+  /// Training lengths in units of max_time, rising.
+  std::vector<std::int64_t> rungs;
   std::int64_t max_trials = 0;
-  std::int64_t concurrency = 0;  ///< trials at a time, >= 1; may exceed max_trials
+  /// Concurrent trials, >= 1; may exceed max_trials.
+  std::int64_t concurrency = 0;
   bool operator==(const Bracket&) const = default;
 };
 
-/// The brackets of an async_halving (one) or adaptive_asha search, the one that stops most first. Fails when
-/// there is no length to divide, or what divides it is not above 1.
+/// Returns the brackets of an async_halving (one bracket) or adaptive_asha search, the one with the most
+/// rungs first. Errors: kInvalidArgument (no training length, divisor not above 1 or above 1e9, or not 1 to
+/// 100 brackets of 1 to 100 rungs).
 Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config, Fault fault = Fault::kNone);
 
-/// The rungs above one of length `top`, up to and with `max_time`; divisor > 1.
+/// Returns the rung lengths above `top` up to and including `max_time`, each `divisor` times the one below.
+/// Requires divisor > 1.
 std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, double divisor);
-/// How `max_trials` are shared among brackets of so many rungs, in that order.
+/// Splits `max_trials` among brackets with `rungs[i]` rungs, most rungs first. The weight of a bracket with r
+/// rungs is divisor^(r-1) / r. Each bracket gets at least one trial; the remainder goes to the first.
 std::vector<std::int64_t> share_trials(std::int64_t max_trials, double divisor,
                                        const std::vector<std::int64_t>& rungs);
-/// How many trials each bracket of `trials` runs at a time; `limit` 0: none was set.
+/// Returns the concurrency of each bracket, given the `trials` of each. `limit` 0 means unlimited: every
+/// bracket gets max(trials of the last bracket, floor(divisor)). Otherwise the limit is divided evenly and
+/// the first brackets get the remainder; each gets at least one.
 std::vector<std::int64_t> share_concurrency(std::int64_t limit, double divisor,
                                             const std::vector<std::int64_t>& trials);
 

@@ -1,5 +1,5 @@
-// Owns the JSON forms of events and of a whole search. What is written here is read back years later: only
-// add.
+// JSON forms of events and of a stored search. Stored searches outlive releases: fields may be added, never
+// renamed or removed.
 #include <array>
 
 #include "base/json.h"
@@ -9,7 +9,7 @@ namespace det::searcher {
 namespace {
 
 constexpr std::array<const char*, 4> kReasons = {"completed", "errored", "canceled", "invalid_hp"};
-/// A letter for each TrialState, in its order.
+/// One letter for each TrialState, in the order of the enum.
 constexpr std::string_view kStateLetters = "rshCEXI";
 static_assert(kStateLetters.size() == kTrialStates);
 
@@ -17,7 +17,7 @@ tl::unexpected<Error> damaged(const std::string& what) {
   return fail(Code::kDataLoss, "stored search: " + what);
 }
 
-/// The member, when it is there and has the right type.
+/// Returns the member `key` if it is present and of the right type. Errors: kDataLoss.
 template <typename T>
 Result<T> member(const nlohmann::json& json, const char* key, bool (nlohmann::json::*is)() const noexcept) {
   auto it = json.is_object() ? json.find(key) : json.end();
@@ -100,6 +100,7 @@ Result<Event> event_from_json(const nlohmann::json& json) {
   return Event{Validated{trial, steps, metric, time}};
 }
 
+// The seed is not stored: it is part of the configuration. The generator is its counter.
 nlohmann::json Searcher::snapshot() const {
   std::string trials;
   for (TrialState state : state_->book.states) trials += kStateLetters[static_cast<std::size_t>(state)];
@@ -114,6 +115,8 @@ nlohmann::json Searcher::snapshot() const {
           {"method", state_->method->snapshot()}};
 }
 
+// Starts from a new search of the same configuration and replaces its state. Every value is checked: a
+// damaged snapshot is an error, never undefined behavior.
 Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConfig> config,
                                    const nlohmann::json& snapshot, Fault fault) {
   TRY_ASSIGN(auto searcher, create(std::move(config), fault));

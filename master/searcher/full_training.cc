@@ -5,6 +5,7 @@
 namespace det::searcher {
 
 void FullTraining::validated(const Validated& event, MethodContext& context) {
+  // Length 0: reports of every length go to one level of the sampler's model.
   context.observe(event.trial, 0, context.score(event.metric));
 }
 
@@ -30,8 +31,10 @@ void FullTraining::extended(const Book& before, MethodContext& context) {
 }
 
 double FullTraining::progress(const Book& book, double running) const {
+  // Invalid trials count in both sums: their replacements come in addition.
   const auto all =
       static_cast<double>(std::max(total(book) + book.count(TrialState::kInvalidHp), book.created()));
+  // Trials queued for a resume are closed but not done.
   const auto closed = static_cast<double>(book.created() - book.open()) - static_cast<double>(again_.size());
   return all == 0 ? 0 : (closed + running) / all;
 }

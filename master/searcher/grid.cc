@@ -11,7 +11,7 @@ namespace {
 using expconf::Hyperparameter;
 using Type = Hyperparameter::Type;
 
-/// How many values an axis has; 0 when it has a range but no count.
+/// Number of values of an axis; 0 for a range without `count`. An int range has no more values than integers.
 std::int64_t axis_size(const Hyperparameter& leaf) {
   if (leaf.type == Type::kCategorical) return static_cast<std::int64_t>(leaf.values.size());
   if (!leaf.count) return 0;
@@ -20,12 +20,13 @@ std::int64_t axis_size(const Hyperparameter& leaf) {
   return ints < static_cast<std::uint64_t>(*leaf.count) ? static_cast<std::int64_t>(ints) + 1 : *leaf.count;
 }
 
-/// A number of `size` evenly spaced ones from low to high; the middle when there is one.
+/// Number `index` of `size` evenly spaced numbers from low to high; the middle if size is 1.
 double spaced(double low, double high, std::int64_t index, std::int64_t size) {
   if (size == 1) return low + (high - low) / 2;
   return low + static_cast<double>(index) * (high - low) / static_cast<double>(size - 1);
 }
 
+/// The values along one axis.
 std::vector<Sample::Value> axis(const Hyperparameter& leaf) {
   std::vector<Sample::Value> values(static_cast<std::size_t>(axis_size(leaf)));
   const auto size = static_cast<std::int64_t>(values.size());
@@ -44,6 +45,7 @@ std::vector<Sample::Value> axis(const Hyperparameter& leaf) {
   return values;
 }
 
+/// Reports every range without `count`.
 void without_count(const expconf::HyperparameterMap& space, const std::string& prefix,
                    std::vector<Problem>& problems) {
   for (const auto& [name, parameter] : space) {
@@ -66,7 +68,7 @@ class GridSearch final : public FullTraining {
   }
 
  protected:
-  /// From the end of the list; what fails is not replaced.
+  /// Takes points from the end of the product. A failed or invalid point is not replaced.
   bool create_next(MethodContext& context) override {
     if (context.book().created() >= size_) return false;
     context.create(grid_point(axes_, size_ - 1 - context.book().created()));
@@ -87,6 +89,7 @@ Result<std::vector<std::vector<Sample::Value>>> grid_axes(const expconf::Hyperpa
   if (!problems.empty()) return fail(std::move(problems));
   std::int64_t points = 1;
   for (const Hyperparameter* leaf : leaves(space)) {
+    // Divided, not multiplied: the product of the axis sizes may exceed 64 bits.
     if (axis_size(*leaf) > kMostGridPoints / points)
       return fail({Problem{
           "E-CFG-LIMIT", "hyperparameters",

@@ -1,4 +1,4 @@
-// Owns the points of a grid search.
+// Points of a grid search. Pure functions.
 #pragma once
 
 #include "base/result.h"
@@ -6,15 +6,16 @@
 
 namespace det::searcher {
 
+/// Limit of the points of one grid.
 inline constexpr std::int64_t kMostGridPoints = 100'000;
 
-/// The values of each axis, in the order of leaves(): determined-0.38 §1.5. Their product is a grid. Fails
-/// with every range that has no `count`, and when there would be more than kMostGridPoints, before any is
-/// built.
+/// Returns the values of each axis, in the order of leaves(); the grid is their product. Errors: one problem
+/// for each range without `count`, or one if the grid has more than kMostGridPoints (found before any is
+/// built).
 Result<std::vector<std::vector<Sample::Value>>> grid_axes(const expconf::HyperparameterMap& space);
-/// How many points: the product of the axes' sizes.
+/// Number of points: the product of the axis sizes.
 std::int64_t grid_size(const std::vector<std::vector<Sample::Value>>& axes);
-/// Point `index` of the product, the last axis fastest.
+/// Point `index` of the product; the last axis varies fastest.
 Sample grid_point(const std::vector<std::vector<Sample::Value>>& axes, std::int64_t index);
 
 }  // namespace det::searcher

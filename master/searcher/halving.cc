@@ -58,6 +58,7 @@ void Halving::exited(const Exited& event, TrialState before, MethodContext& cont
   const bool completed = event.reason == ExitReason::kCompleted;
   const bool again = place.again;
   place.again = false;
+  // The trial was promoted while its stop was under way: it keeps its slot and resumes from its checkpoint.
   if (again && completed) {
     context.resume(event.trial);
     return;
@@ -65,11 +66,14 @@ void Halving::exited(const Exited& event, TrialState before, MethodContext& cont
   ++run.closed;
   if (before == TrialState::kHeld) --run.held;
   if (before == TrialState::kRunning || again) --run.live;
+  // A trial that completed by a stop stays a candidate: it may still be promoted.
   if (!completed || before == TrialState::kHeld) wait_no_more(event.trial);
   if (event.reason == ExitReason::kInvalidHp) {
+    // Invalid hyperparameters leave no trace: the results go, and fill() creates a replacement.
     ++run.invalid;
     while (place.entries > 0) leave(event.trial);
   } else if (!completed && place.entries < run.levels.size() && (before == TrialState::kRunning || again)) {
+    // A failure counts as the worst result of the rung that the trial was training for.
     enter(event.trial, kWorst);
     place.failed = true;
   }
@@ -101,6 +105,7 @@ void Halving::fill(std::uint8_t bracket, MethodContext& context) {
     if (run.live > 0 || !promote_a_pioneer(run, context)) break;
   }
   if (run.live > 0 || run.held == 0) return;
+  // No held trial of this bracket can be promoted any more: stop them, so that the search can end.
   for (TrialNumber trial = 0; trial < places_.size(); ++trial) {
     if (places_[trial].bracket == bracket && context.state(trial) == TrialState::kHeld) end(trial, context);
   }
@@ -118,8 +123,8 @@ bool Halving::promote_one(Run& run, MethodContext& context) {
   return false;
 }
 
-/// Too few came for any to be among the best: where nobody has gone on from a rung, the best of it does, so
-/// that a small search too trains one trial to its end.
+/// With fewer results than `divisor`, no entry is among the best. Promoting the best of an untouched rung
+/// lets a small search still train one trial to its end.
 bool Halving::promote_a_pioneer(Run& run, MethodContext& context) {
   for (std::size_t i = run.levels.size() - 1; i-- > 0;) {
     const auto& waiting = run.levels[i].waiting;
@@ -134,7 +139,8 @@ void Halving::promote(TrialNumber trial, MethodContext& context) {
   Place& place = places_[trial];
   Run& run = run_of(trial);
   wait_no_more(trial);
-  if (place.reached > place.entries) {  // its last report was of the next rung too
+  // The last report was already long enough for the next rung: reuse its score, no training is needed.
+  if (place.reached > place.entries) {
     enter(trial, latest(trial).score);
     context.observe(trial, run.levels[place.entries - 1u].length, latest(trial).score);
     if (place.entries < run.levels.size())
@@ -158,6 +164,7 @@ double Halving::progress(const Book&, double) const {
   for (const Run& run : runs_) {
     const auto all = static_cast<double>(run.max_trials),
                came = static_cast<double>(run.levels[0].results.size());
+    // Results at the lowest rung count up to 1/1.2 of the bracket; the rest follows when trials close.
     double share = came / (1.2 * all);
     if (came >= all) share = std::max(share, static_cast<double>(run.closed - run.invalid) / all);
     sum += share;

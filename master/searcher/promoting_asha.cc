@@ -1,5 +1,5 @@
-// Owns ASHA by promotion (Li et al., MLSys 2020, Algorithm 2): at each rung a trial is held; whenever a slot
-// is free the best that may go on does, from the highest rung that has one, else a new trial is made (W8).
+// ASHA by promotion (Li et al., MLSys 2020, Algorithm 2): a trial is held at each rung. A free slot goes to
+// the best promotable trial of the highest rung that has one, else to a new trial.
 #include "master/searcher/halving.h"
 
 namespace det::searcher {
@@ -12,11 +12,14 @@ class PromotingAsha final : public Halving {
 
   void validated(const Validated& event, MethodContext& context) override {
     Place& place = places_[event.trial];
+    // A held trial may still deliver a report that was in flight; its result at this rung stands.
     if (context.state(event.trial) == TrialState::kHeld) return;
     Run& run = run_of(event.trial);
     place.reached = 0;
     for (const Level& level : run.levels) place.reached += event.time >= static_cast<double>(level.length);
     if (place.reached <= place.entries) return;
+    // A report enters one rung only, even if it is long enough for several. promote() uses the rest of
+    // `reached`.
     const std::int64_t length = run.levels[place.entries].length;
     const double score = context.score(event.metric);
     enter(event.trial, score);

@@ -1,5 +1,5 @@
-// Owns random search: max_trials points of the sampler, max_concurrent_trials at a time. An invalid trial
-// gives its place back. (Bergstra, Bengio: "Random Search for Hyper-Parameter Optimization", JMLR 2012.)
+// Random search: max_trials points of the sampler, max_concurrent_trials at a time. An invalid trial is
+// replaced. Bergstra, Bengio: "Random Search for Hyper-Parameter Optimization", JMLR 13, 2012.
 #include "master/searcher/full_training.h"
 
 namespace det::searcher {

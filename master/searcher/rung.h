@@ -1,4 +1,4 @@
-// Owns the order statistic of a rung: who is among the best 1/divisor of those that came. Private to
+// Order statistics of one rung: is an entry among the best 1/divisor of the results so far. Private to
 // master/searcher.
 #pragma once
 
@@ -10,15 +10,16 @@
 
 namespace det::searcher {
 
-/// A trial's score at a rung. Ordered: the better first, of equals the older trial.
+/// Score of a trial at a rung. Ordered best first: by smaller score, then by lower trial number.
 struct Entry {
   double score = 0;
   TrialNumber trial = 0;
   auto operator<=>(const Entry&) const = default;
 };
 
-/// A binary heap that forgets: what is erased leaves when it comes to the top. `Before(a, b)`: a is nearer
-/// the top. Amortized O(log size), two entries of memory at most for each one ever in it.
+/// Binary heap with lazy deletion: an erased entry is removed when it reaches the top. All operations are
+/// amortized O(log size). Memory is at most two entries for each entry ever pushed. The top is the smallest
+/// entry when kSmallestFirst, else the largest.
 template <bool kSmallestFirst>
 class ForgettingHeap {
  public:
@@ -28,12 +29,13 @@ class ForgettingHeap {
     heap_.push_back(entry);
     std::push_heap(heap_.begin(), heap_.end(), below);
   }
-  /// `entry` must be in it.
+  /// Requires: `entry` is in the heap and was not erased.
   void erase(Entry entry) {
     gone_.push_back(entry);
     std::push_heap(gone_.begin(), gone_.end(), below);
     forget();
   }
+  /// Requires: the heap is not empty.
   const Entry& top() const { return heap_.front(); }
   Entry pop() {
     const Entry entry = heap_.front();
@@ -55,30 +57,33 @@ class ForgettingHeap {
       drop();
     }
   }
-  std::vector<Entry> heap_, gone_;  ///< gone_ is a part of heap_; their tops differ
+  /// gone_: erased entries that heap_ still holds. The tops of the two always differ.
+  std::vector<Entry> heap_, gone_;
 };
 
-/// One in so many; whole divisors are exact (W6).
+/// Fraction 1/divisor of a rung. Arithmetic is exact in integers when the divisor is a whole number.
 class Divisor {
  public:
   explicit Divisor(double value)
       : value_(value), whole_(value == std::floor(value) ? static_cast<std::int64_t>(value) : 0) {}
-  /// floor(n / divisor^times)
+  /// Returns floor(n / divisor^times).
   std::int64_t divide(std::int64_t n, std::int64_t times = 1) const;
-  /// The largest k with divisor^k <= n; n >= 1.
+  /// Returns the largest k with divisor^k <= n. Requires n >= 1.
   std::int64_t log(std::int64_t n) const;
   double value() const { return value_; }
-  std::int64_t whole() const { return whole_; }  ///< 0 when it is not
+  /// The divisor as an integer; 0 if it is not whole.
+  std::int64_t whole() const { return whole_; }
 
  private:
   double value_;
   std::int64_t whole_;
 };
 
-/// The results that trials had at one length of training. insert and erase are amortized O(log size).
+/// Results of the trials that reached one training length, split into the best max(least, floor(size /
+/// divisor)) and the rest. insert and erase are amortized O(log size).
 class Rung {
  public:
-  /// `least`: how many are among the best however few came.
+  /// `least`: lower bound of the number of best entries, whatever the size.
   Rung(Divisor divisor, std::size_t least) : divisor_(divisor), least_(least) {}
   std::size_t size() const { return best_.size() + rest_.size(); }
   void insert(Entry entry) {
@@ -88,7 +93,7 @@ class Rung {
       rest_.push(entry);
     balance();
   }
-  /// `entry` must be in it.
+  /// Requires: `entry` is in the rung.
   void erase(Entry entry) {
     if (among_best(entry))
       best_.erase(entry);
@@ -96,12 +101,13 @@ class Rung {
       rest_.erase(entry);
     balance();
   }
-  /// Whether an entry that is in it is one of the max(least, floor(size / divisor)) best.
+  /// Returns whether `entry`, which is in the rung, is one of the max(least, floor(size / divisor)) best.
   bool among_best(Entry entry) const { return !best_.empty() && !(best_.top() < entry); }
-  /// The same where the last of the best shares its score with others: they all are.
+  /// Like among_best, but every entry that ties with the last of the best passes too.
   bool ties_best(double score) const { return !best_.empty() && score <= best_.top().score; }
 
  private:
+  // Restores the split after one insertion or removal. Each loop moves at most one entry.
   void balance() {
     const auto share = static_cast<std::size_t>(divisor_.divide(static_cast<std::int64_t>(size())));
     const std::size_t keep = std::min(std::max(share, least_), size());

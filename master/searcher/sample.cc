@@ -1,4 +1,4 @@
-// Owns the rules of the kinds of hyperparameter: how one is drawn, how a drawn point becomes JSON.
+// Drawing of hyperparameters and their conversion to JSON, by kind.
 #include "master/searcher/sample.h"
 
 #include <cmath>
@@ -17,8 +17,9 @@ void collect(const expconf::HyperparameterMap& space, std::vector<const expconf:
   }
 }
 
-/// Uniform over both ends, also when the range spans all 64 bits.
+/// Uniform over [low, high], even if the range spans all 64 bits.
 std::int64_t draw_int(std::int64_t low, std::int64_t high, Random& random) {
+  // The count wraps to 0 for the full 64-bit range.
   const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;
   const std::uint64_t offset = count == 0 ? random.next() : random.below(count);
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);
@@ -28,6 +29,7 @@ nlohmann::json value_of(const expconf::Hyperparameter& parameter, Sample::Value 
   if (parameter.type == Type::kInt) return value.whole;
   if (parameter.type != Type::kCategorical) return value.real;
   const auto index = static_cast<std::size_t>(value.whole);
+  // An index out of range can only come from a damaged snapshot.
   return index < parameter.values.size() ? parameter.values[index] : nlohmann::json();
 }
 

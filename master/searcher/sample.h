@@ -1,5 +1,5 @@
-// Owns one point of a search space: the values drawn for the hyperparameters that are not constant. Compact,
-// since a search may draw a million; as JSON only where a trial is made or shown.
+// One point of a search space: the values of the hyperparameters that are not constant. A search may draw a
+// million points, so they are compact and become JSON only for a trial or for display.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace det::searcher {
 
-/// The leaves that vary, in sorted order of their names at every depth: a double for kDouble and kLog (the
-/// value, not the exponent), the integer for kInt, the index into `values` for kCategorical.
+/// Values of the varying hyperparameters (leaves), sorted by name at every depth. kDouble and kLog hold a
+/// double (for kLog the value, not the exponent), kInt the integer, kCategorical the index into its `values`.
 struct Sample {
   union Value {
     double real;
@@ -21,14 +21,14 @@ struct Sample {
   std::vector<Value> values;
 };
 
-/// The hyperparameters that vary, in the order of Sample::values. They point into `space`.
+/// Returns the varying hyperparameters in the order of Sample::values. The pointers point into `space`.
 std::vector<const expconf::Hyperparameter*> leaves(const expconf::HyperparameterMap& space);
 
-/// A uniform draw of one leaf; of a kLog the exponent is uniform.
+/// Draws a leaf uniformly; for kLog the exponent is uniform.
 Sample::Value draw(const expconf::Hyperparameter& leaf, Random& random);
 
-/// One value for every hyperparameter, nested ones as objects, constants included. `sample` must be of this
-/// space.
+/// Returns one value for every hyperparameter as JSON: constants included, nested ones as objects. Requires:
+/// `sample` was drawn from this space.
 nlohmann::json hparams(const expconf::HyperparameterMap& space, const Sample& sample);
 
 }  // namespace det::searcher

@@ -1,4 +1,4 @@
-// Owns the uniform sampler. It has no state: the generator's is the search's.
+// The uniform sampler. It has no state; the random generator belongs to the search.
 #include "master/searcher/sampler.h"
 
 #include <atomic>
@@ -9,6 +9,7 @@ namespace {
 class RandomSampler final : public Sampler {
  public:
   RandomSampler(const expconf::HyperparameterMap& space, Fault fault) : leaves_(leaves(space)) {
+    // Injected fault only: a process-wide counter makes the order differ from search to search.
     static std::atomic<unsigned> made{0};
     if (fault == Fault::kUnorderedDraws && !leaves_.empty()) first_ = made++ % leaves_.size();
   }
@@ -29,7 +30,7 @@ class RandomSampler final : public Sampler {
 
  private:
   std::vector<const expconf::Hyperparameter*> leaves_;
-  std::size_t first_ = 0;  ///< the leaf drawn first; never another outside tests
+  std::size_t first_ = 0;  ///< leaf drawn first; 0 unless a fault is injected
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-// Owns where new trials come from: the interface of samplers.
 #pragma once
 
 #include <memory>
@@ -8,23 +7,26 @@
 
 namespace det::searcher {
 
-/// Proposes points. Deterministic from (space, generator, what it was told).
+/// Chooses the hyperparameters of new trials. Deterministic from (space, generator, the calls so far).
 class Sampler {
  public:
   virtual ~Sampler() = default;
+  /// Returns the next point. Random numbers come from `random`, which is part of the search's state.
   virtual Sample next(Random& random) = 0;
-  /// This point was made trial number `trial`; told in order, without a gap.
+  /// The point became trial number `trial`. Called in order, without gaps.
   virtual void created(TrialNumber trial, const Sample& sample) = 0;
-  /// A trial's score (the smaller the better, never NaN) after training for `length`; of a length already
-  /// told, the better one counts.
+  /// Adds a trial's score after training for `length`. Smaller is better, never NaN. If the length was
+  /// already observed for this trial, the better score counts.
   virtual void observe(TrialNumber trial, std::int64_t length, double score) = 0;
+  /// State for restore(), as JSON.
   virtual nlohmann::json snapshot() const = 0;
+  /// Replaces the state. Errors: kDataLoss.
   virtual Status restore(const nlohmann::json& snapshot) = 0;
 };
 
-/// "random": every point on its own, uniformly.
+/// Sampler "random": independent uniform points. Stateless.
 std::unique_ptr<Sampler> make_random_sampler(const expconf::HyperparameterMap& space, Fault fault);
-/// "tpe": see tpe.cc.
+/// Sampler "tpe": tree-structured Parzen estimator, see tpe.cc.
 std::unique_ptr<Sampler> make_tpe_sampler(const expconf::HyperparameterMap& space);
 
 }  // namespace det::searcher

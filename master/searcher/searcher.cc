@@ -1,5 +1,4 @@
-// Owns the bookkeeping that every search method shares: which trials exist, how they closed, when the search
-// is over.
+// Bookkeeping shared by all search methods: which trials exist, how they closed, when the search is over.
 #include "master/searcher/searcher.h"
 
 #include <algorithm>
@@ -10,11 +9,10 @@
 namespace det::searcher {
 namespace {
 
-/// Streams of the experiment's seed: what a trial is named and seeded with does not move the search's own
-/// draws.
+/// Streams of the experiment's seed for request ids and trial seeds, independent of the search's own draws.
 constexpr std::uint64_t kIdStream = 1, kSeedStream = 2;
-constexpr std::int64_t kWholeProgress =
-    1'000'000;  ///< a trial's progress is kept in parts of a million: exact sums
+/// Progress of a trial is kept in millionths, so that sums are exact.
+constexpr std::int64_t kWholeProgress = 1'000'000;
 
 Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfig& config, Fault fault) {
   const std::string& name = config.searcher.name;
@@ -26,6 +24,7 @@ Result<std::unique_ptr<SearchMethod>> make_method(const expconf::ExperimentConfi
                                         "\"; use single, random, grid, async_halving or adaptive_asha");
 }
 
+/// TrialState continues with the exit reasons after the open states, in the same order.
 TrialState as_state(ExitReason reason) {
   return static_cast<TrialState>(static_cast<int>(reason) + static_cast<int>(TrialState::kCompleted));
 }
@@ -103,7 +102,7 @@ Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfi
   return Searcher(std::move(state));
 }
 
-/// Hands the event to the method, once the book knows it. Not told: what changes nothing.
+/// Updates the book, then calls the method. Events that change nothing are dropped.
 void Searcher::State::tell(const Event& event, MethodContext& context) {
   if (std::holds_alternative<Started>(event)) {
     if (!book.states.empty()) return;
@@ -117,12 +116,13 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
   } else if (auto* exited = std::get_if<Exited>(&event)) {
     if (exited->trial >= book.states.size() || !is_open(book.states[exited->trial])) return;
     const TrialState before = book.states[exited->trial];
-    // One that was told to stop had shown enough; that it broke on its way out changes nothing.
+    // A stopped trial had already trained long enough: an error during its shutdown does not count.
     Exited known = *exited;
     if (before == TrialState::kStopping && known.reason == ExitReason::kErrored)
       known.reason = ExitReason::kCompleted;
     book.set(known.trial, as_state(known.reason));
     set_progress(exited->trial, 0);
+    // Limits the replacements of invalid trials, see kFreeReplacements.
     book.gave_up |=
         book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid() &&
         fault != Fault::kEndlessReplacement;
@@ -145,10 +145,12 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
 std::vector<Action> Searcher::handle(const Event& event) {
   std::vector<Action> actions;
   const bool asked = std::holds_alternative<Extended>(event) || std::holds_alternative<Retried>(event);
+  // Extended and Retried revive a search that is over; all other events are ignored after Shutdown.
   if (asked ? !check(event) : state_->shut_down) return actions;
   Book& book = state_->book;
   MethodContext context(*state_->config, book, *state_->sampler, state_->random, actions);
   state_->tell(event, context);
+  // The search is over when its last trial has closed and the method has created no other.
   if (book.states.empty() || book.open() > 0 || state_->shut_down) return actions;
   state_->shut_down = true;
   const std::int64_t valid = book.valid();
@@ -158,7 +160,7 @@ std::vector<Action> Searcher::handle(const Event& event) {
   if (refused)
     reason = std::to_string(book.count(TrialState::kInvalidHp)) + " of " + std::to_string(book.created()) +
              " trials refused their hyperparameters as invalid; narrow the ranges or mend the check";
-  // In place: GCC 12 sees an uninitialized string in the moved-from variant.
+  // Constructed in place: GCC 12 warns of an uninitialized string in a moved-from variant.
   actions.emplace_back(std::in_place_type<Shutdown>, canceled > 0 && canceled == valid,
                        refused || (errored > 0 && errored == valid), std::move(reason));
   return actions;
@@ -195,6 +197,7 @@ Status Searcher::check(const Event& event) const {
 void Searcher::State::set_progress(TrialNumber trial, double progress) {
   if (trial >= book.states.size()) return;
   if (this->progress.size() <= trial) this->progress.resize(book.states.size());
+  // A closed trial counts through its state, so its own progress is 0.
   const double share =
       std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
   const auto parts = static_cast<std::uint32_t>(std::llround(share * kWholeProgress));

@@ -1,6 +1,5 @@
-// Owns what a search is: events in, actions out, deterministic from (config, seed, events). The random
-// generator is part of the state, so a search can be stored, replayed decision by decision, and resumed
-// anywhere.
+// A hyperparameter search as a state machine: events in, actions out, deterministic from (config, seed,
+// events). The random generator is part of the state, so a search can be stored, replayed and resumed.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +19,31 @@
 
 namespace det::searcher {
 
-/// A trial inside its search: 0 for the first one created, and so on without a gap.
+/// Number of a trial inside its search: 0, 1, 2, … in order of creation.
 using TrialNumber = std::uint32_t;
 
-// ---- actions: what the search wants
-// ------------------------------------------------------------------------------
-/// Run a new trial. Its request id, seed and hyperparameters follow from the search's seed, `trial` and
+// Actions: requests of the search to the core.
+
+/// Run a new trial. Request id, seed and hyperparameters follow from the experiment's seed, `trial` and
 /// `sample`: request_id(), trial_seed(), hparams().
 struct Create {
   TrialNumber trial = 0;
   Sample sample;
 };
-/// This trial has shown enough: end it gracefully, it counts as completed. A held trial ends at once.
+/// End a trial gracefully; it counts as completed. A held trial ends without running again.
 struct Stop {
   TrialNumber trial = 0;
 };
-/// This trial waits at a rung: it saves a checkpoint and gives its slots back until Resume or Stop.
+/// Pause a trial at a rung: it saves a checkpoint and releases its slots until Resume or Stop.
 struct Hold {
   TrialNumber trial = 0;
 };
-/// A held trial goes on from its checkpoint; so does one that has closed, after Extended or Retried.
+/// Continue a held trial from its checkpoint, or a closed one after Extended, Retried or a late promotion.
 struct Resume {
   TrialNumber trial = 0;
 };
-/// The search is over: every trial has closed. All failed → failure; all canceled → cancel; else completed.
+/// Every trial has closed and the search is over. `failure`: all valid trials errored, or too many were
+/// invalid. `cancel`: all valid trials were canceled. `reason` is text for users, set for invalid trials.
 struct Shutdown {
   bool cancel = false;
   bool failure = false;
@@ -51,90 +51,97 @@ struct Shutdown {
 };
 using Action = std::variant<Create, Stop, Hold, Resume, Shutdown>;
 
-// ---- events: what the search hears
-// -------------------------------------------------------------------------------
+// Events: reports of the core to the search.
+
+/// How a trial closed.
 enum class ExitReason { kCompleted, kErrored, kCanceled, kInvalidHp };
-struct Started {};  ///< the first event of every search
-/// Keyed by (trial, steps): the core delivers each once. NaN is the worst value whichever way is better.
-/// `time`: how far the trial has come, in the unit of max_time (the value of time_metric, or batches).
+struct Started {};  ///< first event of every search
+/// A validation of a trial, delivered once for each (trial, steps). NaN is the worst metric in either
+/// direction. `time`: training so far, in the unit of max_time (the value of time_metric, or batches).
 struct Validated {
   TrialNumber trial = 0;
   std::int64_t steps_completed = 0;
   double metric = 0;
   double time = 0;
 };
+/// A trial closed.
 struct Exited {
   TrialNumber trial = 0;
   ExitReason reason = ExitReason::kCompleted;
 };
-/// A user allows more: new totals, not less than the old ones. The search may be over; then it goes on.
+/// A user raised the totals; unset ones keep their value. A search that is over resumes.
 struct Extended {
   std::optional<std::int64_t> max_trials, max_time;
 };
-/// A user wants this closed trial, which errored, to run again from its checkpoint. Answered by Resume.
+/// A user retries a closed trial that errored. The search answers with Resume.
 struct Retried {
   TrialNumber trial = 0;
 };
 using Event = std::variant<Started, Validated, Exited, Extended, Retried>;
 
+/// JSON form of an event, as stored in the history. event_from_json errors: kDataLoss.
 nlohmann::json to_json(const Event& event);
 Result<Event> event_from_json(const nlohmann::json& json);
 
+/// Request id of a trial, a UUID. Deterministic.
 RequestId request_id(std::uint32_t experiment_seed, TrialNumber trial);
+/// Random seed of a trial, 31 bits. Deterministic.
 std::uint32_t trial_seed(std::uint32_t experiment_seed, TrialNumber trial);
 
-/// One run of halving inside a search, as it stands: the rungs rise, and an extended search has more of them.
+/// Progress of one ASHA bracket. Rungs are in rising order; extending max_time appends rungs.
 struct BracketState {
   struct RungState {
-    std::int64_t length = 0;   ///< of training, in the unit of max_time
-    std::int64_t results = 0;  ///< trials that came so far
+    /// Training length, in the unit of max_time.
+    std::int64_t length = 0;
+    std::int64_t results = 0;  ///< results so far
   };
   std::vector<RungState> rungs;
   std::int64_t max_trials = 0;
-  std::vector<TrialNumber> trials;  ///< those it created, rising
+  /// Trials that the bracket created, rising.
+  std::vector<TrialNumber> trials;
 };
 
-/// What a search method may use while it decides.
 class MethodContext;
 
-/// One way to search (single, random, grid, …). Total: any sequence of events gives a decision, never an
-/// exception.
 class SearchMethod;
 
-/// A running search: the method plus the bookkeeping every method shares (who was created, who closed and
-/// how).
+/// A running search: a method (single, random, grid, …) plus the bookkeeping that all methods share. Not
+/// thread-safe. Total: any sequence of events gives a decision, never an exception.
 class Searcher {
  public:
+  /// Creates a search before its Started event. Errors: kUnimplemented (searcher name), problems of the grid,
+  /// kInvalidArgument (halving without a training length or with a bad divisor).
   static Result<Searcher> create(std::shared_ptr<const expconf::ExperimentConfig> config,
                                  Fault fault = Fault::kNone);
-  /// From a snapshot (of snapshot()); events after it are then given to handle(), whose actions equal the
-  /// recorded past.
+  /// Restores a search from snapshot(). Events after the snapshot must be passed to handle() again; it
+  /// returns the recorded actions. Errors: as create(), and kDataLoss for a damaged snapshot.
   static Result<Searcher> restore(std::shared_ptr<const expconf::ExperimentConfig> config,
                                   const nlohmann::json& snapshot, Fault fault = Fault::kNone);
   Searcher(Searcher&&) noexcept;
   Searcher& operator=(Searcher&&) noexcept;
   ~Searcher();
 
-  /// What the search wants next. Total: an event of an unknown trial, a closed one (but for Retried), or a
-  /// second Started changes nothing. Amortized O(log trials).
+  /// Returns the actions that follow from an event. Events of an unknown trial or a closed one (except
+  /// Retried), and a second Started, change nothing. Amortized O(log trials).
   std::vector<Action> handle(const Event& event);
-  /// Why handle(Extended) or handle(Retried) would change nothing: kFailedPrecondition or kInvalidArgument
-  /// for people.
+  /// Returns why handle(Extended) or handle(Retried) would change nothing, as text for users. Errors:
+  /// kFailedPrecondition, kInvalidArgument.
   Status check(const Event& event) const;
 
-  /// A trial's own progress, 0..1, for progress(); no part of the history. O(1).
+  /// Sets a trial's own progress, 0..1. Used by progress() only, not part of the history. O(1).
   void set_progress(TrialNumber trial, double progress);
-  /// 0..1; a trial that has closed counts as done whatever it reported. O(1).
+  /// Progress of the search, 0..1. A closed trial counts as done. O(brackets).
   double progress() const;
-  /// How many trials were created.
+  /// Number of trials created so far.
   TrialNumber created() const;
-  /// It was created and has not closed.
+  /// Returns whether the trial was created and has not closed.
   bool awaits(TrialNumber trial) const;
-  /// The totals: the configuration's, or what Extended made of them. max_time 0: a trial's length is its own.
+  /// Totals from the configuration or the last Extended. max_time 0: unset, a trial decides when it ends.
   std::int64_t max_trials() const;
   std::int64_t max_time() const;
-  /// The one that stops most first; none of a search without halving. O(trials).
+  /// Brackets, most rungs first; empty for searches without halving. O(trials).
   std::vector<BracketState> brackets() const;
+  /// State for restore(), as JSON.
   nlohmann::json snapshot() const;
 
  private:

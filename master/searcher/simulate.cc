@@ -14,15 +14,16 @@
 namespace det::searcher {
 namespace {
 
-/// A trial that reports when its worker has trained it so far.
+/// Future report of a trial on a worker. Ordered by time, then by start, so that runs are reproducible.
 struct Report {
   double at;
-  std::uint64_t order;  ///< of those at one time, the one begun first
+  std::uint64_t order;  ///< tie-breaker: rising in the order of begin
   TrialNumber trial;
   std::int64_t length;
   bool operator>(const Report& other) const { return at != other.at ? at > other.at : order > other.order; }
 };
 
+/// Discrete-event simulation: a priority queue of reports drives the searcher and the workers.
 class Simulator {
  public:
   Simulator(const expconf::ExperimentConfig& config, Searcher searcher, std::vector<std::int64_t> lengths,
@@ -35,6 +36,7 @@ class Simulator {
     for (std::int64_t worker = options.workers; worker-- > 0;) idle_.push_back(worker);
   }
 
+  /// Runs until no trial trains; consumes the simulator.
   Simulation run() {
     tell(Started{});
     for (start(); !reports_.empty(); start()) {
@@ -57,7 +59,7 @@ class Simulator {
   struct Trial {
     Sample sample;
     std::int64_t trained = 0;
-    double since = 0;  ///< on its worker
+    double since = 0;  ///< begin of the current span on its worker
     std::uint32_t worker = 0;
     State state = State::kReady;
   };
@@ -73,6 +75,7 @@ class Simulator {
       ready_.pop_front();
     }
   }
+  // Trains until the next length at which the trial reports.
   void train(TrialNumber number) {
     const std::int64_t trained = trials_[number].trained;
     const std::int64_t next = *std::upper_bound(lengths_.begin(), lengths_.end(), trained);
@@ -89,6 +92,7 @@ class Simulator {
       result_.best_trial = report.trial;
     }
     tell(Validated{report.trial, report.length, metric, static_cast<double>(report.length)});
+    // The searcher may have stopped or held the trial, and act() may have moved trials_.
     Trial& after = trials_[report.trial];
     if (after.state != State::kTraining) return;
     if (report.length < lengths_.back()) return train(report.trial);
@@ -102,6 +106,7 @@ class Simulator {
     }
     trial.state = state;
   }
+  // An action can cause further events (a stop closes its trial); all are handled at the same virtual time.
   void tell(const Event& first) {
     events_.assign(1, first);
     for (std::size_t i = 0; i < events_.size(); ++i) {
@@ -130,13 +135,13 @@ class Simulator {
 
   bool smaller_is_better_;
   Searcher searcher_;
-  std::vector<std::int64_t> lengths_;  ///< when a trial reports, rising; the last is its end
+  std::vector<std::int64_t> lengths_;  ///< report times of a trial, rising; the last is its end
   const Surface& surface_;
   const SimulationOptions& options_;
   double now_ = 0;
   std::uint64_t order_ = 0;
   std::vector<Trial> trials_;
-  std::vector<Event> events_;  ///< that the searcher must hear before time goes on
+  std::vector<Event> events_;  ///< events still to be handled at the current virtual time
   std::deque<TrialNumber> ready_;
   std::vector<std::int64_t> idle_;
   std::priority_queue<Report, std::vector<Report>, std::greater<>> reports_;
@@ -158,6 +163,8 @@ Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> con
   if (max_time < 1)
     return fail(Code::kInvalidArgument,
                 "searcher.max_time: is required to simulate: how long a trial trains");
+  // Trials report at the rungs of all brackets, so that halving can decide.
+  // The set merges and orders the report times.
   std::set<std::int64_t> lengths{max_time};
   if (halves(config->searcher)) {
     TRY_ASSIGN(const auto brackets, plan_brackets(config->searcher));
@@ -181,9 +188,11 @@ Result<std::vector<PreviewLine>> preview(const expconf::ExperimentConfig& config
   if (!halves(searcher))
     return std::vector<PreviewLine>{{searcher.name == "single" ? 1 : searcher.max_trials, 0}};
   TRY_ASSIGN(const auto brackets, plan_brackets(searcher));
+  // Sums the trials of all brackets that end at the same length.
   std::map<std::int64_t, std::int64_t> ending;
   const Divisor divisor(searcher.divisor);
   for (const Bracket& bracket : brackets) {
+    // `here` trials reach rung i, `on` of them pass it.
     std::int64_t here = bracket.max_trials;
     for (std::size_t i = 0; i < bracket.rungs.size(); ++i) {
       const std::int64_t on =

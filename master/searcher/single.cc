@@ -1,5 +1,4 @@
-// Owns the simplest search: one trial, trained to its end. Ranges among its hyperparameters are sampled once
-// (W34).
+// Single search: one trial, trained to its end. Hyperparameter ranges are sampled once.
 #include "master/searcher/full_training.h"
 
 namespace det::searcher {
@@ -20,6 +19,7 @@ class SingleSearch final : public FullTraining {
     return true;
   }
   std::int64_t total(const Book& book) const override {
+    // An invalid trial is not replaced: a single search creates one trial only.
     return book.count(TrialState::kInvalidHp) > 0 ? 0 : 1;
   }
 };

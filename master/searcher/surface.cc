@@ -1,4 +1,4 @@
-// Owns the surfaces that a simulated search runs on: built-in learning curves and recorded ones.
+// Surfaces for simulated searches: built-in learning curves and recorded ones.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -13,7 +13,7 @@ using expconf::Hyperparameter;
 using Type = Hyperparameter::Type;
 constexpr double kPi = 3.141592653589793;
 
-/// 0 … 1 along the leaf's range; choices are spread over it.
+/// Position along the leaf's range, 0 … 1. The choices of a categorical are spread evenly.
 double position(const Hyperparameter& leaf, Sample::Value value) {
   if (leaf.type == Type::kCategorical) {
     const double last = static_cast<double>(leaf.values.size()) - 1;
@@ -27,7 +27,7 @@ double position(const Hyperparameter& leaf, Sample::Value value) {
   return leaf.max > leaf.min ? (x - leaf.min) / (leaf.max - leaf.min) : 0;
 }
 
-/// Where the best of leaf i lies: spread irregularly over the middle of the range.
+/// Position of the optimum of leaf i: irregular (golden ratio), in the middle 60 % of the range.
 double optimum(std::size_t i) {
   return 0.2 + 0.6 * std::fmod(0.37 + 0.618033988749895 * static_cast<double>(i), 1.0);
 }
@@ -41,6 +41,7 @@ double bowl(const std::vector<double>& x) {
 double valley(const std::vector<double>& x) {
   double sum = 0;
   for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+    // Rosenbrock, scaled to x in 0 … 1.
     const double a = 4 * x[i] - 2, b = 4 * x[i + 1] - 1;
     sum += 100 * (b - a * a) * (b - a * a) + (1 - a) * (1 - a);
   }
@@ -50,19 +51,20 @@ double valley(const std::vector<double>& x) {
 double waves(const std::vector<double>& x) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
+    // Rastrigin: a bowl with cosine ripples.
     const double z = 4 * (x[i] - optimum(i));
     sum += z * z + 1 - std::cos(2 * kPi * z);
   }
   return sum / (6 * static_cast<double>(std::max<std::size_t>(x.size(), 1)));
 }
 
-/// -1 … 1, from the trial and the time alone.
+/// Noise in -1 … 1, a function of trial and time only.
 double noise(TrialNumber trial, double time) {
   Random random{std::uint64_t{trial} << 32 | 0x5EED, static_cast<std::uint64_t>(time)};
   return 2 * random.uniform() - 1;
 }
 
-/// The curve's value between its points, by straight lines.
+/// Value of a curve at `time`, by linear interpolation; constant outside its range.
 double at_time(const std::vector<std::pair<double, double>>& curve, double time) {
   const auto after = std::lower_bound(curve.begin(), curve.end(), time,
                                       [](const auto& point, double wanted) { return point.first < wanted; });
@@ -135,6 +137,7 @@ Result<Surface> make_surface(std::string_view name, const expconf::Hyperparamete
   return [shape, pace, along = leaves(space)](TrialNumber trial, const Sample& sample, double time) {
     std::vector<double> x(along.size());
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = position(*along[i], sample.values[i]);
+    // Distance to the floor falls as 1 / (1 + pace * time), to 1/21 at max_time; noise fades with it.
     const double floor = shape(x), left = 1 / (1 + pace * time);
     return floor + left * (1 - 0.5 * floor) + 0.02 * left * noise(trial, time);
   };
@@ -148,6 +151,7 @@ Result<Surface> recorded_surface(std::string_view text) {
     return unreadable("there are none; write JSON [[[time, metric], ...], ...] or CSV trial,time,metric");
   for (auto& curve : curves) {
     if (curve.empty()) return unreadable("each curve needs at least one [time, metric]");
+    // Interpolation needs points in order of time.
     std::stable_sort(curve.begin(), curve.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
   }

@@ -1,9 +1,9 @@
-// Owns the tree-structured Parzen estimator: new trials near the good ones and away from the bad.
+// Tree-structured Parzen estimator (TPE): proposes trials near good ones and away from bad ones.
 //
-// Bergstra, Bardenet, Bengio, Kégl: "Algorithms for Hyper-Parameter Optimization", NIPS 2011, section 4: p(x
-// | good) / p(x | bad) is what expected improvement maximizes. Falkner, Klein, Hutter: "BOHB", ICML 2018,
-// section 3.2: one kernel density over all leaves together, on the longest training that has enough results,
-// and a third of the points random.
+// Bergstra, Bardenet, Bengio, Kégl: "Algorithms for Hyper-Parameter Optimization", NIPS 2011, section 4:
+// maximizing p(x | good) / p(x | bad) maximizes the expected improvement. Falkner, Klein, Hutter: "BOHB",
+// ICML 2018, section 3.2: one kernel density over all leaves together, fitted to the longest training length
+// with enough results, and one third of the points random.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,14 +22,16 @@ using Type = Hyperparameter::Type;
 constexpr double kRandomShare = 1.0 / 3;
 constexpr double kGoodShare = 0.15;
 constexpr std::size_t kMostGood = 25;     ///< kernels of the good density
-constexpr std::size_t kMostRecent = 100;  ///< those of the bad one beside what is good no longer
+constexpr std::size_t kMostRecent = 100;  ///< results kept beside the best; the oldest is dropped
 constexpr int kCandidates = 24;
 constexpr double kLeastBandwidth = 0.02;
-constexpr double kNarrow = 0.5;  ///< of Scott's bandwidth: what is good is rarely one normal hill
+/// Factor on Scott's bandwidth: good points are rarely one normal distribution.
+constexpr double kNarrow = 0.5;
 constexpr double kRootTwoPi = 2.5066282746310002;
 
-using Point = std::vector<double>;  ///< by leaf: 0 … 1 of its range; of a categorical the index
+using Point = std::vector<double>;  ///< by leaf: position 0 … 1 in its range, or the index of a categorical
 
+/// Result of a trial. Ordered by score, then by trial number.
 struct Seen {
   double score;
   TrialNumber trial;
@@ -38,7 +40,7 @@ struct Seen {
   }
 };
 
-/// What is known after one length of training: the best, and the latest of the others.
+/// Results at one training length: the best ones and the latest of the others.
 struct Level {
   std::vector<Seen> best;  ///< ascending, at most kMostGood
   std::deque<Seen> others;
@@ -51,13 +53,14 @@ struct Level {
     }
     std::sort(best.begin(), best.end());
     if (best.size() <= kMostGood) return;
+    // Overflow of the best goes to the others, of which only the latest are kept.
     others.push_back(best.back());
     best.pop_back();
     if (others.size() > kMostRecent) others.pop_front();
   }
 
  private:
-  /// True when the trial is known here already; then the better score counts.
+  /// Improves the score of a trial that is already in the list. Returns false if it is not there.
   template <typename List>
   static bool improve(List& list, Seen seen) {
     for (Seen& known : list) {
@@ -69,7 +72,8 @@ struct Level {
   }
 };
 
-/// A kernel density over whole points.
+/// Kernel density over whole points: a product of normal kernels, and for choices of a mix with the uniform
+/// distribution.
 class Density {
  public:
   Density(const std::vector<const Hyperparameter*>& leaves, std::vector<const Point*> points)
@@ -87,7 +91,8 @@ class Density {
   }
 
   double log_at(const Point& x) const {
-    double sum = 1;  // the uniform prior, one point's worth: far from all points neither density wins
+    // Uniform prior with the weight of one point: far from all points neither density wins.
+    double sum = 1;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       if (leaves_[i]->type == Type::kCategorical)
         sum /= static_cast<double>(std::max<std::size_t>(leaves_[i]->values.size(), 1));
@@ -124,12 +129,12 @@ class Density {
   double share(std::size_t leaf) const {
     return bandwidths_[leaf] / static_cast<double>(std::max<std::size_t>(leaves_[leaf]->values.size(), 1));
   }
-  /// Reflected at the ends, so that they are neither favored nor lost.
+  /// Reflects x into 0 … 1, so that the density has no bias at the ends of a range.
   static double inside(double x) {
     x = std::fmod(std::fabs(x), 2.0);
     return x > 1 ? 2 - x : x;
   }
-  /// Box, Muller 1958.
+  /// A standard normal deviate (Box, Muller 1958).
   static double normal(Random& random) {
     const double u = 1 - random.uniform(), v = random.uniform();
     return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v);
@@ -176,7 +181,7 @@ class TpeSampler final : public Sampler {
 
  private:
   std::size_t least_good() const { return std::min<std::size_t>(leaves_.size() + 1, 6); }
-  /// Of the longest training with enough results; null: there is none.
+  /// The results at the longest training length that has enough of them; null if there is none.
   const Level* model() const {
     const auto enough = static_cast<std::int64_t>(std::max<std::size_t>(20, 5 * least_good()));
     for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
@@ -194,7 +199,7 @@ class TpeSampler final : public Sampler {
 
   std::vector<const Hyperparameter*> leaves_;
   std::vector<Point> points_;             ///< by trial number
-  std::map<std::int64_t, Level> levels_;  ///< by length of training
+  std::map<std::int64_t, Level> levels_;  ///< by training length
 };
 
 Point TpeSampler::to_point(const Sample& sample) const {

@@ -1,4 +1,4 @@
-// Owns the tests of the real det-agent, with real processes, against a fake master.
+// Runs the real det-agent with real tasks against a fake master.
 #include <signal.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ struct Cluster {
   v1::AllocationExit wait_end(const std::string& id) {
     return wait_state(id, State::STATE_TERMINATED).exit();
   }
-  /// All log lines of `id` that came so far, by number.
+  /// All log lines of `id` received so far, by line number.
   std::map<std::int64_t, std::string>& log(const std::string& id) {
     for (const auto& request : master->logs.pop_batch(10'000, 0ms)) {
       for (int i = 0; i < request.lines_size(); ++i) {
@@ -120,7 +120,7 @@ struct Cluster {
   const std::string cluster_id = master->cluster_id;
   TemporaryDirectory dir = need(TemporaryDirectory::create());
   int artificial_slots = 2;
-  std::vector<std::string> environment;  ///< changes, for the next start
+  std::vector<std::string> environment;  ///< additions for the next start of the agent
   std::string program = DET_BUILD_DIR "/bin/det-agent";
   std::optional<Child> agent;
 
@@ -131,7 +131,7 @@ struct Cluster {
 
 }  // namespace
 
-TEST_CASE("an agent says who it is and what it has", "[agent]") {
+TEST_CASE("a hello carries the agent's id, pool and devices", "[agent]") {
   Cluster cluster({"--pool", "p1"});
   const v1::Hello hello = cluster.hello();
   CHECK(hello.agent_id() == "a1");
@@ -143,7 +143,7 @@ TEST_CASE("an agent says who it is and what it has", "[agent]") {
   REQUIRE(cluster.agent->stop(20s) == ExitStatus{0, 0});
 }
 
-TEST_CASE("a command runs, its log is whole before its end is told, and its exit code is kept", "[agent]") {
+TEST_CASE("the exit of a command is reported after its complete log, with its exit code", "[agent]") {
   Cluster cluster;
   const std::string id =
       cluster.order("echo slots $DET_SLOT_IDS in $DET_CLUSTER_ID; echo 'ERROR: bad' >&2; exit 7");
@@ -158,7 +158,8 @@ TEST_CASE("a command runs, its log is whole before its end is told, and its exit
   CHECK(cluster.wait_end(listed).kind() == v1::AllocationExit::KIND_SUCCEEDED);
 }
 
-TEST_CASE("an end is told until it is to be forgotten, then nothing is kept", "[agent]") {
+TEST_CASE("an exit is reported until the master sends forget, then the allocation's files are deleted",
+          "[agent]") {
   Cluster cluster;
   const std::string id = cluster.order("exit 3");
   cluster.wait_end(id);
@@ -171,7 +172,7 @@ TEST_CASE("an end is told until it is to be forgotten, then nothing is kept", "[
   CHECK(wait_until([&] { return !path_exists(cluster.dir.path() + "/data/allocations/" + id); }, 10s));
 }
 
-TEST_CASE("a killed allocation was stopped, with everything it started", "[agent]") {
+TEST_CASE("killing an allocation stops all its processes", "[agent]") {
   Cluster cluster;
   const std::string id =
       cluster.order("trap '' TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done");
@@ -181,7 +182,7 @@ TEST_CASE("a killed allocation was stopped, with everything it started", "[agent
   CHECK_FALSE(Cluster::alive(id));
 }
 
-TEST_CASE("an allocation survives kill -9 of its agent, and no line of its log is lost", "[agent]") {
+TEST_CASE("an allocation survives kill -9 of its agent without losing log lines", "[agent]") {
   Cluster cluster;
   const std::string go = cluster.dir.path() + "/go";
   const std::string id =
@@ -189,7 +190,7 @@ TEST_CASE("an allocation survives kill -9 of its agent, and no line of its log i
   REQUIRE(cluster.wait_logged(id, "before"));
   cluster.kill_agent();
   REQUIRE(Cluster::alive(id));
-  SECTION("it still runs when the agent is back") {
+  SECTION("the allocation still runs when the agent restarts") {
     cluster.start();
     cluster.hello();
     const v1::Hello back = cluster.hello();
@@ -197,7 +198,7 @@ TEST_CASE("an allocation survives kill -9 of its agent, and no line of its log i
     CHECK(back.held(0).state() == State::STATE_RUNNING);
     need(write_file_atomic(go, ""));
   }
-  SECTION("it ended meanwhile") {
+  SECTION("the allocation ends while the agent is down") {
     need(write_file_atomic(go, ""));
     REQUIRE(wait_until([&] { return !Cluster::alive(id); }, 10s));
     cluster.start();
@@ -207,7 +208,7 @@ TEST_CASE("an allocation survives kill -9 of its agent, and no line of its log i
   CHECK(cluster.log(id).rbegin()->first == static_cast<std::int64_t>(cluster.log(id).size()));
 }
 
-TEST_CASE("an allocation whose supervisor was killed is lost and leaves nothing", "[agent]") {
+TEST_CASE("an allocation with a killed supervisor is reported as lost and leaves no process", "[agent]") {
   Cluster cluster;
   const std::string id = cluster.order("setsid sleep 1000 & echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));
@@ -223,7 +224,7 @@ TEST_CASE("an allocation whose supervisor was killed is lost and leaves nothing"
   CHECK_FALSE(Cluster::alive(id));
 }
 
-TEST_CASE("an allocation does not notice that the master is away for less than the lease", "[agent]") {
+TEST_CASE("an allocation keeps running while the master is away for less than the lease", "[agent]") {
   Cluster cluster;
   const std::string go = cluster.dir.path() + "/go";
   const std::string id = cluster.order("echo up; while [ ! -e " + go + " ]; do sleep 0.02; done; echo after");
@@ -237,7 +238,7 @@ TEST_CASE("an allocation does not notice that the master is away for less than t
   CHECK(cluster.logged(id, "after"));
 }
 
-TEST_CASE("cut off for longer than the lease, an agent ends what runs", "[agent]") {
+TEST_CASE("an agent disconnected for longer than the lease stops its allocations", "[agent]") {
   Cluster cluster;
   cluster.restart_master(1);
   cluster.hello();
@@ -251,7 +252,7 @@ TEST_CASE("cut off for longer than the lease, an agent ends what runs", "[agent]
   CHECK_THAT(exit.message(), Catch::Contains("heard nothing from the master"));
 }
 
-TEST_CASE("SIGTERM ends the agent and its allocations, told as lost", "[agent]") {
+TEST_CASE("SIGTERM ends the agent and reports its allocations as lost", "[agent]") {
   Cluster cluster;
   const std::string id = cluster.order("echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));
@@ -261,7 +262,7 @@ TEST_CASE("SIGTERM ends the agent and its allocations, told as lost", "[agent]")
   CHECK_FALSE(Cluster::alive(id));
 }
 
-TEST_CASE("an agent that is refused asks again", "[agent]") {
+TEST_CASE("an agent retries after its hello was refused", "[agent]") {
   Cluster cluster;
   cluster.hello();
   cluster.kill_agent();
@@ -288,7 +289,7 @@ TEST_CASE("the context is fetched once, unpacked, and its startup hook runs firs
   CHECK(cluster.master->context_requests == 1);
 }
 
-TEST_CASE("a startup hook that fails fails the allocation with its code", "[agent]") {
+TEST_CASE("a failing startup hook fails the allocation with its exit code", "[agent]") {
   Cluster cluster;
   cluster.master->context =
       need(pack_entries({{.path = "startup-hook.sh", .content = "(exit 9)\necho not here\n"}}));
@@ -299,8 +300,7 @@ TEST_CASE("a startup hook that fails fails the allocation with its code", "[agen
   CHECK_FALSE(cluster.logged(id, "here"));
 }
 
-TEST_CASE("a context that the master does not have, or that escapes, fails the allocation and says so",
-          "[agent]") {
+TEST_CASE("a context that cannot be unpacked fails the allocation with a log line", "[agent]") {
   Cluster cluster;
   cluster.master->context = std::string(1000, 'x');
   const std::string id = cluster.order("true");
@@ -308,7 +308,7 @@ TEST_CASE("a context that the master does not have, or that escapes, fails the a
   CHECK(cluster.logged(id, "could not be prepared"));
 }
 
-TEST_CASE("CUDA devices that answer are slots, and a task sees those of its slots", "[agent]") {
+TEST_CASE("responding CUDA devices become slots, and a task sees only the devices of its slots", "[agent]") {
   Cluster cluster;
   cluster.hello();
   cluster.kill_agent();
@@ -325,7 +325,7 @@ TEST_CASE("CUDA devices that answer are slots, and a task sees those of its slot
   CHECK(cluster.logged(id, "sees " + hello.devices(0).uuid() + "."));
 }
 
-TEST_CASE("a second agent on the same directory is refused", "[agent]") {
+TEST_CASE("a second agent on the same data directory is refused", "[agent]") {
   Cluster cluster;
   cluster.hello();
   const ProcessResult second =
@@ -334,7 +334,7 @@ TEST_CASE("a second agent on the same directory is refused", "[agent]") {
   CHECK_THAT(second.err, Catch::Contains("another det-agent uses"));
 }
 
-TEST_CASE("bad settings are a usage error that names them", "[agent]") {
+TEST_CASE("invalid settings are a usage error that names them", "[agent]") {
   const std::string program = DET_BUILD_DIR "/bin/det-agent";
   const ProcessResult bad = need(run_process({.argv = {program, "--slot-type", "gpu", "--masterr", "x"}}));
   CHECK(bad.status == ExitStatus{2, 0});
@@ -343,9 +343,9 @@ TEST_CASE("bad settings are a usage error that names them", "[agent]") {
   CHECK_THAT(need(run_process({.argv = {program, "--version"}})).out, Catch::StartsWith("det-agent "));
 }
 
-TEST_CASE("a trial class is compiled and handed to det-harness; an error ends the trial with its line",
+TEST_CASE("a trial class is compiled and run by det-harness; a compile error fails the trial with its line",
           "[agent]") {
-  // An installation of its own: the real agent, and a harness and a recipe that need no LibTorch.
+  // A separate installation prefix: the real agent, and a stub harness and recipe that do not need LibTorch.
   const TemporaryDirectory prefix = need(TemporaryDirectory::create());
   need(make_directories(prefix.path() + "/bin"));
   need(make_directories(prefix.path() + "/share/det"));

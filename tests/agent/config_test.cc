@@ -1,4 +1,3 @@
-// Owns the tests of the agent's settings and of its documentation.
 #include "agent/config.h"
 
 #include "agent/detect.h"
@@ -32,7 +31,7 @@ TEST_CASE("flags become settings", "[config]") {
   CHECK(read.log.level == LogLevel::kDebug);
 }
 
-TEST_CASE("a master that speaks TLS is named so", "[config]") {
+TEST_CASE("a TLS master address keeps its https scheme", "[config]") {
   const Settings read =
       need(settings({"--master", "https://det.example.org:8443/", "--join-token-file", "/t"}));
   CHECK(read.master == "https://det.example.org:8443");
@@ -41,11 +40,9 @@ TEST_CASE("a master that speaks TLS is named so", "[config]") {
   CHECK_FALSE(settings({"--master", "ftp://det.example.org:1"}));
 }
 
-TEST_CASE("the agent has a name even when none is given", "[config]") {
-  CHECK_FALSE(need(settings({})).id.empty());
-}
+TEST_CASE("the agent id has a default", "[config]") { CHECK_FALSE(need(settings({})).id.empty()); }
 
-TEST_CASE("all bad settings are named at once", "[config]") {
+TEST_CASE("all invalid settings are reported at once", "[config]") {
   const auto bad = settings({"--master", "nowhere", "--slot-type", "gpu", "--cpu-slots", "0"});
   REQUIRE_FALSE(bad);
   REQUIRE(bad.error().problems.size() == 3);
@@ -53,7 +50,7 @@ TEST_CASE("all bad settings are named at once", "[config]") {
   CHECK_THAT(bad.error().message, Catch::Contains("cpu_slots"));
 }
 
-TEST_CASE("slots are what was asked for", "[detect]") {
+TEST_CASE("detected slots match the configured type and count", "[detect]") {
   Settings wanted;
   wanted.artificial_slots = 3;
   const auto artificial = need(detect_devices(wanted));

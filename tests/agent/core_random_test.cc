@@ -1,5 +1,5 @@
-// Owns the property test of the agent's core: thousands of random histories, with lost, late and repeated
-// inputs, and what must hold after each. A failure names its seed.
+// Property test of the agent's core: thousands of random histories with lost, late and repeated inputs. The
+// invariants are checked after each step. A failure prints its seed.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The world around a core: does what the effects ask, in its own time, and watches.
+/// Simulated environment of a core: performs its effects with random delays and checks the invariants.
 struct Play {
   explicit Play(std::uint64_t seed) : random{seed} {}
 
@@ -76,7 +76,7 @@ struct Play {
       case 0:
       case 1: {
         const AllocationId id = any();
-        if (!dropped.contains(id)) step(Start{id, nullptr});  // a run number comes once
+        if (!dropped.contains(id)) step(Start{id, nullptr});  // each run number is started at most once
         break;
       }
       case 2:
@@ -116,7 +116,7 @@ struct Play {
   }
   void finish_preparation() {
     auto id = one_of(preparing);
-    if (!id) return step(Prepared{any(), {}});  // a late repeat
+    if (!id) return step(Prepared{any(), {}});  // a late duplicate
     preparing.erase(*id);
     step(Prepared{*id,
                   random.below(4) == 0 ? std::optional(Exit{Exit::Kind::kFailed, 1, "no"}) : std::nullopt});
@@ -147,7 +147,7 @@ struct Play {
 
 }  // namespace
 
-TEST_CASE("no random history breaks the core's rules, and every shutdown ends", "[core][random]") {
+TEST_CASE("random histories keep the core's invariants, and every shutdown completes", "[core][random]") {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     CAPTURE(seed);
     Play play(seed);

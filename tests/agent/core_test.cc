@@ -1,4 +1,3 @@
-// Owns the tests of the agent's core: what it decides, sentence by sentence.
 #include "agent/core/core.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +12,7 @@ const AllocationId kId("1.a.1");
 const Exit kGood{Exit::Kind::kSucceeded, 0, "exit code 0"};
 const Exit kBad{Exit::Kind::kFailed, 7, "exit code 7"};
 
-/// A core with a clock that the test moves.
+/// A core with a clock that the test advances.
 struct World {
   MonoTime now{1'000'000};
   Core core{10min, now};
@@ -42,7 +41,8 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("an allocation is prepared, launched, ended, shipped, told, forgotten", "[core]") {
+TEST_CASE("an allocation passes from preparing to launched, ended, shipped, reported and forgotten",
+          "[core]") {
   World world;
   world.connect().feed(Start{kId, nullptr});
   REQUIRE(world.said<Prepare>());
@@ -53,7 +53,7 @@ TEST_CASE("an allocation is prepared, launched, ended, shipped, told, forgotten"
   CHECK(world.said<Report>()->phase == Phase::kStarting);
   world.feed(Ended{kId, kGood});
   CHECK(world.said<Conclude>()->exit == kGood);
-  CHECK_FALSE(world.said<Report>());  // its log first
+  CHECK_FALSE(world.said<Report>());  // the log is shipped first
   world.feed(LogsShipped{kId});
   CHECK(world.said<Report>()->exit == kGood);
   world.feed(Forget{kId});
@@ -61,27 +61,27 @@ TEST_CASE("an allocation is prepared, launched, ended, shipped, told, forgotten"
   CHECK(world.core.held().empty());
 }
 
-TEST_CASE("a plain command is told as running", "[core]") {
+TEST_CASE("a plain command is reported as running", "[core]") {
   World world;
   world.connect().run(Phase::kRunning);
   CHECK(world.said<Report>()->phase == Phase::kRunning);
 }
 
-TEST_CASE("a start that repeats is answered with the state and starts nothing", "[core]") {
+TEST_CASE("a repeated start reports the current state and starts nothing", "[core]") {
   World world;
   world.connect().run().feed(Start{kId, nullptr});
   CHECK_FALSE(world.said<Prepare>());
   CHECK(world.said<Report>()->phase == Phase::kStarting);
 }
 
-TEST_CASE("a preparation that fails is the end", "[core]") {
+TEST_CASE("a failed preparation ends the allocation", "[core]") {
   World world;
   world.connect().feed(Start{kId, nullptr}).feed(Prepared{kId, kBad});
   CHECK_FALSE(world.said<Launch>());
   CHECK(world.said<Conclude>()->exit == kBad);
 }
 
-TEST_CASE("a kill while preparing cancels and never launches", "[core]") {
+TEST_CASE("a kill during preparation cancels it and launches nothing", "[core]") {
   World world;
   world.connect().feed(Start{kId, nullptr}).feed(Kill{kId});
   CHECK(world.said<CancelPreparation>());
@@ -90,7 +90,7 @@ TEST_CASE("a kill while preparing cancels and never launches", "[core]") {
   CHECK(world.said<Conclude>()->exit.kind == Exit::Kind::kStopped);
 }
 
-TEST_CASE("a kill between launch and its answer is done at the answer", "[core]") {
+TEST_CASE("a kill between a launch and its reply takes effect at the reply", "[core]") {
   World world;
   world.connect().feed(Start{kId, nullptr}).feed(Prepared{kId, {}}).feed(Kill{kId});
   CHECK_FALSE(world.said<Terminate>());
@@ -98,7 +98,7 @@ TEST_CASE("a kill between launch and its answer is done at the answer", "[core]"
   CHECK(world.said<Terminate>());
 }
 
-TEST_CASE("a kill asks once, and insists when the supervisor is deaf", "[core]") {
+TEST_CASE("a kill terminates once, then kills hard after 15 s without an exit", "[core]") {
   World world;
   world.connect().run().feed(Kill{kId});
   CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kStopped);
@@ -113,25 +113,25 @@ TEST_CASE("a kill asks once, and insists when the supervisor is deaf", "[core]")
   CHECK(world.said<Conclude>()->exit.kind == Exit::Kind::kStopped);
 }
 
-TEST_CASE("what ends by a kill was stopped, whatever code it says", "[core]") {
+TEST_CASE("an allocation that ends after a kill is reported as stopped, with any exit code", "[core]") {
   World world;
   world.connect().run().feed(Kill{kId}).feed(Ended{kId, {Exit::Kind::kFailed, 143, "signal 15"}});
   CHECK(world.said<Conclude>()->exit == Exit{Exit::Kind::kStopped, 143, "killed"});
 }
 
-TEST_CASE("a kill of something unknown is answered with its end", "[core]") {
+TEST_CASE("a kill of an unknown allocation reports it as stopped", "[core]") {
   World world;
   world.connect().feed(Kill{kId});
   CHECK(world.said<Report>()->exit->kind == Exit::Kind::kStopped);
 }
 
-TEST_CASE("silence of the master shorter than the lease changes nothing", "[core]") {
+TEST_CASE("a disconnection shorter than the lease changes nothing", "[core]") {
   World world;
   world.connect().run().feed(Disconnected{}).after(59s);
   CHECK(world.last.empty());
 }
 
-TEST_CASE("silence of the master beyond the lease ends everything as stopped", "[core]") {
+TEST_CASE("a disconnection longer than the lease stops every allocation", "[core]") {
   World world;
   world.connect().run().feed(Disconnected{});
   CHECK(*world.core.next_deadline() == world.now + 60s);
@@ -142,7 +142,7 @@ TEST_CASE("silence of the master beyond the lease ends everything as stopped", "
   CHECK_FALSE(world.after(1s).said<Terminate>());
 }
 
-TEST_CASE("every word of the master renews the lease", "[core]") {
+TEST_CASE("every message from the master renews the lease", "[core]") {
   World world;
   world.connect().run();
   for (int i = 0; i < 10; ++i) world.after(50s).feed(Heard{});
@@ -150,25 +150,25 @@ TEST_CASE("every word of the master renews the lease", "[core]") {
   CHECK_FALSE(world.after(59s).said<Terminate>());
 }
 
-TEST_CASE("an end while the master is away is kept and told when it is back", "[core]") {
+TEST_CASE("an exit while the master is away is reported after the reconnection", "[core]") {
   World world;
   world.connect().run().feed(Disconnected{}).feed(Ended{kId, kBad});
-  CHECK(world.core.held().front().phase == Phase::kStarting);  // its log is not whole there
+  CHECK(world.core.held().front().phase == Phase::kStarting);  // the log has not reached the master yet
   world.after(10min);
   CHECK_FALSE(world.said<Report>());
   world.connect().feed(LogsShipped{kId});
   CHECK(world.said<Report>()->exit == kBad);
   world.feed(Disconnected{}).connect();
-  CHECK(world.said<Report>()->exit == kBad);  // until it is told to forget
+  CHECK(world.said<Report>()->exit == kBad);  // until Forget arrives
 }
 
-TEST_CASE("an end waits half a minute for its log, not longer", "[core]") {
+TEST_CASE("the report of an exit waits at most 30 s for the log", "[core]") {
   World world;
   world.connect().run().feed(Ended{kId, kGood});
   CHECK_FALSE(world.after(29s).said<Report>());
   CHECK(world.after(1s).said<Report>()->exit == kGood);
   world.feed(Forget{kId});
-  CHECK_FALSE(world.said<Drop>());  // the log is still on its way
+  CHECK_FALSE(world.said<Drop>());  // the log is still being shipped
   CHECK(world.feed(LogsShipped{kId}).said<Drop>());
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("the exit of a killed allocation is reported within 2 s although its l
   CHECK(world.feed(LogsShipped{kId}).said<Drop>());
 }
 
-TEST_CASE("what an earlier life left is reported, and killed again if it was being killed", "[core]") {
+TEST_CASE("allocations found after a restart are reported, and an unfinished kill is repeated", "[core]") {
   World world;
   world.feed(Found{AllocationId("1.a.1"), Phase::kStarting, {}, {}});
   world.feed(Found{AllocationId("1.b.1"), Phase::kRunning, Exit{Exit::Kind::kStopped, 0, "killed"}, {}});
@@ -195,14 +195,13 @@ TEST_CASE("what an earlier life left is reported, and killed again if it was bei
   CHECK(held[0].phase == Phase::kStarting);
 }
 
-TEST_CASE("an end found beside the wish to end it was stopped", "[core]") {
+TEST_CASE("an exit found together with a pending kill is reported as stopped", "[core]") {
   World world;
   world.feed(Found{kId, Phase::kRunning, Exit{Exit::Kind::kStopped, 0, "killed"}, kBad});
   CHECK(world.said<Conclude>()->exit == Exit{Exit::Kind::kStopped, 7, "killed"});
 }
 
-TEST_CASE("a shutdown ends everything as lost, tells, and waits for the last word no longer than it must",
-          "[core]") {
+TEST_CASE("a shutdown reports every allocation as lost and waits at most 5 s for the master", "[core]") {
   World world;
   world.connect().run().feed(ShutDown{});
   CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kLost);
@@ -218,11 +217,11 @@ TEST_CASE("a shutdown ends everything as lost, tells, and waits for the last wor
     CHECK(world.said<Drop>());
     CHECK(world.said<Finish>());
   }
-  SECTION("the master says nothing") { CHECK(world.after(5s).said<Finish>()); }
-  SECTION("the master goes") { CHECK(world.feed(Disconnected{}).said<Finish>()); }
+  SECTION("the master does not answer") { CHECK(world.after(5s).said<Finish>()); }
+  SECTION("the master disconnects") { CHECK(world.feed(Disconnected{}).said<Finish>()); }
 }
 
-TEST_CASE("a shutdown with nothing to do is over at once", "[core]") {
+TEST_CASE("a shutdown without allocations finishes at once", "[core]") {
   World world;
   CHECK(world.feed(ShutDown{}).said<Finish>());
   CHECK_FALSE(world.core.next_deadline());

@@ -1,4 +1,3 @@
-// Owns the tests of a task's environment.
 #include "agent/environment.h"
 
 #include <catch2/catch.hpp>
@@ -53,7 +52,7 @@ Surroundings around(const std::string& type, int slots) {
 
 }  // namespace
 
-TEST_CASE("a task finds in its environment who it is", "[environment]") {
+TEST_CASE("the environment of a task identifies its trial, run and slots", "[environment]") {
   auto found = variables(order(), around("CPU", 2));
   const std::map<std::string, std::string> expected{{"DET_MASTER", "http://h:1"},
                                                     {"DET_CLUSTER_ID", "c"},
@@ -89,14 +88,14 @@ TEST_CASE("a task finds in its environment who it is", "[environment]") {
   CHECK(found["DET_STEPS_COMPLETED"] == "400");
 }
 
-TEST_CASE("Python does not buffer a task's output unless the user wants it to", "[environment]") {
+TEST_CASE("Python output is unbuffered unless the user overrides PYTHONUNBUFFERED", "[environment]") {
   v1::StartAllocation start = order();
   CHECK(variables(start, around("CPU", 1)).at("PYTHONUNBUFFERED") == "1");
   (*start.mutable_environment())["PYTHONUNBUFFERED"] = "";
   CHECK(variables(start, around("CPU", 1)).at("PYTHONUNBUFFERED").empty());
 }
 
-TEST_CASE("threads are those of one slot", "[environment]") {
+TEST_CASE("thread counts follow the task's share of the cores", "[environment]") {
   CHECK(variables(order(), around("CPU", 1))["OMP_NUM_THREADS"] == "8");
   CHECK(variables(order(), around("CPU", 2))["OPENBLAS_NUM_THREADS"] == "4");
   CHECK(variables(order(), around("CPU", 100))["OMP_NUM_THREADS"] == "1");
@@ -106,14 +105,14 @@ TEST_CASE("threads are those of one slot", "[environment]") {
   CHECK(variables(two, around("CPU", 4))["OMP_NUM_THREADS"] == "2");
 }
 
-TEST_CASE("a task sees the CUDA devices of its slots and no other", "[environment]") {
+TEST_CASE("a task sees only the CUDA devices of its slots", "[environment]") {
   auto two = order();
   two.add_slots(3);
   CHECK(variables(two, around("CUDA", 4))["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-3");
   CHECK(variables(two, around("CPU", 4))["CUDA_VISIBLE_DEVICES"].empty());
 }
 
-TEST_CASE("the user's variables win over ours but for DET_*", "[environment]") {
+TEST_CASE("the user's variables override the agent's, except DET_*", "[environment]") {
   auto with = order();
   (*with.mutable_environment())["OMP_NUM_THREADS"] = "3";
   (*with.mutable_environment())["ODD"] = "a=b\r\n;$(x)";
@@ -127,7 +126,7 @@ TEST_CASE("the user's variables win over ours but for DET_*", "[environment]") {
   CHECK(refused.size() == 2);
 }
 
-TEST_CASE("a part of a gang finds the others' place, its first rank and their number", "[environment]") {
+TEST_CASE("a gang member gets the rendezvous address, its first rank and the world size", "[environment]") {
   v1::StartAllocation gang = order();
   CHECK_FALSE(variables(gang, around("CPU", 2)).contains("DET_NUM_NODES"));
   const int slots[] = {3, 2, 1};
@@ -147,7 +146,7 @@ TEST_CASE("a part of a gang finds the others' place, its first rank and their nu
   CHECK(found["DET_WORLD_SIZE"] == "6");
 }
 
-TEST_CASE("the ports at which ranks meet are those of one allocation alone", "[environment]") {
+TEST_CASE("rendezvous ports are unique per allocation", "[environment]") {
   v1::StartAllocation gang = order(), other = order();
   other.set_slots(0, 0);
   for (int i = 0; i < 2; ++i) gang.add_gang()->set_slots(1);
@@ -173,7 +172,7 @@ TEST_CASE("the ports at which ranks meet are those of one allocation alone", "[e
   CHECK_FALSE(variables(none, around("CPU", 2)).contains("C10D_PORT"));
 }
 
-TEST_CASE("agents of one machine have ports of their own, the same again after a restart", "[environment]") {
+TEST_CASE("agents on one machine use disjoint ports, stable across restarts", "[environment]") {
   auto one = std::make_unique<PortBlock>("instance");
   const int number = one->number();
   auto other = std::make_unique<PortBlock>("instance");
@@ -182,7 +181,7 @@ TEST_CASE("agents of one machine have ports of their own, the same again after a
   CHECK(PortBlock("instance").number() == number);
 }
 
-TEST_CASE("the agent's own environment is handed on without its DET_ variables", "[environment]") {
+TEST_CASE("a task inherits the agent's environment except its DET_ variables", "[environment]") {
   Surroundings here = around("CPU", 2);
   here.base = {"HOME=/root", "DET_AGENT_DATA_DIR=/secret", "PATH=/bin", "=odd", "bare"};
   auto found = variables(order(), here);
@@ -191,7 +190,7 @@ TEST_CASE("the agent's own environment is handed on without its DET_ variables",
   CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
 }
 
-TEST_CASE("a command finds no trial in its environment") {
+TEST_CASE("the environment of a command has no trial variables") {
   v1::StartAllocation command;
   command.set_allocation_id("c.1");
   command.set_task_id("c");

@@ -1,5 +1,5 @@
-// Owns a master for tests: a real gRPC server in this process that speaks the agent's protocol and remembers
-// all it hears. Tests give it commands and ask what it knows.
+// Fake master for agent tests: a gRPC server in this process that speaks the agent's protocol, records every
+// message, and sends the commands that a test queues.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -21,7 +21,7 @@ namespace det::agent {
 
 class FakeMaster : public v1::AgentService::Service {
  public:
-  /// Port 0: any free one.
+  /// Port 0 picks a free port.
   explicit FakeMaster(int port = 0, std::string id = "test-" + uuid4(), int lease = 600)
       : cluster_id(std::move(id)), lease_seconds(lease) {
     grpc::ServerBuilder builder;
@@ -34,7 +34,7 @@ class FakeMaster : public v1::AgentService::Service {
 
   int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  /// As if killed: streams break.
+  /// Stops like a killed master: open streams break.
   void stop() {
     stopped_ = true;
     commands_.close();
@@ -42,29 +42,29 @@ class FakeMaster : public v1::AgentService::Service {
   }
   void command(v1::AgentCommand command) { commands_.push(std::move(command)); }
 
-  const std::string cluster_id;  ///< of no other test, whatever runs beside it
+  const std::string cluster_id;  ///< differs between tests that run at the same time
   const int lease_seconds;
 
-  // What has been heard. Each list is taken by one reader.
+  // Recorded messages. Each queue has one reader.
   Queue<v1::Hello> hellos{1000};
   Queue<v1::AllocationUpdate> updates{100'000};
   Queue<v1::ShipLogsRequest> logs{100'000};
 
-  // How it behaves.
+  // Behavior, set by the test.
   std::atomic<int> grace_seconds{1}, heartbeat_seconds{1};
-  std::atomic<int> refuse_hello{0};  ///< a gRPC code
-  std::atomic<int> refuse_logs{0};   ///< that many ShipLogs fail, after having been stored
+  std::atomic<int> refuse_hello{0};  ///< gRPC code; 0 accepts
+  std::atomic<int> refuse_logs{0};   ///< number of ShipLogs calls that fail after their lines were stored
   std::atomic<int> context_requests{0};
-  std::string context;  ///< what GetContext gives; set before any order
+  std::string context;  ///< reply of GetContext; set before the first order
 
   grpc::Status Link(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
-    // Before the test hears of this link: the one before it must not take the commands that follow.
+    // Published before the hello is pushed: the writer of the previous link must not take later commands.
     const int mine = ++newest_;
     (void)wait_until([&] { return writers_ == 0; }, std::chrono::seconds(10));
-    const int refusal = refuse_hello;  // before the test hears of the hello and changes it
+    const int refusal = refuse_hello;  // read before the test sees the hello and may change it
     hellos.push(v1::Hello(message.hello()));
     if (refusal != 0) return {static_cast<grpc::StatusCode>(refusal), "refused for the test"};
     v1::AgentCommand welcome;
@@ -73,7 +73,7 @@ class FakeMaster : public v1::AgentService::Service {
     welcome.mutable_welcome()->set_kill_grace_seconds(grace_seconds);
     welcome.mutable_welcome()->set_cluster_id(cluster_id);
     stream->Write(welcome);
-    // One writer thread, of the newest link.
+    // Only the newest link has a writer thread.
     ++writers_;
     std::jthread writer([&](std::stop_token stop) {
       while (!stop.stop_requested() && !stopped_ && mine == newest_) {

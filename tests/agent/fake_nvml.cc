@@ -1,4 +1,4 @@
-// Owns a stand-in for NVIDIA's management library, with three devices of which one does not answer.
+// Stub of NVIDIA's management library with three devices; the second one fails.
 #include <cstdio>
 #include <cstring>
 

@@ -1,4 +1,3 @@
-// Owns the rules by which a task counts as hung, on a clock of their own.
 #include "agent/task/hang_watch.h"
 
 #include <fcntl.h>
@@ -19,15 +18,14 @@ namespace {
 struct Bench {
   explicit Bench(Duration timeout) : watch(file, timeout, now) {}
 
-  /// The heartbeat file changes; at what time of the wall clock is not what counts.
+  /// Updates the heartbeat file. The watch must not depend on the wall-clock time of the file.
   void beat(std::int64_t wall_seconds) {
     std::ofstream(file, std::ios::app).flush();
     const timespec at{.tv_sec = wall_seconds, .tv_nsec = 0};
     const timespec times[2] = {at, at};
     REQUIRE(::utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
   }
-  /// Seconds go by, looked at whenever the watch wants to; whether it said at any of the looks that the task
-  /// hangs.
+  /// Advances the clock and runs every look that falls due. Returns whether one of them detected a hang.
   bool hangs_within(Duration time) {
     const MonoTime end = now + time;
     while (watch.next_look() <= end) {
@@ -46,23 +44,22 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("silence after a heartbeat is a hang once it has lasted for the timeout, and not before",
-          "[hang_watch]") {
+TEST_CASE("silence after a heartbeat becomes a hang after the timeout, not earlier", "[hang_watch]") {
   Bench bench(80s);
   bench.beat(5000);
-  CHECK_FALSE(bench.hangs_within(80s));  // seen first at the look after ten seconds
+  CHECK_FALSE(bench.hangs_within(80s));  // the look 10 s later is the first to see the heartbeat
   CHECK(bench.hangs_within(20s));
 }
 
-TEST_CASE("who never beat is not judged, however silent", "[hang_watch]") {
+TEST_CASE("a task without heartbeats never counts as hung", "[hang_watch]") {
   Bench bench(80s);
   CHECK_FALSE(bench.hangs_within(10'000s));
-  bench.beat(5000);  // from now on it is
+  bench.beat(5000);  // watched from here on
   CHECK_FALSE(bench.hangs_within(80s));
   CHECK(bench.hangs_within(20s));
 }
 
-TEST_CASE("a heartbeat or a line of output begins the patience anew, with any wall clock", "[hang_watch]") {
+TEST_CASE("a heartbeat or a line of output restarts the timeout, with any wall clock", "[hang_watch]") {
   Bench bench(80s);
   for (const std::int64_t wall : {5000, 5001, 90'000, 17}) {
     bench.beat(wall);
@@ -73,7 +70,7 @@ TEST_CASE("a heartbeat or a line of output begins the patience anew, with any wa
   CHECK(bench.hangs_within(20s));
 }
 
-TEST_CASE("a timeout of nought watches nothing", "[hang_watch]") {
+TEST_CASE("a timeout of 0 disables the watch", "[hang_watch]") {
   Bench bench(0s);
   bench.beat(5000);
   CHECK_FALSE(bench.watch.watches());

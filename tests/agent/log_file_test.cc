@@ -1,4 +1,3 @@
-// Owns the tests of log lines and of the log file between supervisor and agent.
 #include "agent/task/log_file.h"
 
 #include <sys/stat.h>
@@ -40,19 +39,19 @@ struct LogDir {
 
 }  // namespace
 
-TEST_CASE("lines end at newline, carriage return and both", "[log]") {
+TEST_CASE("lines end at a newline, a carriage return or both", "[log]") {
   const std::string text = "a\nb\r\nc\rd\n\ne\r\n\r\n10%\r20%\r\rlast";
   const Lines expected{"a", "b", "c", "d", "", "e", "", "10%", "20%", "last"};
   CHECK(lines_of({text}) == expected);
   CHECK(lines_of(bytewise(text)) == expected);
 }
 
-TEST_CASE("bytes that are no text stay as they are", "[log]") {
+TEST_CASE("invalid UTF-8 is stored unchanged", "[log]") {
   const std::string odd("\0\xff\x1b[31m", 7);
   CHECK(lines_of({odd + "\n"}) == Lines{odd});
 }
 
-TEST_CASE("a line too long keeps its beginning and says how much was cut", "[log]") {
+TEST_CASE("an overlong line is cut and ends with the number of cut bytes", "[log]") {
   const std::string line(1'000'000, 'x');
   for (const auto& lines :
        {lines_of({line + "\nnext\n"}), lines_of({line.substr(0, 7), line.substr(7), "\n", "next"})}) {
@@ -64,7 +63,7 @@ TEST_CASE("a line too long keeps its beginning and says how much was cut", "[log
   }
 }
 
-TEST_CASE("records come back as they were written, from any position", "[log]") {
+TEST_CASE("records read back as written, from any position", "[log]") {
   LogDir at;
   LogWriter writer = at.writer();
   const std::vector<LogRecord> records{{{1}, LogStream::kStdout, "one"},
@@ -79,7 +78,7 @@ TEST_CASE("records come back as they were written, from any position", "[log]") 
   CHECK(need(read_log(at.log, rest.after, 1000, 1 << 20)).records.empty());
 }
 
-TEST_CASE("a record that is not whole yet is not read", "[log]") {
+TEST_CASE("an incomplete record is not read", "[log]") {
   LogDir at;
   at.writer().append(LogStream::kStdout, "whole");
   const std::string bytes = need(read_file(at.log));
@@ -89,18 +88,18 @@ TEST_CASE("a record that is not whole yet is not read", "[log]") {
   }
 }
 
-TEST_CASE("a damaged log is said, not guessed", "[log]") {
+TEST_CASE("a damaged log is reported as data loss", "[log]") {
   LogDir at;
   need(write_file_atomic(at.log, std::string(100, '\xee')));
   CHECK(read_log(at.log, {}, 10, 1000).error().code == Code::kDataLoss);
 }
 
-TEST_CASE("an absent log is empty", "[log]") {
+TEST_CASE("an absent log reads as empty", "[log]") {
   LogDir at;
   CHECK(at.texts().empty());
 }
 
-TEST_CASE("beyond the bound lines are dropped and counted; room returns with shipping", "[log]") {
+TEST_CASE("lines beyond the size bound are dropped and counted; shipping frees space", "[log]") {
   LogDir at;
   LogWriter writer = at.writer(1000);
   for (int i = 0; i < 20; ++i) writer.append(LogStream::kStdout, std::string(87, 'x'));  // 100 bytes each
@@ -116,7 +115,7 @@ TEST_CASE("beyond the bound lines are dropped and counted; room returns with shi
   CHECK_THAT(rest[0] + rest[1], Catch::Contains("after"));
 }
 
-TEST_CASE("dropped lines are said at the end even when no room returned", "[log]") {
+TEST_CASE("the count of dropped lines is logged at the end even when no space was freed", "[log]") {
   LogDir at;
   LogWriter writer = at.writer(200);
   for (int i = 0; i < 5; ++i) writer.append(LogStream::kStdout, std::string(87, 'x'));
@@ -124,7 +123,7 @@ TEST_CASE("dropped lines are said at the end even when no room returned", "[log]
   CHECK_THAT(at.texts().back(), Catch::Contains("3 lines were dropped here"));
 }
 
-TEST_CASE("what is shipped can be given back to the disk without moving the rest", "[log]") {
+TEST_CASE("shipped records can be punched out of the file without moving the rest", "[log]") {
   LogDir at;
   LogWriter writer = at.writer(64 << 20);
   for (int i = 0; i < 400; ++i) writer.append(LogStream::kStdout, std::string(50'000, 'x'));
@@ -135,7 +134,7 @@ TEST_CASE("what is shipped can be given back to the disk without moving the rest
   CHECK(at.texts(position) == Lines{"kept"});
 }
 
-TEST_CASE("a position file that is absent or damaged means the start", "[log]") {
+TEST_CASE("an absent or damaged position file means the start of the log", "[log]") {
   LogDir at;
   CHECK(read_position(at.shipped) == LogPosition{});
   need(write_file_atomic(at.shipped, "abc"));

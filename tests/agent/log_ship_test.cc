@@ -1,4 +1,3 @@
-// Owns the tests of shipping logs to a (fake) master.
 #include "agent/log_ship.h"
 
 #include "agent/link.h"
@@ -25,7 +24,7 @@ struct Shipping {
   TaskDir task{dir.path()};
   LogWriter writer = need(LogWriter::open(task.log(), task.shipped(), 1 << 20));
   Queue<AllocationId> shipped{10};
-  std::map<std::int64_t, std::string> stored;  ///< by number
+  std::map<std::int64_t, std::string> stored;  ///< by line number
 
   std::unique_ptr<LogShip> ship() {
     auto made = std::make_unique<LogShip>(*open_channel(master.address()), "a1",
@@ -64,7 +63,7 @@ TEST_CASE("rank and level at a line's start become fields", "[logs]") {
   CHECK(line("FATAL: x").level() == "CRITICAL");
 }
 
-TEST_CASE("what only looks like rank or level stays text", "[logs]") {
+TEST_CASE("text that merely resembles a rank or level stays text", "[logs]") {
   for (const char* text : {"[rank=] x", "[rank=1x] x", "[rank=-1] x", "[rank=1", "[rank=99999999999] x",
                            "INFORMATION: x", "info: x", "the ERROR: x", ": x", ""}) {
     CAPTURE(text);
@@ -74,7 +73,7 @@ TEST_CASE("what only looks like rank or level stays text", "[logs]") {
   }
 }
 
-TEST_CASE("lines arrive numbered from 1, and the end is told when all are there", "[logs]") {
+TEST_CASE("lines arrive numbered from 1, and completion is signaled after the last one", "[logs]") {
   Shipping at;
   const auto ship = at.ship();
   for (int i = 1; i <= 2500; ++i) at.writer.append(LogStream::kStdout, "line " + std::to_string(i));
@@ -86,7 +85,7 @@ TEST_CASE("lines arrive numbered from 1, and the end is told when all are there"
   CHECK(at.shipped.pop() == kId);
 }
 
-TEST_CASE("a batch whose answer is lost is sent again with the same numbers", "[logs]") {
+TEST_CASE("a batch with a lost reply is sent again with the same numbers", "[logs]") {
   Shipping at;
   at.master.refuse_logs = 2;
   const auto ship = at.ship();
@@ -98,7 +97,7 @@ TEST_CASE("a batch whose answer is lost is sent again with the same numbers", "[
   CHECK(at.stored == std::map<std::int64_t, std::string>{{1, "one"}, {2, "two"}});
 }
 
-TEST_CASE("a new shipper goes on where the last one was", "[logs]") {
+TEST_CASE("a new shipper continues at the position of the previous one", "[logs]") {
   Shipping at;
   at.writer.append(LogStream::kStdout, "one");
   {
@@ -114,7 +113,7 @@ TEST_CASE("a new shipper goes on where the last one was", "[logs]") {
   CHECK(at.stored == std::map<std::int64_t, std::string>{{2, "two"}});
 }
 
-TEST_CASE("a shipper whose master is away can be stopped at once", "[logs]") {
+TEST_CASE("a shipper without a master stops at once", "[logs]") {
   Shipping at;
   at.master.stop();
   at.writer.append(LogStream::kStdout, "one");

@@ -1,4 +1,4 @@
-// Owns the tests of the build cache, with a small recipe that needs no LibTorch.
+// Uses a small recipe that does not need LibTorch.
 #include "agent/model_build.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A model directory and a cache; compiles with the compiler that is in PATH.
+/// A model directory and a build cache. Compiles with the compiler in PATH.
 struct Bench {
   Bench() {
     need(make_directories(source));
@@ -57,7 +57,7 @@ int answer_of(const std::string& library) {
 
 }  // namespace
 
-TEST_CASE("a trial is built once and found again", "[build]") {
+TEST_CASE("a trial is built once and then found in the cache", "[build]") {
   Bench bench;
   const BuildOutcome first = bench.build();
   CHECK_FALSE(first.cached);
@@ -67,7 +67,7 @@ TEST_CASE("a trial is built once and found again", "[build]") {
   CHECK(second.library == first.library);
 }
 
-TEST_CASE("what the build depends on changes its key, the configuration does not", "[build]") {
+TEST_CASE("the cache key depends on the build's inputs, not on the configuration", "[build]") {
   Bench bench;
   const std::string key = need(build_key(bench.request()));
   bench.write("const.yaml", "a: 1\n");
@@ -84,7 +84,7 @@ TEST_CASE("what the build depends on changes its key, the configuration does not
   CHECK(answer_of(bench.build().library) == 43);
 }
 
-TEST_CASE("a compile error names the user's file and line, and is remembered", "[build]") {
+TEST_CASE("a compile error names the user's file and line, and is cached", "[build]") {
   Bench bench;
   bench.write("model_def.cpp", "struct Net {\n  int answer() { return nothing_here; }\n};\n");
   const BuildOutcome first = bench.build();
@@ -98,7 +98,7 @@ TEST_CASE("a compile error names the user's file and line, and is remembered", "
   CHECK(second.output == first.output);
 }
 
-TEST_CASE("a header that is missing is said and may be there the next time", "[build]") {
+TEST_CASE("a missing header is reported and not cached", "[build]") {
   Bench bench;
   bench.write("model_def.cpp", "#include \"absent.h\"\n");
   const BuildOutcome outcome = bench.build();
@@ -107,7 +107,7 @@ TEST_CASE("a header that is missing is said and may be there the next time", "[b
   CHECK_FALSE(bench.build().cached);
 }
 
-TEST_CASE("builds asked for at once are one build", "[build]") {
+TEST_CASE("concurrent builds of one model compile once", "[build]") {
   Bench bench;
   std::vector<Result<BuildOutcome>> outcomes(4, fail(Code::kUnknown, ""));
   {
@@ -126,7 +126,7 @@ TEST_CASE("builds asked for at once are one build", "[build]") {
   }
 }
 
-TEST_CASE("a compiler that hangs is ended at the time-out, one that is absent is named", "[build]") {
+TEST_CASE("a hanging compiler is killed at the timeout, an absent one is named", "[build]") {
   Bench bench;
   need(write_file_atomic(bench.dir.path() + "/slow", "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n",
                          0755));
@@ -142,7 +142,7 @@ TEST_CASE("a compiler that hangs is ended at the time-out, one that is absent is
   CHECK_THAT(build_model(slow, {}).error().message, Catch::Contains("/no/such/compiler"));
 }
 
-TEST_CASE("an entrypoint module:Class is a trial, anything else is a command", "[build]") {
+TEST_CASE("an entrypoint module:Class is a trial, every other one is a command", "[build]") {
   const auto plain = parse_trial_name("model_def:MNistTrial");
   REQUIRE(plain);
   CHECK(plain->module == "model_def");
@@ -158,7 +158,7 @@ TEST_CASE("an entrypoint module:Class is a trial, anything else is a command", "
   }
 }
 
-TEST_CASE("the cache drops what was unused longest, never what was used just now", "[cache]") {
+TEST_CASE("the cache evicts the least recently used entries and keeps fresh ones", "[cache]") {
   const TemporaryDirectory dir = need(TemporaryDirectory::create());
   auto make = [&](const std::string& name, int age_minutes) {
     const std::string path = dir.path() + "/" + name;
@@ -183,7 +183,7 @@ TEST_CASE("the cache drops what was unused longest, never what was used just now
   CHECK(there("building-x"));
 }
 
-TEST_CASE("one agent a data directory, and its instance stays", "[data]") {
+TEST_CASE("a data directory admits one agent and keeps its instance id", "[data]") {
   const TemporaryDirectory dir = need(TemporaryDirectory::create());
   std::string instance;
   {
@@ -197,7 +197,7 @@ TEST_CASE("one agent a data directory, and its instance stays", "[data]") {
   CHECK(need(DataDir::open(dir.path() + "/data")).instance() == instance);
 }
 
-TEST_CASE("a recipe names the prefix that it lies in, and not the compiler's own headers", "[build]") {
+TEST_CASE("a recipe expands its prefix and omits the compiler's own include directories", "[build]") {
   auto dir = need(TemporaryDirectory::create());
   const std::string prefix = dir.path() + "/moved";
   need(make_directories(prefix + "/share/det"));

@@ -1,4 +1,4 @@
-// Owns the tests of det-supervisor with real processes: exits, output, and that nothing outlives it.
+// Runs the real det-supervisor with real processes. No test leaves a process behind.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr char kSupervisor[] = DET_BUILD_DIR "/bin/det-supervisor";
 constexpr char kEnterGroup[] = "echo $$ > $0/cgroup.procs && exec \"$@\"";
 
-/// A control group with little memory.
+/// A control group with a memory limit of 64 MiB.
 class SmallGroup {
  public:
   SmallGroup() {
@@ -50,7 +50,7 @@ class SmallGroup {
   bool usable_ = false;
 };
 
-/// One supervised task in a directory of its own, marked so that all its processes can be found.
+/// One supervised task in its own directory. An environment variable marks all its processes.
 struct Task {
   explicit Task(std::vector<std::string> argv, Duration grace = 500ms, const std::string& group = "",
                 Duration hang_timeout = 0s) {
@@ -103,21 +103,21 @@ std::vector<std::string> python(const std::string& script) { return {"python3", 
 
 }  // namespace
 
-TEST_CASE("the exit code is the task's", "[supervisor]") {
+TEST_CASE("the task's exit code is recorded", "[supervisor]") {
   for (const int code : {0, 1, 7, 255}) {
     Task task(shell("exit " + std::to_string(code)));
     CHECK(task.end().status == ExitStatus{code, 0});
   }
 }
 
-TEST_CASE("a signal is a signal", "[supervisor]") {
+TEST_CASE("death by a signal is recorded as that signal", "[supervisor]") {
   for (const int number : {SIGKILL, SIGSEGV, SIGTERM}) {
     Task task(shell("kill -" + std::to_string(number) + " $$"));
     CHECK(task.end().status == ExitStatus{0, number});
   }
 }
 
-TEST_CASE("a task that hangs is ended, also when it is deaf, and the log tells what its processes waited for",
+TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' states are logged",
           "[supervisor]") {
   Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"),
             200ms, "", 300ms);
@@ -132,21 +132,21 @@ TEST_CASE("a task that hangs is ended, also when it is deaf, and the log tells w
   CHECK_THAT(lines[2], Catch::StartsWith("ERROR: sh (pid ") && Catch::Contains("): state S"));
 }
 
-TEST_CASE("one that hung and then leaves in peace has hung all the same", "[supervisor]") {
+TEST_CASE("a hung task that exits cleanly on SIGTERM still counts as hung", "[supervisor]") {
   Task task(shell("trap 'exit 0' TERM; touch heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.status == ExitStatus{0, 0});
   CHECK(exit.hung_for == Duration(300ms));
 }
 
-TEST_CASE("a program without heartbeats may be silent for as long as it likes", "[supervisor]") {
+TEST_CASE("a program without heartbeats is not subject to the hang timeout", "[supervisor]") {
   Task task(shell("sleep 0.5; exit 3"), 500ms, "", 100ms);
   const TaskExit exit = task.end();
   CHECK(exit.status == ExitStatus{3, 0});
   CHECK_FALSE(exit.hung_for);
 }
 
-TEST_CASE("what a failing task printed last is kept beside its end", "[supervisor]") {
+TEST_CASE("the last lines of a failing task are stored with its exit", "[supervisor]") {
   Task task(
       shell("for i in 1 2 3 4 5 6 7; do echo out $i; echo err $i >&2; done; printf '\n \nlast' >&2; exit 3"));
   const TaskExit exit = task.end();
@@ -158,8 +158,7 @@ TEST_CASE("what a failing task printed last is kept beside its end", "[superviso
   CHECK(good.end().last_lines.empty());
 }
 
-TEST_CASE("a task that the kernel kills for want of memory is told from one that somebody killed",
-          "[supervisor]") {
+TEST_CASE("a kill by the kernel's memory limit is distinguished from any other SIGKILL", "[supervisor]") {
   const SmallGroup group;
   if (!group.usable()) {
     WARN("skipped: no control group with a limit can be made here");
@@ -178,7 +177,7 @@ TEST_CASE("a task that the kernel kills for want of memory is told from one that
   CHECK_FALSE(killed.end().memory_limit);
 }
 
-TEST_CASE("a program that is absent is 127, one that may not run is 126, and the log says why",
+TEST_CASE("an absent program exits with 127, a forbidden one with 126, and the log has the reason",
           "[supervisor]") {
   Task absent({"/no/such/program"});
   const TaskExit exit = absent.end();
@@ -189,7 +188,7 @@ TEST_CASE("a program that is absent is 127, one that may not run is 126, and the
   CHECK(forbidden.end().status == ExitStatus{126, 0});
 }
 
-TEST_CASE("output of both streams is kept with time, stream and every byte", "[supervisor]") {
+TEST_CASE("output is recorded with its time, stream and exact bytes", "[supervisor]") {
   Task task(shell("printf 'one\\n\\000two\\n'; printf 'err\\n' >&2; printf last"));
   task.end();
   std::vector<std::string> out, err;
@@ -201,7 +200,7 @@ TEST_CASE("output of both streams is kept with time, stream and every byte", "[s
   CHECK(err == std::vector<std::string>{"err"});
 }
 
-TEST_CASE("byte by byte writes and a line of a megabyte arrive", "[supervisor]") {
+TEST_CASE("bytewise writes and a line of one megabyte are recorded", "[supervisor]") {
   Task task(
       python("import os\n"
              "for c in b'slow line\\n': os.write(1, bytes([c]))\n"
@@ -231,7 +230,7 @@ TEST_CASE("a daemon that leaves its session and ignores signals ends with the ta
   CHECK(mono_now() - begun < 5s);
 }
 
-TEST_CASE("SIGTERM to the supervisor lets the task end by itself", "[supervisor]") {
+TEST_CASE("SIGTERM to the supervisor lets the task exit by itself", "[supervisor]") {
   Task task(shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.05; done"), 10s);
   task.wait_for_line("up");
   need(task.child->signal(SIGTERM));
@@ -239,7 +238,8 @@ TEST_CASE("SIGTERM to the supervisor lets the task end by itself", "[supervisor]
   task.wait_for_line("bye");
 }
 
-TEST_CASE("a task that ignores SIGTERM is killed after the grace, with all its children", "[supervisor]") {
+TEST_CASE("a task that ignores SIGTERM is killed after the grace period, with all its children",
+          "[supervisor]") {
   Task task(shell("trap '' TERM; (trap '' TERM; sleep 1000) & echo up; wait; sleep 1000"), 300ms);
   task.wait_for_line("up");
   const MonoTime asked = mono_now();
@@ -249,7 +249,7 @@ TEST_CASE("a task that ignores SIGTERM is killed after the grace, with all its c
   CHECK(mono_now() - asked < 5s);
 }
 
-TEST_CASE("a supervisor that is killed takes the task with it; what is left can be found and killed",
+TEST_CASE("a killed supervisor takes its task along; leftover processes can be found and killed",
           "[supervisor]") {
   Task task(shell("(setsid sleep 1000 &) ; echo up; sleep 1000"));
   task.wait_for_line("up");
@@ -260,7 +260,7 @@ TEST_CASE("a supervisor that is killed takes the task with it; what is left can 
   CHECK(task.at.read_exit().error().code == Code::kNotFound);
 }
 
-TEST_CASE("a supervisor can be found again by pid and start time, and by nothing else", "[supervisor]") {
+TEST_CASE("a supervisor is identified by pid and start time only", "[supervisor]") {
   Task task(shell("echo up; sleep 1000"));
   task.wait_for_line("up");
   const ProcessId known = need(task.at.read_supervisor());
@@ -272,10 +272,11 @@ TEST_CASE("a supervisor can be found again by pid and start time, and by nothing
   CHECK_FALSE(open_process(known));
 }
 
-TEST_CASE("who holds the output open beyond the task is not waited for", "[supervisor]") {
+TEST_CASE("the supervisor does not wait for a foreign process that holds the task's output open",
+          "[supervisor]") {
   Task task(shell("echo up; while :; do sleep 0.05; done"));
   task.wait_for_line("up");
-  // A stranger, no child of the task, opens the task's end of the pipe.
+  // This process is not a child of the task and opens the task's end of the pipe.
   const pid_t main = descendants(task.child->pid()).at(0);
   const UniqueFd held(::open(("/proc/" + std::to_string(main) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC));
   REQUIRE(held);
@@ -283,7 +284,7 @@ TEST_CASE("who holds the output open beyond the task is not waited for", "[super
   CHECK(task.end().status == ExitStatus{0, SIGTERM});
 }
 
-TEST_CASE("a spec survives its file byte for byte", "[supervisor]") {
+TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
   const TemporaryDirectory dir = need(TemporaryDirectory::create());
   const TaskDir at(dir.path());
   const TaskSpec spec{

@@ -1,4 +1,3 @@
-// Owns the table of how tasks end and what is told of it.
 #include "agent/verdict.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +6,7 @@ using namespace det;
 using namespace det::agent;
 using Kind = Exit::Kind;
 
-TEST_CASE("an end is named by whose fault it was, and shows what was printed last", "[verdict]") {
+TEST_CASE("an exit is classified by its cause and carries the last lines of output", "[verdict]") {
   struct Row {
     TaskExit exit;
     Exit expected;

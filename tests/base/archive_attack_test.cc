@@ -1,5 +1,5 @@
-// Every attack of the product's promises, as an archive built by hand: refused by its code, naming the entry,
-// with nothing written anywhere.
+// Archives built by hand, one for each known attack. Each is refused with its code and the name of the entry,
+// and nothing is written.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -151,7 +151,7 @@ std::vector<Attack> attacks() {
 
 }  // namespace
 
-TEST_CASE("every attack is refused by its code, naming the entry, with nothing written", "[archive]") {
+TEST_CASE("every attack is refused with its code and entry, and nothing is written", "[archive]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string target = directory.path() + "/target";
   need(make_directories(target));
@@ -172,13 +172,13 @@ TEST_CASE("every attack is refused by its code, naming the entry, with nothing w
   }
 }
 
-TEST_CASE("an attack behind good entries leaves nothing of them", "[archive]") {
+TEST_CASE("an attack after valid entries leaves none of them on disk", "[archive]") {
   const TemporaryDirectory target = need(TemporaryDirectory::create());
   CHECK_FALSE(unpack(tb::file("good") + tb::entry({"l", "", '2', 0777, "/"}) + tb::end(), target.path()));
   CHECK(fs::is_empty(target.path()));
 }
 
-TEST_CASE("odd but honest archives are taken", "[archive]") {
+TEST_CASE("unusual but valid archives are accepted", "[archive]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   std::string v7 = tb::entry({"old/", "", '\0', 0755, "", "", "", std::string(8, '\0')});
   const std::string bytes = tb::pax("comment", "made by git", 'g') + tb::entry({"./", "", '5', 0755}) + v7 +
@@ -191,7 +191,7 @@ TEST_CASE("odd but honest archives are taken", "[archive]") {
   need(unpack(bytes, target));
   struct stat info {};
   REQUIRE(::stat((target + "/run.sh").c_str(), &info) == 0);
-  CHECK((info.st_mode & 07777) == 0755);  // no setuid
+  CHECK((info.st_mode & 07777) == 0755);  // setuid is dropped
   REQUIRE(::stat((target + "/data.bin").c_str(), &info) == 0);
   CHECK((info.st_mode & 07777) == 0644);
   CHECK(info.st_size == 1000);
@@ -200,8 +200,7 @@ TEST_CASE("odd but honest archives are taken", "[archive]") {
   CHECK(fs::is_directory(target + "/old"));
 }
 
-TEST_CASE("unpacking wants an empty directory and passes through no link that is already there",
-          "[archive]") {
+TEST_CASE("unpacking requires an empty directory and follows no existing symlink", "[archive]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string target = directory.path() + "/target", outside = directory.path() + "/outside";
   need(make_directories(target));
@@ -212,7 +211,7 @@ TEST_CASE("unpacking wants an empty directory and passes through no link that is
   CHECK(fs::is_symlink(target + "/l"));
 }
 
-TEST_CASE("limits hold exactly at their edge", "[archive]") {
+TEST_CASE("limits are exact", "[archive]") {
   ArchiveLimits limits;
   limits.unpacked_bytes = 1000;
   limits.entries = 3;
@@ -224,7 +223,7 @@ TEST_CASE("limits hold exactly at their edge", "[archive]") {
   CHECK(check_archive(many_entries(3), limits));
   CHECK_FALSE(check_archive(many_entries(4), limits));
   CHECK(check_archive(tb::file("a/b/c") + tb::end(), limits));
-  CHECK_FALSE(check_archive(tb::file("a/b/c/d") + tb::end(), limits));  // three directories are implied
+  CHECK_FALSE(check_archive(tb::file("a/b/c/d") + tb::end(), limits));  // implies three parents
   CHECK_FALSE(check_archive(many_entries(3) + std::string(5000, '\0'), limits));
   CHECK(check_archive(tb::file(repeated_path("d", 32)) + tb::end()));
   CHECK(check_archive(tb::pax("path", std::string(255, 'n')) + tb::file("x") + tb::end()));

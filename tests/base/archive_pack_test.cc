@@ -1,4 +1,3 @@
-// Tests that packed directories come back whole, and that what must not be packed is named.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -31,7 +30,7 @@ std::vector<std::string> names(const std::vector<ArchiveItem>& items) {
 
 }  // namespace
 
-TEST_CASE("a directory comes back whole, with its modes", "[archive]") {
+TEST_CASE("a packed directory unpacks with the same content and modes", "[archive]") {
   const Model model;
   Random random{4, 0};
   std::string noise;
@@ -61,7 +60,7 @@ TEST_CASE("a directory comes back whole, with its modes", "[archive]") {
   CHECK(names(need(check_archive(packed.bytes))) == names(packed.items));
 }
 
-TEST_CASE("the same content gives the same bytes, whatever its order and times", "[archive]") {
+TEST_CASE("equal content packs to equal bytes, independent of order and times", "[archive]") {
   const Model first, second;
   for (const char* name : {"b", "a", "c/d"}) first.write(name, name);
   for (const char* name : {"c/d", "a", "b"}) second.write(name, name);
@@ -72,7 +71,7 @@ TEST_CASE("the same content gives the same bytes, whatever its order and times",
   CHECK(need(pack_entries({{"a", "1"}})) != need(pack_entries({{"a", "2"}})));
 }
 
-TEST_CASE("ignored files stay at home", "[archive]") {
+TEST_CASE("ignored files are not packed", "[archive]") {
   const Model model;
   for (const char* name : {"model.cpp", "x.pyc", ".git/config", "logs/a.log", "logs/keep.log", "build/out",
                            "shared_fs/f", "src/shared_fs"}) {
@@ -104,7 +103,7 @@ TEST_CASE("links to files inside are packed as files, others are refused by name
   CHECK(pack_directory(model.path("none")).error().code == Code::kNotFound);
 }
 
-TEST_CASE("what could not be unpacked is not packed", "[archive]") {
+TEST_CASE("entries that could not be unpacked are refused", "[archive]") {
   const auto code = [](std::vector<ArchiveEntry> entries, const ArchiveLimits& limits = {}) {
     const auto refused = pack_entries(std::move(entries), limits);
     return refused ? std::string("packed") : refused.error().problems.at(0).code;
@@ -126,7 +125,7 @@ TEST_CASE("what could not be unpacked is not packed", "[archive]") {
   CHECK(pack_directory(model.directory.path(), limits).error().problems.at(0).path == "big");
 }
 
-TEST_CASE("the system's tar reads ours and we read the system's", "[archive]") {
+TEST_CASE("archives are compatible with the system's tar in both directions", "[archive]") {
   const Model model;
   model.write("a/b.txt", "text");
   model.write("run", "x", 0755);
@@ -143,7 +142,7 @@ TEST_CASE("the system's tar reads ours and we read the system's", "[archive]") {
                                 "run", std::string(format) == "ustar" ? "a/b.txt" : std::string(150, 'n')}}));
       if (std::string(format) == "ustar") {
         CHECK(read_archive(made.out).error().problems.at(0).code ==
-              "E-CTX-TYPE");  // the repeated file became a hard link
+              "E-CTX-TYPE");  // tar stored the repeated file as a hard link
         continue;
       }
       const std::vector<ArchiveEntry> entries = need(read_archive(made.out));

@@ -1,4 +1,3 @@
-// Owns the tests of certificates and of names of connections.
 #include "base/certificates.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +15,7 @@ Identity authority() {
   return *made;
 }
 
-TEST_CASE("an authority vouches for what it signed and for nothing else") {
+TEST_CASE("an authority verifies only the certificates it signed") {
   const Identity ours = authority(), theirs = authority();
   const auto server = issue_server(ours, {"localhost", "127.0.0.1", "::1"}, kDay);
   REQUIRE(server);
@@ -26,14 +25,14 @@ TEST_CASE("an authority vouches for what it signed and for nothing else") {
   CHECK_FALSE(vouches_for("", server->certificate));
 }
 
-TEST_CASE("a certificate that is over is not vouched for") {
+TEST_CASE("an expired certificate is not verified") {
   const Identity ours = authority();
   const auto server = issue_server(ours, {"localhost"}, -std::chrono::seconds(1));
   REQUIRE(server);
   CHECK_FALSE(vouches_for(ours.certificate, server->certificate));
 }
 
-TEST_CASE("a client is certified under the name that we say, for the key of its request") {
+TEST_CASE("a client certificate has the name given by the signer and the key of the request") {
   const Identity ours = authority();
   const auto key = make_private_key();
   REQUIRE(key);
@@ -54,7 +53,7 @@ TEST_CASE("a client is certified under the name that we say, for the key of its 
   CHECK(request_key_digest(*again) == request_key_digest(*request));
 }
 
-TEST_CASE("names longer than a certificate takes are cut, not refused") {
+TEST_CASE("names longer than a certificate allows are truncated") {
   const Identity ours = authority();
   const auto request = make_request(make_private_key().value(), "x");
   REQUIRE(request);
@@ -63,7 +62,7 @@ TEST_CASE("names longer than a certificate takes are cut, not refused") {
   CHECK(read_certificate(*made)->subject == std::string(64, 'a'));
 }
 
-TEST_CASE("a request that was changed on the way is refused") {
+TEST_CASE("a modified signing request is refused") {
   const Identity ours = authority();
   auto request = make_request(make_private_key().value(), "a1").value();
   const std::size_t middle = request.size() / 2;
@@ -75,7 +74,7 @@ TEST_CASE("a request that was changed on the way is refused") {
   }
 }
 
-TEST_CASE("what is no name of a host cannot smuggle another name into a certificate") {
+TEST_CASE("an invalid host name cannot inject another name into a certificate") {
   const Identity ours = authority();
   for (const char* name : {"a,DNS:b", "a b", "a\nb", "", "https://a"}) {
     INFO(name);
@@ -86,7 +85,7 @@ TEST_CASE("what is no name of a host cannot smuggle another name into a certific
   CHECK_FALSE(issue_server(ours, {}, kDay));
 }
 
-TEST_CASE("a chain comes apart into its certificates") {
+TEST_CASE("a chain is split into its certificates") {
   const Identity ours = authority(), theirs = authority();
   const auto chain = split_chain(ours.certificate + "some words between\n" + theirs.certificate);
   REQUIRE(chain);
@@ -94,9 +93,11 @@ TEST_CASE("a chain comes apart into its certificates") {
   CHECK_FALSE(split_chain("nothing"));
 }
 
-TEST_CASE("fingerprints are shown as people compare them") { CHECK(shown_fingerprint("0aff") == "0A:FF"); }
+TEST_CASE("fingerprints are shown as upper-case hex pairs with colons") {
+  CHECK(shown_fingerprint("0aff") == "0A:FF");
+}
 
-TEST_CASE("the name of a connection says who is there, and fits an abstract socket") {
+TEST_CASE("a peer name encodes address and certificate, and fits an abstract socket name") {
   for (const char* address : {"127.0.0.1", "::1", "2001:db8:1111:2222:3333:4444:5555:6666"}) {
     for (const std::string& certificate : {std::string(), std::string(64, 'a')}) {
       const Peer peer{

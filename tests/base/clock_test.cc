@@ -1,4 +1,3 @@
-// Tests of times as text.
 #include "base/clock.h"
 
 #include "need.h"
@@ -12,7 +11,7 @@ TEST_CASE("times print as RFC 3339 with microseconds", "[clock]") {
   CHECK(to_rfc3339({253402300799999999}) == "9999-12-31T23:59:59.999999Z");
 }
 
-TEST_CASE("RFC 3339 times are read in every form the standard has", "[clock]") {
+TEST_CASE("every form of an RFC 3339 time is parsed", "[clock]") {
   const std::vector<std::pair<std::string, std::int64_t>> rows{
       {"2026-03-02T02:15:18.299569Z", 1772417718299569},
       {"2026-03-02T02:15:18Z", 1772417718000000},
@@ -29,7 +28,7 @@ TEST_CASE("RFC 3339 times are read in every form the standard has", "[clock]") {
   }
 }
 
-TEST_CASE("what is no RFC 3339 time is refused", "[clock]") {
+TEST_CASE("invalid RFC 3339 times are refused", "[clock]") {
   for (const char* text :
        {"", "now", "2026-03-02", "2026-03-02T02:15:18", "2026-13-02T02:15:18Z", "2025-02-29T00:00:00Z",
         "2026-03-02T24:15:18Z", "2026-03-02T02:60:18Z", "2026-03-02T02:15:18.Z", "2026-03-02T02:15:18Zx",
@@ -39,13 +38,13 @@ TEST_CASE("what is no RFC 3339 time is refused", "[clock]") {
   }
 }
 
-TEST_CASE("printed times read back as themselves", "[clock]") {
+TEST_CASE("printed times parse back to the same value", "[clock]") {
   for (std::int64_t micros = -62135596800000000; micros < 253402300799999999; micros += 1234567890123457) {
     CHECK(need(parse_rfc3339(to_rfc3339({micros}))).micros == micros);
   }
 }
 
-TEST_CASE("monotonic time does not go back and wall time is of this century", "[clock]") {
+TEST_CASE("monotonic time does not go backwards, and wall time lies in this century", "[clock]") {
   const MonoTime first = mono_now();
   CHECK(mono_now() >= first);
   CHECK(wall_now().micros > need(parse_rfc3339("2020-01-01T00:00:00Z")).micros);

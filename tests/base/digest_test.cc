@@ -1,4 +1,3 @@
-// Tests of SHA-256.
 #include "base/digest.h"
 
 #include "base/files.h"
@@ -6,7 +5,7 @@
 
 using namespace det;
 
-TEST_CASE("SHA-256 gives FIPS 180-4's examples, whole and in pieces", "[digest]") {
+TEST_CASE("SHA-256 matches the examples of FIPS 180-4, in one piece and in several", "[digest]") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   Sha256 digest;
@@ -15,7 +14,7 @@ TEST_CASE("SHA-256 gives FIPS 180-4's examples, whole and in pieces", "[digest]"
   CHECK(moved.hex() == sha256_hex("abc"));
 }
 
-TEST_CASE("a file's digest is that of its content", "[digest]") {
+TEST_CASE("a file's digest is the digest of its content", "[digest]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string content(1'000'000, 'a');
   need(write_file_atomic(directory.path() + "/f", content));

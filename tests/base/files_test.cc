@@ -1,4 +1,3 @@
-// Tests of files, directories, locks and waiting.
 #include "base/files.h"
 
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 using namespace det;
 namespace fs = std::filesystem;
 
-TEST_CASE("an atomic write replaces the file, sets its mode and leaves nothing beside it", "[files]") {
+TEST_CASE("an atomic write replaces the file, sets its mode and leaves no temporary file", "[files]") {
   const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/file";
@@ -29,7 +28,7 @@ TEST_CASE("an atomic write replaces the file, sets its mode and leaves nothing b
   CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator{}) == 1);
 }
 
-TEST_CASE("a reader never sees half of an atomic write", "[files]") {
+TEST_CASE("a reader never sees a partial atomic write", "[files]") {
   const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/file";
@@ -49,18 +48,18 @@ TEST_CASE("a reader never sees half of an atomic write", "[files]") {
   CHECK(whole);
 }
 
-TEST_CASE("a failed atomic write leaves the old file and no other", "[files]") {
+TEST_CASE("a failed atomic write keeps the old file and leaves no temporary file", "[files]") {
   const auto write = GENERATE(write_file_atomic, replace_file);
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/name";
-  need(make_directories(path + "/child"));  // a directory cannot be replaced by a file
+  need(make_directories(path + "/child"));  // a file cannot replace a directory
   CHECK_FALSE(write(path, "x", 0644));
   CHECK(fs::is_directory(path + "/child"));
   CHECK(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator{}) == 1);
   CHECK(write(directory.path() + "/no/such/file", "x", 0644).error().code == Code::kNotFound);
 }
 
-TEST_CASE("reading is bounded and names what failed", "[files]") {
+TEST_CASE("reading is bounded, and errors name the file", "[files]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/file";
   need(write_file_atomic(path, "12345"));
@@ -72,7 +71,7 @@ TEST_CASE("reading is bounded and names what failed", "[files]") {
   CHECK_FALSE(need(read_file("/proc/self/status")).empty());
 }
 
-TEST_CASE("directories are made with parents and trees removed without following links", "[files]") {
+TEST_CASE("directories are created with parents, and trees are removed without following links", "[files]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string deep = directory.path() + "/a/b/c", outside = directory.path() + "/outside";
   need(make_directories(deep));
@@ -89,7 +88,7 @@ TEST_CASE("directories are made with parents and trees removed without following
   CHECK(fs::path(program_path()).filename() == "base_test");
 }
 
-TEST_CASE("a temporary directory is private and goes with its object", "[files]") {
+TEST_CASE("a temporary directory is private and removed by its destructor", "[files]") {
   std::string path;
   {
     TemporaryDirectory first = need(TemporaryDirectory::create("x"));
@@ -108,7 +107,7 @@ TEST_CASE("a temporary directory is private and goes with its object", "[files]"
   need(remove_tree(path));
 }
 
-TEST_CASE("a lock has one holder and ends with its process", "[files]") {
+TEST_CASE("a lock has one holder and is released when its process ends", "[files]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/lock";
   {

@@ -1,4 +1,3 @@
-// Tests of the ignore patterns.
 #include "base/ignore.h"
 
 #include "base/clock.h"
@@ -6,7 +5,7 @@
 
 using namespace det;
 
-TEST_CASE("patterns mean what gitignore says", "[ignore]") {
+TEST_CASE("patterns follow gitignore's rules", "[ignore]") {
   struct Row {
     const char* rules;
     const char* path;
@@ -65,7 +64,7 @@ TEST_CASE("patterns mean what gitignore says", "[ignore]") {
   }
 }
 
-TEST_CASE("the built-in rules leave out caches, editors, git and terraform", "[ignore]") {
+TEST_CASE("the built-in rules exclude caches, editor files, git and terraform", "[ignore]") {
   const IgnoreRules rules = builtin_ignore_rules();
   for (const char* directory : {"__pycache__", "pkg/__pycache__", ".git", ".vscode", ".idea", ".mypy_cache",
                                 "shared_fs", ".terraform"}) {
@@ -84,7 +83,7 @@ TEST_CASE("the built-in rules leave out caches, editors, git and terraform", "[i
   }
 }
 
-TEST_CASE("a hostile pattern takes little time", "[ignore]") {
+TEST_CASE("matching a hostile pattern is fast", "[ignore]") {
   std::string pattern, path(2000, 'a');
   for (int i = 0; i < 50; ++i) pattern += "*a";
   const MonoTime start = mono_now();

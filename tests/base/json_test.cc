@@ -1,4 +1,3 @@
-// Tests of strict reading and exact writing of JSON.
 #include "base/json.h"
 
 #include <bit>
@@ -12,7 +11,7 @@
 
 using namespace det;
 
-TEST_CASE("every double comes back bit for bit", "[json]") {
+TEST_CASE("every double is read back bit for bit", "[json]") {
   Random random{2026, 0};
   for (int i = 0; i < 200'000; ++i) {
     const auto value = std::bit_cast<double>(random.next());
@@ -39,7 +38,7 @@ TEST_CASE("special doubles have their written forms", "[json]") {
   CHECK(read_double(3) == 3.0);
 }
 
-TEST_CASE("JSON that breaks the rules is refused with what is wrong", "[json]") {
+TEST_CASE("invalid JSON is refused with the reason", "[json]") {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"", "unexpected end"},
       {"{", "unexpected end"},
@@ -62,7 +61,7 @@ TEST_CASE("JSON that breaks the rules is refused with what is wrong", "[json]") 
   }
 }
 
-TEST_CASE("the same key in two objects is fine", "[json]") {
+TEST_CASE("the same key may occur in two objects", "[json]") {
   CHECK(need(parse_json(R"([{"a":1},{"a":{"a":2}}])"))[1]["a"]["a"] == 2);
 }
 
@@ -95,7 +94,7 @@ TEST_CASE("a dotted path sets and finds values", "[json]") {
         "cannot set \"searcher.name.x\": \"searcher.name\" is a string, not a map");
 }
 
-TEST_CASE("a refusal can be printed though the text breaks off inside a character") {
+TEST_CASE("an error message stays valid UTF-8 when the text ends inside a character") {
   for (const char* text :
        {"{\"a\": tr\xc3\xa9}", "{\"a\": \"\xc3\xa9\x01\"}", "\xc3\xa9", "[1, n\xe2\x82\xac]"}) {
     const auto read = parse_json(text);

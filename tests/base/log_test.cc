@@ -1,4 +1,3 @@
-// Tests of the daemons' own log.
 #include "base/log.h"
 
 #include <limits>
@@ -20,7 +19,7 @@ const LogOptions kJson{LogLevel::kInfo, true, "", "master"};
 constexpr const char* kTime = "2026-03-02T02:15:18.299569Z";
 }  // namespace
 
-TEST_CASE("text lines read well and cannot be forged", "[log]") {
+TEST_CASE("text lines are readable and cannot be forged", "[log]") {
   CHECK(log::format(kText, kTime, LogLevel::kInfo, "agent connected",
                     {{"agent", AgentId("a1")}, {"slots", 8}}) ==
         "2026-03-02T02:15:18.299569Z INFO  master: agent connected agent=a1 slots=8");
@@ -29,7 +28,7 @@ TEST_CASE("text lines read well and cannot be forged", "[log]") {
         "2026-03-02T02:15:18.299569Z ERROR master: bad\\nname\\x1b[31m name=\"two words\" why=\"a\\r\"b\"\"");
 }
 
-TEST_CASE("JSON lines are one object each, with values of their own types", "[log]") {
+TEST_CASE("each JSON line is one object with typed values", "[log]") {
   const std::string line = log::format(kJson, kTime, LogLevel::kWarning, "a \"quoted\"\nline\xFF",
                                        {{"trial", TrialId(12)},
                                         {"ok", false},
@@ -56,7 +55,7 @@ TEST_CASE("levels have names", "[log]") {
         "\"loud\" is no log level; use one of trace, debug, info, warn, error");
 }
 
-TEST_CASE("threads that log at once leave whole lines in the file, and the level is obeyed", "[log]") {
+TEST_CASE("concurrent threads write whole lines, and the level filters", "[log]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/log";
   need(init_log({LogLevel::kInfo, false, path, "test"}));
@@ -78,11 +77,11 @@ TEST_CASE("threads that log at once leave whole lines in the file, and the level
   for (const std::string& line : lines) CHECK_THAT(line, Catch::Contains(" INFO  test: line thread="));
 }
 
-TEST_CASE("a log file that cannot be opened is a failure", "[log]") {
+TEST_CASE("a log file that cannot be opened is an error", "[log]") {
   CHECK(init_log({LogLevel::kInfo, false, "/proc/none/log", "test"}).error().code == Code::kUnavailable);
 }
 
-TEST_CASE("the newest lines are kept, numbered without gaps whoever logs them", "[log]") {
+TEST_CASE("the history keeps the newest lines, numbered without gaps across threads", "[log]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   need(init_log({LogLevel::kInfo, false, directory.path() + "/log", "test"}));
   log::warn("before anybody kept lines");

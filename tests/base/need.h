@@ -1,4 +1,4 @@
-// Owns how tests take the value out of a Result: a failure fails the test with its message.
+// Unwraps a Result in a test. An error fails the test with its message.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,3 @@
-// Tests of the layers of settings and of their errors.
 #include "base/options.h"
 
 #include <nlohmann/json.hpp>
@@ -36,7 +35,7 @@ struct ConfigFile {
 };
 }  // namespace
 
-TEST_CASE("without anything the defaults hold", "[options]") {
+TEST_CASE("defaults apply without any setting", "[options]") {
   const Options options = need(load({}));
   CHECK(options.text("listen") == "127.0.0.1:8080");
   CHECK(options.integer("cpu_slots") == 0);
@@ -47,7 +46,8 @@ TEST_CASE("without anything the defaults hold", "[options]") {
   CHECK_FALSE(options.is_set("listen"));
 }
 
-TEST_CASE("flags win over the environment, it over the file, that over defaults", "[options]") {
+TEST_CASE("flags override the environment, the environment the file, and the file the defaults",
+          "[options]") {
   const ConfigFile file(
       "listen: file\ndata_dir: file\ndb:\n  host: file\ncache: {size: 1k}\nresource_pools: [{pool_name: "
       "a}]\n");
@@ -63,7 +63,7 @@ TEST_CASE("flags win over the environment, it over the file, that over defaults"
   CHECK(options.tree("resource_pools")->items.at(0).find("pool_name")->text == "a");
 }
 
-TEST_CASE("flags take both forms, and truth values stand alone", "[options]") {
+TEST_CASE("flags accept both forms, and boolean flags need no value", "[options]") {
   const Options options =
       need(load({"--cpu-slots", "4", "--verbose", "--db-host=a=b", "--cache-time", "30s"}));
   CHECK(options.integer("cpu_slots") == 4);
@@ -73,7 +73,7 @@ TEST_CASE("flags take both forms, and truth values stand alone", "[options]") {
   CHECK_FALSE(need(load({"--verbose=false"})).boolean("verbose"));
 }
 
-TEST_CASE("all mistakes come at once, each with its place and the mend", "[options]") {
+TEST_CASE("all errors are reported at once, each with its place and a remedy", "[options]") {
   const ConfigFile file("lisen: x\ncpu_slots: many\ndb:\n  hots: y\ncache: 5\ndata_dir: [a]\n");
   const Result<Options> result = load(
       {"--config", file.path, "--datadir", "x", "--cache-time=5 apples", "stray"}, {"DET_VERBOSE=maybe"});
@@ -96,20 +96,20 @@ TEST_CASE("all mistakes come at once, each with its place and the mend", "[optio
             "--cache-time  E-CFG-TYPE  \"5 apples\" is no duration; write it like 30s, 5m, 1h30m, 250ms"});
 }
 
-TEST_CASE("a flag without its value and a file that is not there are failures", "[options]") {
+TEST_CASE("a flag without its value and a missing file are errors", "[options]") {
   CHECK_THAT(load({"--listen"}).error().message, Catch::Contains("--listen  E-CFG-MISSING  needs a value"));
   CHECK(load({"--config", "/no/such/file"}).error().code == Code::kNotFound);
   CHECK_THAT(load({"--resource-pools", "x"}).error().message, Catch::Contains("unknown argument"));
 }
 
-TEST_CASE("integers beyond 64 bits and half numbers are refused", "[options]") {
+TEST_CASE("integers beyond 64 bits and trailing characters are refused", "[options]") {
   for (const char* bad : {"", " 1", "1x", "1.5", "99999999999999999999"}) {
     CHECK_FALSE(load({std::string("--cpu-slots=") + bad}));
   }
   CHECK(need(load({"--cpu-slots=-3"})).integer("cpu_slots") == -3);
 }
 
-TEST_CASE("help names every flag with its default, but no secret", "[options]") {
+TEST_CASE("help lists every flag with its default, without secrets", "[options]") {
   CHECK(need(load({"--help", "--nonsense"})).help());
   CHECK(need(load({"--version"})).version());
   CHECK(need(load({"--sample-config"})).sample());
@@ -120,7 +120,7 @@ TEST_CASE("help names every flag with its default, but no secret", "[options]") 
   }
 }
 
-TEST_CASE("the sample file is itself a good configuration with the defaults", "[options]") {
+TEST_CASE("the sample file is a valid configuration equal to the defaults", "[options]") {
   const std::string sample = sample_config(kTable);
   const ConfigFile file(sample);
   const Options options = need(load({"--config", file.path}));
@@ -129,13 +129,13 @@ TEST_CASE("the sample file is itself a good configuration with the defaults", "[
   for (const OptionKey& key : kTable.keys) CHECK_THAT(sample, Catch::Contains("# " + key.doc));
 }
 
-TEST_CASE("the settings in force are shown as a file would say them, without what is secret", "[options]") {
+TEST_CASE("the settings in force are shown in the file's format, without secrets", "[options]") {
   const ConfigFile file("db: {password: hunter2}\ncache: {time: 90s}\nresource_pools: [{pool_name: a}]\n");
   const Options options = need(load({"--config", file.path, "--verbose", "--cpu-slots=3"}));
   CHECK(dump_json(settings_json(kTable, options)) ==
         R"({"listen":"127.0.0.1:8080","data_dir":"","verbose":true,"cpu_slots":3,)"
         R"("db":{"host":"","password":"****"},"cache":{"size":"512 MiB","time":"90s"},)"
         R"("resource_pools":[{"pool_name":"a"}]})");
-  // That nothing is set is no secret.
+  // An unset secret is shown as unset.
   CHECK(settings_json(kTable, need(load({})))["db"]["password"] == "");
 }

@@ -1,4 +1,3 @@
-// Tests of child processes, on real ones.
 #include "base/process.h"
 
 #include <dirent.h>
@@ -24,7 +23,7 @@ pid_t read_pid(UniqueFd& fd) {
 }
 }  // namespace
 
-TEST_CASE("a run collects both outputs and the exit code", "[process]") {
+TEST_CASE("a run collects stdout, stderr and the exit code", "[process]") {
   const ProcessResult result = need(run_process(shell("cat; echo problem >&2; exit 3"), {}, "typed"));
   CHECK(result.out == "typed");
   CHECK(result.err == "problem\n");
@@ -33,12 +32,12 @@ TEST_CASE("a run collects both outputs and the exit code", "[process]") {
   CHECK(to_string(result.status) == "exit code 3");
 }
 
-TEST_CASE("arguments reach the program as they are", "[process]") {
+TEST_CASE("arguments reach the program unchanged", "[process]") {
   const std::string odd = "a b;$(echo x)'\"\n*";
   CHECK(need(run_process({.argv = {"printf", "%s", odd}})).out == odd);
 }
 
-TEST_CASE("environment and directory are what was asked for", "[process]") {
+TEST_CASE("the child gets the given environment and working directory", "[process]") {
   ProcessOptions options = shell("echo $A; pwd; env | wc -l");
   options.env = std::vector<std::string>{"A=x=y", "PATH=/usr/bin:/bin"};
   options.cwd = "/usr";
@@ -51,21 +50,21 @@ TEST_CASE("environment and directory are what was asked for", "[process]") {
   CHECK(need(run_process(inherited)).out == "-\n");
 }
 
-TEST_CASE("much output and much input do not block each other", "[process]") {
+TEST_CASE("large input and large output do not deadlock", "[process]") {
   const std::string input(4 << 20, 'x');
   const ProcessResult result = need(run_process({.argv = {"cat"}}, {}, input));
   CHECK(result.out == input);
   CHECK_FALSE(result.truncated);
 }
 
-TEST_CASE("output beyond the bound is dropped and said", "[process]") {
+TEST_CASE("output beyond the bound is dropped and flagged", "[process]") {
   const ProcessResult result = need(run_process(shell("head -c 1000000 /dev/zero"), {60s, 1000}));
   CHECK(result.out.size() == 1000);
   CHECK(result.truncated);
   CHECK(result.ok());
 }
 
-TEST_CASE("a child that does not read its input does not end us", "[process]") {
+TEST_CASE("a child that does not read its input does not kill the parent", "[process]") {
   const ProcessResult result = need(run_process({.argv = {"true"}}, {}, std::string(1 << 20, 'x')));
   CHECK(result.ok());
 }
@@ -76,7 +75,7 @@ TEST_CASE("at the deadline the whole group is killed", "[process]") {
   CHECK(result.timed_out);
   CHECK(result.status == ExitStatus{0, SIGKILL});
   const pid_t grandchild = static_cast<pid_t>(std::stol(result.out));
-  // Killed; a zombie until init reaps it, which has no name in /proc/PID/cmdline.
+  // Killed. Until init reaps it, it is a zombie without a name in /proc/PID/cmdline.
   CHECK(wait_until(
       [&] {
         return !alive(grandchild) ||
@@ -85,7 +84,7 @@ TEST_CASE("at the deadline the whole group is killed", "[process]") {
       10s));
 }
 
-TEST_CASE("a program that is missing or may not run is a failure of the start", "[process]") {
+TEST_CASE("a missing or forbidden program fails to start", "[process]") {
   CHECK(run_process({.argv = {"no-such-program-here"}}).error().code == Code::kNotFound);
   CHECK(run_process({.argv = {"/no/such/program"}}).error().code == Code::kNotFound);
   CHECK(run_process({.argv = {"/etc/passwd"}}).error().code == Code::kPermissionDenied);
@@ -94,22 +93,22 @@ TEST_CASE("a program that is missing or may not run is a failure of the start", 
   CHECK(run_process({}).error().code == Code::kInvalidArgument);
 }
 
-TEST_CASE("a death by signal is told as such", "[process]") {
+TEST_CASE("death by a signal is reported as that signal", "[process]") {
   const ProcessResult result = need(run_process(shell("kill -TERM $$")));
   CHECK(result.status == ExitStatus{0, SIGTERM});
   CHECK(result.status.shell_code() == 143);
   CHECK(to_string(result.status) == "signal 15 (Terminated)");
 }
 
-TEST_CASE("a child has no descriptors but its three", "[process]") {
+TEST_CASE("a child inherits only descriptors 0, 1 and 2", "[process]") {
   const UniqueFd leaky(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   REQUIRE(leaky.get() > 2);
   const std::vector<std::string> fds =
       split(trim(need(run_process({.argv = {"ls", "/proc/self/fd"}})).out), '\n');
-  CHECK(fds == std::vector<std::string>{"0", "1", "2", "3"});  // 3 is ls's own
+  CHECK(fds == std::vector<std::string>{"0", "1", "2", "3"});  // descriptor 3 belongs to ls itself
 }
 
-TEST_CASE("a child starts with default signals, none blocked, in a group of its own", "[process]") {
+TEST_CASE("a child starts with default signals, none blocked, in its own process group", "[process]") {
   struct sigaction ignore {
   }, before{};
   ignore.sa_handler = SIG_IGN;
@@ -126,7 +125,7 @@ TEST_CASE("a child starts with default signals, none blocked, in a group of its 
   CHECK(::getsid(session.pid()) == session.pid());
 }
 
-TEST_CASE("a long-lived child is signaled, waited for and told about once it ended", "[process]") {
+TEST_CASE("a long-lived child can be signaled and waited for", "[process]") {
   Child child =
       need(Child::spawn({.argv = {"sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done"},
                          .out = Stream::pipe()}));
@@ -139,7 +138,7 @@ TEST_CASE("a long-lived child is signaled, waited for and told about once it end
   need(child.signal(SIGKILL));
 }
 
-TEST_CASE("stop asks first and kills after the grace", "[process]") {
+TEST_CASE("stop sends SIGTERM first and SIGKILL after the grace period", "[process]") {
   Child polite = need(Child::spawn({.argv = {"sleep", "100"}}));
   CHECK(polite.stop(10s) == ExitStatus{0, SIGTERM});
   Child stubborn =
@@ -150,7 +149,7 @@ TEST_CASE("stop asks first and kills after the grace", "[process]") {
   CHECK(stubborn.stop(50ms) == ExitStatus{0, SIGKILL});
 }
 
-TEST_CASE("a forgotten child is killed with its group, a detached one lives", "[process]") {
+TEST_CASE("dropping a child kills its group, a detached child lives on", "[process]") {
   pid_t forgotten, detached;
   {
     Child child = need(Child::spawn({.argv = {"sleep", "100"}}));
@@ -165,7 +164,7 @@ TEST_CASE("a forgotten child is killed with its group, a detached one lives", "[
   CHECK(::kill(detached, SIGKILL) == 0);
 }
 
-TEST_CASE("outputs go to files, appended", "[process]") {
+TEST_CASE("output is appended to the given files", "[process]") {
   const TemporaryDirectory directory = need(TemporaryDirectory::create());
   const std::string path = directory.path() + "/out";
   for (const char* word : {"one", "two"}) {
@@ -177,7 +176,7 @@ TEST_CASE("outputs go to files, appended", "[process]") {
         Code::kNotFound);
 }
 
-TEST_CASE("root can start a child as somebody else, without root's groups", "[process]") {
+TEST_CASE("root can start a child as another user, without root's groups", "[process]") {
   if (::geteuid() != 0) return;
   ProcessOptions options = shell("id -u; id -g; id -G");
   options.uid = 12345;

@@ -1,4 +1,3 @@
-// Tests of the bounded queue, alone and under threads.
 #include "base/queue.h"
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 using namespace det;
 using namespace std::chrono_literals;
 
-TEST_CASE("items come out in order and a full queue refuses", "[queue]") {
+TEST_CASE("items leave in order, and a full queue refuses a push", "[queue]") {
   Queue<int> queue(2);
   CHECK(queue.try_push(1));
   CHECK(queue.try_push(2));
@@ -22,7 +21,7 @@ TEST_CASE("items come out in order and a full queue refuses", "[queue]") {
   CHECK(queue.pop_batch(10, 1ms).empty());
 }
 
-TEST_CASE("what a full queue refuses is untouched", "[queue]") {
+TEST_CASE("an item refused by a full queue is not moved from", "[queue]") {
   Queue<std::unique_ptr<int>> queue(1);
   CHECK(queue.try_push(std::make_unique<int>(1)));
   auto kept = std::make_unique<int>(2);
@@ -31,14 +30,14 @@ TEST_CASE("what a full queue refuses is untouched", "[queue]") {
   CHECK(*kept == 2);
 }
 
-TEST_CASE("a batch takes no more than it was asked for", "[queue]") {
+TEST_CASE("a batch has at most the requested size", "[queue]") {
   Queue<int> queue(10);
   for (int i = 0; i < 5; ++i) queue.try_push(int(i));
   CHECK(queue.pop_batch(3, 0s) == std::vector<int>{0, 1, 2});
   CHECK(queue.size() == 2);
 }
 
-TEST_CASE("after close pushes are refused and pops drain", "[queue]") {
+TEST_CASE("after close, pushes are refused and pops drain the queue", "[queue]") {
   Queue<int> queue(3);
   queue.try_push(1);
   queue.close();
@@ -49,10 +48,10 @@ TEST_CASE("after close pushes are refused and pops drain", "[queue]") {
   CHECK_FALSE(queue.pop());
 }
 
-TEST_CASE("close wakes those who wait for room and for items", "[queue]") {
+TEST_CASE("close wakes threads that wait for space or items", "[queue]") {
   Queue<int> full(1), empty(1);
   full.try_push(1);
-  bool pushed = true, popped = true;  // Catch's assertions belong to one thread
+  bool pushed = true, popped = true;  // Catch2 assertions are not thread-safe
   std::thread pusher([&] { pushed = full.push(2); });
   std::thread popper([&] { popped = empty.pop().has_value(); });
   full.close();
@@ -63,7 +62,7 @@ TEST_CASE("close wakes those who wait for room and for items", "[queue]") {
   CHECK_FALSE(popped);
 }
 
-TEST_CASE("many producers and consumers lose and double nothing", "[queue]") {
+TEST_CASE("many producers and consumers neither lose nor duplicate items", "[queue]") {
   constexpr int kProducers = 4, kEach = 5000;
   Queue<int> queue(16);
   std::vector<std::thread> producers, consumers;
@@ -89,7 +88,7 @@ TEST_CASE("many producers and consumers lose and double nothing", "[queue]") {
   CHECK(all == expected);
 }
 
-TEST_CASE("of a series the newest items are kept, with their numbers", "[queue]") {
+TEST_CASE("a ring keeps the newest items with their numbers", "[queue]") {
   Newest<int> newest(3);
   CHECK(newest.last() == 0);
   CHECK(newest.after(0, 10).second.empty());

@@ -1,4 +1,3 @@
-// Tests that randomness is portable, even and resumable.
 #include "base/random.h"
 
 #include <array>
@@ -8,7 +7,7 @@
 
 using namespace det;
 
-TEST_CASE("the numbers are SplitMix64's published ones", "[random]") {
+TEST_CASE("the numbers match SplitMix64's published ones", "[random]") {
   // The reference generator started with state 1234567 (as in Rosetta Code's "Pseudo-random
   // numbers/Splitmix64").
   Random random{1234567, 0};
@@ -18,7 +17,7 @@ TEST_CASE("the numbers are SplitMix64's published ones", "[random]") {
   }
 }
 
-TEST_CASE("a stored state goes on where it stopped", "[random]") {
+TEST_CASE("a restored state continues the sequence", "[random]") {
   Random random{42, 0};
   for (int i = 0; i < 10; ++i) random.next();
   Random restored{random.seed, random.counter};
@@ -26,7 +25,7 @@ TEST_CASE("a stored state goes on where it stopped", "[random]") {
   CHECK(restored == random);
 }
 
-TEST_CASE("numbers below a bound are spread evenly", "[random]") {
+TEST_CASE("numbers below a bound are distributed evenly", "[random]") {
   Random random{7, 0};
   std::array<int, 10> counts{};
   for (int i = 0; i < 100'000; ++i) {
@@ -40,8 +39,8 @@ TEST_CASE("numbers below a bound are spread evenly", "[random]") {
   CHECK(Random{1, 0}.below(1) == 0);
 }
 
-TEST_CASE("a bound that cuts the range badly is not biased", "[random]") {
-  // With bound 3/4 * 2^64 plain reduction would hit the first third twice as often.
+TEST_CASE("a bound that does not divide the range gives unbiased numbers", "[random]") {
+  // With bound 3/4 * 2^64, a plain modulo would hit the first third twice as often.
   const std::uint64_t bound = 3ull << 62;
   Random random{99, 0};
   int low = 0;
@@ -50,7 +49,7 @@ TEST_CASE("a bound that cuts the range badly is not biased", "[random]") {
   CHECK(low < 10'300);
 }
 
-TEST_CASE("uniform numbers lie in [0, 1) around one half", "[random]") {
+TEST_CASE("uniform numbers lie in [0, 1) with mean one half", "[random]") {
   Random random{3, 0};
   double sum = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -62,7 +61,7 @@ TEST_CASE("uniform numbers lie in [0, 1) around one half", "[random]") {
   CHECK(sum / 10'000 == Approx(0.5).margin(0.01));
 }
 
-TEST_CASE("uuids have version 4's form and follow from the seed", "[random]") {
+TEST_CASE("uuids have the form of version 4 and are determined by the seed", "[random]") {
   Random random{5, 0}, again{5, 0};
   std::set<std::string> seen;
   for (int i = 0; i < 1000; ++i) {

@@ -1,4 +1,3 @@
-// Tests of results, problems, codes and ids.
 #include "base/result.h"
 
 #include "base/ids.h"
@@ -22,7 +21,7 @@ Status check_quarter(int number) {
 }
 }  // namespace
 
-TEST_CASE("TRY hands the first failure up and passes values through", "[result]") {
+TEST_CASE("TRY returns the first error and passes values through", "[result]") {
   CHECK(need(quarter(12)) == 3);
   REQUIRE_FALSE(quarter(6));
   CHECK(quarter(6).error().message == "odd");
@@ -40,7 +39,7 @@ TEST_CASE("a problem prints as file, position, path, code and message", "[result
   CHECK(failure.value().problems.size() == 2);
 }
 
-TEST_CASE("every code has gRPC's name and the gateway's HTTP status", "[result]") {
+TEST_CASE("every code has its gRPC name and its HTTP status", "[result]") {
   struct Row {
     Code code;
     const char* name;
@@ -70,7 +69,7 @@ TEST_CASE("every code has gRPC's name and the gateway's HTTP status", "[result]"
   }
 }
 
-TEST_CASE("strong ids compare and hash by value and do not mix", "[ids]") {
+TEST_CASE("strong ids compare and hash by value, and distinct types do not convert", "[ids]") {
   CHECK(TrialId(3) < TrialId(4));
   CHECK(std::hash<TrialId>{}(TrialId(3)) == std::hash<TrialId>{}(TrialId(3)));
   CHECK_FALSE(std::is_convertible_v<TrialId, ExperimentId>);

@@ -1,4 +1,3 @@
-// Tests of tokens and of bytes as text.
 #include "base/secret.h"
 
 #include <set>
@@ -25,7 +24,7 @@ TEST_CASE("base64 matches RFC 4648's vectors", "[secret]") {
   CHECK(need(from_base64("Zg")) == "f");
 }
 
-TEST_CASE("what is no base64 is refused", "[secret]") {
+TEST_CASE("invalid base64 is refused", "[secret]") {
   for (const char* bad :
        {"Z", "Zg=", "Zg===", "Z===", "Zh==", "Zm9=x", "Zm 9v", "Zm9v\n", "====", "Zg==Zg=="}) {
     INFO(bad);
@@ -33,7 +32,7 @@ TEST_CASE("what is no base64 is refused", "[secret]") {
   }
 }
 
-TEST_CASE("base64 of any bytes reads back", "[secret]") {
+TEST_CASE("base64 of any bytes decodes to the same bytes", "[secret]") {
   Random random{1, 0};
   for (std::size_t length = 0; length < 100; ++length) {
     std::string bytes;
@@ -43,7 +42,7 @@ TEST_CASE("base64 of any bytes reads back", "[secret]") {
   }
 }
 
-TEST_CASE("tokens and uuids have their form and do not repeat", "[secret]") {
+TEST_CASE("tokens and uuids have their documented form and do not repeat", "[secret]") {
   std::set<std::string> seen;
   for (int i = 0; i < 1000; ++i) {
     const std::string token = random_token(), uuid = uuid4();

@@ -1,4 +1,3 @@
-// A library that may be missing is found while the program runs, or the error names what is not there.
 #include "base/shared_library.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +6,7 @@
 namespace det {
 namespace {
 
-TEST_CASE("functions of a library that is there are found") {
+TEST_CASE("functions of an existing library are found") {
   auto library = SharedLibrary::open("libm.so.6");
   REQUIRE(library);
   double (*hypotenuse)(double, double) = nullptr;
@@ -17,7 +16,7 @@ TEST_CASE("functions of a library that is there are found") {
   CHECK(hypotenuse(3, 4) == 5);
 }
 
-TEST_CASE("what a library has not is named, all of it") {
+TEST_CASE("all missing functions of a library are named") {
   auto library = SharedLibrary::open("libm.so.6");
   REQUIRE(library);
   double (*found)(double) = nullptr;
@@ -31,7 +30,7 @@ TEST_CASE("what a library has not is named, all of it") {
   CHECK(complete.error().message == "libm.so.6 has no square_the_circle, divide_by_zero");
 }
 
-TEST_CASE("a library that is not there is an error with its name") {
+TEST_CASE("a missing library is an error with its name") {
   const auto library = SharedLibrary::open("libno-such-library.so");
   REQUIRE(!library);
   CHECK(library.error().code == Code::kNotFound);

@@ -1,4 +1,4 @@
-// Owns tar archives of any content, good and bad, byte by byte: tests must not use the writer they test.
+// Builds valid and invalid tar archives byte by byte, independent of the writer under test.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Fields {
   unsigned mode = 0644;
   std::string link;
   std::string prefix;
-  std::string size_field;  ///< 12 raw bytes instead of the content's size
+  std::string size_field;  ///< 12 raw bytes that replace the content's size
   std::string magic = std::string("ustar\00000", 8);
 };
 
@@ -30,7 +30,7 @@ inline std::string padded(std::string content) {
   return content;
 }
 
-/// One entry: header and padded content, with a right checksum.
+/// One entry: a header with a correct checksum, and the padded content.
 inline std::string entry(const Fields& fields) {
   std::string block(512, '\0');
   const auto put = [&](std::size_t at, std::string_view text) { block.replace(at, text.size(), text); };
@@ -64,7 +64,7 @@ inline std::string pax_record(const std::string& key, const std::string& value) 
   return std::to_string(length) + body;
 }
 
-/// An extended header for the entry after it.
+/// An extended (pax) header for the entry that follows it.
 inline std::string pax(const std::string& key, const std::string& value, char type = 'x') {
   return entry({"PaxHeader", pax_record(key, value), type});
 }

@@ -1,11 +1,10 @@
-// Tests of work on strings.
 #include "base/text.h"
 
 #include "need.h"
 
 using namespace det;
 
-TEST_CASE("split keeps empty pieces and join undoes it", "[text]") {
+TEST_CASE("split keeps empty pieces, and join reverses it", "[text]") {
   CHECK(split("a,,b", ',') == std::vector<std::string>{"a", "", "b"});
   CHECK(split("", ',') == std::vector<std::string>{""});
   CHECK(join(split("x.y.", '.'), ".") == "x.y.");
@@ -20,7 +19,7 @@ TEST_CASE("ill-formed UTF-8 is found at its first byte", "[text]") {
   CHECK(find_bad_utf8("\xE0\x80\xAF") == 0u);      // overlong
   CHECK(find_bad_utf8("\xED\xA0\x80") == 0u);      // surrogate
   CHECK(find_bad_utf8("\xF4\x90\x80\x80") == 0u);  // beyond U+10FFFF
-  CHECK(find_bad_utf8("x\xE2\x82") == 1u);         // cut
+  CHECK(find_bad_utf8("x\xE2\x82") == 1u);         // truncated
   CHECK(find_bad_utf8("\x80") == 0u);
 }
 
@@ -34,7 +33,7 @@ TEST_CASE("any bytes become UTF-8 without NUL", "[text]") {
   CHECK(make_utf8(all).find('\0') == std::string::npos);
 }
 
-TEST_CASE("control characters and bidi overrides are seen", "[text]") {
+TEST_CASE("control characters and bidi overrides are detected", "[text]") {
   for (const char* bad :
        {"a\nb", "\x1B[31m", "\x7F", "\xC2\x85", "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x80\x8F"}) {
     CHECK(has_control_characters(bad));
@@ -44,7 +43,7 @@ TEST_CASE("control characters and bidi overrides are seen", "[text]") {
   }
 }
 
-TEST_CASE("the nearest name is within two edits, else none", "[text]") {
+TEST_CASE("the nearest name is at most two edits away", "[text]") {
   const std::vector<std::string> names{"hyperparameters", "searcher", "resources", "min"};
   CHECK(nearest_name("hyperparameterz", names) == "hyperparameters");
   CHECK(nearest_name("serchr", names) == "searcher");

@@ -1,4 +1,3 @@
-// Tests of sizes and durations.
 #include "base/units.h"
 
 #include "need.h"
@@ -6,7 +5,7 @@
 using namespace det;
 using namespace std::chrono_literals;
 
-TEST_CASE("sizes are read in upstream's form", "[units]") {
+TEST_CASE("sizes are parsed in Determined's format", "[units]") {
   const std::vector<std::pair<std::string, std::int64_t>> rows{{"0", 0},
                                                                {"100", 100},
                                                                {"100b", 100},
@@ -28,7 +27,7 @@ TEST_CASE("sizes are read in upstream's form", "[units]") {
   }
 }
 
-TEST_CASE("what is no size is refused", "[units]") {
+TEST_CASE("invalid sizes are refused", "[units]") {
   for (const char* text :
        {"", " ", "k", "-1", "1.", "1..2", "1 kk", "1ki", "1 bb", "1e3", "4 gb ", " 4g", "4  g", "0x10", "1bk",
         "9223372036854775808", "8192p", "99999999999999999999p", "1,5k"}) {
@@ -37,7 +36,7 @@ TEST_CASE("what is no size is refused", "[units]") {
   }
 }
 
-TEST_CASE("sizes print as upstream's CLI prints them", "[units]") {
+TEST_CASE("sizes print in the format of Determined's CLI", "[units]") {
   CHECK(format_bytes(0) == "0.0B");
   CHECK(format_bytes(1023) == "1023.0B");
   CHECK(format_bytes(2560) == "2.5KB");
@@ -45,7 +44,7 @@ TEST_CASE("sizes print as upstream's CLI prints them", "[units]") {
   CHECK(format_bytes(3LL << 60) == "3.0EB");
 }
 
-TEST_CASE("durations are read and written the same way", "[units]") {
+TEST_CASE("durations parse and print in the same format", "[units]") {
   const std::vector<std::pair<std::string, Duration>> rows{
       {"30s", 30s}, {"5m", 5min}, {"1h30m", 90min}, {"250ms", 250ms}, {"2d", 48h}, {"1m500us", 60'000'500us},
       {"0s", 0s}};
@@ -61,7 +60,7 @@ TEST_CASE("durations are read and written the same way", "[units]") {
   CHECK(format_duration(-1500ms) == "-1s500ms");
 }
 
-TEST_CASE("what is no duration is refused", "[units]") {
+TEST_CASE("invalid durations are refused", "[units]") {
   for (const char* text :
        {"", "5", "s", "-5s", "5 s", "30m1h", "1h1h", "1x", "1.s", "5sec", "99999999999d"}) {
     INFO(text);
@@ -69,7 +68,7 @@ TEST_CASE("what is no duration is refused", "[units]") {
   }
 }
 
-TEST_CASE("people see two units at most", "[units]") {
+TEST_CASE("durations for people have at most two units", "[units]") {
   CHECK(human_duration(0s) == "0s");
   CHECK(human_duration(850ms) == "850ms");
   CHECK(human_duration(13s + 900ms) == "13s");

@@ -1,4 +1,4 @@
-// Tests of YAML that a stranger wrote: types, positions, limits, and the refusals C01 to C15.
+// Strict YAML reading: types, positions, limits, and the refusals C01 to C15.
 #include "base/yaml.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 YamlNode parse(const std::string& text) { return need(parse_yaml(text, "f")); }
 std::string as_json(const std::string& text) { return dump_json(to_json(parse(text))); }
 
-/// The problems of a text, a line each; "" when there is none.
+/// The problems of a text, one per line; "" if there are none.
 std::string problems(const std::string& text) {
   const Result<YamlNode> result = parse_yaml(text, "f");
   if (result) return "";
@@ -95,7 +95,7 @@ TEST_CASE("plain scalars are typed by YAML 1.2's core schema", "[yaml]") {
   }
 }
 
-TEST_CASE("nodes know where they stand, in characters from 1", "[yaml]") {
+TEST_CASE("nodes carry their position in characters, counted from 1", "[yaml]") {
   const YamlNode node =
       parse("# caf\xC3\xA9\n\xC3\xA9t\xC3\xA9: {a: 1, \xE2\x82\xAC: 2}\nlist:\n  - x\n  -  y\n");
   REQUIRE(node.entries.size() == 2);
@@ -108,19 +108,19 @@ TEST_CASE("nodes know where they stand, in characters from 1", "[yaml]") {
   CHECK(node.entries[1].value.items[1].column == 6);
 }
 
-TEST_CASE("an empty file, only comments or an empty document is a null node", "[yaml]") {
+TEST_CASE("an empty file, a file of comments and an empty document read as a null node", "[yaml]") {
   for (const char* text : {"", "\n\n", "# nothing\n", "---\n", "---\n...\n"}) {
     INFO(text);
     CHECK(parse(text).is_null());
   }
 }
 
-TEST_CASE("C02 C03: prose and lists are told by their kind", "[yaml]") {
+TEST_CASE("C02 C03: prose and lists are refused by their kind", "[yaml]") {
   CHECK(kind_name(parse("just some prose").kind) == "a string");
   CHECK(kind_name(parse("- a\n- b\n").kind) == "a list");
 }
 
-TEST_CASE("bad YAML is refused with code, line and column", "[yaml]") {
+TEST_CASE("invalid YAML is refused with code, line and column", "[yaml]") {
   struct Row {
     const char* name;
     std::string text;
@@ -188,7 +188,7 @@ TEST_CASE("bad YAML is refused with code, line and column", "[yaml]") {
   }
 }
 
-TEST_CASE("several mistakes that do not stop the reading come together", "[yaml]") {
+TEST_CASE("recoverable errors are reported together", "[yaml]") {
   CHECK(problems("a: 1\na: 2\nb: !x 1\n[k]: 2\n") ==
         "f:2:1  a  E-YAML-DUP  \"a\" is already set at line 1\n"
         "f:3:4  b  E-YAML-SYNTAX  tags are not supported: !x\n"
@@ -197,14 +197,14 @@ TEST_CASE("several mistakes that do not stop the reading come together", "[yaml]
   CHECK(many.error().problems.size() == 20);
 }
 
-TEST_CASE("what lies just within the limits is read", "[yaml]") {
+TEST_CASE("documents just within the limits are read", "[yaml]") {
   CHECK(problems(repeat("[", 32) + repeat("]", 32)) == "");
   CHECK(problems("a: " + std::string(256 * 1024 - 3, 'x')) == "");
   CHECK(problems("[" + repeat("1,", 19'999) + "]") == "");
   CHECK(problems("a: &a 1\nb: [" + repeat("*a,", 64) + "]\n") == "");
 }
 
-TEST_CASE("hostile texts cost little time", "[yaml]") {
+TEST_CASE("hostile texts are parsed quickly", "[yaml]") {
   const std::vector<std::pair<const char*, std::string>> texts{
       {"brackets", std::string(64 * 1024, '[')},
       {"braces", std::string(256 * 1024, '{')},
@@ -231,29 +231,29 @@ TEST_CASE("hostile texts cost little time", "[yaml]") {
     (void)parse_yaml(text, "f");
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(mono_now() - start);
     INFO(took.count() << " ms");
-    CHECK(took < std::chrono::seconds(2));  // generous: sanitizers and a busy machine
+    CHECK(took < std::chrono::seconds(2));  // generous bound for sanitizers and a busy machine
   }
 }
 
-TEST_CASE("aliases are copies that stand where they are used", "[yaml]") {
+TEST_CASE("aliases are copies with the position of their use", "[yaml]") {
   CHECK(as_json("base: &b {x: 1, y: [2]}\nuse: *b\nagain: [*b]\n") ==
         R"({"base":{"x":1,"y":[2]},"use":{"x":1,"y":[2]},"again":[{"x":1,"y":[2]}]})");
   CHECK(parse("a: &a 1\nb: *a\n").find("b")->line == 2);
   CHECK(as_json("- &a 1\n- &a 2\n- *a\n") == "[1,2,2]");
 }
 
-TEST_CASE("quotes and escapes inside quoted text do not end it", "[yaml]") {
+TEST_CASE("quotes and escapes inside quoted text do not terminate it", "[yaml]") {
   CHECK(as_json("a: \"x\\\"y\\\\\"\nb: 'it''s'\nc: &q \"multi\n  line\"\n") ==
         R"({"a":"x\"y\\","b":"it's","c":"multi line"})");
 }
 
-TEST_CASE("blocks, folds and line ends read as YAML says", "[yaml]") {
+TEST_CASE("block scalars, folding and line ends follow YAML 1.2", "[yaml]") {
   CHECK(as_json("a: |\n  x\n  y\nb: >-\n  x\n  y\n") == R"({"a":"x\ny\n","b":"x y"})");
   CHECK(as_json("a: 1\r\nb: [x,\r\n  y]\r\n") == R"({"a":1,"b":["x","y"]})");
   CHECK(as_json("a: |\n  \ttabs inside a block are text\n") == R"({"a":"\ttabs inside a block are text\n"})");
 }
 
-TEST_CASE("YAML for people reads back as the same value", "[yaml]") {
+TEST_CASE("printed YAML reads back as the same value", "[yaml]") {
   const Json value =
       need(parse_json(R"({"name":"a b","empty":{},"none":[],"list":[1,-2.5,[3,[]],{"k":"v","m":{"n":null}}],
     "odd":["", "yes","1","1e3","null","- x","a: b","a #b","#","x\ny","'","\"","é"," lead","trail ","true","017","2020-01-01",
@@ -268,7 +268,7 @@ TEST_CASE("YAML for people reads back as the same value", "[yaml]") {
         "- .nan\n- -.inf\n");
 }
 
-TEST_CASE("random strings survive the way through YAML", "[yaml]") {
+TEST_CASE("random strings survive a YAML round trip", "[yaml]") {
   Random random{11, 0};
   const std::string alphabet = "ab01 :#-?[]{},&*!|>'\"%@`.\\\n\t~=<+_/eE\xC3\xA9";
   for (int i = 0; i < 2000; ++i) {

@@ -1,5 +1,5 @@
-// All-reduce between two ranks of one machine over shared memory beside Gloo, by turns. Started twice by
-// segments.py, with the variables of a launcher; rank 0 prints the figures.
+// All-reduce between two ranks of one machine: shared memory and Gloo, alternating. segments.py starts it
+// twice with a launcher's variables. Rank 0 prints the figures.
 #include <torch/torch.h>
 
 #include "communicator.h"

@@ -1,6 +1,6 @@
-// What saving a checkpoint of 256 MB costs: the time training stands still, beside a blocking torch::save and
-// a copy in memory; and the rate at which it becomes durable, beside fio's direct writes. By turns, in the
-// same folder. Usage: bench_checkpoint [DIRECTORY]
+// Saving a checkpoint of 256 MB. Measures the stall of training against a blocking torch::save and an
+// in-memory copy, and the rate to durability against fio's direct writes. All alternate in the same folder.
+// Usage: bench_checkpoint [DIRECTORY]
 #include <torch/torch.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 constexpr int kRounds = 5;
 constexpr std::int64_t kBytes = 256 << 20;
 
-/// Bytes a second of fio writing as much, sequentially and directly, synced at the end.
+/// Bytes a second of fio for the same size: sequential direct writes with a final sync.
 double fio_rate(const std::string& directory) {
   const auto result =
       det::run_process({.argv = {"fio", "--name=write", "--directory=" + directory, "--size=256M",
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     const double fio = fio_rate(directory);
     for (const auto& entry : std::filesystem::directory_iterator(directory))
       std::filesystem::remove_all(entry.path());
-    if (round == 0) continue;  // buffers are made, files found
+    if (round == 0) continue;  // Warm-up: allocates buffers and fills directory caches.
     stalls.push_back(stall / blocking);
     copies.push_back(stall / copy);
     rates.push_back(kBytes / durable / fio);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Owns two figures of the det command on a real master, start of the process included: listing 1,000 experiments, and
-creating one of a project whose files the master has. tests/bench/cli.py BUILD_DIR [ROUNDS]"""
+"""Two figures of the det command on a real master, including process start: listing 1,000 experiments, and
+creating an experiment of a project that the master has stored before. tests/bench/cli.py BUILD_DIR [ROUNDS]"""
 import json
 import pathlib
 import statistics

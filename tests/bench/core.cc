@@ -1,7 +1,6 @@
-// Owns the benchmark of the whole core: what an event and all that follows from it (searcher, scheduler,
-// rows, messages) cost on 10,000 slots with 100,000 trials waiting, beside 100 slots, by turns; and how long
-// 100,000 trials take from submission to their end, with agents that only say what they would. And how long
-// the core stands still for those who ask why something waits, or for the queue.
+// Benchmark of the whole core. Compares the cost of an event and all its effects (searcher, scheduler, rows,
+// messages) on 10,000 slots with 100,000 waiting trials and on 100 slots, alternating. Measures the time of
+// 100,000 trials from submission to end with stub agents, and how long queue reads block the core.
 #include "master/core/core.h"
 
 #include <time.h>
@@ -21,7 +20,7 @@ namespace {
 using namespace det;
 using namespace det::core;
 
-/// Of the processor, in microseconds: what others do on the machine meanwhile is not the core's.
+/// CPU time of the thread in microseconds, which other load on the machine does not distort.
 double cpu_micros() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -50,7 +49,7 @@ std::shared_ptr<expconf::ExperimentConfig> search(const std::string& name, std::
   return config;
 }
 
-/// A core and what its messages have put on the stub agents.
+/// A core with stub agents that collect its messages.
 class World {
  public:
   World(int agents, scheduler::Policy policy) {
@@ -60,7 +59,7 @@ class World {
     for (int i = 0; i < agents; ++i) connect("agent-" + std::to_string(10000 + i));
   }
 
-  /// The input and the decision that follows; its microseconds.
+  /// Applies the input and the scheduling after it. Returns the microseconds.
   double step(const Input& input) {
     wall_.micros += 1000;
     mono_.micros += 1000;
@@ -92,9 +91,9 @@ class World {
   }
 
   Core& core() { return *core_; }
-  std::vector<StartAllocation> started;  ///< what the newest steps told agents to run
+  std::vector<StartAllocation> started;  ///< Starts sent by the latest steps.
   std::vector<AllocationId> asked_to_leave;
-  /// Where rows go; nowhere when null.
+  /// Receives the rows; null drops them.
   sim::MemoryDisk* disk_ = nullptr;
 
  private:
@@ -120,7 +119,7 @@ class World {
   int requests_ = 0;
 };
 
-/// Experiments of a hundred trials each, of every size.
+/// Experiments of a hundred trials each, with requests of different sizes.
 void fill(World& world, int trials) {
   constexpr int kSizes[] = {1, 1, 1, 1, 2, 4, 8, 16};
   for (int i = 0; i < trials / 100; ++i) {
@@ -132,8 +131,8 @@ void fill(World& world, int trials) {
   }
 }
 
-/// A full cluster where things happen: trials attach, report, end and are killed, and searches go on;
-/// important experiments come, others change their place; agents go and come back.
+/// A full cluster under load: trials attach, report, end and are killed; searches continue; important
+/// experiments arrive; jobs move in the queue; agents are disabled and enabled.
 class Busy {
  public:
   Busy(int agents, int trials, scheduler::Policy policy) : world_(agents, policy) { fill(world_, trials); }
@@ -174,7 +173,7 @@ class Busy {
     input.searcher_metric = 0.5;
     measure(input);
   }
-  /// A part of an allocation ends: of one that was asked to leave, if there is any.
+  /// Ends a part of an allocation, one in termination if there is any.
   void end() {
     std::size_t index = static_cast<std::size_t>(below(static_cast<int>(running_.size())));
     if (!leaving_.empty()) {
@@ -198,7 +197,7 @@ class Busy {
     input.config = std::move(config);
     measure(input);
   }
-  /// An agent is taken out of service, and back into it at the next such event.
+  /// Disables an agent, and enables it again at the next such event.
   void serve() {
     if (!closed_) {
       closed_ = any().agent;
@@ -221,7 +220,7 @@ double percentile(std::vector<double> values, double at) {
   return *place;
 }
 
-/// What the thread of the core does for a look at the whole queue, and what the events pay that come after.
+/// Measures the core's time for an image of the whole queue, and the cost of later events.
 void look(const std::string& name, Busy& busy) {
   std::vector<double> images, standings;
   busy.micros.clear();
@@ -254,7 +253,7 @@ void compare(const std::string& name, scheduler::Policy policy) {
   look(name, large);
 }
 
-/// Every trial is started, attaches, validates as long as its search lets it, and leaves.
+/// Each trial starts, attaches, validates until its search stops it, and exits.
 void run_all(const std::string& name, std::int64_t trials) {
   const double seconds = bench::seconds_of([&] {
     World world(1250, scheduler::Policy::kPriority);
@@ -290,7 +289,7 @@ void run_all(const std::string& name, std::int64_t trials) {
   bench::figure("core_100000_trials_" + name, seconds, "s", "<=", 10);
 }
 
-/// From rows in memory to a core that takes inputs; what the database needs to read them comes on top.
+/// Restores a core from rows in memory. Reading the rows from the database is not included.
 void restart() {
   World world(1250, scheduler::Policy::kPriority);
   sim::MemoryDisk disk;

@@ -1,4 +1,4 @@
-// Owns how a benchmark measures and tells: medians, and `name value unit bound ok|short`, a line a figure.
+// Measures and prints figures: medians, and `name value unit bound ok|short`, one figure a line.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// `relation` is "<=" or ">=".
+/// Prints a figure. `relation` is "<=" or ">=".
 inline void figure(const std::string& name, double value, const char* unit, const char* relation,
                    double bound) {
   const bool ok = relation[0] == '<' ? value <= bound : value >= bound;

@@ -1,7 +1,6 @@
-// Owns the benchmark of what a real master takes in: bench_ingest MASTER PASSWORD_FILE DATABASE [SECONDS]. A
-// user submits, an agent that starts nothing is given trials, their processes report metrics a call each and
-// in streams, and the agent ships logs; all is acknowledged when it is durable. By turns with it the same
-// rows go to the same PostgreSQL by COPY.
+// Ingest rate of a real master: bench_ingest MASTER PASSWORD_FILE DATABASE [SECONDS]. A user submits, a stub
+// agent receives trials, their processes report metrics in unary calls and in streams, and the agent ships
+// logs. An item counts once it is durable. Alternates with COPY of the same rows into the same PostgreSQL.
 #include <libpq-fe.h>
 
 #include <cstdlib>
@@ -30,7 +29,7 @@ struct World {
   std::atomic<std::int64_t> step{0};
 };
 
-/// From the call that submits to the message that reaches the agent.
+/// Time from the submitting call to the message at the agent.
 void submit_to_allocation(World& world) {
   std::vector<double> ms;
   for (int i = 0; i < 1000; ++i) {
@@ -53,7 +52,7 @@ void start_trials(World& world) {
   }
 }
 
-/// Calls with kInFlight of them under way, one report each.
+/// Unary calls with one report each, kInFlight at a time.
 class Unary {
  public:
   explicit Unary(World& world) : world_(world) {
@@ -116,7 +115,7 @@ class Unary {
   Queue<int> finished_{1};
 };
 
-/// One stream a trial, as det-harness has it; returns acknowledged reports a second.
+/// One stream a trial, like det-harness. Returns acknowledged reports a second.
 double stream(World& world, int streams) {
   std::atomic<std::int64_t> acknowledged{0};
   const double seconds = bench::seconds_of([&] {
@@ -174,7 +173,7 @@ std::string log_line(std::int64_t number) {
   return line;
 }
 
-/// Lines a second that an agent ships, of four allocations at a time.
+/// Log lines a second shipped by an agent, for four allocations at a time.
 double ship_logs(World& world, std::vector<std::int64_t>& next) {
   std::atomic<std::int64_t> lines{0};
   const double seconds = bench::seconds_of([&] {
@@ -217,7 +216,7 @@ void run_sql(PGconn* connection, const char* sql) {
   PQclear(result);
 }
 
-/// Rows a second by COPY, 1,000 a transaction; `row` gives one as COPY's text.
+/// Rows a second by COPY, 1,000 a transaction. `row` returns one row as COPY text.
 double copy(World& world, const char* table, const char* columns,
             const std::function<std::string(std::int64_t)>& row) {
   PGconn* connection = PQconnectdb(world.database.c_str());
@@ -247,7 +246,7 @@ double copy(World& world, const char* table, const char* columns,
 
 double best(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
-/// The best of the rounds: the machine may be busy with others.
+/// Uses the best of the rounds, because the machine may have other load.
 void measure(World& world) {
   Unary unary(world);
   std::vector<std::int64_t> next_line(4, 1);

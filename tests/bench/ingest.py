@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Owns the figures of what a real master takes in, client, master and PostgreSQL on the same two processors.
+"""Ingest rate of a real master, with client, master and PostgreSQL on the same two processors.
 tests/bench/ingest.py BUILD_DIR [SECONDS]"""
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ from cluster import Cluster  # noqa: E402
 
 
 def database_of(cluster):
-    """What libpq takes for the master's private PostgreSQL."""
+    """The libpq connection string of the master's private PostgreSQL."""
     lines = (cluster.dir / "master" / "postgres" / "data" / "postmaster.pid").read_text().splitlines()
     return f"host='{lines[4]}' port=5432 user=det dbname=det"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Owns two figures of the whole chain, with a warm build cache: `det experiment create` to the first training step, beside
-a cold start of the same trial program by hand, alternating. tests/bench/latency.py BUILD_DIR [ROUNDS]"""
+"""Time from `det experiment create` to the first training step with a warm build cache, compared with a cold
+start of the same trial program by hand, alternating. tests/bench/latency.py BUILD_DIR [ROUNDS]"""
 import datetime
 import pathlib
 import statistics
@@ -50,7 +50,7 @@ def main():
     build, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
     with Cluster(build) as cluster:
         cluster.start_agent("a1")
-        from_create(cluster)  # builds the model
+        from_create(cluster)  # Builds the model.
         model = next((cluster.dir / "agent-a1" / "models").glob("*/model.so"))
         config = cluster.dir / "latency.yaml"
         config.write_text(CONFIG)

@@ -1,5 +1,5 @@
-// Owns what the benchmarks of a real master are made of: a user, an agent that starts nothing, and the trials
-// that the master has put on it.
+// Parts of the benchmarks of a real master: a user, and a stub agent with the trials that the master assigns
+// to it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,16 +17,16 @@
 
 namespace bench {
 
-/// A connection of its own for each number: a connection carries at most 100 calls at a time.
+/// Opens a separate connection for each number: a connection carries at most 100 concurrent calls.
 std::shared_ptr<grpc::Channel> connect(const std::string& address, int number = 0);
 void check(const grpc::Status& status, const char* what);
 
-/// An admin who is logged in.
+/// A logged-in admin.
 class User {
  public:
   User(const std::string& address, const std::string& password_file);
   void sign(grpc::ClientContext& context) const { context.AddMetadata("authorization", "Bearer " + token_); }
-  /// Returns when it is stored.
+  /// Returns when the experiment is stored.
   int submit(const std::string& searcher) const;
   std::string token() const { return token_; }
 
@@ -36,7 +36,7 @@ class User {
   std::string token_;
 };
 
-/// Tells what it was told to start, and says at once what is true of what it was told to end.
+/// A stub agent: collects start commands, and reports the end of every allocation as soon as it is stopped.
 class Agent {
  public:
   struct Started {
@@ -45,7 +45,7 @@ class Agent {
   };
   Agent(const std::string& address, const std::string& name, int slots);
   ~Agent();
-  Started next();  ///< waits
+  Started next();  ///< Blocks.
   void say(const std::string& allocation, det::v1::AllocationUpdate::State state);
 
  private:

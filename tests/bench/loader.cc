@@ -1,5 +1,5 @@
-// How fast data comes: the MNIST loader beside a loop by hand and the usual torch::data pipeline, on one
-// thread; what the loader adds to a training step of the CNN; image folders read by one and two workers.
+// Data loading: the MNIST loader against a hand-written loop and the usual torch::data pipeline on one
+// thread; the loader's share of a training step of the CNN; image folders with one and two workers.
 #include <sys/resource.h>
 #include <torch/torch.h>
 
@@ -22,7 +22,7 @@ __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3"))) voi
   for (std::int64_t k = 0; k < kPixels; ++k) to[k] = from[k] * 0.0126F - 0.419F;
 }
 
-/// The fastest loop we know how to write: gathers bytes and converts them into a batch of its own.
+/// The fastest loop known to us: gathers bytes and converts them into a new batch.
 double by_hand(const torch::Tensor& pixels, const torch::Tensor& labels, const torch::Tensor& order) {
   const auto* bytes = pixels.data_ptr<std::uint8_t>();
   const auto* label = labels.data_ptr<std::int64_t>();
@@ -52,7 +52,7 @@ double with_loader(const det::DataLoader& loader) {
   });
 }
 
-/// As LibTorch's documentation shows it: floats at load, Normalize and Stack.
+/// As in LibTorch's documentation: floats at load, then Normalize and Stack.
 class Digits : public torch::data::Dataset<Digits> {
  public:
   Digits(torch::Tensor images, torch::Tensor labels)
@@ -117,7 +117,7 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Images a second with one worker and with one a core, by turns; and how many cores these keep busy.
+/// Images a second with one worker and with one a core, alternating, and the number of busy cores.
 void image_folder(const std::string& directory) {
   const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
   const det::ImageFolder images(directory);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Owns the measure of the MNIST example on two slots: images a second of two processes, a thread each, over those of one.
-As configured: 64 digits a step on each process; and with the 64 digits of const.yaml shared by both, where the exchange
-and the optimizer weigh twice. Short and long runs by turns; their difference is free of start and validation.
+"""The MNIST example on two slots: images a second of two single-threaded processes relative to one. Measured
+as configured, with 64 digits a step on each process, and with the 64 digits of const.yaml shared by both,
+which doubles the weight of exchange and optimizer. Short and long runs alternate; their difference excludes
+start and validation.
 
 mnist_ranks.py BUILD_DIR     see run.sh; DET_MNIST is the directory of MNIST's four files"""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Owns the measure of a search on real data: the MNIST example's adaptive.yaml beside random search over the same space,
-each trial of which trains to the end. What is compared is the best accuracy, and the batches that it took.
+"""A search on real data: the MNIST example's adaptive.yaml against random search over the same space, where
+each trial trains to the end. Compares the best accuracy and the batches that it took.
 
 mnist_search.py BUILD_DIR     see run.sh; DET_MNIST is the directory of MNIST's four files"""
 import os
@@ -15,7 +15,7 @@ SEED = "\nreproducibility: {experiment_seed: 5}\n"
 
 
 def outcome(cluster, config):
-    """Best accuracy, and batches of all trials."""
+    """Returns the best accuracy and the batches of all trials."""
     id = cluster.create(ROOT / "examples" / "mnist", config)
     cluster.wait_state(id, "COMPLETED", timeout=3000)
     trials = cluster.experiment(id)["trials"]

@@ -1,5 +1,5 @@
-// Owns what every training benchmark trains: the CNN of the MNIST example, and an MLP so small that only
-// overhead counts.
+// Models of the training benchmarks: the CNN of the MNIST example, and an MLP so small that only overhead
+// counts.
 #pragma once
 
 #include <torch/torch.h>
@@ -16,7 +16,7 @@ struct Model {
   torch::nn::Sequential net{nullptr};
   std::shared_ptr<const det::Dataset> data;
   std::int64_t batch_size = 0;
-  int segment = 0;  ///< batches that take some tenths of a second
+  int segment = 0;  ///< Batches that take some tenths of a second.
 };
 
 inline torch::nn::Sequential make_mlp() {
@@ -30,7 +30,7 @@ inline torch::nn::Sequential make_cnn() {
                         nn::Dropout(0.5), nn::Linear(128, 10));
 }
 
-/// "mlp" or "cnn", with random data.
+/// Returns "mlp" or "cnn" with random data.
 inline Model make_model(const std::string& name) {
   if (name == "mlp") {
     auto rows = std::make_shared<det::TensorDataset>(torch::randn({20000, 16}),

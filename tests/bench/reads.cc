@@ -1,8 +1,7 @@
-// Owns the load of readers beside reporters on a real master: bench_reads MASTER PASSWORD_FILE EXPERIMENTS
-// SECONDS. 200 reads a second (a page of experiments, an experiment, a trial, by turns) come when they are
-// due, whether the ones before are answered or not, beside 1,000 reports a second of 100 running trials. Says
-// "running" when these run; after it has printed its figures it waits for the end of its input, so that the
-// trials go on running.
+// Readers and reporters on a real master: bench_reads MASTER PASSWORD_FILE EXPERIMENTS SECONDS. 200 reads a
+// second (a page of experiments, an experiment, a trial, alternating) start when due, whether earlier ones
+// are answered or not, beside 1,000 reports a second of 100 running trials. After its figures it prints
+// "running" and waits for the end of its input, so that the trials keep running.
 #include <cstdlib>
 
 #include "base/random.h"
@@ -34,7 +33,7 @@ std::vector<v1::StartAllocation> start_trials(const bench::User& user, bench::Ag
   return trials;
 }
 
-/// One trial of those that report, at its share of the rate, until `end`. Returns what was acknowledged.
+/// One reporting trial at its share of the rate until `end`. Returns the acknowledged reports.
 std::int64_t report(const std::string& address, const v1::StartAllocation& trial, Clock::time_point end) {
   auto stub = v1::HarnessService::NewStub(bench::connect(address, 100 + trial.trial_id()));
   grpc::ClientContext context;
@@ -77,7 +76,7 @@ class Readers {
         other_(bench::connect(address, 2)),
         count_(experiments) {}
 
-  /// Milliseconds from when each was due to its answer, by kind.
+  /// Milliseconds from each read's due time to its response, by kind.
   void run(Clock::time_point end) {
     int number = 0;
     for (auto due = Clock::now(); due < end; due += std::chrono::microseconds(1'000'000 / kReadsPerSecond)) {
@@ -98,7 +97,7 @@ class Readers {
     Request request;
     Response response;
   };
-  /// `start(call, done)` begins the call.
+  /// `start(call, done)` starts the call.
   template <typename Request, typename Response, typename Start>
   void read(int kind, Clock::time_point due, Request request, const Start& start) {
     auto call = std::make_shared<Call<Request, Response>>();

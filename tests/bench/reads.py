@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Owns the figures of a master that has much: 10,000 experiments and 1,000,000 metric points. Reads beside reports, the
-command's list, and a restart with 100 trials running. tests/bench/reads.py BUILD_DIR [SECONDS]"""
+"""Figures of a master with 10,000 experiments and 1,000,000 metric points: reads beside reports, the
+command's list, and a restart with 100 running trials. tests/bench/reads.py BUILD_DIR [SECONDS]"""
 import pathlib
 import statistics
 import subprocess
@@ -19,7 +19,7 @@ entrypoint: ['true']
 hyperparameters: {rate: {type: double, minval: 0, maxval: 1}}
 searcher: {name: single, metric: loss, max_length: {batches: 100}}
 """
-# The first experiment, which a user made, again and again.
+# Copies of the first experiment, which was submitted normally.
 FILL = """
 DO $$ DECLARE one experiments; run trials; BEGIN
   SELECT * INTO one FROM experiments WHERE id = 1;
@@ -54,7 +54,7 @@ def fill(cluster):
 
 
 def restart(cluster):
-    """Seconds from starting a master, after one was killed, to its first list."""
+    """Seconds from starting a master after a kill to its first list."""
     cluster.kill_master()
     begin = time.monotonic()
     cluster.start_master()

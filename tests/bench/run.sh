@@ -1,33 +1,35 @@
 #!/usr/bin/env bash
-# Owns running the benchmarks: tests/bench/run.sh [NAME...]   (all without a name). Prints `name value unit bound ok|short`,
-# a line a figure; exit code 1 when a figure is short. What is compared runs by turns in the same minutes.
-#   trainer     det::Trainer beside the loop by hand on LibTorch and beside the same loop in Python
-#   precision   a training step in bf16 beside fp32
-#   loader      the MNIST loader beside a loop by hand and torch::data; image folders on one and two workers
-#   ddp         two processes beside two that do not exchange; all-reduce over shared memory beside Gloo
-#   exact       a step of `reproducibility: exact` beside one of `fast`, on one process and on two
-#   checkpoint  what saving stops training for, beside torch::save; how fast it is durable, beside fio
-#   searcher    a million trials: time, decision, memory; how soon a good point is found; tpe beside random
-#   scheduler   an event in a pool of 100 slots beside one of 10,000 with 100,000 requests waiting, and a naive pass
-#   core        an event and all that follows from it in the whole core, on 100 slots and on 10,000 with 100,000 trials
-#               waiting; 100,000 trials from submission to their end
-#   ingest      a real master: submission to the agent's message; metric reports a call each and in streams, log lines, beside
-#               bare COPY into the same PostgreSQL
-#   reads       a real master with 10,000 experiments and a million metric points: lists and details beside reports, the
-#               command's list, restarts
-#   search      1,000 trials of a second on 8 slots of a real cluster, beside the time they need
-#   mnist_search  adaptive.yaml of the MNIST example beside random search, on real data (a quarter of an hour)
-#   mnist_ranks  the MNIST example's images a second on two slots over those on one
-#   cli         `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project, on a real master
-#   latency     `det experiment create` to the first training step beside a cold start by hand, on real processes
-#   web         the web UI in a real browser: first load and paint, long series, many curves, zoom, a report until it is drawn
+# Runs the benchmarks: tests/bench/run.sh [NAME...]   (all without a name). Exit code 1 if a figure is short.
+# Prints `name value unit bound ok|short`, one figure a line. Compared programs alternate in the same minutes.
+#   trainer       det::Trainer, a hand-written LibTorch loop, and the same loop in Python
+#   precision     a training step in bf16 and in fp32
+#   loader        the MNIST loader, a hand-written loop, torch::data; image folders with one and two workers
+#   ddp           two processes with and without exchange; all-reduce over shared memory and Gloo
+#   exact         a step of `reproducibility: exact` and of `fast`, on one process and on two
+#   checkpoint    stall of training and torch::save; rate to durability and fio
+#   searcher      a million trials: time, decision, memory; time to a good point; tpe and random
+#   scheduler     an event in a pool of 100 slots, one in a pool of 10,000 with 100,000 waiting requests, and a
+#                 naive pass
+#   core          an event with all effects in the whole core, on 100 slots and on 10,000 with 100,000 waiting
+#                 trials; 100,000 trials from submission to end
+#   ingest        a real master: submission to the agent's message; metric reports in unary calls and in
+#                 streams, log lines; bare COPY into the same PostgreSQL
+#   reads         a real master with 10,000 experiments and a million metric points: lists and details beside
+#                 reports, the command's list, restarts
+#   search        1,000 trials of a second on 8 slots of a real cluster, and the ideal time
+#   mnist_search  adaptive.yaml of the MNIST example and random search, on real data (a quarter of an hour)
+#   mnist_ranks   the MNIST example's images a second on two slots and on one
+#   cli           `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project
+#   latency       `det experiment create` to the first training step, and a cold start by hand
+#   web           the web UI in a real browser: first load and paint, long series, many curves, zoom, time from
+#                 a report to its drawn point
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search mnist_ranks latency cli web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
-# Folders of JPEG files for the loader, where they are at hand.
+# Folders of JPEG files for the loader, if available.
 images=
 archive=../shared/data/cifar10-jpeg.tar.gz
 if [ -e "$archive" ] && [[ " ${names[*]} " == *" loader "* ]]; then

@@ -1,5 +1,5 @@
-// Owns the benchmark of the scheduler: what an event costs in a pool of 100 slots and in one of 10,000 with
-// 100,000 requests waiting, by turns, and beside a naive pass over the big one.
+// Benchmark of the scheduler: the cost of an event in a pool of 100 slots and in one of 10,000 with 100,000
+// waiting requests, alternating, and a naive pass over the large pool.
 #include "master/scheduler/scheduler.h"
 
 #include <time.h>
@@ -16,16 +16,15 @@ namespace {
 using namespace det;
 using namespace det::scheduler;
 
-/// Of the processor, in microseconds: what others do on the machine meanwhile is not the scheduler's.
+/// CPU time of the thread in microseconds, which other load on the machine does not distort.
 double cpu_micros() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
-/// A full pool where things happen: trials end, come and are withdrawn, experiments change priority,
-/// important ones pre-empt, agents drain and open. Every event is one or more changes and the decision on
-/// them.
+/// A full pool under load: trials end, arrive and are withdrawn, experiments change priority, important ones
+/// preempt, agents drain and open. An event is one or more changes and the decision after them.
 class World {
  public:
   World(int agents, int requests, Policy policy) : scheduler_(Rules{.policy = policy}) {
@@ -86,7 +85,7 @@ class World {
     scheduler_.put_request({TrialId(++trial_), ExperimentId(job), slots, slots <= 8 && below(2) == 0, true});
   }
   void end() {
-    // Who was asked to leave goes first.
+    // Preempted trials end first.
     std::vector<TrialId>& from = leaving_.empty() ? running_ : leaving_;
     const auto index = static_cast<std::size_t>(below(static_cast<int>(from.size())));
     scheduler_.ended(from[index]);
@@ -118,7 +117,7 @@ double percentile(std::vector<double> values, double at) {
   return *place;
 }
 
-/// The pass without an index: sort all who wait, and look at every agent for each of them.
+/// A pass without an index: sorts all requests and visits every agent for each.
 double naive_seconds(const Snapshot& pool) {
   std::vector<int> free(pool.agents.size(), 0);
   int placed = 0;

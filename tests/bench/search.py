@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Owns the measure of a real search: 1,000 trials that do nothing for a second, on 8 slots, beside the time they need.
+"""A real search: 1,000 trials that sleep for a second, on 8 slots, compared with the ideal time.
 
 search.py BUILD_DIR [TRIALS]     see run.sh"""
 import os
@@ -31,7 +31,7 @@ def main(build, trials):
         begin = time.monotonic()
         id = cluster.create(folder, CONFIG.format(program=program, steps=STEPS, milliseconds=MILLISECONDS, trials=trials,
                                                   slots=SLOTS))
-        # Looks rarely: what looks takes the processor from what is measured.
+        # Polls rarely, because polling takes CPU time from the search.
         cluster.det("experiment", "wait", id, "--polling-interval", "0.5", timeout=1500)
         seconds = time.monotonic() - begin
         made = cluster.experiment(id)["trials"]

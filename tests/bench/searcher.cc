@@ -1,4 +1,4 @@
-// Owns the figures of the searchers: speed and memory at a million trials, how soon a good point is found.
+// Figures of the searchers: speed and memory at a million trials, and time to a good point.
 #include <malloc.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void figure(const char* name, double value, const char* unit, double bound, bool
   std::fflush(stdout);
 }
 
-/// Large blocks are mapped on their own.
+/// Heap in use, including large blocks, which malloc maps separately.
 std::size_t allocated() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
 std::shared_ptr<ExperimentConfig> make_config(const char* name, std::int64_t trials,
@@ -51,13 +51,13 @@ std::shared_ptr<ExperimentConfig> make_config(const char* name, std::int64_t tri
   return config;
 }
 
-/// A cheap learning curve: the benchmark is of the searcher.
+/// A cheap learning curve, so that the searcher dominates.
 double learned(const Sample& sample, double time) {
   const double a = sample.values[0].real - 0.3, b = sample.values[1].real - 0.7;
   return a * a + b * b + 1 / (1 + time);
 }
 
-/// The whole simulation, then its events alone given to a searcher again.
+/// Measures the whole simulation, then a searcher that replays its events.
 void a_million(const char* policy, const char* prefix) {
   constexpr std::int64_t kTrials = 1'000'000;
   auto config = make_config("async_halving", kTrials, 500);
@@ -68,7 +68,8 @@ void a_million(const char* policy, const char* prefix) {
   auto start = Clock::now();
   const auto result = simulate(config, surface, {.workers = 500, .spans = false});
   double seconds = seconds_since(start);
-  for (int i = 0; i < 2; ++i) {  // the least of three: the machine may be busy with others
+  // The minimum of three, because the machine may have other load.
+  for (int i = 0; i < 2; ++i) {
     start = Clock::now();
     (void)simulate(config, surface, {.workers = 500, .spans = false});
     seconds = std::min(seconds, seconds_since(start));
@@ -112,14 +113,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// When a trial within the best 0.1 % of random points has trained to its end; quality is known from the
-/// point.
+/// Time until a trial within the best 0.1 % of random points has trained to its end. The quality of a point
+/// is known in advance.
 double time_to_good(const char* name, const char* policy, std::uint32_t seed) {
   auto config = make_config(name, 20'000, 25);
   config->searcher.rung_policy = policy;
   config->experiment_seed = seed;
   double found = 1e18;
-  // The rank of a point is its own coordinate: uniform, so the best 0.1 % are those below 0.001.
+  // A point's rank is its own coordinate. Coordinates are uniform, so the best 0.1 % are those below 0.001.
   const Surface surface = [&](TrialNumber trial, const Sample& sample, double time) {
     det::Random noise{trial, static_cast<std::uint64_t>(time)};
     return sample.values[0].real + 0.1 * (noise.uniform() - 0.5) / std::max(time, 1.0);
@@ -149,21 +150,21 @@ void time_to_good() {
   figure("searcher.sooner_than_random_promote", median(random) / median(promoting), "x", 10, true);
 }
 
-/// Paired seeds, equal budget: the median of the best final metric found, random over tpe.
+/// Paired seeds and equal budgets: the median of the best final metric, random relative to tpe.
 void tpe_beside_random(const char* name) {
   for (const char* shape : {"bowl", "valley", "waves"}) {
     std::vector<double> regret[2];
     for (std::uint32_t seed = 0; seed < 101; ++seed) {
       for (int tpe = 0; tpe < 2; ++tpe) {
         auto config = make_config(name, 100, 8);
-        config->experiment_seed = 1000 + seed;  // the sampler's constants were chosen on 0 … 100
+        // The sampler's constants were tuned on seeds 0 … 100.
+        config->experiment_seed = 1000 + seed;
         config->searcher.num_rungs = 3;
         config->searcher.sampler = tpe != 0 ? "tpe" : "random";
         const Surface surface = *make_surface(shape, config->hyperparameters, 256);
         double best = 1e9;
         const Surface watched = [&](TrialNumber trial, const Sample& sample, double time) {
-          if (time >= 256)
-            best = std::min(best, surface(0, sample, 1e12));  // the floor: what training for ever gives
+          if (time >= 256) best = std::min(best, surface(0, sample, 1e12));  // The limit of endless training.
           return surface(trial, sample, time);
         };
         (void)simulate(config, watched, {.workers = 8});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs programs that train in segments by turns, and prints the median of the ratios of their turns.
+"""Runs programs that train in segments, alternating, and prints the median of their ratios.
 
 segments.py BUILD_DIR trainer|precision|ddp|exact     see run.sh
 """
@@ -14,7 +14,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Program:
-    """Segment servers, one or several ranks; every turn is one line in, the seconds of one batch (of rank 0) out."""
+    """Segment servers of one or several ranks. A turn is a line in and the seconds of one batch (of rank 0)
+    out."""
 
     def __init__(self, command, threads=1, ranks=1, **environment):
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), **environment)
@@ -60,7 +61,7 @@ def free_port():
 
 
 def medians(programs, rounds):
-    """The programs' medians, and those of the round-wise ratios to the first."""
+    """Returns the programs' medians and the medians of the per-round ratios to the first program."""
     names = list(programs)
     times = {name: [] for name in names}
     for number in range(rounds):
@@ -84,7 +85,7 @@ def trainer(program):
                           "python": Program([PYTHON, f"{HERE}/train_segments.py", model])}, rounds)
         figure(f"trainer_{model}_over_bare", ratios["trainer"], faster)
         figure(f"trainer_{model}_over_python", ratios["trainer"] / ratios["python"], python)
-        # The same malloc settings for both: what the loop itself costs.
+        # The same malloc settings for both, to compare the loops themselves.
         settings = {"MALLOC_TRIM_THRESHOLD_": "2147483647", "MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TOP_PAD_": str(64 << 20)}
         ratios = medians({"bare, malloc tuned": Program([program, "bare", model], **settings),
                           "trainer": Program([program, "trainer", model])}, rounds)
@@ -110,7 +111,8 @@ def ddp(program):
 
 
 def exact(program):
-    """What the same bits on any number of processes cost: four shards a batch, a fixed tree of sums."""
+    """Cost of bit-identical results on any number of processes: four shards a batch and a fixed summation
+    tree."""
     for ranks, bound in ((1, 1.2), (2, 1.2)):
         ratios = medians({"fast": Program([program, "shm" if ranks > 1 else "trainer", "cnn"], ranks=ranks),
                           "exact": Program([program, "exact", "cnn"], ranks=ranks)}, 11)
@@ -118,7 +120,7 @@ def exact(program):
 
 
 def all_reduce(program):
-    """Two ranks that print their figures themselves."""
+    """Starts two ranks that print their figures themselves."""
     port = str(free_port())
     ranks = [subprocess.Popen([os.path.join(os.path.dirname(program), "bench_all_reduce")],
                               env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2",

@@ -1,13 +1,12 @@
-// Trains in segments for segments.py: prints "ready", then for every line on standard input trains a segment
-// and prints the seconds that one batch took. So programs that are compared run by turns.
-//   bench_train_segments bare MODEL       the loop by hand, as anybody writes it on LibTorch
-//   bench_train_segments trainer MODEL    det::Trainer, with a report every 100 batches
+// Trains in segments for segments.py: prints "ready", then trains a segment for every line on standard input
+// and prints the seconds of one batch. This lets compared programs alternate.
+//   bench_train_segments bare MODEL       a plain LibTorch loop
+//   bench_train_segments trainer MODEL    det::Trainer with a report every 100 batches
 //   bench_train_segments bf16 MODEL       the same with precision bf16
-//   bench_train_segments exact MODEL      the same with `reproducibility: exact`, as one process or one of
-//   several bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
-// The last ones are a process of several (RANK, WORLD_SIZE, …): without exchange; over a transport, during
-// the backward pass
-// ("early") or after it ("late"), or as det::run chooses.
+//   bench_train_segments exact MODEL      the same with `reproducibility: exact`, in one process or several
+//   bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
+// The last form is one process of several (RANK, WORLD_SIZE, …): without exchange, or over a transport during
+// the backward pass ("early"), after it ("late"), or as det::run chooses.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -21,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kWarmUp = 5;
 
-/// Waits for the next line; false at the end. Prints what the last segment took.
+/// Waits for the next line and returns false at the end of input. Prints the seconds of the last segment.
 class Turns {
  public:
   explicit Turns(int batches) : batches_(batches) {}
@@ -45,7 +44,7 @@ class Turns {
   Clock::time_point start_;
 };
 
-/// Writes reports as text, as the cluster's client does on the training thread, and forgets them.
+/// Serializes reports as the cluster's client does on the training thread, then drops them.
 class CountingClient final : public det::Client {
  public:
   void report_metrics(const std::string&, std::int64_t, const det::Json& metrics) override {
@@ -77,7 +76,7 @@ class BenchTrial : public det::Trial {
     return {det::TensorDataset(torch::zeros({1, 1})), {}};
   }
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t number) override {
-    // Once a batch: `exact` comes here for each shard of it.
+    // Runs once a batch: `exact` calls this for each shard of it.
     if (std::exchange(newest_, number) != number && number >= kWarmUp &&
         (number - kWarmUp) % bench_.segment == 0 && !turns_.next())
       std::_Exit(0);
@@ -106,7 +105,7 @@ int with_trainer(const std::string& mode, const std::string& name) {
       [&](det::TrialContext& context) {
         bench::Model model = bench::make_model(name);
         det::ContextState& state = context.state();
-        // The same records a step as without: a rank's shards share what would be its batch.
+        // The same records a step as without `exact`: the shards of a rank add up to a batch.
         if (state.exact)
           model.batch_size = model.batch_size * state.distributed->size() / state.exact->shards;
         state.client = std::make_unique<CountingClient>();

@@ -1,4 +1,5 @@
-"""The loop of train_segments.cc (bare) in Python: prints "ready", then the seconds of one batch for every line read."""
+"""The loop of train_segments.cc (bare) in Python: prints "ready", then the seconds of one batch for every
+input line."""
 import os
 import sys
 import time

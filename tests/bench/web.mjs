@@ -1,6 +1,7 @@
-// Owns the figures of the web UI on a real master in a real browser: what a first visit transfers, when it shows
-// something, long series, many curves, zoom, how soon a reported metric is drawn.
-// Usage: node tests/bench/web.mjs BUILD_DIR [PART...]. Prints `name value unit bound ok|short`, a line a figure.
+// Figures of the web UI on a real master in a real browser: bytes and paint time of a first visit, long
+// series, many curves, zoom, and the delay from a reported metric to its drawn point.
+// Usage: node tests/bench/web.mjs BUILD_DIR [PART...]. Prints `name value unit bound ok|short`, one figure a
+// line.
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cluster, here, page, requests, run, signIn } from '../webui/driver.mjs';
@@ -50,7 +51,7 @@ async function several(times, work) {
   return median(all);
 }
 
-// Milliseconds from `act` (run in the page) to the first frame in which `done` holds and has been painted.
+// Milliseconds from `act` (run in the page) to the first painted frame in which `done` holds.
 const untilPainted = (act, done) =>
   page.evaluate(
     ([act, done]) =>
@@ -125,11 +126,12 @@ async function longSeries() {
   figure('web_series_1m_first_answer', await ask(), 'ms', 5000);
   figure('web_series_1m_answer', await several(9, ask), 'ms', 10);
   figure('web_series_1m_bytes', bytes / 1024, 'KiB', 32);
-  // What was read has been packed meanwhile, as what is reported is: a master that has just started has nothing else.
+  // The series read above has been packed meanwhile, like reported ones. A restarted master has only the
+  // packed rows.
   const packed = `SELECT count(*) FROM metric_chunks WHERE trial_id = ${kLongTrial}`;
   for (const end = Date.now() + 60_000; Number(sql(packed)) < 61 && Date.now() < end; )
     await new Promise((resolve) => setTimeout(resolve, 200));
-  // A master takes only trials for its own that a search asked for: this one's has ended.
+  // A master accepts only trials that its search created, so this trial moves to an ended experiment.
   put(
     copies('experiments', { id: `${kLongTrial}`, request_id: `''`, state: `'COMPLETED'`, ended: 'now()' }, 'generate_series(1, 1) n') +
       `UPDATE trials SET experiment_id = ${kLongTrial} WHERE id = ${kLongTrial};`,
@@ -144,7 +146,7 @@ async function longSeries() {
   for (let i = 0; i < 3; i++) {
     await cluster.killMaster();
     await cluster.startMaster();
-    // The first of all calls also opens connections.
+    // The first call also opens connections.
     await page.request.get(`${cluster.url}/api/v1/trials/metric-series?trialIds=1&maxDatapoints=10`);
     firsts.whole.push(await ask());
     firsts.closer.push(await closer());
@@ -159,7 +161,7 @@ async function longSeries() {
   const zoom = await several(3, async () => {
     const box = await page.locator('figure[data-panel="loss"] .u-over').boundingBox();
     const before = await page.getAttribute('figure[data-panel="loss"]', 'data-range');
-    // Set up before the button is let go: what is asked of the page later may come too late.
+    // Set up before the mouse button is released: a later request may come too late.
     await page.evaluate((was) => {
       window.closer = new Promise((resolve, reject) => {
         setTimeout(() => reject(new Error('no closer look within 10 s')), 10000);
@@ -210,7 +212,7 @@ async function manyCurves() {
   figure('web_100x10k_drawn_from_click', ms, 'ms', 500);
 }
 
-// The trial writes `step N` and reports it in the same moment; the page's words for the chart name the newest batch.
+// The trial writes `step N` and reports it at the same time. The chart's label names the newest batch.
 async function freshness() {
   await page.goto(`${cluster.url}/det/trials/1?charts=grad_norm`);
   await page.waitForSelector('figure[data-panel="grad_norm"] canvas');

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Owns chaos on real processes: a cluster of three agents trains while what it is made of is killed, frozen and
-restarted as a seed says; then everything must come to its end, and the books must balance (checks.py).
+"""Chaos test on real processes: a cluster of three agents trains while its parts are killed, frozen and
+restarted in the order that a seed determines. Afterwards everything must finish and the records must match
+(checks.py).
 
-chaos.py BUILD_DIR [--seeds A..B] [--faults N]     ends with `N passed, N failed`; a seed that fails keeps its directory"""
+chaos.py BUILD_DIR [--seeds A..B] [--faults N]
+Ends with `N passed, N failed`. Keeps the directory of a failed seed."""
 import argparse
 import json
 import os
@@ -22,8 +24,8 @@ from checks import STALE, Books, leftovers  # noqa: E402
 from cluster import Cluster, processes, wait_until  # noqa: E402
 
 AGENTS = {"a1": 2, "a2": 2, "a3": 1}
-FINISH = 120  # seconds from the last fault to the end of everything
-# An agent that is silent for LEASE, its grace and the margin is given up: a frozen machine may sleep through that.
+FINISH = 120  # Seconds from the last fault to the end of everything.
+# An agent is given up after LEASE, its grace and the margin. A frozen machine may sleep longer than that.
 LEASE = 6
 TIMERS = ["--heartbeat", "1s", "--agent-lease", f"{LEASE}s", "--agent-kill-grace", "2s", "--agent-margin", "1s"]
 
@@ -49,9 +51,9 @@ class Chaos:
         self.ledger.mkdir()
         self.whole, self.experiments, self.history = {}, [], []
         self.storage, self.damaged = cluster.dir / "checkpoints", set()
-        self.refused, self.accepted = 0, []  # calls of stale runs
+        self.refused, self.accepted = 0, []  # Calls of stale runs.
 
-    # ---- the work ----
+    # ---- jobs ----
     def submit(self):
         empty = self.cluster.dir / "empty"
         empty.mkdir()
@@ -106,8 +108,8 @@ class Chaos:
             self.freeze(self.dice.choice(found))
 
     def freeze_machine(self):
-        """An agent with all that runs on it, for longer than the lease: its trials run elsewhere when it wakes, and what it
-        then says of them is stale."""
+        """Freezes an agent with all its processes for longer than the lease. Its trials run elsewhere when it
+        wakes, so its later reports are stale."""
         name = self.dice.choice(sorted(AGENTS))
         mark = f"DET_AGENT_ID={name}\0"
         own = f"DET_MASTER=127.0.0.1:{self.cluster.port}\0"
@@ -125,7 +127,7 @@ class Chaos:
                 self.wait_beside(self.dice.uniform(LEASE + 4, LEASE + 7))
 
     def wait_beside(self, seconds):
-        """The rest of the machine room is looked after meanwhile."""
+        """Waits, and restarts the master if it exits meanwhile."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             select.select([], [], [], 1)
@@ -133,7 +135,8 @@ class Chaos:
                 self.cluster.start_master()
 
     def damage_checkpoint(self):
-        """The newest files of a trial that runs, which stands still meanwhile, and then the trial: its next run wants them."""
+        """Damages the newest checkpoint of a running trial while it is stopped, then kills it: the next run
+        must load it."""
         found = self.pids("chaos_program")
         self.dice.shuffle(found)
         break_it = self.dice.choice([lambda path: path.write_text("damaged"), pathlib.Path.unlink])
@@ -156,7 +159,7 @@ class Chaos:
         return max(made)[1] if made else None
 
     def replay(self):
-        """Every run that another has replaced says once more what it never said: nothing of it may be taken."""
+        """Sends new reports as every replaced run. All of them must be refused."""
         runs = {}
         for path in self.ledger.glob("token-*"):
             _, trial, run = path.name.split("-")
@@ -185,7 +188,7 @@ class Chaos:
             except urllib.error.HTTPError:
                 self.refused += 1
             except OSError:
-                return  # the master is away
+                return  # The master is down.
 
     def kill_supervisor(self):
         if found := [pid for pid, (name, _) in processes().items()
@@ -197,7 +200,7 @@ class Chaos:
             self.kill(pid)
 
     def kill_connection(self):
-        """A server process of PostgreSQL: it takes all connections with it."""
+        """Kills a server process of PostgreSQL, which closes all connections."""
         if pid := self.postgres():
             children = [child for child in processes() if parent(child) == pid]
             if children:
@@ -228,7 +231,7 @@ class Chaos:
               damage_checkpoint, damage_checkpoint]
 
     def repair(self):
-        """What an init system does: starts again what has ended."""
+        """Restarts exited daemons, like an init system."""
         if self.cluster.master.poll() is not None:
             self.cluster.start_master()
         for name, slots in AGENTS.items():
@@ -248,7 +251,7 @@ class Chaos:
             self.history.append(f"{time.monotonic() - begin:.1f} s {fault.__name__}")
             fault(self)
             self.replay()
-            if self.dice.random() < 0.8:  # else it stays away until the next one
+            if self.dice.random() < 0.8:  # Otherwise the process stays down until the next fault.
                 self.repair()
         end = time.monotonic()
         self.finish(end)
@@ -291,7 +294,7 @@ def command_line(pid):
 
 
 def variable(pid, name):
-    """Of a process's environment."""
+    """The value of a variable in a process's environment; "" if unset."""
     try:
         environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -307,7 +310,7 @@ def parent(pid):
 
 
 def sees_faults(chaos, books):
-    """The checks can fail: each is shown books that do not balance."""
+    """Self-test of the checks: each must detect records that do not match."""
     missed = []
     key, (loss, _) = next((k, v) for k, v in books.rows.items() if not v[1] and k[2] == "training" and k[3] == 7)
     other = (key[0], key[1] + 1, *key[2:])
@@ -333,7 +336,8 @@ def sees_faults(chaos, books):
 
 
 def one(build, seed, faults):
-    """How many checkpoints were damaged, and how many of them a run met; raises when there is a problem."""
+    """Returns the number of damaged checkpoints and of those that a run met. Raises when there is a
+    problem."""
     with Cluster(build, TIMERS) as cluster:
         chaos = Chaos(cluster, seed)
         try:
@@ -366,7 +370,8 @@ def main():
         except Exception:
             traceback.print_exc(file=sys.stdout)
             failed += 1
-    # A run that was replaced before it reported its newest checkpoint, or had just ended, meets none: but not all of them.
+    # A run meets no damage if it was replaced before it reported its newest checkpoint, or had just ended.
+    # This cannot apply to all of them.
     if damaged >= 5 and not met:
         print(f"{damaged} checkpoints were damaged and no run met one: that fault tests nothing")
         failed += 1

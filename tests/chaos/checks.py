@@ -1,5 +1,6 @@
-"""Owns the rules that must hold after chaos, read from outside of the product: the trials' own ledgers, the rows of
-PostgreSQL, the checkpoint storage, the processes of the machine. Names as in ARCHITECTURE.md, "What must survive"."""
+"""Rules that must hold after chaos, checked from outside the product: the trials' own ledgers, the rows of
+PostgreSQL, the checkpoint storage, the processes of the machine. P1 to P9 as in ARCHITECTURE.md, "What must
+survive"."""
 import csv
 import io
 import os
@@ -8,7 +9,7 @@ import subprocess
 
 from cluster import processes
 
-STALE = -77.0  # the loss that only stale runs report
+STALE = -77.0  # The loss that only stale runs report.
 
 
 def query(cluster, sql):
@@ -22,7 +23,7 @@ def query(cluster, sql):
 
 
 class Books:
-    """What was acknowledged, and what is stored."""
+    """The acknowledged reports and the stored rows."""
 
     def __init__(self, cluster, ledger):
         self.cluster, self.folder = cluster, pathlib.Path(ledger)
@@ -45,7 +46,7 @@ class Books:
 
     # P1
     def lost(self):
-        """What was acknowledged and is not stored as it was reported."""
+        """Acknowledged reports that are not stored as reported."""
         problems = [f"acknowledged and not stored: {line}" for line in sorted(self.acknowledged)
                     if self.rows.get(line[:4], (None,))[0] != line[4]]
         problems += [f"checkpoint {uuid} was acknowledged and has no row" for uuid, what in self.checkpoints.items()
@@ -54,7 +55,8 @@ class Books:
 
     # P2
     def doubled_or_missing(self, whole):
-        """`whole`: experiment → how many steps its trial trains; of others (searches) any beginning of them is right."""
+        """`whole` maps an experiment to the steps of its trial. In other experiments (searches) any prefix is
+        correct."""
         problems, visible = [], {}
         for (trial, run, group, steps), (_, archived) in self.rows.items():
             if not archived:
@@ -67,7 +69,7 @@ class Books:
             if steps != expected:
                 problems.append(f"trial {trial} lacks {group} at {sorted(set(expected) - set(steps))[:5]}"
                                 f" or has too much: {sorted(set(steps) - set(expected))[:5]}")
-            # P5: a newer run never goes on before an older one.
+            # P5: rows of a newer run never precede those of an older one.
             runs = [seen[step][0] for step in steps]
             if runs != sorted(runs):
                 problems.append(f"trial {trial} shows {group} of an older run behind that of a newer one")
@@ -99,18 +101,19 @@ class Books:
 
     # P5
     def stale(self):
-        """What runs reported that others had replaced, archived or not."""
+        """Rows reported by replaced runs, archived or not."""
         return ([f"a stale run's report was stored: {key}" for key, (loss, _) in self.rows.items() if loss == STALE] +
                 [f"a stale run's checkpoint was stored: {uuid}" for uuid in self.stored if uuid.startswith("57a1e000")])
 
     # P7
     def checkpoints_without_files(self, storage, damaged):
-        """`damaged`: those whose files the chaos has spoiled; that nobody has met one is no fault."""
+        """`damaged` are the checkpoints that the chaos damaged; a run may have met them or not."""
         return [f"checkpoint {uuid} is COMPLETED without its files" for uuid, (_, state, _) in self.stored.items()
                 if state == "COMPLETED" and uuid not in damaged and not (pathlib.Path(storage) / uuid / "step").exists()]
 
     def damaged(self):
-        """Found to be so by a run that wanted to start from them; the policy keeps all others, so only these are ever removed."""
+        """Checkpoints found damaged by a run that loaded them. The policy keeps all others, so only these are
+        removed."""
         return [uuid for uuid, (_, state, _) in self.stored.items() if state in ("ERROR", "DELETED")]
 
     # P9
@@ -120,7 +123,7 @@ class Books:
 
 # P8
 def leftovers(cluster):
-    """Processes of trials, by the variable that every process of an allocation inherits."""
+    """Processes of trials, found by the variable that every process of an allocation inherits."""
     mark = f"DET_MASTER=http://127.0.0.1:{cluster.port}\0"
     return [f"process {pid} ({name}) outlives its allocation" for pid, (name, env) in processes().items()
             if mark in env and "DET_ALLOCATION_ID=" in env and pid != os.getpid()]

@@ -1,11 +1,10 @@
-// Owns how masters' addresses are read.
 #include "cli/address.h"
 
 #include <catch2/catch.hpp>
 
 namespace det::cli::test {
 
-TEST_CASE("an address is a host, a port, a scheme, and nothing else") {
+TEST_CASE("an address consists of a host, a port and a scheme") {
   const auto url = [](const char* text) {
     const auto address = parse_address(text);
     INFO(text << (address ? "" : ": " + address.error().message));
@@ -22,7 +21,7 @@ TEST_CASE("an address is a host, a port, a scheme, and nothing else") {
   CHECK(url("http://[::1]") == "http://[::1]:80");
 }
 
-TEST_CASE("what is no address is refused with the reason") {
+TEST_CASE("an invalid address is refused with the reason") {
   for (const char* text :
        {"", "ftp://master", "http://", ":8080", "master:", "master:0", "master:65536", "master:x",
         "http://user:pass@master", "http://master/path", "master?x=1", "a b", "[::1", "[::1]x"}) {
@@ -33,7 +32,7 @@ TEST_CASE("what is no address is refused with the reason") {
   }
 }
 
-TEST_CASE("the flag goes before the environment, which has an order of its own") {
+TEST_CASE("the flag overrides the environment variables, which have a fixed order") {
   ::unsetenv("DET_MASTER");
   ::unsetenv("DETERMINED_MASTER");
   ::unsetenv("DET_MASTER_ADDR");

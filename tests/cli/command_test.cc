@@ -1,4 +1,4 @@
-// Owns usage, exit codes and logging in on the real program.
+// Usage errors, exit codes and logins of the real program.
 #include "cli/command.h"
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 namespace det::cli::test {
 namespace {}  // namespace
 
-TEST_CASE("wrong usage is one line on stderr and code 2, with the nearest word") {
+TEST_CASE("a usage error prints one line on stderr with the nearest word and exits with 2") {
   FakeMaster master;
   const auto check = [&](const std::vector<std::string>& arguments, const std::string& part) {
     const auto done = master.det(arguments);
@@ -34,7 +34,7 @@ TEST_CASE("wrong usage is one line on stderr and code 2, with the nearest word")
   check({"completion", "tcsh"}, "SHELL");
 }
 
-TEST_CASE("help is data of the table") {
+TEST_CASE("help is generated from the command table") {
   FakeMaster master;
   for (const Command& noun : commands()) {
     for (const std::string& name : noun.names) {
@@ -53,7 +53,7 @@ TEST_CASE("help is data of the table") {
   CHECK(master.det({}).status.code == 2);
 }
 
-TEST_CASE("a master that is not there is code 3 and names the address and the mend") {
+TEST_CASE("an unreachable master exits with 3 and names its address and a remedy") {
   FakeMaster master;
   const auto done = master.det({"-m", "127.0.0.1:1", "experiment", "list"});
   CHECK(done.status.code == 3);
@@ -61,7 +61,7 @@ TEST_CASE("a master that is not there is code 3 and names the address and the me
   CHECK(has(done.err, "DET_MASTER"));
 }
 
-TEST_CASE("who has not logged in gets code 3 and the mend") {
+TEST_CASE("a command without a login exits with 3 and a remedy") {
   FakeMaster master;
   const auto none = master.det({"experiment", "list"}, "", "");
   CHECK(none.status.code == 3);
@@ -71,14 +71,14 @@ TEST_CASE("who has not logged in gets code 3 and the mend") {
   CHECK(has(stale.err, "run `det user login`"));
 }
 
-TEST_CASE("what the master says no to is code 1") {
+TEST_CASE("a refusal by the master exits with 1") {
   FakeMaster master;
   const auto done = master.det({"experiment", "pause", "5"});
   CHECK(done.status.code == 1);
   CHECK(done.err == "det: experiment not found\n");
 }
 
-TEST_CASE("login keeps the token, whoami uses it, logout forgets it") {
+TEST_CASE("login stores the token, whoami uses it, logout removes it") {
   FakeMaster master;
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
@@ -96,7 +96,7 @@ TEST_CASE("login keeps the token, whoami uses it, logout forgets it") {
   CHECK(master.det({"user", "logout"}, "", "").status.code == 0);
 }
 
-TEST_CASE("a wrong password is code 3; a password may be typed") {
+TEST_CASE("a wrong password exits with 3, and a password can be typed") {
   FakeMaster master;
   const auto wrong = master.det({"user", "login", "admin"}, "", "", "guess\n");
   CHECK(wrong.status.code == 3);
@@ -107,7 +107,7 @@ TEST_CASE("a wrong password is code 3; a password may be typed") {
   CHECK(nothing.status.code == 1);
 }
 
-TEST_CASE("version tells both, and says so when there is only one") {
+TEST_CASE("version prints both versions, or the client's alone when the master is unreachable") {
   FakeMaster master;
   const auto both = master.det({"version"}, "", "");
   CHECK(both.status.code == 0);
@@ -125,14 +125,14 @@ TEST_CASE("master info needs no login") {
   CHECK(has(done.out, "\"clusterId\": \"cluster-1\""));
 }
 
-TEST_CASE("the configuration file names master and user; flags and the environment win") {
+TEST_CASE("the configuration file sets master and user; flags and the environment override it") {
   FakeMaster master;
   const auto write = [&](const std::string& text) {
     REQUIRE(make_directories(master.config_home() + "/det"));
     REQUIRE(write_file_atomic(master.config_home() + "/det/det.yaml", text));
   };
   write("master: 127.0.0.1:1\n");
-  CHECK(master.det({"version"}).status.code == 0);  // DET_MASTER wins
+  CHECK(master.det({"version"}).status.code == 0);  // DET_MASTER overrides the file
   const auto by_file = master.det({"experiment", "list"}, "", "token-of-admin", "", {"DET_MASTER"});
   CHECK(by_file.status.code == 3);
   CHECK(has(by_file.err, "http://127.0.0.1:1"));
@@ -148,7 +148,7 @@ TEST_CASE("the configuration file names master and user; flags and the environme
   CHECK(has(bad.err, "det.yaml:2:1"));
 }
 
-TEST_CASE("dev curl hands curl its words in their order, and never the token") {
+TEST_CASE("dev curl passes its arguments to curl in order and never shows the token") {
   FakeMaster master;
   const auto done = master.det({"dev", "curl", "-x", "-X", "POST", "/api/v1/x?a=b c", "--max-time", "1"});
   CHECK(has(done.err, "curl -sS -K /proc/self/fd/"));
@@ -157,7 +157,7 @@ TEST_CASE("dev curl hands curl its words in their order, and never the token") {
   CHECK(master.det({"dev", "curl"}).status.code == 2);
 }
 
-TEST_CASE("the reader of a pipe may go: no message") {
+TEST_CASE("a closed output pipe prints no error") {
   FakeMaster master;
   ProcessOptions options;
   options.argv = {"bash", "-c",

@@ -1,5 +1,5 @@
-// Owns the list of commands: what upstream's client has is here or says why not, help shows flags and an
-// example, the reference page is that of the code.
+// Compares the command table with the commands of Determined AI's client (commands.tsv), the help texts and
+// the reference page in cli/README.md.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -40,7 +40,7 @@ std::vector<Row> rows() {
   return all;
 }
 
-/// What the program prints, run in this process: a process for each would take a second a dozen.
+/// Result of a command that runs in this process. A dozen child processes would take a second.
 struct Ran {
   int code = 0;
   std::string out, err;
@@ -58,7 +58,7 @@ Ran run_here(const std::vector<std::string>& arguments) {
   return ran;
 }
 
-/// The whole word, as help writes it: "--all" is not in "--allocation-id".
+/// Whether help lists exactly this flag: "--all" does not match "--allocation-id".
 bool shows_flag(const std::string& help, const std::string& flag) {
   for (std::size_t at = help.find(flag); at != std::string::npos; at = help.find(flag, at + 1)) {
     const char next = at + flag.size() < help.size() ? help[at + flag.size()] : ' ';
@@ -109,7 +109,7 @@ std::string reference() {
 
 }  // namespace
 
-TEST_CASE("every command of upstream's client is here, or says why it is not offered") {
+TEST_CASE("every command of Determined's client exists or has a reason for its absence") {
   for (const Row& row : rows()) {
     INFO(row.path);
     std::vector<std::string> arguments = row.words;
@@ -136,10 +136,10 @@ TEST_CASE("every command of upstream's client is here, or says why it is not off
   }
 }
 
-TEST_CASE("the short words for commands are as good") {
+TEST_CASE("command aliases are equivalent to the full names") {
   for (const Row& row : rows()) {
     for (const std::string& other : row.others) {
-      // A word for the noun or for the last of the command's words: whichever is taken.
+      // An alias may stand for the noun or for the last word of the command; one of them must match.
       std::vector<std::string> as_noun = row.words, as_verb = row.words;
       as_noun.front() = other;
       as_verb.back() = other;
@@ -151,7 +151,7 @@ TEST_CASE("the short words for commands are as good") {
   }
 }
 
-TEST_CASE("the example of a command is one of its own lines, and its words are read") {
+TEST_CASE("the example of every command parses as that command") {
   for (const Row& row : rows()) {
     if (!row.offered) continue;
     INFO(row.path << ": " << example_of(row.path));
@@ -169,7 +169,7 @@ TEST_CASE("the reference page is that of the code") {
   REQUIRE(from != std::string::npos);
   REQUIRE(to != std::string::npos);
   const std::size_t first = from + begin.size();
-  // To write it anew: DET_UPDATE_REFERENCE=1 cli_test "the reference page is that of the code"
+  // Update the page with: DET_UPDATE_REFERENCE=1 cli_test "the reference page is that of the code"
   if (std::getenv("DET_UPDATE_REFERENCE") != nullptr) {
     page->replace(first, to - first, reference());
     REQUIRE(write_file_atomic(path, *page));

@@ -1,4 +1,3 @@
-// Owns what is offered at the cursor, and the three scripts that ask for it.
 #include <catch2/catch.hpp>
 
 #include "base/text.h"
@@ -8,7 +7,7 @@
 namespace det::cli::test {
 namespace {
 
-/// What `det completion bash -- WORDS` offers, joined by blanks.
+/// Output of `det completion bash -- WORDS`, joined by spaces.
 std::string offered(const FakeMaster& master, const std::vector<std::string>& words) {
   std::vector<std::string> arguments{"completion", "bash", "--"};
   arguments.insert(arguments.end(), words.begin(), words.end());
@@ -28,7 +27,7 @@ v1::Experiment experiment(int id, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("commands, verbs and flags are completed, past flags and their values") {
+TEST_CASE("commands, verbs and flags are completed, also after flags and their values") {
   FakeMaster master;
   CHECK(offered(master, {"expe"}) == "experiment");
   CHECK(offered(master, {"-m", master.url(), "experiment", "cr"}) == "create");
@@ -42,7 +41,7 @@ TEST_CASE("commands, verbs and flags are completed, past flags and their values"
   CHECK(has(offered(master, {""}), "experiment"));
 }
 
-TEST_CASE("ids and names come from the master") {
+TEST_CASE("ids and names are completed from the master") {
   FakeMaster master;
   master.world.experiments[7] = experiment(7, "mnist");
   master.world.experiments[71] = experiment(71, "cifar");
@@ -67,7 +66,7 @@ TEST_CASE("ids and names come from the master") {
   CHECK(master.det({"completion", "fish", "--", "e", "pause", "71"}).out == "71\tcifar, UNSPECIFIED\n");
 }
 
-TEST_CASE("a master that is away, or a user who has not logged in, is silence") {
+TEST_CASE("completion prints nothing without a master or without a login") {
   FakeMaster master;
   for (const auto& done : {master.det({"completion", "bash", "--", "-m", "127.0.0.1:1", "e", "pause", ""}),
                            master.det({"completion", "bash", "--", "e", "pause", ""}, "", "")}) {
@@ -77,7 +76,7 @@ TEST_CASE("a master that is away, or a user who has not logged in, is silence") 
   }
 }
 
-TEST_CASE("the script of bash asks the program that was typed, and lets no shell expand what it says") {
+TEST_CASE("the bash script runs the typed program, and its output is not expanded by the shell") {
   FakeMaster master;
   master.world.templates["$(touch expanded)"] = "{}";
   const std::string script = master.det({"completion", "bash"}).out;

@@ -1,4 +1,3 @@
-// Owns what travels with an experiment.
 #include "cli/context.h"
 
 #include <catch2/catch.hpp>
@@ -21,7 +20,7 @@ std::vector<std::string> paths(const Context& context) {
 
 }  // namespace
 
-TEST_CASE("the directory and what is included travel; what .detignore names does not") {
+TEST_CASE("a context holds the directory and the includes, without files matched by .detignore") {
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
   const std::string model = home->path() + "/model", extra = home->path() + "/extra";
@@ -42,7 +41,7 @@ TEST_CASE("the directory and what is included travel; what .detignore names does
   CHECK(!pack_context(model, {home->path() + "/nothing"}));
 }
 
-TEST_CASE("no directory is an empty context; a file is no directory") {
+TEST_CASE("no directory gives an empty context, and a file is refused") {
   const auto none = pack_context("", {});
   REQUIRE(none);
   CHECK(none->file_count == 0);
@@ -53,7 +52,7 @@ TEST_CASE("no directory is an empty context; a file is no directory") {
   CHECK(!pack_context("/no/such/place", {}));
 }
 
-TEST_CASE("the directory is shown as the seed shows it") {
+TEST_CASE("the directory is shown in the format of Determined's CLI") {
   const std::string here = std::filesystem::current_path().filename().string();
   CHECK(shown_directory(".") == "../" + here);
   CHECK(shown_directory("./") == "../" + here);

@@ -1,4 +1,4 @@
-// Owns `det experiment create` on the real program: what is checked, sent, printed, and how it ends.
+// Runs `det experiment create` against a fake master.
 #include <catch2/catch.hpp>
 
 #include "base/archive.h"
@@ -38,7 +38,7 @@ v1::Experiment experiment(v1::State state) {
 
 }  // namespace
 
-TEST_CASE("create sends the configuration and the directory and prints what the seed shows") {
+TEST_CASE("create sends the configuration and the directory and prints Determined's lines") {
   FakeMaster master;
   const Project project(kGood);
   const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
@@ -59,7 +59,7 @@ TEST_CASE("create sends the configuration and the directory and prints what the 
   CHECK(files->size() == 2);
 }
 
-TEST_CASE("create --paused does not activate; --config changes what is sent") {
+TEST_CASE("create --paused does not activate, and --config overrides keys") {
   FakeMaster master;
   const Project project(kGood);
   const auto done = master.det(
@@ -74,7 +74,7 @@ TEST_CASE("create --paused does not activate; --config changes what is sent") {
   CHECK(config.find("data:\n  dir: /x\n") != std::string::npos);
 }
 
-TEST_CASE("a wrong configuration is told whole, with code 2, and nothing is sent") {
+TEST_CASE("an invalid configuration prints all problems, exits with 2 and sends nothing") {
   FakeMaster master;
   const Project project(
       "name: x\nentrypoint: run\nhyperparameterz: {}\nmax_restarts: -1\nsearcher: {name: single}\n");
@@ -92,7 +92,7 @@ TEST_CASE("a wrong configuration is told whole, with code 2, and nothing is sent
   CHECK(master.world.created.empty());
 }
 
-TEST_CASE("what the master refuses is told as its own problems, with code 2") {
+TEST_CASE("problems found by the master are printed, with exit code 2") {
   FakeMaster master;
   v1::Problems problems;
   v1::Problem& problem = *problems.add_problems();
@@ -112,7 +112,7 @@ TEST_CASE("what the master refuses is told as its own problems, with code 2") {
   CHECK(done.err == "const.yaml:4:2  resources.resource_pool  E-CFG-REF  no such pool; there is: default\n");
 }
 
-TEST_CASE("an upload whose answer was lost is repeated with the same request id") {
+TEST_CASE("an upload with a lost reply is repeated with the same request id") {
   FakeMaster master;
   master.world.uploads_lost = 2;
   const Project project(kGood);
@@ -122,10 +122,10 @@ TEST_CASE("an upload whose answer was lost is repeated with the same request id"
   CHECK(master.world.created[0].request_id() == master.world.created[2].request_id());
 }
 
-TEST_CASE("a context of several chunks arrives whole") {
+TEST_CASE("a context of several chunks arrives complete") {
   FakeMaster master;
   const Project project(kGood);
-  std::string noise;  // does not compress
+  std::string noise;  // incompressible
   for (std::uint64_t i = 0, x = 1; i < 400'000; ++i) {
     x = x * 6364136223846793005U + 1442695040888963407U;
     noise.append(reinterpret_cast<const char*>(&x), 8);
@@ -142,7 +142,7 @@ TEST_CASE("a context of several chunks arrives whole") {
   CHECK(found);
 }
 
-TEST_CASE("-f prints the log, goes on after the master was away, and ends as the experiment ended") {
+TEST_CASE("-f prints the log, resumes after a disconnection, and exits with the experiment's outcome") {
   for (const auto& [state, code] : {std::pair(v1::STATE_COMPLETED, 0), std::pair(v1::STATE_ERROR, 1)}) {
     FakeMaster master;
     v1::Trial trial;
@@ -167,7 +167,7 @@ TEST_CASE("-f prints the log, goes on after the master was away, and ends as the
   }
 }
 
-TEST_CASE("-f of an experiment that ended without a trial ends too") {
+TEST_CASE("-f ends when an experiment ends without a trial") {
   FakeMaster master;
   master.world.experiments[1] = experiment(v1::STATE_CANCELED);
   const Project project(kGood);
@@ -176,10 +176,10 @@ TEST_CASE("-f of an experiment that ended without a trial ends too") {
   CHECK(done.out.find("Experiment 1 is CANCELED\n") != std::string::npos);
 }
 
-TEST_CASE("files that the master has are not sent again; of a changed project only what has changed is") {
+TEST_CASE("files stored on the master are not sent again, and a changed project sends only its changes") {
   FakeMaster master;
   const Project project(kGood);
-  // Not the same bytes again and again: an archive of those is smaller than its own head.
+  // Repetitive content would compress to less than an archive header.
   std::string noise;
   for (int i = 0; i < 5000; ++i) noise += std::to_string(i * 7919 % 10007) + ",";
   REQUIRE(write_file_atomic(project.dir + "/table.csv", noise));
@@ -214,13 +214,13 @@ TEST_CASE("files that the master has are not sent again; of a changed project on
   REQUIRE(changed.removed_size() == 1);
   CHECK(changed.removed(0) == "old.txt");
 
-  // A master that has lost them hears everything again.
+  // The full context is uploaded if the master no longer has it.
   master.world.contexts.clear();
   CHECK(create() == "Created experiment 1\nActivated experiment 1\n");
   CHECK(master.world.archives.size() == 2);
 }
 
-TEST_CASE("what .detignore names is not sent") {
+TEST_CASE("files matched by .detignore are not sent") {
   FakeMaster master;
   const Project project(kGood);
   REQUIRE(write_file_atomic(project.dir + "/.detignore", "*.log\n!keep.log\n/data/\n"));
@@ -236,8 +236,7 @@ TEST_CASE("what .detignore names is not sent") {
   CHECK(paths == std::vector<std::string>{".detignore", "const.yaml", "keep.log", "model_def.cpp"});
 }
 
-TEST_CASE(
-    "a test on the cluster is one batch, followed to its end and archived; a failed one shows the log") {
+TEST_CASE("a cluster test trains one batch, follows it and archives it; a failed one prints the log") {
   FakeMaster master;
   const Project project(
       "name: x\nentrypoint: run\nsearcher: {name: random, metric: loss, max_trials: 8, max_length: {batches: "
@@ -252,7 +251,7 @@ TEST_CASE(
   const std::string config = master.world.created.front().config();
   CHECK(config.find("name: single\n  metric: loss\n") != std::string::npos);
   CHECK(config.find("max_trials") == std::string::npos);
-  master.world.experiments[2] = experiment(v1::STATE_ERROR);  // made of files that are known by now
+  master.world.experiments[2] = experiment(v1::STATE_ERROR);  // from files already stored
   master.world.trials.emplace_back().set_id(5);
   master.world.log.push_back(line(1, "no such layer"));
   const auto failed = master.det({"experiment", "create", "const.yaml", ".", "-t"}, project.dir);
@@ -261,7 +260,7 @@ TEST_CASE(
   CHECK(failed.err.find("det: the test ended with state ERROR") != std::string::npos);
 }
 
-TEST_CASE("--local runs only tests, and only of trial classes") {
+TEST_CASE("--local is limited to tests of trial classes") {
   FakeMaster master;
   const Project project(kGood);
   const auto alone = master.det({"experiment", "create", "const.yaml", ".", "--local"}, project.dir);

@@ -1,4 +1,3 @@
-// Owns comparing: two texts, two experiments.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -39,13 +38,13 @@ v1::Trial trial(int id, double loss) {
 
 }  // namespace
 
-TEST_CASE("a unified diff is that of diff -u") {
+TEST_CASE("a unified diff equals the output of diff -u") {
   CHECK(unified_diff("", "").empty());
   CHECK(unified_diff("a\nb\n", "a\nb\n").empty());
   CHECK(unified_diff("", "a\n") == "@@ -0,0 +1 @@\n+a\n");
   CHECK(unified_diff("a\n", "") == "@@ -1 +0,0 @@\n-a\n");
   CHECK(unified_diff("a\nb\nc\n", "a\nx\nc\n") == "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n");
-  // Far changes are hunks of their own, near ones are one.
+  // Changes far apart form separate hunks, close ones share a hunk.
   std::string changed = numbers(1, 30);
   changed.replace(changed.find("\n5\n") + 1, 1, "five");
   changed.replace(changed.find("\n25\n") + 1, 2, "last");

@@ -1,4 +1,3 @@
-// Owns `det doctor`: what it finds on masters in good and bad health.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -30,7 +29,7 @@ void make_well(World& world) {
   world.diagnosis.mutable_storage()->set_free_bytes(100LL << 30);
 }
 
-/// what → level.
+/// Runs `det doctor --json` and returns the level of each check.
 std::map<std::string, std::string> findings(const FakeMaster& master, int code,
                                             const std::string& token = "token-of-admin") {
   const auto done = master.det({"doctor", "--json"}, "", token);
@@ -48,13 +47,13 @@ std::map<std::string, std::string> findings(const FakeMaster& master, int code,
 
 }  // namespace
 
-TEST_CASE("a cluster in good health is ok, line by line") {
+TEST_CASE("every check of a healthy cluster is ok") {
   FakeMaster master;
   make_well(master.world);
   const auto levels = findings(master, 0);
   CHECK(levels == std::map<std::string, std::string>{{"configuration", "ok"},
                                                      {"master", "ok"},
-                                                     {"versions", "warn"},  // the fake one is 9.9.9
+                                                     {"versions", "warn"},  // the fake is 9.9.9
                                                      {"login", "ok"},
                                                      {"database", "ok"},
                                                      {"storage", "ok"},
@@ -65,7 +64,7 @@ TEST_CASE("a cluster in good health is ok, line by line") {
   CHECK(text.out.find("ok    agents: 1 agent connected\n") != std::string::npos);
 }
 
-TEST_CASE("each thing that is wrong is found, with its mend") {
+TEST_CASE("each fault is found, with a remedy") {
   FakeMaster master;
   const auto check = [&](int code, const std::string& what, const std::string& level, const auto& spoil) {
     make_well(master.world);
@@ -78,7 +77,7 @@ TEST_CASE("each thing that is wrong is found, with its mend") {
   check(0, "storage", "warn", [](World& world) {
     world.diagnosis.mutable_storage()->set_problem(""), world.diagnosis.mutable_storage()->set_free_bytes(1);
   });
-  // A bucket says nothing of its room.
+  // A bucket does not report its free space.
   check(0, "storage", "ok", [](World& world) {
     world.diagnosis.mutable_storage()->set_path("s3://bucket"),
         world.diagnosis.mutable_storage()->set_free_bytes(0);
@@ -101,7 +100,7 @@ TEST_CASE("each thing that is wrong is found, with its mend") {
   });
 }
 
-TEST_CASE("without a login or a master the rest is not looked at") {
+TEST_CASE("checks that need a login or a master are skipped without one") {
   FakeMaster master;
   CHECK(findings(master, 1, "")["login"] == "fail");
   CHECK(findings(master, 1, "stale")["login"] == "fail");

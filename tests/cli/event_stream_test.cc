@@ -1,4 +1,4 @@
-// Owns following a master's events from the public port itself, plainly and over TLS.
+// Follows events through the master's real public port, over plain HTTP and TLS.
 #include "cli/event_stream.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ using det::test::Bench;
 using loop::Change;
 using namespace std::chrono_literals;
 
-/// The environment as users set it, for the length of a test.
+/// Sets an environment variable for the duration of a test.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
@@ -51,7 +51,7 @@ Change change_of(int experiment) {
   return {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(experiment), .name = "ACTIVE"};
 }
 
-/// The experiment of the next event but "reset"; 0 when none comes.
+/// The experiment of the next event other than "reset"; 0 if none arrives within 5 s.
 int next(EventStream& stream) {
   const auto events = stream.wait(5s);
   REQUIRE(events);
@@ -61,7 +61,8 @@ int next(EventStream& stream) {
   return 0;
 }
 
-/// Publishes until the stream's subscription, which is made behind its first bytes, has heard of it.
+/// Publishes until an event arrives. The subscription is made only after the stream's first bytes are sent,
+/// so a single event could be lost.
 void hear(Bench& bench, EventStream& stream, int experiment) {
   REQUIRE(wait_until(
       [&] {
@@ -84,7 +85,7 @@ void check_following(Bench& bench, bool tls) {
   CHECK(mono_now() - begin < 3s);
   bench.hub().publish(change_of(2));
   CHECK(next(*first) == 2);
-  // Taken up where it was: what came between is told first.
+  // The stream resumes at the last id: events published in between come first.
   const std::string last = first->last_id();
   first = fail(Code::kUnavailable, "broken");
   bench.hub().publish(change_of(3));
@@ -93,19 +94,19 @@ void check_following(Bench& bench, bool tls) {
   CHECK(next(*second) == 3);
 }
 
-TEST_CASE("events are followed over plain HTTP and taken up after a break") {
+TEST_CASE("events are followed over plain HTTP and resumed after a break") {
   Bench bench;
   check_following(bench, false);
 }
 
-TEST_CASE("events are followed over TLS with what the user trusts and taken up after a break") {
+TEST_CASE("events are followed over TLS with the trusted certificate and resumed after a break") {
   const Pki pki;
   Bench bench(pki.options());
   const Variable trusted("DET_MASTER_CERT_FILE", pki.ca);
   check_following(bench, true);
 }
 
-TEST_CASE("a master that is not believed hears no token") {
+TEST_CASE("no token is sent to a master with an untrusted certificate") {
   const Pki pki, other;
   const Bench bench(pki.options());
   const auto opens = [&] { return EventStream::open(client_of(bench, true)).has_value(); };
@@ -125,7 +126,7 @@ TEST_CASE("a master that is not believed hears no token") {
   CHECK(opens());
 }
 
-TEST_CASE("the name that a certificate is for may be said apart from the address") {
+TEST_CASE("the expected certificate name can differ from the address") {
   const Pki pki;
   const Bench bench(pki.options());
   const Variable trusted("DET_MASTER_CERT_FILE", pki.ca);
@@ -133,19 +134,19 @@ TEST_CASE("the name that a certificate is for may be said apart from the address
   CHECK(EventStream::open(client_of(bench, true)));
 }
 
-TEST_CASE("an answer that is no stream of events is a failure") {
+TEST_CASE("a response that is not an event stream is an error") {
   const Bench bench;
   const auto stranger = EventStream::open(client_of(bench, false, "bad"));
   REQUIRE(!stranger);
   CHECK(stranger.error().code == Code::kUnavailable);
   CHECK(stranger.error().message == "the master's events: 401 Unauthorized");
-  // Plainly to a port of TLS.
+  // Plain HTTP to a TLS port.
   const Pki pki;
   const Bench tls(pki.options());
   CHECK(!EventStream::open(client_of(tls, false)));
 }
 
-TEST_CASE("a stream ends when its master goes") {
+TEST_CASE("a stream ends when its master stops") {
   auto bench = std::make_unique<Bench>();
   auto stream = EventStream::open(client_of(*bench, false));
   REQUIRE(stream);

@@ -19,7 +19,7 @@ Status check_token(const ServerContext& context) {
 #define NEEDS_TOKEN(context) \
   if (const Status token_status = check_token(*(context)); !token_status.ok()) return token_status
 
-/// Fills in the page that was asked for.
+/// Fills in the requested page.
 template <typename List, typename Request, typename Target>
 void page(const List& all, const Request& request, Target* target, v1::Pagination* pagination) {
   const int total = static_cast<int>(all.size()), begin = std::min(request.offset(), total);
@@ -110,7 +110,7 @@ struct Experiments : v1::ExperimentService::Service {
   Status GetExperimentTrials(ServerContext* context, const v1::GetExperimentTrialsRequest* request,
                              v1::GetExperimentTrialsResponse* response) override {
     NEEDS_TOKEN(context);
-    std::vector<v1::Trial> all;  // a trial that says of no experiment is of each
+    std::vector<v1::Trial> all;  // trials without an experiment id belong to every experiment
     for (const v1::Trial& trial : world.trials) {
       if (trial.experiment_id() == 0 || trial.experiment_id() == request->experiment_id())
         all.push_back(trial);

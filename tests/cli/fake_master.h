@@ -1,5 +1,4 @@
-// Owns a master that lives in the test: real gRPC on a free port, answers set by the test, requests kept for
-// it.
+// Fake master for CLI tests: a gRPC server on a free port with answers set by the test. It records requests.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -26,7 +25,7 @@
 
 namespace det::cli::test {
 
-/// Set before det runs, read after it has ended: no two threads touch it at once.
+/// Set before det runs and read after it has ended, so it needs no lock.
 struct World {
   std::map<int, v1::Experiment> experiments;
   std::vector<v1::Trial> trials;
@@ -36,19 +35,19 @@ struct World {
   std::map<std::string, std::string> checkpoint_archives;  ///< uuid → tar.gz
   std::vector<v1::Agent> agents;
   std::map<std::string, std::string> templates;  ///< name → YAML
-  std::string policies;                          ///< of experiments, YAML
-  grpc::Status refuse_create;                    ///< when not OK, the answer to an upload
-  int uploads_lost = 0;                          ///< so many uploads are stored, but answered UNAVAILABLE
-  int log_cut_after = -1;  ///< the first log stream ends UNAVAILABLE after so many entries
+  std::string policies;                          ///< config policies of experiments, YAML
+  grpc::Status refuse_create;                    ///< reply to an upload unless OK
+  int uploads_lost = 0;    ///< number of uploads that are stored but answered with UNAVAILABLE
+  int log_cut_after = -1;  ///< entries after which the first log stream ends with UNAVAILABLE; -1 never
 
-  std::vector<v1::CreateExperimentRequest> created;  ///< what came with uploads
-  std::vector<std::string> archives;                 ///< likewise
+  std::vector<v1::CreateExperimentRequest> created;  ///< requests of uploads
+  std::vector<std::string> archives;                 ///< contexts of uploads
   std::vector<v1::TrialLogsRequest> log_requests;
-  std::vector<std::string> actions;  ///< "pause 1"
+  std::vector<std::string> actions;  ///< for example "pause 1"
   std::vector<v1::PatchExperiment> patches;
-  std::map<std::string, std::string> contexts;  ///< digest → archive, of those that were sent whole
+  std::map<std::string, std::string> contexts;  ///< digest → archive, for fully uploaded contexts
   std::vector<v1::CreateFromContextRequest> by_digest;
-  std::map<int, std::string> model_defs;  ///< experiment → tar.gz; else "hello"
+  std::map<int, std::string> model_defs;  ///< experiment → tar.gz; "hello" if absent
   v1::GetDiagnosisResponse diagnosis;
   v1::GetExperimentBracketsResponse brackets;
   std::vector<v1::MetricSeries> series;
@@ -59,7 +58,8 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The user is "admin" with password "secret password"; every call but Login and GetMaster wants the token.
+/// The user is "admin" with password "secret password". Every call except Login and GetMaster needs the
+/// token.
 class FakeMaster {
  public:
   FakeMaster();
@@ -67,11 +67,11 @@ class FakeMaster {
   World world;
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-  /// Runs the real det program against this master, as a user who has logged in unless `token` is "".
+  /// Runs the real det program against this master, logged in with `token`; "" is not logged in.
   ProcessResult det(std::vector<std::string> arguments, const std::string& cwd = "",
                     const std::string& token = "token-of-admin", const std::string& input = "",
                     const std::vector<std::string>& environment = {}) const;
-  /// Where det keeps its logins.
+  /// The directory of det's configuration and tokens.
   std::string config_home() const { return home_.path() + "/config"; }
 
  private:

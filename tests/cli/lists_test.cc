@@ -1,4 +1,4 @@
-// Owns lists, descriptions, logs, steering and downloads on the real program.
+// Lists, descriptions, logs, control verbs and downloads of the real program.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -76,7 +76,7 @@ Json json_of(const ProcessResult& done) {
 
 }  // namespace
 
-TEST_CASE("experiment list is a table, CSV or JSON; a noun alone lists") {
+TEST_CASE("experiment list prints a table, CSV or JSON, and the noun alone lists") {
   FakeMaster master;
   fill(master.world);
   const auto table = master.det({"experiment"});
@@ -93,7 +93,7 @@ TEST_CASE("experiment list is a table, CSV or JSON; a noun alone lists") {
   CHECK(json[0]["state"] == "STATE_COMPLETED");
 }
 
-TEST_CASE("lists are read page by page to their end, or one page when asked") {
+TEST_CASE("lists read all pages, or one page on request") {
   FakeMaster master;
   for (int id = 1; id <= 25; ++id) master.world.experiments[id] = experiment(id, v1::STATE_COMPLETED);
   CHECK(json_of(master.det({"e", "list", "--json", "--limit", "10"})).size() == 25);
@@ -128,7 +128,7 @@ TEST_CASE("trial describe --metrics --json is the trial with its workloads") {
   CHECK(trial["workloads"][1]["training"]["metrics"]["avgMetrics"]["loss"] == 0.25);
 }
 
-TEST_CASE("verbs that steer say what was done") {
+TEST_CASE("control verbs print the action taken") {
   FakeMaster master;
   fill(master.world);
   CHECK(master.det({"e", "pause", "1"}).out == "Paused experiment 1\n");
@@ -140,7 +140,7 @@ TEST_CASE("verbs that steer say what was done") {
         std::vector<std::string>{"pause 1", "activate 1", "cancel 1", "kill 1", "kill trial 3"});
 }
 
-TEST_CASE("logs: all, the first, the last, filtered") {
+TEST_CASE("logs can be printed in full, from the head or tail, and filtered") {
   FakeMaster master;
   fill(master.world);
   CHECK(master.det({"trial", "logs", "3"}).out == "line 1\nline 2\nline 3\nline 4\nline 5\n");
@@ -160,7 +160,7 @@ TEST_CASE("logs: all, the first, the last, filtered") {
   CHECK(master.det({"trial", "logs", "3", "--timestamp-after", "yesterday"}).status.code == 2);
 }
 
-TEST_CASE("wait ends with the experiment, 0 only when it has completed") {
+TEST_CASE("wait ends with the experiment and returns 0 only if it completed") {
   FakeMaster master;
   fill(master.world);
   master.world.experiments[4] = experiment(4, v1::STATE_ERROR);
@@ -169,7 +169,7 @@ TEST_CASE("wait ends with the experiment, 0 only when it has completed") {
   CHECK(master.det({"experiment", "wait", "9"}).status.code == 1);
 }
 
-TEST_CASE("checkpoints are listed, best first when asked, and come down whole") {
+TEST_CASE("checkpoints are listed, best first on request, and downloaded completely") {
   FakeMaster master;
   fill(master.world);
   const Json best = json_of(master.det({"experiment", "lc", "1", "--best", "1", "--json"}));
@@ -199,7 +199,7 @@ TEST_CASE("checkpoints are listed, best first when asked, and come down whole") 
   CHECK(master.det({"checkpoint", "download", "nope"}, home->path()).status.code == 1);
 }
 
-TEST_CASE("an archive that would leave its directory is refused and leaves nothing") {
+TEST_CASE("an archive that escapes its directory is refused and leaves no file") {
   FakeMaster master;
   fill(master.world);
   master.world.checkpoint_archives["aaaa"] = "this is no archive";
@@ -209,7 +209,7 @@ TEST_CASE("an archive that would leave its directory is refused and leaves nothi
   CHECK_FALSE(path_exists(home->path() + "/one/state_dict.pth"));
 }
 
-TEST_CASE("config is YAML; the model directory comes as it was sent") {
+TEST_CASE("config prints YAML, and the model directory downloads as uploaded") {
   FakeMaster master;
   fill(master.world);
   CHECK(master.det({"experiment", "config", "1"}).out.find("max_restarts: 5\n") != std::string::npos);
@@ -219,7 +219,7 @@ TEST_CASE("config is YAML; the model directory comes as it was sent") {
   CHECK(read_file(home->path() + "/experiment_1_model_def.tgz").value_or("") == "hello");
 }
 
-TEST_CASE("agents and slots") {
+TEST_CASE("agents and slots are listed") {
   FakeMaster master;
   v1::Agent agent;
   agent.set_id("a1");
@@ -247,7 +247,7 @@ TEST_CASE("agents and slots") {
   CHECK(lines[3].starts_with("a1,default,10,"));
 }
 
-TEST_CASE("the rungs of a search are a row each; a search without any says why") {
+TEST_CASE("each rung of a search is a row, and a search without rungs prints the reason") {
   FakeMaster master;
   const auto none = master.det({"experiment", "brackets", "1"});
   CHECK(none.status.code == 0);

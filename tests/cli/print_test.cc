@@ -1,4 +1,3 @@
-// Owns how results look.
 #include "cli/print.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +6,7 @@
 
 namespace det::cli::test {
 
-TEST_CASE("a table aligns its columns, numbers to the right") {
+TEST_CASE("a table aligns its columns, with numbers to the right") {
   const Table table{{"ID", "Name"}, {{"1", "a"}, {"12", "longer name"}, {"3", "größe"}}};
   CHECK(to_text(table) ==
         " ID | Name\n"
@@ -17,23 +16,23 @@ TEST_CASE("a table aligns its columns, numbers to the right") {
         "  3 | größe\n");
 }
 
-TEST_CASE("an empty table is its head") {
+TEST_CASE("an empty table prints its header") {
   CHECK(to_text({{"ID", "Name"}, {}}) == " ID | Name\n----+------\n");
 }
 
-TEST_CASE("CSV quotes what needs it") {
+TEST_CASE("CSV quotes fields that need it") {
   const Table table{{"ID", "Name"}, {{"1", "a,b"}, {"2", "say \"x\""}, {"3", "two\nlines"}}};
   CHECK(to_csv(table) == "ID,Name\r\n1,\"a,b\"\r\n2,\"say \"\"x\"\"\"\r\n3,\"two\nlines\"\r\n");
 }
 
-TEST_CASE("nothing that came from the cluster steers the terminal") {
+TEST_CASE("control characters from the cluster are escaped") {
   CHECK(printable("plain") == "plain");
   CHECK(printable("a\nb\tc") == "a b c");
   CHECK(printable("\033[31mred") == "\\x1b[31mred");
   CHECK(to_text({{"N"}, {{"\033]0;x\a"}}}).find('\033') == std::string::npos);
 }
 
-TEST_CASE("problems stand in columns") {
+TEST_CASE("problems are aligned in columns") {
   CHECK(problem_lines(
             {{"E-CFG-RANGE", "searcher.max_trials", "must be an integer >= 1, got 0", "const.yaml", 14, 16},
              {"E-CFG-UNKNOWN", "hyperparameterz", "unknown field", "const.yaml", 9, 3}}) ==
@@ -41,14 +40,14 @@ TEST_CASE("problems stand in columns") {
         "const.yaml:9:3    hyperparameterz      E-CFG-UNKNOWN  unknown field\n");
 }
 
-TEST_CASE("times are UTC to the second") {
+TEST_CASE("times are printed in UTC to the second") {
   google::protobuf::Timestamp time;
   time.set_seconds(1646187318);
   CHECK(time_text(time, true) == "2022-03-02 02:15:18+0000");
   CHECK(time_text(time, false) == "N/A");
 }
 
-TEST_CASE("a bar is as full as what is done, and fits its line") {
+TEST_CASE("a progress bar shows the fraction done and fits its line") {
   CHECK(bar_text("x", 0, 32) == "x [                    ]   0.0%");
   CHECK(bar_text("x", 0.5, 32) == "x [=========>          ]  50.0%");
   CHECK(bar_text("x", 1, 32) == "x [====================] 100.0%");

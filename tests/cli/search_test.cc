@@ -1,4 +1,4 @@
-// Owns `det preview-search`, `det experiment simulate|extend|retry` on the real program.
+// Runs `det preview-search` and `det experiment simulate|extend|retry`.
 #include <catch2/catch.hpp>
 
 #include "fake_master.h"
@@ -34,7 +34,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("a search is previewed without a master: as many trials at each length as the rungs keep") {
+TEST_CASE("a search is previewed without a master, with the trials that each rung keeps") {
   const Folder folder;
   const auto shown = folder.det({"preview-search", "adaptive.yaml"});
   INFO(shown.err);
@@ -46,7 +46,7 @@ TEST_CASE("a search is previewed without a master: as many trials at each length
   CHECK(has(shown.out, "      1 | 64 batches\n"));
 }
 
-TEST_CASE("a search that is wrong is not previewed nor simulated: each problem with its place") {
+TEST_CASE("an invalid search is neither previewed nor simulated, and each problem has its place") {
   const Folder folder;
   for (const char* verb : {"preview-search", "simulate"}) {
     std::vector<std::string> arguments{verb, "wrong.yaml"};
@@ -62,8 +62,7 @@ TEST_CASE("a search that is wrong is not previewed nor simulated: each problem w
   CHECK(has(missing.err, "nowhere.yaml"));
 }
 
-TEST_CASE(
-    "a simulated search is the same each time, other with another seed, and shorter than training all") {
+TEST_CASE("a simulated search is deterministic per seed and shorter than training all trials") {
   const Folder folder;
   const auto simulate = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments{"experiment", "simulate", "adaptive.yaml", "--workers", "4"};
@@ -79,12 +78,12 @@ TEST_CASE(
   CHECK(has(first, "best loss "));
   CHECK(simulate({}) == first);
   CHECK(simulate({"--seed", "8"}) != first);
-  CHECK_FALSE(has(first, "1024 units of training"));  // 16 trials of 64
+  CHECK_FALSE(has(first, "1024 units of training"));  // 16 trials of 64 units
   CHECK(has(simulate({"--config", "searcher.max_trials=3"}), "3 trials, "));
   CHECK_FALSE(has(simulate({"--trials-shown", "0"}), "when they ran"));
 }
 
-TEST_CASE("a surface that is none, and a recorded one with a broken line, are refused by name") {
+TEST_CASE("an unknown surface and a malformed recorded surface are refused by name") {
   const Folder folder;
   const auto unknown = folder.det({"experiment", "simulate", "adaptive.yaml", "--surface", "mountain"});
   CHECK(unknown.status.code == 2);
@@ -95,7 +94,7 @@ TEST_CASE("a surface that is none, and a recorded one with a broken line, are re
   CHECK(has(broken.err, "broken.csv"));
 }
 
-TEST_CASE("extending says how far before it asks the master") {
+TEST_CASE("extend requires a target before it contacts the master") {
   const Folder folder;
   const auto refused = folder.det({"experiment", "extend", "3"});
   CHECK(refused.status.code == 2);

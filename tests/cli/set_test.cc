@@ -1,4 +1,4 @@
-// Owns `det experiment set` and the changes of queues by words: what is sent for what is typed.
+// `det experiment set` and queue changes: the request sent for each command line.
 #include <catch2/catch.hpp>
 
 #include "base/text.h"
@@ -6,7 +6,7 @@
 
 namespace det::cli::test {
 
-TEST_CASE("each thing that can be set is one field of the change") {
+TEST_CASE("each setting changes one field of the patch") {
   FakeMaster master;
   const auto set = [&](const std::vector<std::string>& words) {
     std::vector<std::string> arguments{"experiment", "set"};
@@ -33,7 +33,7 @@ TEST_CASE("each thing that can be set is one field of the change") {
   CHECK(policy.second == "Set checkpoint policy of experiment 3; it takes effect at the next collection\n");
 }
 
-TEST_CASE("what cannot be is refused before it is sent") {
+TEST_CASE("invalid settings are refused before a request is sent") {
   FakeMaster master;
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"priority", "3", "0"},
@@ -57,7 +57,7 @@ TEST_CASE("what cannot be is refused before it is sent") {
   CHECK(master.world.patches.empty());
 }
 
-TEST_CASE("a policy of checkpoints asks first: what it does not keep is deleted") {
+TEST_CASE("a checkpoint policy that deletes checkpoints needs confirmation") {
   FakeMaster master;
   const std::vector<std::string> words{"e",
                                        "set",
@@ -75,7 +75,7 @@ TEST_CASE("a policy of checkpoints asks first: what it does not keep is deleted"
   CHECK(master.world.patches.size() == 1);
 }
 
-TEST_CASE("changes of several jobs are read whole before anything is asked") {
+TEST_CASE("a batch of job changes is parsed completely before a request is sent") {
   FakeMaster master;
   const auto check = [&](const std::string& word, const std::string& part) {
     const auto done = master.det({"job", "update-batch", "a.priority=3", word});

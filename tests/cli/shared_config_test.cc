@@ -1,4 +1,4 @@
-// Owns `det template`, `det config-policies` and create's --template on the real program.
+// Runs `det template`, `det config-policies` and `create --template`.
 #include <catch2/catch.hpp>
 
 #include "fake_master.h"
@@ -44,10 +44,10 @@ TEST_CASE("a template is set, listed, shown, used and removed") {
   CHECK(master.world.templates.empty());
 }
 
-TEST_CASE("a template that is wrong is told here, and one that is missing by its name") {
+TEST_CASE("an invalid template is refused locally, and a missing one is named") {
   FakeMaster master;
   const Files files;
-  // Nobody is logged in: nothing could have been sent.
+  // Without a login, no request could have succeeded.
   const auto wrong = master.det({"template", "set", "net", "wrong.yaml"}, files.home.path(), "");
   CHECK(wrong.status.code == 2);
   CHECK(wrong.err.find("wrong.yaml:1:23") != std::string::npos);
@@ -59,7 +59,7 @@ TEST_CASE("a template that is wrong is told here, and one that is missing by its
   CHECK(master.world.created.empty());
 }
 
-TEST_CASE("what a template says wrongly for this configuration is told with the template's place") {
+TEST_CASE("a template that conflicts with the configuration is refused before creation") {
   FakeMaster master;
   const Files files;
   master.world.templates["net"] = "entrypoint: run\nsearcher: {name: random}\n";
@@ -69,7 +69,7 @@ TEST_CASE("what a template says wrongly for this configuration is told with the 
   CHECK(master.world.created.empty());
 }
 
-TEST_CASE("a program that is not in the model directory is told before anything is sent") {
+TEST_CASE("an entrypoint absent from the model directory is refused before a request is sent") {
   FakeMaster master;
   const Files files;
   files.write("run.yaml", "entrypoint: ./train.sh\nsearcher: {name: single, metric: loss}\n");
@@ -93,7 +93,7 @@ TEST_CASE("config policies are set, shown and deleted") {
   CHECK(master.world.policies.empty());
   CHECK(det({"cp", "set", "experiment", "policies.yaml"}).status.code == 0);
   CHECK(det({"cp", "describe", "experiment"}).out == "constraints: {priority_limit: 40}\n");
-  // A command has no searcher, and an experiment no slots of its own.
+  // Policies of commands have no searcher, and those of experiments no slots of their own.
   CHECK(det({"cp", "set", "tasks", "task_policies.yaml"}).out == "Set the config policies for new tasks\n");
   CHECK(det({"cp", "set", "experiment", "task_policies.yaml"}).status.code == 2);
   CHECK(det({"cp", "set", "notebooks", "policies.yaml"}).status.code == 2);

@@ -1,4 +1,3 @@
-// Owns the file of logins.
 #include "cli/tokens.h"
 
 #include <sys/stat.h>
@@ -18,7 +17,7 @@ std::string user_at(const TokenFile& file, const std::string& master, const std:
 
 }  // namespace
 
-TEST_CASE("logins are kept for each master and user, the last one is the default") {
+TEST_CASE("logins are stored per master and user, and the last one is the default") {
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
   TokenFile file(home->path() + "/a/b/auth.json");
@@ -38,7 +37,7 @@ TEST_CASE("logins are kept for each master and user, the last one is the default
   CHECK(user_at(file, "http://two:1") == "ann=t3");
 }
 
-TEST_CASE("the file is its owner's alone") {
+TEST_CASE("the token file is readable by its owner only") {
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
   const std::string path = home->path() + "/auth.json";
@@ -48,7 +47,7 @@ TEST_CASE("the file is its owner's alone") {
   CHECK((info.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("a file that is not readable as logins counts as empty, and a login moves it away") {
+TEST_CASE("a malformed token file counts as empty, and the next login moves it aside") {
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
   const std::string path = home->path() + "/auth.json";
@@ -63,7 +62,7 @@ TEST_CASE("a file that is not readable as logins counts as empty, and a login mo
   }
 }
 
-TEST_CASE("without a home there is no login, and saving says why") {
+TEST_CASE("without a home directory there is no login, and saving reports the reason") {
   TokenFile file("");
   CHECK(user_at(file, "http://one:1") == "nobody");
   const auto saved = file.save("http://one:1", {"ann", "t1"});

@@ -1,5 +1,4 @@
-// Owns watching an experiment: the stream of events, the drawing of series, what is printed where there is no
-// terminal.
+// Watching an experiment: the event parser, sparklines, and the output without a terminal.
 #include <catch2/catch.hpp>
 
 #include "cli/event_stream.h"
@@ -18,7 +17,7 @@ TEST_CASE("a series is drawn in eighths between its least and greatest value") {
   CHECK(sparkline({1, 2, 3}, 0).empty());
 }
 
-TEST_CASE("events are read wherever their text is cut") {
+TEST_CASE("events are parsed from chunks of any size") {
   const std::string text =
       "retry: 2000\n\nid: 1\nevent: trial\ndata: {\"experimentId\":3,\"trialId\":5}\n\n: heartbeat\n\nid: "
       "2\nevent: "
@@ -34,13 +33,12 @@ TEST_CASE("events are read wherever their text is cut") {
     CHECK(all[0].kind == "trial");
     CHECK(all[0].experiment == 3);
     CHECK(all[1].kind == "reset");
-    // Of an event that was cut off nothing is known.
+    // An incomplete event does not change the last id.
     CHECK(parser.last_id() == "2");
   }
 }
 
-TEST_CASE(
-    "where there is no terminal a watched experiment is a line for each change; its end is the exit code") {
+TEST_CASE("without a terminal, watch prints a line per change and exits with the experiment's outcome") {
   FakeMaster master;
   v1::Experiment& experiment = master.world.experiments[3];
   experiment.set_id(3);

@@ -1,5 +1,6 @@
-"""Owns a real cluster for a test: det-master with a private PostgreSQL, det-agent, the det command. Everything lives
-in one temporary directory and dies with the test; a failing test keeps the directory and says where it is."""
+"""A real cluster for a test: det-master with a private PostgreSQL, det-agent, the det command. Everything
+lives in one temporary directory and ends with the test. A failed test keeps the directory and prints its
+path."""
 import json
 import os
 import pathlib
@@ -13,11 +14,11 @@ import time
 import urllib.error
 import urllib.request
 
-POLL = 0.05  # seconds between two looks at something that has no event to wait for
+POLL = 0.05  # Seconds between polls of a condition without an event.
 
 
 def wait_until(what, condition, timeout=60):
-    """The first truthy value of condition(); AssertionError naming `what` when there is none in time."""
+    """Returns the first truthy value of condition(). AssertionError naming `what` after the timeout."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -29,7 +30,7 @@ def wait_until(what, condition, timeout=60):
 
 
 def processes():
-    """pid → (command name, environment text) of every process that can be read."""
+    """Maps pid to (command name, environment text) for all readable processes."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,11 +43,11 @@ def processes():
 
 
 class Failed(AssertionError):
-    """A det command that ended with another exit code than expected."""
+    """A det command returned an unexpected exit code."""
 
 
 class Cluster:
-    """`with Cluster(build) as cluster:` starts the master; agents are started by start_agent()."""
+    """`with Cluster(build) as cluster:` starts the master. Agents are started by start_agent()."""
 
     def __init__(self, build, master_options=(), listen="127.0.0.1", tls=False):
         self.bin = pathlib.Path(build).resolve() / "bin"
@@ -93,7 +94,7 @@ class Cluster:
         self.url = line.decode().split("ready ", 1)[1].split()[0]
         self.port = int(self.url.rsplit(":", 1)[1])
         self.env["DET_MASTER"] = self.url
-        # As agents are told, and as they tell their trials.
+        # The address that agents use and pass to their trials.
         self.address = self.url if self.tls else f"{self.listen}:{self.port}"
 
     def kill_master(self):
@@ -111,7 +112,7 @@ class Cluster:
             a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
 
     def launch_agent(self, name, slots, options=()):
-        """Does not wait until it has connected."""
+        """Starts an agent without waiting for its connection."""
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",
@@ -143,7 +144,7 @@ class Cluster:
 
     # ---- experiments ----
     def create(self, directory, config, *options):
-        """Submits `config` (text) with `directory` as its context; the experiment's id."""
+        """Submits `config` (text) with `directory` as its context. Returns the experiment's id."""
         path = self.dir / "config.yaml"
         path.write_text(config)
         out = self.det("experiment", "create", path, directory, *options)
@@ -184,7 +185,7 @@ class Cluster:
         return max((metrics[name] for _, metrics in self.metrics(trial, "validation")), default=0)
 
     def trust(self):
-        """What HTTP believes the master by; None without TLS."""
+        """The SSL context that verifies the master; None without TLS."""
         return ssl.create_default_context(cafile=self.env["DET_MASTER_CERT_FILE"]) if self.tls else None
 
     def get(self, path, token=None):
@@ -213,7 +214,7 @@ class Cluster:
         return (self.dir / "master" / "admin-password").read_text().strip()
 
     def task_processes(self, trial):
-        """Processes that belong to a trial, by the variable every process of an allocation inherits."""
+        """Processes of a trial, found by the variable that every process of an allocation inherits."""
         return [pid for pid, (_, env) in processes().items() if f"DET_TRIAL_ID={trial}\0" in env
                 and f"DET_MASTER={self.url}\0" in env]
 
@@ -221,7 +222,7 @@ class Cluster:
         path = self.dir / name
         return "\n".join(path.read_text(errors="replace").split("\n")[-lines:]) if path.exists() else ""
 
-    # ---- the end ----
+    # ---- shutdown ----
     def close(self, keep=False):
         for name in list(self.agents):
             try:

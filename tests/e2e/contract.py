@@ -1,18 +1,18 @@
-"""Owns the form of contract/*.case and the comparison of answers with what is expected of them.
+"""Reader of contract/*.case, and comparison of responses with the expected ones.
 
 A step is a paragraph:
 
-    # 29 what it is about                   the number in the list of endpoints, and words
-    as allocation                           who asks (the last `as` of the file holds on); admin at first
-    GET /api/v1/checkpoints/{checkpoint}    {names} are what was kept
-      {"a": 1}                              the body, JSON, indented
+    # 29 what it is about                   number of the endpoint group, title
+    as allocation                           caller, in force until the next `as` of the file; initially admin
+    GET /api/v1/checkpoints/{checkpoint}    {names} are replaced by kept values
+      {"a": 1}                              body, JSON, indented
     200 {"checkpoint": {"uuid": "{checkpoint}", "resources": "<object>"}}
     keep size = checkpoint.size
 
-An expected object names the fields that must be there; an expected list of one element that is ["each", …] describes
-all of them, and any other list is compared element by element. "<int>" and its like stand for any value of the kind. With
-`stream` before the status, the answer is lines of JSON and each is compared; with `text`, it is no JSON; with `until`, the
-call is made again until the answer is as expected."""
+An expected object lists the required fields. An expected list ["each", …] describes every element; any other
+list is compared element by element. "<int>" and the like match any value of that type. With `stream` before
+the status, the response is lines of JSON and each is compared; with `text`, it is not JSON; with `until`, the
+call is repeated until the response is as expected."""
 import dataclasses
 import json
 import pathlib
@@ -35,7 +35,7 @@ class Step:
 
 
 def read(path):
-    """The steps of a file, in order. ValueError names the line that is not understood."""
+    """Returns the steps of a file in order. ValueError names an invalid line."""
     steps, caller = [], "admin"
     for number, line in enumerate(pathlib.Path(path).read_text().split("\n"), 1):
         place = f"{pathlib.Path(path).name}:{number}"
@@ -70,7 +70,7 @@ def read(path):
 
 
 def fill(text, names):
-    """Puts what was kept in the place of {name}; braces of JSON stay."""
+    """Replaces {name} by the kept value. Braces of JSON are unchanged."""
     def value(match):
         if match[1] not in names:
             raise KeyError(f"nothing was kept as {match[1]}")
@@ -94,7 +94,7 @@ KINDS = {
 
 
 def differences(expected, found, where="answer"):
-    """What of `expected` is not so, a line each."""
+    """The differences between `expected` and `found`, one a line."""
     if isinstance(expected, str) and expected in KINDS:
         return [] if KINDS[expected](found) else [f"{where}: expected {expected}, found {json.dumps(found)[:200]}"]
     if isinstance(expected, str) and expected.startswith("~"):
@@ -125,7 +125,7 @@ def differences(expected, found, where="answer"):
 
 
 def pick(value, path):
-    """The value at a dotted path; a number is an index."""
+    """The value at a dotted path. Numbers are list indices."""
     for part in path.split("."):
         value = value[int(part)] if isinstance(value, list) else value[part]
     return value

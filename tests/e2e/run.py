@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the end-to-end tests: tests/e2e/run.py BUILD_DIR [--jobs N] [PATTERN]. Ends with `N passed, N failed`.
 
-With --jobs, N test classes run at a time, each in a process and a cluster of its own: most of a test's time is waiting."""
+With --jobs, N test classes run at a time, each in a process and a cluster of its own: most of a test's time
+is waiting."""
 import argparse
 import concurrent.futures
 import os
@@ -16,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class TimedResult(unittest.TextTestResult):
-    """Prints the seconds that a test took behind its outcome."""
+    """Prints the duration of a test behind its outcome."""
 
     def startTest(self, test):
         self.begin = time.monotonic()
@@ -30,7 +31,7 @@ class TimedResult(unittest.TextTestResult):
 def run_here(suite):
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=TimedResult).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    # A class or module that cannot set itself up reports one error but runs none of its tests.
+    # A class or module with a failing setup reports one error and runs none of its tests.
     return max(0, result.testsRun - len(result.failures) - len(result.errors)), failed
 
 

@@ -1,5 +1,4 @@
-"""Owns checkpoints in a bucket on a real cluster: a trial that is killed while it uploads goes on from the bucket, a damaged
-checkpoint is passed over, nothing is left of a deleted experiment, and nobody is shown the keys."""
+"""Checkpoints in a bucket: interrupted uploads, damaged checkpoints, deletion, and secrecy of the keys."""
 import json
 import os
 import pathlib
@@ -45,7 +44,7 @@ class Bucket(unittest.TestCase):
         return self.cluster.create(self.context, self.config())
 
     def checkpoints(self, experiment, *states):
-        """[(steps, uuid)], the newest first."""
+        """[(steps, uuid)], newest first."""
         listed = self.cluster.det_json("experiment", "list-checkpoints", experiment, "--json")
         return sorted(((c["metadata"]["steps_completed"], c["uuid"]) for c in listed
                        if c["state"].removeprefix("STATE_") in (states or ("COMPLETED",))), reverse=True)
@@ -56,13 +55,13 @@ class Bucket(unittest.TestCase):
     def complete(self):
         return {key.split("/")[2] for key in self.keys() if key.endswith("/manifest.json")}
 
-    def test_a_search_is_cancelled_in_time_while_its_store_stands_still(self):
+    def test_a_search_can_be_canceled_while_its_store_stalls(self):
         cluster, store = self.cluster, self.store
         store.faults = [{"method": "PUT", "match": "manifest", "after": 1, "kind": "slow", "seconds": 120, "count": 1},
                         {"kind": "slow", "after": 10**9, "seconds": 120, "count": 10**6}]
         id = self.create()
         wait_until("the second upload to hang", lambda: store.faults[0]["count"] == 0, 120)
-        store.faults[1]["after"] = 0  # now nothing moves any more
+        store.faults[1]["after"] = 0  # All requests stall from here.
         begin = time.monotonic()
         cluster.det("experiment", "cancel", id)
         cluster.wait_state(id, "CANCELED")
@@ -70,9 +69,9 @@ class Bucket(unittest.TestCase):
         store.faults = []
         self.assertEqual(len(self.checkpoints(id)), 1)
 
-    def test_a_trial_killed_while_it_uploads_goes_on_and_a_damaged_checkpoint_is_passed_over(self):
+    def test_a_trial_killed_during_an_upload_resumes_and_a_damaged_checkpoint_is_skipped(self):
         cluster, store = self.cluster, self.store
-        # The manifest of the third checkpoint is waited for in vain: until then it does not exist.
+        # The manifest of the third checkpoint stalls. Without a manifest the checkpoint does not exist.
         store.faults = [{"method": "PUT", "match": "manifest", "after": 2, "kind": "slow", "seconds": 60, "count": 1}]
         id = self.create()
         trial = cluster.trial_id(id)
@@ -86,7 +85,7 @@ class Bucket(unittest.TestCase):
             except FileNotFoundError:
                 continue
         wait_until("the trial to go on", lambda: "going on behind step 2 with 3" in cluster.logs(trial), 60)
-        self.assertIn(torn, self.keys())  # the master takes it when it searches the storage, or with the experiment
+        self.assertIn(torn, self.keys())  # Removed by the next sweep of the storage, or with the experiment.
 
         wait_until("all checkpoints but the last", lambda: (self.checkpoints(id) or [(0,)])[0][0] == STEPS - 1, 60)
         cluster.det("experiment", "pause", id)
@@ -136,7 +135,7 @@ class Bucket(unittest.TestCase):
         for text in shown:
             self.assertNotIn(secret, text)
 
-    def test_what_cannot_be_written_is_refused_before_anything_runs(self):
+    def test_an_unwritable_storage_is_refused_at_submission(self):
         for changes, words in (({"bucket": "nobodys"}, 'there is no bucket "nobodys"; make it, or mend'),
                                ({"secret_key": "wrong-one"}, "SignatureDoesNotMatch"),
                                ({"endpoint_url": "http://127.0.0.1:1"}, "127.0.0.1:1"),
@@ -150,9 +149,9 @@ class Bucket(unittest.TestCase):
 
 
 class OthersStores(unittest.TestCase):
-    """A master whose operator said nothing of stores."""
+    """A master without configured storage hosts."""
 
-    def test_a_store_on_the_masters_own_machine_is_refused_by_whatever_name_and_hears_nothing(self):
+    def test_a_store_on_the_masters_machine_is_refused_under_any_name_and_receives_no_request(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         store = self.enterContext(s3_server.Store(folder / "store"))
         store.make_bucket(BUCKET)

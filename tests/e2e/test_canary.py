@@ -1,5 +1,5 @@
-"""Owns the proof that secrets stay secret: strings that occur nowhere else are put where secrets go, a cluster is used with
-everything logged, and then they are looked for in all that anybody could see. Who may change what is noted meanwhile."""
+"""Secrets must not leak. Unique strings are planted as secrets, a cluster runs with full logging, and all
+visible output is searched for them. Also checks that every act is in the audit log."""
 import json
 import os
 import pathlib
@@ -27,7 +27,7 @@ def canary(kind):
 
 
 class Watch(threading.Thread):
-    """Collects every command line of the machine, again and again."""
+    """Collects the command lines of all processes repeatedly."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -58,9 +58,9 @@ class Canary(unittest.TestCase):
         self.watch.start()
         self.planted["the first admin's password"] = self.cluster.password()
 
-    # ---- saying things ----
+    # ---- calls ----
     def call(self, method, path, body=None, token=None, headers=()):
-        """(status, headers and body)."""
+        """Returns (status, headers and body)."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.cluster.url + path, data=data, method=method, headers=dict(headers))
         if token:
@@ -72,13 +72,13 @@ class Canary(unittest.TestCase):
             return error.code, str(error.headers) + error.read().decode(errors="replace")
 
     def hear(self, *arguments, **options):
-        """A call whose answer nobody's secret may be in."""
+        """Makes a call. search() fails if its response contains a secret."""
         status, answer = self.call(*arguments, **options)
         self.heard.append((f"{arguments[0]} {arguments[1]}", answer))
         return status, answer
 
     def say(self, *arguments, **options):
-        """A det command, likewise."""
+        """Runs a det command. search() fails if its output contains a secret."""
         done = self.cluster.run_det(*arguments, **options)
         self.heard.append(("det " + " ".join(map(str, arguments)), done.stdout + done.stderr))
         return done
@@ -91,7 +91,7 @@ class Canary(unittest.TestCase):
         return token
 
     # ---- the test ----
-    def test_no_secret_is_seen_and_every_act_is_noted(self):
+    def test_no_secret_leaks_and_every_act_is_audited(self):
         cluster = self.cluster
         admin = self.log_in("admin", cluster.password())
         tokens = self.make_accounts(admin)
@@ -129,7 +129,7 @@ class Canary(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         self.access = json.loads(answer[answer.index("\n\n"):])
         self.planted["an access token"] = self.access["token"]
-        # eve sees nothing.
+        # eve has no role in any workspace.
         self.say("rbac", "unassign-role", "Editor", "-u", "eve", "-w", "Uncategorized")
         return tokens
 
@@ -176,7 +176,7 @@ class Canary(unittest.TestCase):
         return id, trial
 
     def make_mistakes(self):
-        """What is wrong is said, never with the secret in it."""
+        """Invalid requests get an error that does not contain the secret."""
         wrong = self.planted["a mistaken secret"] = canary("wrong")
         for body in ({"username": "ada", "password": wrong}, {"username": "ada", "password": [wrong]},
                      {"username": "ada", "password": {"a": wrong}}, {"username": "ada", "passwrod": wrong},
@@ -212,7 +212,7 @@ class Canary(unittest.TestCase):
         return thread
 
     def read_everything(self, id, trial, token, who):
-        """Every GET of the API's own description, with the ids that there are, and what lies beside it."""
+        """Sends every GET of the API description with existing ids, and requests the paths beside the API."""
         status, text = self.call("GET", "/api/v1/api.swagger.json")
         described = json.loads(text[text.index("\n\n"):])
         known = {"experiment_id": id, "trial_id": trial, "id": id, "user_id": 2, "username": "ada", "agent_id": "a1",
@@ -233,7 +233,7 @@ class Canary(unittest.TestCase):
             self.hear("GET", path, token=token)
 
     def check_revocation(self, admin, tokens):
-        """A stream of a token that is revoked ends within a second."""
+        """The stream of a revoked token ends within a second."""
         request = urllib.request.Request(self.cluster.url + "/api/v1/events",
                                          headers={"Authorization": "Bearer " + self.access["token"]})
         with urllib.request.urlopen(request, timeout=20, context=self.cluster.trust()) as stream:
@@ -252,7 +252,7 @@ class Canary(unittest.TestCase):
         self.assertEqual(self.hear("GET", "/api/v1/me", token=tokens["eve"])[0], 401)
 
     def check_throttle(self):
-        """Guessing gets slow, for names that there are and for others, in the same words."""
+        """Guessing is throttled, for existing and unknown names alike."""
         for name in ("eve", "nobody-of-this-name"):
             answers = [self.hear("POST", "/api/v1/auth/login", {"username": name, "password": f"guess {i}"})[0] for i in range(12)]
             self.assertIn(401, answers)
@@ -269,8 +269,8 @@ class Canary(unittest.TestCase):
             self.assertIn(act, noted)
 
     def search(self):
-        """Nothing planted is in what was heard, in logs, in any command line; passwords and tokens are in no file of the
-        master either, but for the one that is there to hold the first password."""
+        """No planted secret is in responses, logs or command lines. Passwords and tokens are also in no file
+        of the master, except the file for the first password."""
         self.watch.done.set()
         self.watch.join()
         cluster, found = self.cluster, []

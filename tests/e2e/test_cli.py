@@ -1,4 +1,4 @@
-"""Owns the det command on a real cluster: what is only true when master, agent and command work together."""
+"""The det command on a real cluster, where master, agent and command interact."""
 import json
 import os
 import pathlib
@@ -27,7 +27,7 @@ class Cli(unittest.TestCase):
         cls.cluster.env["XDG_CACHE_HOME"] = str(cls.cluster.dir / "cache")
         cls.cluster.start_agent()
 
-    def test_no_program_loads_what_lies_in_the_working_directory(self):
+    def test_no_program_loads_libraries_from_the_working_directory(self):
         programs = [self.cluster.bin / name for name in ("det", "det-master", "det-agent", "det-supervisor", "det-launch")]
         directory = self.cluster.dir / "libraries"
         directory.mkdir()
@@ -49,7 +49,7 @@ class Cli(unittest.TestCase):
         return directory
 
     def sent(self):
-        """How often each kind of submission was made, by the audit log."""
+        """The number of submissions of each kind, from the audit log."""
         entries = self.cluster.det_json("audit", "list", "--tail", "1000", "--json")
         actions = [entry["action"] for entry in entries]
         return {kind: sum(kind in action for action in actions) for kind in ("UploadExperiment", "CreateFromContext")}
@@ -61,7 +61,7 @@ class Cli(unittest.TestCase):
         return {str(path.relative_to(directory)): path.read_text()
                 for path in sorted(directory.rglob("*")) if path.is_file() and path.suffix != ".tgz"}
 
-    def test_only_what_has_changed_of_a_project_is_sent(self):
+    def test_only_changed_files_of_a_project_are_sent(self):
         cluster, directory = self.cluster, self.project("changing")
         before = self.sent()
         first = cluster.create(directory, CONFIG, "--paused")
@@ -79,7 +79,7 @@ class Cli(unittest.TestCase):
         diff = cluster.det("experiment", "diff", first, changed)
         self.assertIn("-one\n+two\n", diff)
         self.assertIn("Configuration: the same", diff)
-        # Another user's files are not found by their digest.
+        # Files of another user are not found by their digest.
         password = cluster.dir / "password"
         password.write_text("a long enough Password 1")
         cluster.det("user", "create", "bea", "--password-file", password)
@@ -92,7 +92,7 @@ class Cli(unittest.TestCase):
             cluster.det("user", "login", "admin", "--password-file", cluster.dir / "master" / "admin-password")
         self.assertEqual(self.sent()["UploadExperiment"], before["UploadExperiment"] + 2)
 
-    def test_doctor_finds_a_cluster_in_good_health_and_an_agent_that_is_disabled(self):
+    def test_doctor_reports_a_healthy_cluster_and_a_disabled_agent(self):
         found = {each["what"]: each for each in self.cluster.det_json("doctor", "--json")}
         for what in ("master", "versions", "login", "database", "storage", "clock", "agents"):
             self.assertEqual(found[what]["level"], "ok", found[what])
@@ -104,7 +104,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(found["agent a1"]["level"], "warn")
         self.assertEqual(found["slots"]["level"], "fail")
 
-    def test_watch_is_told_of_changes_and_ends_with_the_experiment(self):
+    def test_watch_prints_changes_and_ends_with_the_experiment(self):
         cluster = self.cluster
         id = cluster.create(self.project("watched"), CONFIG, "--paused")
         watch = subprocess.Popen([cluster.bin / "det", "experiment", "watch", str(id)], env=cluster.env,
@@ -115,7 +115,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(watch.returncode, 0, rest)
         self.assertIn("COMPLETED", rest.splitlines()[-1])
 
-    def test_the_masters_log_is_followed_into_its_next_life_without_a_line_twice(self):
+    def test_following_the_masters_log_survives_restarts_without_duplicates(self):
         cluster = self.cluster
         with subprocess.Popen([cluster.bin / "det", "master", "logs", "-f", "--json"], env=cluster.env,
                               stdout=subprocess.PIPE, text=True) as follower:
@@ -142,10 +142,10 @@ class Cli(unittest.TestCase):
         for life in lives:
             self.assertEqual(life, list(range(1, len(life) + 1)))
 
-    def test_tasks_bundles_and_completion_know_what_runs(self):
+    def test_tasks_bundles_and_completion_list_running_objects(self):
         cluster = self.cluster
         id = cluster.create(self.project("running"), CONFIG.replace("echo second", "tail -f /dev/null"))
-        self.addCleanup(cluster.run_det, "experiment", "kill", id)  # it holds the only slot
+        self.addCleanup(cluster.run_det, "experiment", "kill", id)  # It holds the only slot.
         trial = cluster.trial_id(id)
         tasks = wait_until("the task", lambda: cluster.det_json("task", "list", "--json"))
         self.assertEqual(tasks[0]["name"], f"Trial {trial}")

@@ -1,4 +1,4 @@
-"""Owns commands on real processes: run, output, exit code, files, kill, the queue, a master that dies meanwhile."""
+"""Commands on real processes: output, exit code, files, kill, the queue, and a dead master."""
 import json
 import os
 import subprocess
@@ -19,7 +19,7 @@ class Commands(unittest.TestCase):
         cls.cluster.start_agent(slots=1)
 
     def run_command(self, *arguments, expect=0):
-        """Runs it to its end; the id, and the lines that it printed itself."""
+        """Runs a command to its end. Returns its id and the lines that it printed."""
         done = self.cluster.run_det("command", "run", *arguments)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         id = done.stdout.split("(id: ", 1)[1].split(")")[0]
@@ -39,7 +39,7 @@ class Commands(unittest.TestCase):
     def processes_of(self, id):
         return [pid for pid, (_, env) in processes().items() if f"DET_TASK_ID={id}\0" in env]
 
-    def test_its_output_is_printed_and_its_exit_code_passed_on(self):
+    def test_a_command_passes_on_its_output_and_exit_code(self):
         id, lines = self.run_command("sh", "-c", "echo to stdout; echo $DET_TASK_TYPE; echo to stderr >&2; exit 7", expect=7)
         self.assertEqual(sorted(lines), ["COMMAND", "to stderr", "to stdout"])
         row = self.command(id)
@@ -48,12 +48,12 @@ class Commands(unittest.TestCase):
         self.assertIn(id, self.cluster.det("command", "list", "-q"))
         self.assertIn("entrypoint", self.cluster.det("command", "config", id))
 
-    def test_its_arguments_arrive_as_they_were_given(self):
-        # Its own flags are not those of det.
+    def test_arguments_arrive_unchanged(self):
+        # Flags of the command are not parsed by det.
         _, lines = self.run_command("printf", "%s\n", "-c", "a  b", "$HOME", "--config", "ü", "")
         self.assertEqual(lines, ["-c", "a  b", "$HOME", "--config", "ü", ""])
 
-    def test_its_files_are_there(self):
+    def test_a_command_gets_its_files(self):
         files = self.cluster.dir / "files"
         (files / "inner").mkdir(parents=True)
         (files / "inner" / "data.txt").write_text("forty-two\n")
@@ -63,7 +63,7 @@ class Commands(unittest.TestCase):
         _, lines = self.run_command("--config", "work_dir=/usr", "pwd")
         self.assertEqual(lines, ["/usr"])
 
-    def test_one_without_slots_starts_where_none_is_free_and_a_kill_takes_seconds(self):
+    def test_a_command_without_slots_starts_on_a_full_cluster_and_a_kill_takes_seconds(self):
         holder = self.detach("sleep", "600")
         self.wait_state(holder, "RUNNING")
         waits = self.detach("true")
@@ -84,10 +84,10 @@ class Commands(unittest.TestCase):
         self.assertEqual(self.processes_of(holder), [])
         self.wait_state(waits, "TERMINATED")
         self.assertEqual(self.command(waits)["exitCode"], 0)
-        self.cluster.det("command", "kill", holder)  # once more
+        self.cluster.det("command", "kill", holder)  # A repeated kill succeeds.
         self.cluster.det("command", "kill", "no-such", expect=1)
 
-    def test_a_command_that_waits_is_killed_without_having_run(self):
+    def test_a_waiting_command_is_killed_without_a_run(self):
         holder = self.detach("sleep", "600")
         self.wait_state(holder, "RUNNING")
         waits = self.detach("touch", self.cluster.dir / "it-ran")
@@ -96,7 +96,7 @@ class Commands(unittest.TestCase):
         self.wait_state(holder, "TERMINATED")
         self.assertFalse((self.cluster.dir / "it-ran").exists())
 
-    def test_it_runs_on_and_is_followed_while_the_master_is_dead(self):
+    def test_a_command_keeps_running_and_is_followed_while_the_master_is_down(self):
         go, count = self.cluster.dir / "go", self.cluster.dir / "count"
         follower = subprocess.Popen(
             [self.cluster.bin / "det", "command", "run", "sh", "-c",

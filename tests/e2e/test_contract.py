@@ -1,5 +1,5 @@
-"""Owns the contract of the HTTP API with clients of Determined 0.38: contract/*.case against a real master, every offered
-endpoint of upstream's table at least once."""
+"""The HTTP API as clients of Determined 0.38 use it: contract/*.case against a real master. Every offered
+endpoint of Determined's API is called at least once."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ BUILD = os.environ["DET_E2E_BUILD"]
 HERE = pathlib.Path(__file__).resolve().parent
 ENDPOINTS = HERE.parent / "master" / "http" / "data" / "endpoints.tsv"
 FIXTURES = HERE / "fixtures"
-# Of §6.2 and §6.3; 38, 43 and 64 answer 501.
+# Numbers of the endpoint groups that the .case files name. Calls of groups 38, 43 and 64 return 501.
 NUMBERS = [str(n) for n in range(1, 66) if n != 42]
 
 
@@ -44,7 +44,7 @@ class Contract(unittest.TestCase):
 
     @classmethod
     def make_done(cls):
-        """An experiment that has ended, with metrics, logs and a checkpoint."""
+        """An ended experiment with metrics, logs and a checkpoint."""
         id = cls.cluster.create(FIXTURES / "http_harness", cls.config(
             "name: done", "labels: [one]", "entrypoint: python3 train.py", "hyperparameters: {steps: 2}"))
         cls.cluster.wait_state(id, "COMPLETED")
@@ -79,7 +79,7 @@ class Contract(unittest.TestCase):
         return {"Authorization": "Bearer " + self.tokens[caller]}
 
     def ask(self, step):
-        """(status, text) of one step."""
+        """Returns (status, text) of one step."""
         url = self.cluster.url + contract.fill(step.path, self.names)
         body = contract.fill(step.body, self.names).encode() if step.body else None
         if body is None and step.method in ("POST", "PUT", "PATCH"):
@@ -124,7 +124,7 @@ class Contract(unittest.TestCase):
         for step in contract.read(HERE / "contract" / f"{name}.case"):
             self.check(step)
 
-    def test_all_peers_that_gather_get_what_all_brought_and_the_same_when_they_ask_again(self):
+    def test_all_gather_returns_the_data_of_all_peers_and_repeats_it(self):
         answers = {}
 
         def gather(name):
@@ -141,7 +141,7 @@ class Contract(unittest.TestCase):
         expected = {"data": [{"rank": "a"}, {"rank": "b"}]}
         self.assertEqual([json.loads(text) for name in "ab" for _, text in answers[name]], [expected] * 3)
 
-    def test_a_process_is_given_the_variables_that_upstreams_harness_reads(self):
+    def test_a_process_gets_the_variables_of_determineds_harness(self):
         for name in ("DET_MASTER", "DET_CLUSTER_ID", "DET_AGENT_ID", "DET_SLOT_IDS", "DET_TASK_ID", "DET_ALLOCATION_ID",
                      "DET_SESSION_TOKEN", "DET_TASK_TYPE", "DET_RESOURCES_ID", "DET_RESOURCES_TYPE", "DET_USER",
                      "DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_TRIAL_SEED", "DET_HPARAMS", "DET_STEPS_COMPLETED",
@@ -152,7 +152,7 @@ class Contract(unittest.TestCase):
         self.assertNotIn("DET_USER_TOKEN", self.environment)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root shows a task its own /run/determined")
-    def test_a_process_finds_the_files_by_which_upstreams_harness_knows_its_cluster(self):
+    def test_a_process_gets_the_files_of_determineds_harness(self):
         info = json.loads((self.cluster.dir / "info").read_text())
         self.assertEqual(contract.differences({
             "cluster": {"master_url": self.cluster.url, "cluster_id": "<text>", "agent_id": "a1", "slot_ids": "<list>",
@@ -165,14 +165,14 @@ class Contract(unittest.TestCase):
             "resources": {"gpu_uuids": []}}, info), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root shows a task the places of upstream's containers")
-    def test_a_process_finds_model_and_storage_where_upstreams_containers_have_them(self):
+    def test_a_process_finds_model_and_storage_at_the_paths_of_determineds_containers(self):
         shown = json.loads((self.cluster.dir / "shown").read_text())
         self.assertEqual(shown["model"], ["hold.py"])
         self.assertIn(self.names["checkpoint"], shown["storage"])
         machines = pathlib.Path("/determined_shared_fs")
         self.assertNotIn(self.names["checkpoint"], [place.name for place in machines.glob("*")])
 
-    def test_every_offered_endpoint_is_asked_at_least_once_and_every_number_has_a_step(self):
+    def test_every_offered_endpoint_is_called_and_every_number_has_a_step(self):
         asked, numbers = [], set()
         for path in sorted((HERE / "contract").glob("*.case")):
             for step in contract.read(path):

@@ -1,5 +1,5 @@
-"""Owns damaged checkpoints under real training: the run goes on from the one before, and nothing shows what has not
-happened."""
+"""Damaged checkpoints under real training: the run resumes from the one before, and the metrics equal those
+of an undamaged run."""
 import json
 import os
 import pathlib
@@ -57,7 +57,7 @@ class Damage(unittest.TestCase):
                                                  max_restarts=0))
 
     def checkpoints(self, experiment):
-        """[(steps, uuid, state)], the newest first."""
+        """[(steps, uuid, state)], newest first."""
         request = urllib.request.Request(f"{self.cluster.url}/api/v1/experiments/{experiment}/checkpoints",
                                          headers={"Authorization": "Bearer " + self.token})
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -72,7 +72,7 @@ class Damage(unittest.TestCase):
         wait_until("its place", lambda: self.cluster.experiment(experiment)["state"] == "STATE_PAUSED")
         return self.checkpoints(experiment)
 
-    def test_training_goes_on_from_the_checkpoint_before_a_damaged_one_as_if_it_had_never_been(self):
+    def test_training_resumes_before_a_damaged_checkpoint_with_unchanged_metrics(self):
         cluster, id = self.cluster, self.create()
         trial, steps = cluster.trial_id(id), 300
         for damage in (flip, cut, lose_a_file, lose_the_manifest, lose_all):
@@ -90,10 +90,10 @@ class Damage(unittest.TestCase):
         whole = cluster.trial_id(other)
         for group in ("training", "validation"):
             self.assertEqual(cluster.metrics(trial, group), cluster.metrics(whole, group))
-        # The trial has ended: nobody needs the damaged ones any more.
+        # The trial has ended, so the damaged checkpoints are removed.
         wait_until("damaged ones to go", lambda: not [c for c in self.checkpoints(id) if c[2] != "COMPLETED"])
 
-    def test_without_any_sound_checkpoint_training_begins_again(self):
+    def test_training_restarts_without_a_sound_checkpoint(self):
         cluster, id = self.cluster, self.create()
         trial = cluster.trial_id(id)
         for _, uuid, _ in self.pause_behind(id, trial, 300):

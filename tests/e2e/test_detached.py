@@ -1,4 +1,4 @@
-"""Owns the detached mode as a user lives it: a program started by hand, against a real master without any agent."""
+"""The detached mode: a program started by hand against a real master without agents."""
 import os
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ BUILD = os.environ["DET_E2E_BUILD"]
 
 
 class Program:
-    """One run of the program; each tell() is a step, and waits for what came of it."""
+    """One run of the program. Each tell() is a step and returns its result."""
 
     def __init__(self, cluster, storage, env=None):
         self.process = subprocess.Popen([pathlib.Path(BUILD) / "bin" / "detached_program", storage], text=True,
@@ -26,7 +26,7 @@ class Program:
         return self.process.stdout.readline().strip()
 
     def end(self):
-        """Its last lines, and its exit code."""
+        """Returns its last lines and its exit code."""
         out, _ = self.process.communicate(timeout=60)
         return out, self.process.returncode
 
@@ -38,7 +38,7 @@ class Program:
 class Detached(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # No agent: nothing of this needs one.
+        # No agent: unmanaged trials need none.
         cls.cluster = Cluster(BUILD, ["--unmanaged-limit", "4s"])
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
@@ -53,7 +53,7 @@ class Detached(unittest.TestCase):
     def trial_state(self, program):
         return self.cluster.trial(program.trial)["state"].removeprefix("STATE_")
 
-    def test_what_it_reports_is_read_back_with_the_command(self):
+    def test_reports_are_read_back_with_the_command(self):
         program = self.start()
         self.assertEqual(program.tell("go"), "step 1")
         described = self.cluster.experiment(program.experiment)
@@ -79,7 +79,7 @@ class Detached(unittest.TestCase):
         self.cluster.det("checkpoint", "download", saved[1], "-o", target)
         self.assertEqual((target / "model").read_text(), "abc")
 
-    def test_an_exception_or_a_word_of_the_program_ends_it_in_error(self):
+    def test_an_exception_or_a_reported_failure_ends_the_trial_in_error(self):
         program = self.start()
         self.assertEqual(program.tell("throw"), "error: step 1 went wrong")
         self.assertEqual(program.end()[1], 1)
@@ -90,19 +90,19 @@ class Detached(unittest.TestCase):
         trial = self.cluster.trial(program.trial)
         self.assertEqual((trial["state"], trial["exitReason"]), ("STATE_ERROR", "the program says so"))
 
-    def test_silence_is_failure_and_a_program_that_lives_is_not_silent(self):
+    def test_a_silent_trial_fails_and_an_idle_live_one_does_not(self):
         dead, living = self.start(), self.start()
         dead.tell("go")
         dead.kill()
         wait_until("the killed program's trial to fail", lambda: self.trial_state(dead) == "ERROR", 30)
         self.assertEqual(self.cluster.trial(dead.trial)["exitReason"], "nothing was heard of it for 4 s")
-        # All that time the other said nothing but that it lives.
+        # The other program has sent only heartbeats meanwhile.
         self.assertEqual(self.trial_state(living), "RUNNING")
         self.assertEqual(living.tell("go"), "step 1")
         self.assertEqual(living.end(), ("", 0))
         self.assertEqual(self.trial_state(living), "COMPLETED")
 
-    def test_a_user_who_cancels_it_is_heard(self):
+    def test_canceling_the_experiment_preempts_the_program(self):
         program = self.start()
         program.tell("go")
         self.cluster.det("experiment", "cancel", program.experiment)
@@ -125,7 +125,7 @@ class Detached(unittest.TestCase):
         self.assertEqual([steps for steps, _ in self.cluster.metrics(program.trial, "validation")], [1, 2, 3])
         self.assertEqual(self.trial_state(program), "COMPLETED")
 
-    def test_no_login_is_said_so_and_a_password_of_the_environment_will_do(self):
+    def test_a_missing_login_is_reported_and_environment_credentials_work(self):
         program = Program(self.cluster, self.storage, {"XDG_CONFIG_HOME": str(self.cluster.dir / "nobody")})
         self.assertIn("error: detached mode: not logged in at", program.first)
         self.assertIn("run `det user login`", program.first)
@@ -137,7 +137,7 @@ class Detached(unittest.TestCase):
 
 
 class DetachedTls(unittest.TestCase):
-    """The same over TLS, against the authority that the program is given."""
+    """The same over TLS with the authority that the program is given."""
 
     @classmethod
     def setUpClass(cls):
@@ -146,7 +146,7 @@ class DetachedTls(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
         cls.storage = cls.cluster.dir / "checkpoints"
 
-    def test_it_reports_to_a_master_whose_authority_it_is_given_also_after_a_restart(self):
+    def test_a_trusted_master_gets_reports_also_after_a_restart(self):
         program = Program(self.cluster, self.storage)
         self.addCleanup(program.kill)
         self.assertTrue(program.experiment, program.first)
@@ -162,7 +162,7 @@ class DetachedTls(unittest.TestCase):
         self.assertEqual((trial["state"], trial["latestCheckpointUuid"]), ("STATE_COMPLETED", saved[1]))
         self.assertEqual([steps for steps, _ in self.cluster.metrics(program.trial, "validation")], [1, 3])
 
-    def test_it_says_nothing_to_a_master_of_another_authority(self):
+    def test_a_master_of_another_authority_gets_no_report(self):
         foreign, key = self.cluster.dir / "foreign.pem", self.cluster.dir / "foreign.key"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", foreign, "-days", "1",
                         "-subj", "/CN=somebody"], check=True, capture_output=True)

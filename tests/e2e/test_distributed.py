@@ -1,4 +1,5 @@
-"""Owns trials of several processes on a real cluster: one per slot, joined by det-launch, bit-identical when asked."""
+"""Trials of several processes on a real cluster: one per slot, started by det-launch, bit-identical in exact
+mode."""
 import os
 import signal
 import unittest
@@ -44,7 +45,7 @@ class Distributed(unittest.TestCase):
         self.assertGreater(len(rows[0]), 6)
         self.assertEqual(rows[0], rows[1])
 
-    def test_one_dead_rank_ends_all_and_the_next_run_goes_on(self):
+    def test_a_dead_rank_ends_all_and_the_next_run_resumes(self):
         id, trial = self.create(2, batches=200000)
         wait_until("two ranks to train", lambda: len(self.ranks(trial)) == 2 and self.cluster.metrics(trial, "training"))
         before = self.ranks(trial)

@@ -1,4 +1,4 @@
-"""Owns what a user is told of a trial that did not end well: the program's own last words, memory, storage, a lost machine."""
+"""Failures as reported to the user: the program's last output, memory, storage, a lost machine."""
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ class Exits(unittest.TestCase):
         _, body = self.cluster.get(f"/api/v1/trials/{trial}/allocations", token)
         return next(one["exitKind"] for one in json.loads(body)["allocations"] if one["exitKind"])
 
-    def test_a_programs_last_words_are_shown_where_its_end_is(self):
+    def test_the_last_output_of_a_failed_program_is_shown_with_its_exit(self):
         id = self.cluster.create(self.empty, command("python3 -c 'raise ValueError(\"bad rate\")'", max_restarts=0))
         self.cluster.wait_state(id, "ERROR")
         trial = self.cluster.trial_id(id)
@@ -39,7 +39,7 @@ class Exits(unittest.TestCase):
                       self.cluster.det("experiment", "describe", id))
         self.assertEqual(self.cluster.logs(trial).count("bad rate"), 1, "the log has it already")
 
-    def test_what_the_kernel_killed_for_memory_says_so_with_the_limit(self):
+    def test_an_out_of_memory_kill_is_reported_with_the_limit(self):
         root = pathlib.Path("/sys/fs/cgroup/memory")
         group = (root if root.exists() else root.parent) / f"det-e2e-{os.getpid()}"
         try:
@@ -59,7 +59,7 @@ class Exits(unittest.TestCase):
         self.assertEqual(self.exit_kind(trial), "OUT_OF_MEMORY")
         self.assertIn("out of memory (the limit is 200.0MB)", self.cluster.det("trial", "describe", trial))
 
-    def test_what_runs_on_a_dead_agent_is_explained_and_when_killed_ends_in_seconds(self):
+    def test_a_trial_on_a_dead_agent_is_explained_and_its_kill_takes_seconds(self):
         cluster = self.cluster
         first_id, second_id = (cluster.create(self.empty, command("sleep 600", max_restarts=0)) for _ in range(2))
         first = cluster.trial_id(first_id)
@@ -72,7 +72,7 @@ class Exits(unittest.TestCase):
         cluster.det("experiment", "kill", first_id)
         cluster.wait_state(first_id, "CANCELED", timeout=15)
         self.assertTrue(cluster.task_processes(first), "nobody was there to end it")
-        # Whoever is given its slot must not meet it.
+        # The agent must end the old trial before the slot is used again.
         cluster.start_agent("a1")
         second = cluster.trial_id(second_id)
         wait_until("the second to run", lambda: cluster.task_processes(second))
@@ -88,8 +88,8 @@ class Exits(unittest.TestCase):
         except OSError:
             return False
 
-    def test_a_trial_that_hangs_is_ended_says_so_and_runs_again(self):
-        # What libdet does at every batch, and then the machine stands still; the second run gets on.
+    def test_a_hung_trial_is_ended_reported_and_restarted(self):
+        # Writes the heartbeat of libdet, then hangs. The second run succeeds.
         script = 'touch "$DET_RUN_DIR/heartbeat"; [ "$DET_TRIAL_RUN_ID" = 1 ] && echo stuck && sleep 600; echo done'
         id = self.cluster.create(self.empty, command(script, max_restarts=1, hang_timeout=2))
         self.cluster.wait_state(id, "COMPLETED")
@@ -102,7 +102,7 @@ class Exits(unittest.TestCase):
                       self.cluster.det("trial", "describe", trial))
         self.assertRegex(self.cluster.logs(trial), r"sleep \(pid \d+\): state S")
 
-    def test_a_full_storage_uses_up_no_restart_and_the_trial_goes_on_when_there_is_space(self):
+    def test_a_full_storage_consumes_no_restart_and_the_trial_resumes_when_there_is_space(self):
         storage = self.cluster.dir / "small-storage"
         storage.mkdir()
         if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", storage],
@@ -128,7 +128,7 @@ class Exits(unittest.TestCase):
         self.cluster.wait_state(id, "COMPLETED")
         self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
 
-    def test_a_trial_whose_agent_went_says_so_while_it_waits(self):
+    def test_a_trial_with_a_stopped_agent_reports_the_loss_while_it_waits(self):
         id = self.cluster.create(self.empty, command("echo up; sleep 600"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
@@ -139,7 +139,7 @@ class Exits(unittest.TestCase):
         self.cluster.det("experiment", "kill", id)
         self.cluster.wait_state(id, "CANCELED")
 
-    def test_a_trial_that_is_deaf_is_killed_within_15_s(self):
+    def test_a_trial_that_ignores_signals_is_killed_within_15_s(self):
         id = self.cluster.create(self.empty, command("trap '' TERM; echo up; while :; do sleep 1; done"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
@@ -155,7 +155,7 @@ class Exits(unittest.TestCase):
         self.cluster.det("experiment", "kill", id)
         self.cluster.wait_state(id, "CANCELED", timeout=15)
 
-    def test_what_runs_on_a_machine_that_stands_still_is_killed_within_15_s_and_gone_when_it_goes_on(self):
+    def test_a_trial_on_a_frozen_agent_is_killed_within_15_s_and_gone_when_the_agent_wakes(self):
         id = self.cluster.create(self.empty, command("echo up; sleep 600"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))

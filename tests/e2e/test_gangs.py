@@ -1,5 +1,5 @@
-"""Owns trials over several agents, and what makes them wait: one process a slot on two agents, one death ends all, and the
-queue that says why."""
+"""Trials over several agents: one process a slot on two agents, shared failures, and explanations of the
+queue."""
 import json
 import os
 import signal
@@ -45,7 +45,7 @@ class Gangs(unittest.TestCase):
         self.assertEqual(status, 200, body)
         return json.loads(body)["token"]
 
-    def test_ranks_are_counted_over_both_agents(self):
+    def test_ranks_are_numbered_over_both_agents(self):
         id, trial = self.create("det-launch -- sh -c 'echo I am $RANK of $WORLD_SIZE, node $GROUP_RANK, at $MASTER_PORT'",
                                 resources=PAIR)
         self.cluster.wait_state(id, "COMPLETED")
@@ -58,7 +58,7 @@ class Gangs(unittest.TestCase):
         parts = self.allocations(trial)[0]["parts"]
         self.assertEqual([part["agentId"] for part in parts], ["left", "right"])
 
-    def test_one_dead_rank_ends_all_with_its_reason_and_the_trial_runs_again(self):
+    def test_a_dead_rank_ends_all_with_its_reason_and_the_trial_runs_again(self):
         id, trial = self.create("det-launch -- sleep 600", resources=PAIR)
         wait_until("both ranks to run", lambda: len(self.sleepers(trial)) == 2)
         before = self.sleepers(trial)
@@ -71,7 +71,7 @@ class Gangs(unittest.TestCase):
         self.assertIn("137", first["exitMessage"])
         self.end(id)
 
-    def test_a_lost_agent_ends_the_gang_and_uses_up_no_restart(self):
+    def test_a_lost_agent_ends_the_gang_without_consuming_a_restart(self):
         id, trial = self.create("det-launch -- sleep 600", resources=PAIR)
         wait_until("both ranks to run", lambda: len(self.sleepers(trial)) == 2)
         before = self.sleepers(trial)
@@ -94,7 +94,7 @@ class Gangs(unittest.TestCase):
         self.end(id)
         self.assertEqual(self.sleepers(trial), [])
 
-    def test_what_waits_is_explained_and_can_be_moved(self):
+    def test_a_waiting_gang_is_explained_and_can_be_moved(self):
         runs, trial = self.create("det-launch -- sleep 600", resources=PAIR)
         wait_until("both ranks to run", lambda: len(self.sleepers(trial)) == 2)
         first, _ = self.create("true", resources=PAIR)
@@ -113,12 +113,12 @@ class Gangs(unittest.TestCase):
         self.cluster.start_master()
         self.assertEqual(order(), [runs, second, first])
         self.cluster.det("job", "update", first, "--priority", 100, expect=2)
-        self.cluster.det("job", "update", first, "--priority", 1)  # pre-empts who runs
+        self.cluster.det("job", "update", first, "--priority", 1)  # Preempts the running trial.
         self.cluster.wait_state(first, "COMPLETED")
         self.assertIn("has ended", self.cluster.det("explain", "experiment", first))
         self.end(second, runs)
 
-    def test_what_never_fits_is_refused_with_what_would(self):
+    def test_a_request_that_never_fits_is_refused_with_shapes_that_fit(self):
         path = self.cluster.dir / "config.yaml"
         for resources, mend in (("{slots_per_trial: 3}", "would fit: 1 slot on one agent, or 2 over 2 agents"),
                                 ("{slots_per_trial: 2, is_single_node: true}", "2 over 2 agents")):
@@ -127,7 +127,7 @@ class Gangs(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(mend, done.stdout + done.stderr)
 
-    def test_an_agent_out_of_service_stays_so_over_a_restart(self):
+    def test_a_disabled_agent_stays_disabled_over_a_restart(self):
         self.cluster.det("agent", "disable", "left")
         self.cluster.det("slot", "disable", "right", 0)
         id, trial = self.create("true")

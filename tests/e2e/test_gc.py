@@ -1,5 +1,5 @@
-"""Owns the removal of checkpoints on a real cluster: while a trial trains, by another policy, over the death of the master,
-by command, and with their experiment."""
+"""Removal of checkpoints: while a trial trains, after a change of policy, across a dead master, by command,
+and with their experiment."""
 import json
 import os
 import pathlib
@@ -40,13 +40,13 @@ class Collection(unittest.TestCase):
             f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, storage_path: inside}}", ""]))
 
     def kept(self):
-        """Steps of the checkpoints whose files are there."""
+        """Steps of the checkpoints with existing files."""
         found = []
         for path in (self.storage / "inside").glob("*"):
             try:
                 found.append(int((path / "state").read_text()))
             except OSError:
-                found.append(path.name)  # half gone
+                found.append(path.name)  # Partially removed.
         return sorted(found, key=str)
 
     def states(self, experiment):
@@ -56,9 +56,9 @@ class Collection(unittest.TestCase):
     def await_kept(self, *steps):
         wait_until(f"the checkpoints of steps {steps} alone", lambda: self.kept() == list(steps), 30)
 
-    def test_checkpoints_go_while_a_trial_trains_by_another_policy_by_command_and_with_their_experiment(self):
+    def test_checkpoints_are_removed_by_policy_by_command_and_with_their_experiment(self):
         cluster, id = self.cluster, self.create(6, best=2)
-        self.await_kept(2, 5, 6)  # the best, and the newest two while it trains
+        self.await_kept(2, 5, 6)  # The best, and the newest two while it trains.
         wait_until("the books to say so", lambda: self.states(id) == {
             1: "DELETED", 2: "COMPLETED", 3: "DELETED", 4: "DELETED", 5: "COMPLETED", 6: "COMPLETED"})
         self.go.touch()
@@ -79,7 +79,7 @@ class Collection(unittest.TestCase):
         cluster.det("experiment", "delete", other, "--yes")
         self.assertEqual(self.kept(), [6])
 
-    def test_a_removal_survives_an_absent_storage_and_the_death_of_the_master(self):
+    def test_a_removal_survives_a_missing_storage_and_a_dead_master(self):
         cluster, id = self.cluster, self.create(4, best=2)
         self.go.touch()
         cluster.wait_state(id, "COMPLETED")

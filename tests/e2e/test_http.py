@@ -1,4 +1,4 @@
-"""Owns the HTTP API against a real master: a trial that reports over HTTP alone, and the life of its experiment after."""
+"""The HTTP API of a real master: a trial that reports over HTTP only, and later changes of its experiment."""
 import json
 import os
 import pathlib
@@ -43,7 +43,7 @@ class Http(unittest.TestCase):
             "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}", "max_restarts: 0",
             f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, save_trial_latest: 3}}", ""]))
 
-    def test_a_trial_reports_over_http_is_paused_goes_on_and_its_experiment_has_a_life(self):
+    def test_a_trial_over_http_is_paused_and_resumed_and_its_experiment_is_edited_and_deleted(self):
         cluster, id = self.cluster, self.create(6)
         trial = cluster.trial_id(id)
         wait_until("the third step", lambda: len(cluster.metrics(trial, "training")) >= 3)
@@ -119,7 +119,7 @@ class Http(unittest.TestCase):
         self.call("GET", f"/api/v1/trials/{trial}", expect=404)
         self.assertNotIn("forkedFrom", self.call("GET", f"/api/v1/experiments/{fork}")["experiment"])
 
-    def test_what_is_not_offered_says_why_and_what_is_is_described(self):
+    def test_calls_that_are_not_offered_return_501_and_offered_ones_are_described(self):
         error = self.call("GET", "/api/v1/notebooks", expect=501)["error"]
         self.assertEqual((error["code"], error["reason"]), (12, "Unimplemented"))
         self.assertIn("not offered", error["error"])
@@ -130,7 +130,7 @@ class Http(unittest.TestCase):
         self.assertEqual(status, 200)
         self.assertIn("ExperimentService", page)
 
-    def test_a_stranger_cannot_speak_for_an_allocation(self):
+    def test_a_stranger_cannot_report_for_an_allocation(self):
         for headers in ({}, {"Grpc-Metadata-x-allocation-token": "Bearer nonsense"}):
             request = urllib.request.Request(self.cluster.url + "/api/v1/trials/1/progress", data=b'{"progress": 1}',
                                              method="POST", headers=headers)

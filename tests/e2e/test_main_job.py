@@ -1,4 +1,5 @@
-"""Owns the main job as a user lives it: real binaries, a real database, real training; then each part killed in turn."""
+"""The main job end to end: real binaries, a real database, real training. Then each part is killed in
+turn."""
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ MNIST = ROOT.parent / "shared" / "data" / "mnist"
 
 
 def tiny(batches, checkpoint_every=100, validate_every=500, storage="", **more):
-    """A configuration of fixtures/tiny: a small network on numbers it makes itself."""
+    """A configuration of fixtures/tiny: a small network on generated numbers."""
     extra = "".join(f"{key}: {value}\n" for key, value in more.items())
     return f"""
 name: tiny
@@ -48,7 +49,7 @@ searcher: {{name: single, metric: loss}}
 
 
 class MainJob(unittest.TestCase):
-    """One cluster for all: tests share the agent's build cache, as users do."""
+    """One cluster for all tests, which share the agent's build cache."""
 
     @classmethod
     def setUpClass(cls):
@@ -113,7 +114,7 @@ class MainJob(unittest.TestCase):
         self.cluster.wait_state(id, "COMPLETED")
         self.assertIn("made by the hook", self.cluster.logs(self.cluster.trial_id(id)))
 
-    # ---- what a user gets wrong ----
+    # ---- user errors ----
     def test_a_bad_configuration_yields_every_problem_at_once_and_stores_nothing(self):
         before = len(self.cluster.det_json("experiment", "list", "--json"))
         path = self.cluster.dir / "bad.yaml"
@@ -138,7 +139,7 @@ class MainJob(unittest.TestCase):
         log = self.cluster.logs(self.cluster.trial_id(id))
         self.assertRegex(log, r"model_def\.cpp:\d+:\d+: error: .*no_such_name")
 
-    def test_a_crashing_trial_is_restarted_max_restarts_times_and_then_is_an_error(self):
+    def test_a_crashing_trial_restarts_max_restarts_times_and_then_ends_in_error(self):
         id = self.cluster.create(self.empty, command("echo try $DET_TRIAL_RUN_ID; exit 7", max_restarts=2))
         self.cluster.wait_state(id, "ERROR")
         trial = self.cluster.trial(self.cluster.trial_id(id))
@@ -150,7 +151,7 @@ class MainJob(unittest.TestCase):
         self.assertIn("7", trial["exitReason"])
 
     # ---- steering ----
-    def test_pause_frees_the_slot_and_activate_goes_on_from_the_checkpoint(self):
+    def test_pause_frees_the_slot_and_activate_resumes_from_the_checkpoint(self):
         id = self.cluster.create(HERE / "fixtures" / "tiny", tiny(20000))
         trial = self.cluster.trial_id(id)
         wait_until("training to be under way", lambda: self.cluster.metrics(trial, "training"), 180)
@@ -171,14 +172,14 @@ class MainJob(unittest.TestCase):
         self.cluster.wait_state(id, "CANCELED", timeout=60)
         wait_until("every process to be gone", lambda: not self.cluster.task_processes(trial), 10)
 
-    # ---- what may die ----
+    # ---- crashes ----
     def check_metrics(self, trial, batches, every=50):
-        """Every report is there exactly once: no metric twice, none lost."""
+        """Every report is stored exactly once."""
         steps = [step for step, _ in self.cluster.metrics(trial, "training")]
         self.assertEqual(steps, list(range(every, batches + 1, every)))
 
     def reference(self):
-        """Metrics of an undisturbed run, made once."""
+        """Metrics of an undisturbed run, computed once."""
         if not hasattr(MainJob, "undisturbed"):
             id = self.cluster.create(HERE / "fixtures" / "tiny", tiny(20000))
             self.cluster.wait_state(id, "COMPLETED", timeout=240)
@@ -188,7 +189,7 @@ class MainJob(unittest.TestCase):
         return MainJob.undisturbed
 
     def check_equals_reference(self, trial):
-        """Bit for bit what an undisturbed run reports."""
+        """Compares bit for bit with an undisturbed run."""
         training, validation = self.reference()
         self.assertEqual(self.cluster.metrics(trial, "training"), training)
         self.assertEqual(self.cluster.metrics(trial, "validation"), validation)
@@ -210,7 +211,7 @@ class MainJob(unittest.TestCase):
         self.assertEqual(self.cluster.trial(trial)["restarts"], 1)
         self.check_equals_reference(trial)
 
-    def test_an_agent_killed_with_9_finds_its_trial_again(self):
+    def test_an_agent_killed_with_9_reattaches_its_trial(self):
         id, trial = self.start_tiny()
         self.cluster.kill_agent("a1")
         self.assertTrue(self.cluster.task_processes(trial), "the trial outlives its agent")
@@ -236,7 +237,7 @@ class MainJob(unittest.TestCase):
     def experiment_runs(self, id):
         return self.cluster.experiment(id)["state"] == "STATE_RUNNING"
 
-    def test_a_master_that_is_stopped_leaves_no_process_and_comes_back(self):
+    def test_a_stopped_master_leaves_no_process_and_starts_again(self):
         self.assertEqual(self.cluster.stop_master(), 0)
         mine = str(self.cluster.dir / "master")
         left = [pid for pid in processes() if mine.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -246,8 +247,8 @@ class MainJob(unittest.TestCase):
         wait_until("the agent to come back", lambda: any(
             a.get("connected") for a in self.cluster.det_json("agent", "list", "--json")))
 
-    # ---- doors ----
-    def test_nobody_gets_in_without_a_password(self):
+    # ---- access ----
+    def test_every_call_requires_a_password(self):
         for password in ("", "admin", "determined", "password", "changeme"):
             self.assertEqual(self.cluster.post("/api/v1/auth/login", {"username": "admin", "password": password})[0], 401)
         for path in ("/api/v1/experiments", "/api/v1/agents", "/api/v1/trials/1", "/api/v1/auth/user"):

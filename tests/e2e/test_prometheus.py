@@ -1,4 +1,4 @@
-"""Owns what Prometheus reads of a real master: who may, that it is its format to the letter, and that it is true."""
+"""The Prometheus endpoints of a real master: access, strict format, and correct values."""
 import json
 import os
 import re
@@ -12,7 +12,8 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
 
 
 def parse(text):
-    """{name: (type, {labels: value})}, as strict as the text format 0.0.4 is; histograms by their own name."""
+    """{name: (type, {labels: value})}, strict about text format 0.0.4. Histograms are keyed by their base
+    name."""
     assert text.endswith("\n"), "the last line does not end"
     metrics, current, helped = {}, None, set()
     for line in text[:-1].split("\n"):
@@ -68,12 +69,12 @@ class Prometheus(unittest.TestCase):
         self.assertEqual(status, 200, text)
         return parse(text)
 
-    def test_only_who_may_look_at_the_whole_cluster_reads_it(self):
+    def test_the_endpoints_require_access_to_the_whole_cluster(self):
         for path in ("/metrics", "/debug/prom/metrics", "/prom/det-state-metrics", "/prom/det-http-sd-config"):
             self.assertEqual(self.cluster.get(path)[0], 401)
             self.assertEqual(self.cluster.get(path, "guessed")[0], 401)
 
-    def test_the_state_is_that_of_the_cluster(self):
+    def test_the_state_metrics_match_the_cluster(self):
         before = self.scrape("/prom/det-state-metrics")
         self.assertEqual(value(before, "det_agents", pool="default"), 1)
         self.assertEqual(value(before, "det_slots", pool="default"), 2)
@@ -94,7 +95,7 @@ class Prometheus(unittest.TestCase):
         for state in ("CANCELED", "COMPLETED"):
             self.assertEqual(value(after, "det_commands", state=state) - value(before, "det_commands", state=state), 1)
 
-    def test_the_masters_own_figures_grow_with_what_it_does(self):
+    def test_the_masters_counters_grow_with_its_work(self):
         before = self.scrape("/metrics")
         self.cluster.det("cmd", "run", "--config", "resources.slots=0", "sh", "-c", "for i in 1 2 3 4 5; do echo $i; done")
         for _ in range(7):
@@ -110,7 +111,7 @@ class Prometheus(unittest.TestCase):
         self.assertGreater(grown("det_call_seconds", "_sum", method="CommandService/GetCommands"), 0)
         self.assertLess(value(after, "det_writer_depth"), 100)
 
-    def test_histograms_are_whole(self):
+    def test_histograms_are_consistent(self):
         kind, samples = self.scrape("/metrics")["det_call_seconds"]
         self.assertEqual(kind, "histogram")
         methods = {dict(key[1:])["method"] for key in samples}

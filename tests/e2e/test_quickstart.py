@@ -1,4 +1,4 @@
-"""deploy/quickstart.sh with programs that are built already: what stands in its way is named, and the next run works."""
+"""deploy/quickstart.sh with built programs: obstacles are named, and the next run works."""
 import os
 import pathlib
 import shutil
@@ -29,7 +29,7 @@ class Quickstart(unittest.TestCase):
     def start(self, *options, expect=0):
         return self.run_script("--prefix", str(BUILD), "--no-train", *options, expect=expect)
 
-    def test_a_login_file_of_determined_is_left_alone(self):
+    def test_a_login_file_of_determined_is_unchanged(self):
         foreign = self.home / ".config" / "determined" / "auth.json"
         foreign.parent.mkdir(parents=True)
         text = '{"version": "2", "masters": {"http://127.0.0.1:8080": {"active_user": "determined"}}}'
@@ -38,7 +38,7 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(foreign.read_text(), text)
         self.assertTrue((self.home / ".config" / "det" / "auth.json").exists())
 
-    def test_a_port_that_is_taken_is_named_and_is_used_once_it_is_free(self):
+    def test_a_taken_port_is_named_and_used_once_it_is_free(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -48,7 +48,7 @@ class Quickstart(unittest.TestCase):
             self.assertIn("choose one with --port N", out)
         self.assertIn(f"http://127.0.0.1:{port}", self.start("--port", str(port)))
 
-    def test_a_home_that_cannot_be_written_is_named_and_another_state_directory_is_enough(self):
+    def test_an_unwritable_home_is_named_and_another_state_directory_works(self):
         state, self.state = self.state, "/proc/determinant"
         self.environment["HOME"] = "/proc"
         out = self.start(expect=1)
@@ -57,7 +57,7 @@ class Quickstart(unittest.TestCase):
         self.state = state
         self.assertIn(f"XDG_CONFIG_HOME={state}/config", self.start())
 
-    def test_state_of_a_run_that_was_killed_does_not_stop_the_next(self):
+    def test_the_state_of_a_killed_run_does_not_stop_the_next(self):
         self.start()
         for name in ("det-agent", "det-master"):
             os.kill(int((self.state / f"{name}.pid").read_text()), signal.SIGKILL)
@@ -67,7 +67,7 @@ class Quickstart(unittest.TestCase):
         for line in self.start().splitlines():
             self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)
 
-    def test_programs_without_a_web_ui_start_and_say_so(self):
+    def test_programs_without_a_web_ui_start_and_report_it(self):
         prefix = self.home / "prefix"
         prefix.mkdir()
         (prefix / "bin").symlink_to(BUILD / "bin")

@@ -1,4 +1,4 @@
-"""Owns searches on a real cluster: many trials, stopped and held at rungs, with slots given back at once."""
+"""Searches on a real cluster: many trials, stopped and held at rungs, with slots released at once."""
 import json
 import os
 import pathlib
@@ -49,16 +49,16 @@ class Search(unittest.TestCase):
         return trials
 
     def steps(self, trials):
-        """How far each trial came, shortest first."""
+        """The steps of each trial, shortest first."""
         return sorted(trial.get("totalBatchesProcessed", 0) for trial in trials)
 
-    def test_grid_makes_every_point_once(self):
+    def test_grid_runs_every_point_once(self):
         id = self.create({"name": "grid"}, steps=1)
         self.cluster.wait_state(id, "COMPLETED")
         points = sorted(round(trial["hparams"]["x"], 6) for trial in self.trials(id))
         self.assertEqual(points, [0, round(1 / 3, 6), round(2 / 3, 6), 1])
 
-    def test_stopping_halving_ends_the_bad_early_and_keeps_a_good_one(self):
+    def test_stopping_halving_stops_bad_trials_early_and_keeps_a_good_one(self):
         id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 3, "divisor": 2, "max_time": 8,
                           "time_metric": "batches", "max_concurrent_trials": 4})
         self.cluster.wait_state(id, "COMPLETED")
@@ -70,7 +70,7 @@ class Search(unittest.TestCase):
         self.assertLess(sum(steps), 8 * 8)
         self.assertIn("the searcher has seen enough", "".join(self.cluster.logs(trial["id"]) for trial in trials))
 
-    def test_promoting_halving_holds_trials_and_lets_the_best_go_on(self):
+    def test_promoting_halving_holds_trials_and_resumes_the_best(self):
         id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 3, "divisor": 2, "max_time": 8,
                           "time_metric": "batches", "max_concurrent_trials": 4, "rung_policy": "promote"})
         self.cluster.wait_state(id, "COMPLETED")
@@ -82,7 +82,7 @@ class Search(unittest.TestCase):
         self.assertIn("it waits at a rung of the search", logs)
         self.assertEqual(self.steps(trials)[-1], 8)
 
-    def test_an_adaptive_search_goes_on_over_a_killed_master(self):
+    def test_an_adaptive_search_survives_a_killed_master(self):
         id = self.create({"name": "adaptive_asha", "max_trials": 10, "divisor": 2, "max_rungs": 3, "max_time": 8,
                           "time_metric": "batches", "max_concurrent_trials": 4}, milliseconds=120)
         wait_until("trials to end", lambda: len([t for t in self.trials(id) if t["state"] == "COMPLETED"]) >= 2)
@@ -92,7 +92,8 @@ class Search(unittest.TestCase):
         self.assertEqual({trial["state"] for trial in self.trials(id)}, {"COMPLETED"})
         trials = {trial["id"]: trial for trial in self.trials(id)}
         self.assertGreaterEqual(len(trials), 10)
-        # Who is of which bracket, told after the restart too: each trial once, as many at a rung as trained that long.
+        # Brackets survive the restart: each trial is in one bracket, and rung counts match the trained
+        # lengths.
         told = json.loads(self.cluster.det("dev", "curl", f"/api/v1/experiments/{id}/brackets"))
         self.assertEqual(told["timeMetric"], "batches")
         self.assertGreater(len(told["brackets"]), 1)
@@ -113,7 +114,7 @@ class Search(unittest.TestCase):
         self.assertEqual({trial["state"] for trial in trials if trial["hparams"]["x"] <= 0.7}, {"COMPLETED"})
         self.assertIn('lack "loss"', self.cluster.logs(failed[0]["id"]))
 
-    def test_a_search_that_is_over_goes_on_when_it_is_extended(self):
+    def test_a_finished_search_continues_when_extended(self):
         id = self.create({"name": "random", "max_trials": 2, "max_length": "{batches: 2}"}, steps=2)
         self.cluster.wait_state(id, "COMPLETED")
         self.assertEqual(len(self.trials(id)), 2)
@@ -124,7 +125,7 @@ class Search(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("can only grow", refused.stderr)
 
-    def test_failed_trials_of_a_search_that_is_over_run_again(self):
+    def test_failed_trials_of_a_finished_search_run_again(self):
         broken = pathlib.Path(self.folder.name) / "broken"
         broken.touch()
         id = self.create({"name": "grid"}, steps=1, extra=f"fails_while: {broken}")

@@ -1,5 +1,5 @@
-"""Owns a cluster that speaks TLS on an address that others can reach: agents that join with tokens, whom they believe,
-who is refused and with what words, and what the det command does about certificates."""
+"""A cluster with TLS on a reachable address: agents that join with tokens, refused agents and their messages,
+and certificates in the det command."""
 import os
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def outside_address():
     """An address of this machine that is not loopback; None on a machine without a network."""
     probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        probe.connect(("203.0.113.1", 9))  # sends nothing
+        probe.connect(("203.0.113.1", 9))  # Sends nothing.
         return probe.getsockname()[0]
     except OSError:
         found = [a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
@@ -47,7 +47,7 @@ class Tls(unittest.TestCase):
         return path
 
     def agent_fails(self, name, *options, master=None):
-        """What an agent says that does not get in."""
+        """Returns the error output of an agent that fails to join."""
         cluster = self.cluster
         done = subprocess.run([cluster.bin / "det-agent", "--master", master or cluster.address, "--data-dir",
                                cluster.dir / f"agent-{name}", "--id", name, "--artificial-slots", "1", *options],
@@ -56,7 +56,7 @@ class Tls(unittest.TestCase):
         return done.stderr
 
     def agent_is_refused(self, name, words, *options):
-        """An agent that keeps asking, and why it is refused."""
+        """An agent that is refused repeatedly must log `words`."""
         cluster = self.cluster
         cluster.launch_agent(name, 1, options)
         try:
@@ -67,7 +67,7 @@ class Tls(unittest.TestCase):
     def connected(self, name):
         return any(a["id"] == name and a.get("connected") for a in self.cluster.det_json("agent", "list", "--json"))
 
-    def test_agents_join_a_trial_runs_and_what_is_foreign_is_refused(self):
+    def test_agents_join_a_trial_runs_and_foreign_agents_are_refused(self):
         cluster = self.cluster
         self.assertTrue(cluster.url.startswith(f"https://{ADDRESS}:"))
         first = self.token()
@@ -79,7 +79,7 @@ class Tls(unittest.TestCase):
         self.check_example()
         self.check_refusals()
         self.check_words_of_the_command()
-        # Certificates last a minute here: both agents have renewed theirs long before the third one has passed.
+        # Certificates last a minute here. Both agents renew theirs long before they expire.
         for name in ("a1", "a2"):
             wait_until(f"{name} to renew", lambda: "renewed the agent" in cluster.log_tail(f"agent-{name}.log", 200), 90)
             self.assertTrue(self.connected(name))
@@ -99,7 +99,7 @@ class Tls(unittest.TestCase):
         self.assertIn("left at 3", cluster.logs(trial))
 
     def check_example(self):
-        """A program of the examples, with checkpoints, and the words that follow it."""
+        """Runs an example program with checkpoints, and `experiment watch`."""
         cluster = self.cluster
         model = cluster.dir / "over_http"
         model.mkdir()
@@ -118,9 +118,9 @@ class Tls(unittest.TestCase):
 
     def check_refusals(self):
         cluster = self.cluster
-        # Without a certificate, from loopback or not: nobody.
+        # Without a certificate, from loopback or not.
         self.agent_is_refused("a3", "has no certificate", "--security-tls-master-cert", cluster.env["DET_MASTER_CERT_FILE"])
-        # With one that another authority signed for the same name.
+        # With a certificate that another authority signed for the same name.
         foreign = cluster.dir / "agent-a4" / "tls"
         foreign.mkdir(parents=True)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
@@ -131,7 +131,7 @@ class Tls(unittest.TestCase):
         # With the certificate of another agent.
         shutil.copytree(cluster.dir / "agent-a1" / "tls", cluster.dir / "agent-a5" / "tls")
         self.agent_is_refused("a5", "this certificate is of the agent a1")
-        # With a token for another one, under a name that is taken, with no token at all.
+        # With a token for another agent, under a taken name, and without a valid token.
         self.assertIn("is for the agent a7", self.agent_fails("a6", "--join-token-file", self.token("--agent", "a7")))
         shutil.rmtree(cluster.dir / "agent-a6")
         taken = cluster.dir / "other-machine"
@@ -141,11 +141,11 @@ class Tls(unittest.TestCase):
         nonsense = cluster.dir / "nonsense"
         nonsense.write_text("det_j_x.y")
         self.assertIn("no join token", self.agent_fails("a6", "--join-token-file", nonsense))
-        # A master that the token does not name is told nothing.
+        # A master with another fingerprint than the token's receives nothing.
         pin = "0" * 64
         nonsense.write_text(self.token().read_text().split(".")[0] + "." + pin)
         self.assertIn("not the master that made this join token", self.agent_fails("a6", "--join-token-file", nonsense))
-        # Plainly: told so.
+        # Plain HTTP gets an error message.
         with self.assertRaises(urllib.error.HTTPError) as told:
             urllib.request.urlopen(cluster.url.replace("https", "http") + "/health", timeout=20)
         self.assertIn("speaks TLS only", told.exception.read().decode())
@@ -173,7 +173,7 @@ class Tls(unittest.TestCase):
             cluster.env["DET_MASTER_CERT_FILE"] = file
 
     def check_trust_on_first_use(self):
-        """On a terminal the user is asked, and asked once."""
+        """On a terminal the user is prompted once."""
         cluster = self.cluster
         for answer, code in (("n", 3), ("y", 0)):
             done = subprocess.run(["script", "-qec", f"{cluster.bin}/det agent list", "/dev/null"], env=cluster.env,
@@ -187,7 +187,7 @@ class Tls(unittest.TestCase):
 
     def check_restart_and_revocation(self):
         cluster = self.cluster
-        # A new server certificate of the same authority: agents come back by themselves, without a token.
+        # The new server certificate is of the same authority: agents reconnect without a token.
         cluster.kill_master()
         cluster.start_master()
         for name in ("a1", "a2"):
@@ -202,7 +202,7 @@ class Tls(unittest.TestCase):
 
 
 class Plain(unittest.TestCase):
-    def test_a_master_refuses_to_listen_beyond_this_machine_without_tls(self):
+    def test_a_master_without_tls_refuses_to_listen_beyond_loopback(self):
         master = pathlib.Path(BUILD) / "bin" / "det-master"
         done = subprocess.run([master, "--data-dir", "/nonexistent", "--listen", "0.0.0.0:0"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)

@@ -1,5 +1,5 @@
-"""Owns two masters on one database: the second is refused with the name of the first, whatever state that is in, and takes
-over when it is gone."""
+"""Two masters on one database: the second is refused with the name of the first while that exists, even
+frozen, and takes over afterwards."""
 import os
 import pathlib
 import re
@@ -15,14 +15,14 @@ BUILD = os.environ["DET_E2E_BUILD"]
 
 
 class Postgres:
-    """A server of nobody's: what an operator brings along."""
+    """An external PostgreSQL server."""
 
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-e2e-pg-"))
         found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres")) or [pathlib.Path(shutil.which("postgres"))]
         self.bin = found[-1].parent
         self.user = []
-        if os.getuid() == 0:  # which PostgreSQL refuses to be
+        if os.getuid() == 0:  # PostgreSQL refuses to run as root.
             self.user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
             shutil.chown(self.dir, "postgres", "postgres")
         self.run("initdb", "-D", self.dir / "data", "-A", "trust", "-U", "postgres", "--no-sync")
@@ -48,7 +48,7 @@ class TwoMasters(unittest.TestCase):
         self.addCleanup(self.cluster.close)
 
     def start_second(self):
-        """Of a data directory of its own; it must not live."""
+        """Starts a second master with its own data directory."""
         return subprocess.run([self.cluster.bin / "det-master", "--data-dir", self.cluster.dir / "second", "--listen",
                                "127.0.0.1:0", "--database-url", self.postgres.url],
                               capture_output=True, text=True, timeout=30)
@@ -77,18 +77,18 @@ class TwoMasters(unittest.TestCase):
 
         first, log = cluster.master, cluster.dir / "master.log"
         cluster.kill_master()
-        cluster.start_master()  # "the second": nothing of the first's data directory is needed for it
+        cluster.start_master()  # "The second": it needs nothing of the first's data directory.
         self.assertNotEqual(first.pid, cluster.master.pid)
         wait_until("the second to show what the first stored", lambda: cluster.experiment(id)["state"] == "STATE_COMPLETED")
         self.refused()
         self.assertNotIn("broken", log.read_text())
 
-    def test_a_master_that_lost_its_place_while_it_was_frozen_leaves_when_it_wakes_and_writes_nothing(self):
+    def test_a_frozen_master_that_lost_its_lock_exits_when_it_wakes_and_writes_nothing(self):
         cluster, first = self.cluster, self.cluster.master
         empty = cluster.dir / "empty"
         empty.mkdir()
         os.kill(first.pid, signal.SIGSTOP)
-        # As after a cut network: the server ends the sessions of a client that it does not hear any more.
+        # Like after a cut network: the server ends the sessions of an unreachable client.
         subprocess.run(["psql", "-X", "-q", self.postgres.url, "-c", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                         " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"], check=True, timeout=60, stdout=subprocess.DEVNULL)
         cluster.port = 0

@@ -1,4 +1,4 @@
-"""Owns usage accounting as an admin reads it: what a command held is in the sums and in the list."""
+"""Usage accounting as an admin reads it: a command's slot time is in the sums and in the list."""
 import csv
 import datetime
 import io
@@ -12,7 +12,7 @@ BUILD = os.environ["DET_E2E_BUILD"]
 
 
 class Usage(unittest.TestCase):
-    def test_what_a_command_held_is_accounted_to_its_user(self):
+    def test_the_slots_of_a_command_are_accounted_to_its_user(self):
         with Cluster(BUILD) as cluster:
             cluster.start_agent(slots=2)
             cluster.det("command", "run", "--config", "resources.slots=2", "sleep", "2")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Owns a bucket for a test: bucket.py FOLDER COMMAND… serves the files of FOLDER as objects, three keys a page and to nobody
-without a signature, while COMMAND runs. BUCKET_URL in its words, and in *.yaml where it runs, becomes the bucket's address."""
+"""Runs COMMAND with a local bucket: bucket.py FOLDER COMMAND… serves the files of FOLDER as objects.
+
+A page of a listing has three keys, and requests must be signed. BUCKET_URL in COMMAND's words and in *.yaml
+of the working directory is replaced by the bucket's address."""
 import os
 import pathlib
 import subprocess
@@ -17,7 +19,7 @@ def main():
         store.make_bucket("images")
         for path in folder.rglob("*"):
             key = path.relative_to(folder).as_posix()
-            # Folders as browsers make them: objects without content.
+            # Browsers create folders as objects without content.
             store.path("images", key + "/" * path.is_dir()).write_bytes(b"" if path.is_dir() else path.read_bytes())
         url = store.url + "/images"
         for config in pathlib.Path(".").glob("*.yaml"):

@@ -1,5 +1,5 @@
-// Every configuration of the examples is one that a cluster takes, looks for what its example reports, and on
-// its right side.
+// Each configuration must pass the cluster's validation. Its searcher metric must be one that the example
+// reports, with the right direction.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -23,7 +23,7 @@ const std::map<std::string, std::vector<std::string>> kConfigurations{
       "adaptive_cifar10", "distributed_imagenet"}},
 };
 
-TEST_CASE("the configurations of the examples have no problem, and no metric the wrong way round") {
+TEST_CASE("the configurations of the examples are valid, and their metrics have the right direction") {
   std::size_t there = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/examples")) {
     there += entry.path().extension() == ".yaml";

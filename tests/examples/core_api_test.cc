@@ -1,4 +1,4 @@
-// The five stages of examples/core_api, each run as its reader runs it.
+// Runs the five stages of examples/core_api as their README describes.
 #include <filesystem>
 
 #include "run.h"
@@ -6,9 +6,10 @@
 namespace det::testing {
 namespace {
 
-constexpr double kBestLoss = 0.003359;  // of any cubic through these points: numpy.linalg.lstsq
+/// Least loss of any cubic through these points, from numpy.linalg.lstsq.
+constexpr double kBestLoss = 0.003359;
 
-TEST_CASE("stage 1 of the Core API example trains without knowing of det") {
+TEST_CASE("stage 1 of the Core API example trains without det") {
   Workplace place;
   const Run run = run_in(place.path(), {kPrograms + "/1_start"});
   REQUIRE(run.code == 0);
@@ -17,7 +18,7 @@ TEST_CASE("stage 1 of the Core API example trains without knowing of det") {
   CHECK(losses.back() < losses.front() / 2);
 }
 
-TEST_CASE("stage 2 reports what stage 1 printed") {
+TEST_CASE("stage 2 reports the metrics that stage 1 prints") {
   Workplace place;
   const Run run = run_in(place.path(), {kPrograms + "/2_metrics"});
   REQUIRE(run.code == 0);
@@ -42,7 +43,7 @@ TEST_CASE("stage 4 trains to the end without a cluster") {
   CHECK(numbers_after(run.out, "validation_loss ").size() == 20);
 }
 
-TEST_CASE("stage 5 computes on two processes what it computes on one") {
+TEST_CASE("stage 5 computes the same on two processes as on one") {
   Workplace place;
   place.add_edited("core_api", "5_distributed.yaml", {});
   const Run one = run_in(place.path(), {kPrograms + "/5_distributed"});

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Owns ResNet-18's loss curve in Python, for examples/imagenet to be compared with: curve.py PROGRAM BATCHES RATE TOLERANCE.
-Weights drawn here begin both; both see the same batches of CIFAR-10's format, in the same order.
-With DET_CIFAR10 (a folder of the binary version) on that data, else on noise with a bar whose place is the label."""
+"""Compares the loss curve of examples/imagenet with a ResNet-18 in Python.
+
+Usage: curve.py PROGRAM BATCHES RATE TOLERANCE. Both start from the same random weights and train on the same
+batches of CIFAR-10's format in the same order. With DET_CIFAR10 (a folder of the binary version) the data is
+CIFAR-10, otherwise noise with a bar at a position that encodes the label."""
 import os
 import pathlib
 import re
@@ -20,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Block(nn.Module):
-    """Figure 2 of He and others, 2015, with batch normalization after each convolution."""
+    """Figure 2 of He et al., 2015, with batch normalization after each convolution."""
 
     def __init__(self, fan_in, width, stride):
         super().__init__()
@@ -99,7 +101,7 @@ def main(program, batches, rate, tolerance):
         assert len(theirs) == batches, f"{len(theirs)} losses of {batches}"
         for i, their in enumerate(theirs):
             part = records[i * BATCH:(i + 1) * BATCH]
-            # (x / 255 - 0.5) / 0.5, in the two roundings of the example's data set.
+            # (x / 255 - 0.5) / 0.5, with the same two roundings as the example's data set.
             images = part[:, 1:].reshape(-1, 3, 32, 32).float() * numpy.float32(2 / 255) - 1
             loss = nn.functional.cross_entropy(model(images), part[:, 0].long())
             optimizer.zero_grad()

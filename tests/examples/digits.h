@@ -1,5 +1,5 @@
-// Owns small data sets for the examples, in the files of the real ones: noise with a bright bar whose place
-// is the label.
+// Small synthetic data sets in the file formats of the real ones: noise with a bright bar at a position that
+// encodes the label.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace det::testing {
 
-/// One image of `channels` planes of side × side bytes.
+/// One image: `channels` planes of side × side bytes.
 inline std::string draw(int label, int channels, int side, std::mt19937& random) {
   std::string image(static_cast<std::size_t>(channels * side * side), '\0');
   for (char& byte : image) byte = static_cast<char>(random() % 100);
@@ -43,7 +43,7 @@ inline void write_digits(const std::string& folder, const std::string& part, int
   REQUIRE(write_file_atomic(folder + "/" + part + "-labels-idx1-ubyte", labels).has_value());
 }
 
-/// CIFAR-10's binary version: five files to train on, one to test.
+/// CIFAR-10's binary version: five training files and one test file.
 inline void write_cifar10(const std::string& folder, int train, int test) {
   std::filesystem::create_directories(folder);
   const auto file = [&](const std::string& name, int count, std::uint32_t seed) {
@@ -60,7 +60,7 @@ inline void write_cifar10(const std::string& folder, int train, int test) {
   file("test_batch.bin", test, 6);
 }
 
-/// A folder a class of PNM images of 40 × 36 pixels.
+/// One folder per class, with PNM images of 40 × 36 pixels.
 inline void write_folders(const std::string& folder, int classes, int each) {
   std::mt19937 random(static_cast<std::uint32_t>(each));
   for (int label = 0; label < classes; ++label) {

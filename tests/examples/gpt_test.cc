@@ -1,5 +1,5 @@
-// The language model: learns a text, alone and as two processes in bf16 with aggregation, and speaks from a
-// checkpoint.
+// The language model learns a text, on one process and on two in bf16 with gradient aggregation, and
+// generates text from a checkpoint.
 #include <algorithm>
 
 #include "run.h"
@@ -20,7 +20,7 @@ const std::vector<std::pair<std::string, std::string>> kSmall{
     {"context: 64", "context: 32"},
     {"dropout: 0.1", "dropout: 0"}};
 
-TEST_CASE("the language model learns a text and goes on with it from its checkpoint") {
+TEST_CASE("the language model learns a text and continues it from a checkpoint") {
   Workplace place;
   write_text(place);
   auto edits = kSmall;

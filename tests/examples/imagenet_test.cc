@@ -1,12 +1,12 @@
-// The porting tutorial: every step runs, the end computes what the script at the beginning does, and that is
-// what PyTorch computes.
+// Every step of the porting tutorial runs. The ported trial computes the same as the original script and as
+// PyTorch.
 #include "digits.h"
 #include "run.h"
 
 namespace det::testing {
 namespace {
 
-TEST_CASE("every step of the tutorial trains, validates and saves a batch") {
+TEST_CASE("every step of the tutorial trains, validates and saves one batch") {
   Workplace place;
   write_cifar10(place.path() + "/data", 640, 100);
   place.add_edited("imagenet", "cifar10.yaml", {{"global_batch_size: 128", "global_batch_size: 16"}});
@@ -20,7 +20,7 @@ TEST_CASE("every step of the tutorial trains, validates and saves a batch") {
   }
 }
 
-TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
+TEST_CASE("the tutorial's trial reads image folders and supports ResNet-50") {
   Workplace place;
   write_folders(place.path() + "/data/train", 3, 4);
   write_folders(place.path() + "/data/val", 3, 2);
@@ -34,7 +34,7 @@ TEST_CASE("the tutorial's trial reads image folders, and can be a ResNet-50") {
   CHECK(numbers_after(run.out, "val_loss ").size() == 1);
 }
 
-TEST_CASE("the ported trial's curve is PyTorch's, from the same initial weights") {
+TEST_CASE("the ported trial has the same loss curve as PyTorch from equal initial weights") {
   Workplace place;
   const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/curve.py",
                                         kPrograms + "/imagenet_train", "12", "0.01", "1e-3"});

@@ -1,11 +1,11 @@
-// The MNIST examples, run as programs on digits made here: a short real run of each.
+// Short real runs of the MNIST examples on synthetic digits.
 #include "digits.h"
 #include "run.h"
 
 namespace det::testing {
 namespace {
 
-TEST_CASE("the MNIST example learns, alone and as two processes, with the same first losses") {
+TEST_CASE("the MNIST example learns on one and two processes, with equal first losses") {
   Workplace place;
   write_digits(place.path(), "train", 1280);
   write_digits(place.path(), "t10k", 200);

@@ -1,8 +1,8 @@
-// Owns the C++ side of the comparison with Python: runs a model of the examples on weights and images from a
-// file.
-//   probe MODEL IN OUT   IN: safetensors with model.*, images, labels. OUT: gradients as model.*, the scores
-//   as images probe sizes          the number of parameters of each of ShiftViT's published sizes probe
-//   cifar10 IN OUT image folders (IN/train, IN/test) as files of CIFAR-10's binary version, in a mixed order
+// The C++ side of the comparison with Python (reference.py).
+//   probe MODEL IN OUT     runs a model of the examples. IN: safetensors with model.*, images and labels.
+//                          OUT: gradients as model.*, the scores as images.
+//   probe sizes            prints the number of parameters of each of ShiftViT's published sizes.
+//   probe cifar10 IN OUT   converts image folders (IN/train, IN/test) to CIFAR-10's binary files, shuffled.
 #include <det/det.h>
 
 #include <fstream>

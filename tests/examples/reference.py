@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Owns the examples' models a second time, in Python, written from the papers' equations: reference.py PROBE MODEL.
-Weights and images drawn here go to the C++ model (see probe.cc); scores and every gradient must come back the same."""
+"""Independent Python versions of the examples' models, from the papers' equations: reference.py PROBE MODEL.
+
+The C++ model (see probe.cc) gets the same random weights and images. Its scores and gradients must agree
+within 1e-5."""
 import json
 import pathlib
 import struct
@@ -38,7 +40,7 @@ def read_safetensors(path):
     return tensors
 
 
-# ---- ShiftViT (arXiv 2201.10801), section 3; float64 in and out of every operation, on plain arrays ----
+# ---- ShiftViT (arXiv 2201.10801), section 3. Every operation takes and returns plain float64 arrays. ----
 DEPTHS, DIM, PATCH, N_DIV, CLASSES = (2, 1, 2), 24, 2, 12, 5
 
 
@@ -63,7 +65,7 @@ def shiftvit_weights(draw):
 
 
 def normalized(x, weight, bias):
-    """Layer normalization over channels and pixels; one weight and bias a channel."""
+    """Layer normalization over channels and pixels, with one weight and bias per channel."""
     mean = x.mean((1, 2, 3), keepdim=True)
     variance = ((x - mean) ** 2).mean((1, 2, 3), keepdim=True)
     return (x - mean) / (variance + 1e-5).sqrt() * weight[:, None, None] + bias[:, None, None]
@@ -79,7 +81,7 @@ def patches(x, weight, bias=None):
 
 
 def shifted(x):
-    """x'[c, i, j] is x at the neighbor whose side channel c belongs to, 0 outside (the paper's shift operation)."""
+    """The paper's shift: moves the first four channel groups by one pixel each, with zeros at the border."""
     out, group = torch.zeros_like(x), x.shape[1] // N_DIV
     height, width = x.shape[2:]
     for g, (di, dj) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0))):

@@ -1,4 +1,4 @@
-// Owns running an example's program in a test, in a folder of its own, and looking at what it said.
+// Runs an example's program in a temporary folder and parses its output.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ inline Run run_in(const std::string& folder, std::vector<std::string> argv, int 
   return {result.status.shell_code(), result.out, result.err};
 }
 
-/// Every number that follows `before` in `text`, such as "loss ".
+/// All numbers in `text` that follow the pattern `before`, such as "loss ".
 inline std::vector<double> numbers_after(const std::string& text, const std::string& before) {
   std::vector<double> numbers;
   const std::regex pattern(before + "(-?[0-9][0-9.e+-]*)");
@@ -38,8 +38,8 @@ inline std::vector<double> numbers_after(const std::string& text, const std::str
   return numbers;
 }
 
-/// A configuration with some of its text replaced, as `dir: data` by `dir: /there`. Every piece must be
-/// there.
+/// A configuration with pieces of its text replaced, such as `dir: data` by `dir: /there`. Fails the test if
+/// a piece is missing.
 inline std::string edited(std::string text, const std::vector<std::pair<std::string, std::string>>& edits) {
   for (const auto& [from, to] : edits) {
     INFO("looking for " << from << " in\n" << text);
@@ -49,7 +49,7 @@ inline std::string edited(std::string text, const std::vector<std::pair<std::str
   return text;
 }
 
-/// A folder with one configuration in it.
+/// A temporary folder for the configuration and data of one run.
 class Workplace {
  public:
   Workplace() = default;

@@ -1,6 +1,6 @@
-// The examples build against the installed SDK alone, each way there is: det::core, det::det, and the recipe
-// by which an agent compiles model_def.cpp. The folder is kept between runs, so that only what changed is
-// compiled again.
+// Builds the examples against the installed SDK only, in each supported way: det::core, det::det, and the
+// recipe by which an agent compiles model_def.cpp. The folder is kept between runs to make rebuilds
+// incremental.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -13,7 +13,7 @@ namespace {
 const std::string kPlace = DET_BUILD_DIR "/sdk-test";
 const std::string kPrefix = kPlace + "/prefix";
 
-/// det as `cmake --install` leaves it.
+/// Installs det with `cmake --install`.
 void install() {
   std::filesystem::create_directories(kPlace);
   const Run run =
@@ -22,7 +22,7 @@ void install() {
   REQUIRE(run.code == 0);
 }
 
-/// Configures and builds an example as its README says, with the SDK's programs on the PATH.
+/// Configures and builds an example as its README describes, with the SDK's programs in PATH.
 std::string build(const std::string& example, const std::string& target) {
   const std::string folder = kPlace + "/" + example;
   std::vector<std::string> configure{"cmake",
@@ -48,7 +48,7 @@ std::string build(const std::string& example, const std::string& target) {
   return folder + "/" + target;
 }
 
-TEST_CASE("the Core API example builds against det::core of the installed SDK, and runs") {
+TEST_CASE("the Core API example builds against det::core of the installed SDK and runs") {
   install();
   Workplace place;
   const Run run = run_in(place.path(), {build("core_api", "2_metrics")});
@@ -56,7 +56,7 @@ TEST_CASE("the Core API example builds against det::core of the installed SDK, a
   CHECK(numbers_after(run.out, "validation_loss ").size() == 5);
 }
 
-TEST_CASE("a trial builds against det::det of the installed SDK, and starts") {
+TEST_CASE("a trial builds against det::det of the installed SDK and starts") {
   install();
   Workplace place;
   place.add_edited("mnist_managed", "const.yaml",
@@ -66,7 +66,7 @@ TEST_CASE("a trial builds against det::det of the installed SDK, and starts") {
   CHECK((run.out + run.err).find("absent/train-images-idx3-ubyte") != std::string::npos);
 }
 
-TEST_CASE("model_def.cpp compiles by the recipe of the installed SDK, as agents do it") {
+TEST_CASE("model_def.cpp compiles with the agents' recipe of the installed SDK") {
   install();
   const auto recipe = nlohmann::json::parse(std::regex_replace(
       read_file(kPrefix + "/share/det/model_build.json").value(), std::regex("\\{prefix\\}"), kPrefix));

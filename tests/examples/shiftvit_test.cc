@@ -1,4 +1,4 @@
-// The ShiftViT example: the published sizes, the paper's equations, and short real runs on each kind of data.
+// The ShiftViT example: its published sizes, the paper's equations, and short real runs on each kind of data.
 #include <cmath>
 #include <map>
 
@@ -10,8 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("ShiftViT's sizes have the published numbers of parameters") {
-  // Table 3 of the paper and the authors' list of models, in millions.
+TEST_CASE("ShiftViT's sizes have the published parameter counts") {
+  // Table 3 of the paper and the authors' model list, in millions of parameters.
   const std::map<std::string, double> published{{"T/light", 20}, {"T", 29},       {"S/light", 34},
                                                 {"S", 50},       {"B/light", 60}, {"B", 89}};
   Workplace place;
@@ -25,14 +25,14 @@ TEST_CASE("ShiftViT's sizes have the published numbers of parameters") {
   }
 }
 
-TEST_CASE("ShiftViT's scores and gradients are those of the paper's equations") {
+TEST_CASE("ShiftViT's scores and gradients match the paper's equations") {
   Workplace place;
   const Run run = run_in(place.path(), {"/usr/bin/python3", kTests + "/reference.py", DET_PROBE, "shiftvit"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
 }
 
-TEST_CASE("ShiftViT learns on MNIST's files, and two processes as one") {
+TEST_CASE("ShiftViT learns on MNIST's files, on two processes as on one") {
   Workplace place;
   std::filesystem::create_directory(place.path() + "/data");
   std::filesystem::create_directory(place.path() + "/data/mnist");
@@ -65,7 +65,7 @@ TEST_CASE("ShiftViT trains on CIFAR-10's binary files") {
   CHECK(numbers_after(run.out, "accuracy ").size() == 2);
 }
 
-/// distributed_imagenet.yaml made small: everything of the recipe stays on.
+/// Scales distributed_imagenet.yaml down. Every feature of the recipe stays enabled.
 std::vector<std::pair<std::string, std::string>> small_imagenet(const std::string& dir) {
   return {{"dir: /data/imagenet ", "dir: " + dir + " "},       {"image_size: 224", "image_size: 32"},
           {"global_batch_size: 1024", "global_batch_size: 8"}, {"epochs: 300", "epochs: 2"},
@@ -73,9 +73,7 @@ std::vector<std::pair<std::string, std::string>> small_imagenet(const std::strin
           {"depths: [6, 8, 18, 6]", "depths: [1, 1, 2, 1]"},   {"epochs: 300", "epochs: 2"}};
 }
 
-TEST_CASE(
-    "ShiftViT trains with ImageNet's recipe on folders, and from lists and a bucket the same to the last "
-    "bit") {
+TEST_CASE("ShiftViT's ImageNet recipe gives the same bits from folders, lists and a bucket") {
   Workplace place;
   const std::string data = place.path() + "/imagenet";
   write_folders(data + "/train", 3, 8);
@@ -97,7 +95,7 @@ TEST_CASE(
   }
   CHECK(train() == from_folders);
 
-  // The images are in a bucket now, the lists alone are here.
+  // The images move to a bucket; only the lists stay local.
   const std::string away = place.path() + "/away";
   fs::create_directories(away);
   for (const std::string part : {"train", "val"}) fs::rename(data + "/" + part, away + "/" + part);

@@ -1,4 +1,4 @@
-// Owns the first inputs of the archive fuzz target, made by code so that no binary file is kept in the tree.
+// Seeds of the archive fuzz target, generated to keep binary files out of the tree.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Owns running a target over a seed and what lies near it.
+// Runs a target over a seed and mutations of it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace det::fuzz {
 
 using Target = void (*)(std::string_view);
 
-/// The seed itself, cut short, and with some bytes changed: a crash ends the program, so it cannot be missed.
-/// How many inputs that were.
+/// Runs the seed itself, truncated, and with some bytes changed. A failure aborts the program. Returns the
+/// number of inputs.
 inline int run_around(Target target, const std::string& seed, int changes) {
   target(seed);
   Random random{seed.size(), 0};

@@ -1,4 +1,4 @@
-// Runs the fuzz targets over their corpus as plain tests, whole and with every seed cut and bent a little.
+// Runs the fuzz targets over their corpus as plain tests, with each seed unchanged and mutated.
 #include <catch2/catch.hpp>
 #include <filesystem>
 

@@ -52,7 +52,7 @@ void yaml(std::string_view text) {
   }
   require(check_nodes(*tree, 0) <= YamlLimits{}.nodes, "more nodes than the limit");
   const Json json = to_json(*tree);
-  // Aliases and escapes may make the written form larger than the read one may be.
+  // Aliases and escapes may make the written form exceed the default limit.
   YamlLimits roomy;
   roomy.bytes = 64 << 20;
   const Result<YamlNode> again = parse_yaml(to_yaml(json), "again.yaml", roomy);
@@ -82,7 +82,7 @@ void archive(std::string_view bytes) {
             "the readers saw different entries");
   }
   const auto packed = pack_entries(*entries, limits);
-  if (!packed) return;  // too well compressible
+  if (!packed) return;  // The compression ratio exceeds the limit.
   const auto again = read_archive(*packed, limits);
   require(again.has_value() && again->size() == entries->size(),
           "what was read cannot be packed and read again");

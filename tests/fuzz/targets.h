@@ -1,17 +1,17 @@
-// Owns what must hold for any bytes a stranger sends. A target returns when all is well and aborts, with a
-// line on standard error, when not.
+// Fuzz targets for untrusted files. A target returns if all its checks hold; otherwise it prints a line to
+// standard error and aborts.
 #pragma once
 
 #include <string_view>
 
 namespace det::fuzz {
 
-/// Reads `text` as a YAML configuration: bounded work, positions inside the text, and what was read survives
-/// a way through to_yaml.
+/// Parses `text` as a YAML configuration. Checks bounded work, positions inside the text, and the round trip
+/// through to_yaml.
 void yaml(std::string_view text);
 
-/// Reads `bytes` as a model archive: the three readers agree, only safe paths come out, and what was read can
-/// be packed and read again.
+/// Reads `bytes` as a model archive. Checks that the three readers agree, that only safe paths are returned,
+/// and that the entries survive packing and reading.
 void archive(std::string_view bytes);
 
 }  // namespace det::fuzz

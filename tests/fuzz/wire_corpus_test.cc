@@ -1,5 +1,4 @@
-// Runs the fuzz targets of the network over their corpus as plain tests, whole and with every seed cut and
-// bent.
+// Runs the network fuzz targets over their corpus as plain tests, with each seed unchanged and mutated.
 #include <catch2/catch.hpp>
 #include <filesystem>
 

@@ -28,13 +28,13 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-/// protobuf has a line for every bad byte.
+/// Silences protobuf, which logs a line for every bad byte.
 void quiet() {
   static const auto once = google::protobuf::SetLogHandler(nullptr);
   (void)once;
 }
 
-/// The caller's fault, and said in a way that can be printed.
+/// A refusal must blame the caller and be printable.
 void check_refusal(const Error& error) {
   require(error.code == Code::kInvalidArgument, "a refusal that is not the caller's fault");
   require(!error.message.empty() && !find_bad_utf8(error.message), "a refusal that cannot be printed");
@@ -71,7 +71,7 @@ void check_lines(const v1::ShipLogsRequest& batch) {
     const db::LogLine read = api::from_proto(line);
     for (const std::string& text : {read.level, read.stdtype, read.source})
       require(!find_bad_utf8(text), "a field of a log line that cannot be stored");
-    // What is shown of it must be text, whatever bytes the trial wrote.
+    // The displayed line must be valid text, whatever bytes the trial wrote.
     db::LogRow row;
     row.text = read.text;
     row.level = read.level;
@@ -102,7 +102,7 @@ void gateway(std::string_view bytes) {
                         .path = std::string(target.substr(0, question))};
   request.query = target.substr(std::min(question + 1, target.size()));
   request.body = bytes.substr(std::min(line + 1, bytes.size()));
-  if (!request.path.starts_with('/')) return;  // the connection refuses such a target
+  if (!request.path.starts_with('/')) return;  // The connection refuses such a target.
   const http::Match match = routes.find(request.method, request.path);
   if (!match.route) return;
   const auto message = http::to_message(match, request, kJsonDepth);
@@ -112,7 +112,7 @@ void gateway(std::string_view bytes) {
   auto arrived = http::new_message((*message)->GetDescriptor());
   require(arrived->ParseFromString(sent), "a message that does not arrive");
   const auto text = http::to_json_text(**message, false);
-  // A time or a number that JSON cannot hold is refused there, not shown wrongly.
+  // A time or number that JSON cannot represent is refused here.
   if (!text) return;
   require(parse_json(*text).has_value(), "an answer that is no JSON");
   auto again = http::new_message((*message)->GetDescriptor());

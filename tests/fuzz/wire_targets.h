@@ -1,6 +1,6 @@
-// Owns what must hold for any bytes that come over the network behind the transport: HTTP requests on their
-// way to a call, and messages of agents and trials on their way to the core. A target returns when all is
-// well and aborts, with a line on standard error, when not.
+// Fuzz targets for network input behind the transport: HTTP requests on their way to a call, and messages of
+// agents and trials on their way to the core. A target returns if all its checks hold; otherwise it prints a
+// line to standard error and aborts.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace det::fuzz {
 
-/// "VERB target\nbody": finds the route and makes the message. A refusal names what is wrong and is nobody's
-/// fault but the caller's; what was understood can be sent, and shown as JSON that is understood as the same.
+/// `bytes` is "VERB target\nbody". Finds the route and builds the message. Checks that a refusal is
+/// INVALID_ARGUMENT, and that an accepted message survives serialization and the round trip through JSON.
 void gateway(std::string_view bytes);
 
-/// A byte that says of whom, then a message in protobuf's wire form: an agent's, a trial's, a batch of log
-/// lines. What is let through to the core can be stored and said again.
+/// `bytes` is a byte that selects the sender, then a protobuf message: an agent's, a trial's, or a batch of
+/// log lines. Checks that accepted messages can be stored and converted back.
 void wire(std::string_view bytes);
 
-/// Seeds of wire(), by name; those of gateway() are files.
+/// Seeds of wire() by name. The seeds of gateway() are files.
 std::vector<std::pair<std::string, std::string>> wire_seeds();
 
 }  // namespace det::fuzz

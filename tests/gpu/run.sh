@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Owns the checks that need a GPU: tests/gpu/run.sh   on a machine with CUDA, NCCL and a LibTorch built for CUDA (a torch
-# Python package will do). Builds the training library without the cluster, runs its tests there, then the figures:
-# overhead of the trainer over the loop by hand, mixed precision, one process with and without NCCL's hooks.
+# Checks that need a GPU. Needs CUDA, NCCL and a LibTorch built for CUDA (a Python package of torch suffices).
+# Builds the training library without the cluster, runs its tests, then the benchmarks: trainer overhead over
+# a hand-written loop, mixed precision, and one process with and without NCCL hooks.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python3 - <<'CHECK' || { echo "tests/gpu/run.sh: python3 has no torch that sees a GPU" >&2; exit 2; }

@@ -1,5 +1,5 @@
-// Owns the tests of what a region of Autocast does in its own way on the CPU: right, the same on any number
-// of threads, and differentiable twice.
+// Operations with their own CPU implementation in an Autocast region: correct, independent of the number of
+// threads, and twice differentiable.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
@@ -34,7 +34,7 @@ Tensor dropped(const Tensor& x, double drop, std::uint64_t seed, bool train = tr
 
 double share_of_zeros(const Tensor& x) { return x.eq(0).to(at::kDouble).mean().item<double>(); }
 
-/// An image batch in channels last whose gradient is wanted.
+/// A channels-last image batch that requires a gradient.
 Tensor images(at::ScalarType type) {
   torch::manual_seed(5);
   return at::randn({3, 5, 7, 6}).to(type).contiguous(kChannelsLast).requires_grad_();
@@ -42,7 +42,7 @@ Tensor images(at::ScalarType type) {
 
 }  // namespace
 
-TEST_CASE("dropout in a region of Autocast keeps the right share, scaled, in every type and memory format") {
+TEST_CASE("dropout under Autocast keeps the right fraction, scaled, in every dtype and memory format") {
   const auto type = GENERATE(at::kFloat, at::kBFloat16);
   const double drop = GENERATE(0.1, 0.25, 0.5, 0.97);
   const bool images_first = GENERATE(true, false);
@@ -56,7 +56,7 @@ TEST_CASE("dropout in a region of Autocast keeps the right share, scaled, in eve
   CHECK(std::abs(zeros - drop) < 5 * std::sqrt(drop * (1 - drop) / count));
   const Tensor kept = at::ones({1}, at::kFloat).mul(static_cast<float>(1 / (1 - drop))).to(type);
   CHECK(at::equal(y.masked_select(y.ne(0)), kept.expand({y.ne(0).sum().item<std::int64_t>()})));
-  // Neighbors are dropped independently: both of a pair as often as chance has it.
+  // Neighbors are dropped independently: both of a pair at the rate expected by chance.
   const Tensor flat = y.contiguous().flatten().eq(0).to(at::kDouble);
   for (const std::int64_t distance : {1, 2, 512, 1024, 4096}) {
     const auto pairs = flat.numel() - distance;
@@ -65,7 +65,7 @@ TEST_CASE("dropout in a region of Autocast keeps the right share, scaled, in eve
   }
 }
 
-TEST_CASE("a mask of dropout follows from the seed, whatever the number of threads") {
+TEST_CASE("a dropout mask depends on the seed, not on the number of threads") {
   const int threads = at::get_num_threads();
   const Tensor x = at::ones({300, 777});
   const Tensor once = dropped(x, 0.3, 7);
@@ -81,7 +81,7 @@ TEST_CASE("a mask of dropout follows from the seed, whatever the number of threa
   CHECK(!at::equal(first, second));
 }
 
-TEST_CASE("dropout is LibTorch's own outside the region, and nothing when there is nothing to drop") {
+TEST_CASE("dropout is LibTorch's outside Autocast and the identity when nothing is dropped") {
   const Tensor x = at::ones({64, 64});
   torch::manual_seed(3);
   const Tensor own = at::dropout(x, 0.5, true);
@@ -94,7 +94,7 @@ TEST_CASE("dropout is LibTorch's own outside the region, and nothing when there 
   CHECK(at::equal(dropped(x.to(at::kDouble), 0.5, 3), own.to(at::kDouble)));
 }
 
-TEST_CASE("gradients of dropout pass where values did, once and twice") {
+TEST_CASE("first and second gradients of dropout pass where values passed") {
   const auto type = GENERATE(at::kFloat, at::kBFloat16);
   CAPTURE(type);
   const Tensor x = images(type);
@@ -109,7 +109,7 @@ TEST_CASE("gradients of dropout pass where values did, once and twice") {
   CHECK(at::allclose(twice, 2 * mask * mask, 1e-2, 1e-2));
 }
 
-TEST_CASE("flattening channels-last images gives LibTorch's values, and gradients in their memory format") {
+TEST_CASE("flattening channels-last images matches LibTorch and keeps the gradients' memory format") {
   const auto type = GENERATE(at::kFloat, at::kBFloat16);
   CAPTURE(type);
   const Tensor x = images(type), plain = images(type);

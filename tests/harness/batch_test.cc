@@ -1,9 +1,8 @@
-// Batches are nests of tensors; records are stacked only when they are alike.
 #include "det/batch.h"
 
 #include <torch/types.h>
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 
 namespace det {
@@ -15,7 +14,7 @@ Batch nest(std::int64_t value, std::int64_t length = 2) {
       Batch::Dict{{"label", torch::tensor(value)}, {"box", Batch(torch::zeros({4}), torch::ones({1}))}}};
 }
 
-TEST_CASE("a pair unpacks, and is data and target") {
+TEST_CASE("a pair unpacks into data and target") {
   const Batch pair(torch::zeros({3, 2}), torch::ones({3}));
   const auto [images, labels] = pair.unpack<2>();
   CHECK(images.sizes() == torch::IntArrayRef({3, 2}));
@@ -27,7 +26,7 @@ TEST_CASE("a pair unpacks, and is data and target") {
   CHECK(Batch(torch::tensor(1)).size() == 0);
 }
 
-TEST_CASE("taking a batch for what it is not names what it is") {
+TEST_CASE("accessing a batch as the wrong kind names its actual kind") {
   const Batch pair(torch::zeros({3, 2}), torch::ones({3}));
   CHECK_THROWS_WITH(pair.unpack<3>(), Catch::Contains("a list of 3") && Catch::Contains("it is a list of 2"));
   CHECK_THROWS_WITH(pair[2], Catch::Contains("a list with an item 2"));
@@ -38,7 +37,7 @@ TEST_CASE("taking a batch for what it is not names what it is") {
   CHECK_THROWS_AS(pair.tensor(), std::invalid_argument);
 }
 
-TEST_CASE("records with the same nest are stacked in it") {
+TEST_CASE("records with equal structure are stacked") {
   const Batch batch = default_collate({nest(1), nest(2), nest(3)});
   CHECK(batch.size() == 3);
   CHECK(batch[0].tensor().equal(torch::tensor({1, 1, 2, 2, 3, 3}).view({3, 2})));
@@ -47,7 +46,7 @@ TEST_CASE("records with the same nest are stacked in it") {
   CHECK_FALSE(default_collate({Batch(), Batch()}).tensor().defined());
 }
 
-TEST_CASE("records that differ are named by path, with both shapes") {
+TEST_CASE("records that differ are reported by path, with both shapes") {
   CHECK_THROWS_WITH(
       default_collate({nest(1), nest(2, 3)}),
       "records cannot be stacked: [0] is [2] of Long in record 0 of the batch and [3] of Long in "
@@ -66,7 +65,7 @@ TEST_CASE("records that differ are named by path, with both shapes") {
   CHECK_THROWS_AS(default_collate({}), std::invalid_argument);
 }
 
-TEST_CASE("map changes every defined tensor and keeps the nest") {
+TEST_CASE("map transforms every defined tensor and keeps the structure") {
   const Batch batch = Batch::List{torch::ones({2}), Batch(), Batch::Dict{{"x", torch::ones({2})}}};
   const Batch doubled = batch.map([](const torch::Tensor& tensor) { return tensor * 2; });
   CHECK(doubled[0].tensor().sum().item<double>() == 4);

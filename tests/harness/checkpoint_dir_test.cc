@@ -1,4 +1,4 @@
-// A checkpoint directory is whole or it is not there, and damage is told by name.
+// A checkpoint directory is complete or absent, and damage is reported by file name.
 #include "checkpoint_dir.h"
 
 #include <catch2/catch.hpp>
@@ -36,13 +36,13 @@ TEST_CASE("a committed checkpoint verifies and lists its files with their sizes"
   CHECK(verify_checkpoint(storage.at("a")).has_value());
 }
 
-TEST_CASE("an uncommitted checkpoint leaves nothing behind") {
+TEST_CASE("an uncommitted checkpoint leaves no files") {
   Storage storage;
   { (void)CheckpointWriter::create(storage.path(), "a").value().write("weights", "1"); }
   CHECK(fs::is_empty(storage.path()));
 }
 
-TEST_CASE("nothing of a checkpoint shows before it is complete") {
+TEST_CASE("a checkpoint is not visible before it is complete") {
   Storage storage;
   auto writer = CheckpointWriter::create(storage.path(), "a").value();
   (void)writer.write("weights", "1");
@@ -50,7 +50,7 @@ TEST_CASE("nothing of a checkpoint shows before it is complete") {
   CHECK_FALSE(find_latest_checkpoint(storage.path()).has_value());
 }
 
-TEST_CASE("damage is found and named") {
+TEST_CASE("damage is detected and reported by file") {
   Storage storage;
   storage.write("a", 1);
   const std::string file = storage.at("a/weights"), manifest = storage.at("a/manifest.json");
@@ -71,7 +71,7 @@ TEST_CASE("damage is found and named") {
     fs::resize_file(manifest, fs::file_size(manifest) / 2);
     expected = "manifest.json is damaged";
   }
-  SECTION("a manifest that leads elsewhere") {
+  SECTION("a manifest with a path outside the directory") {
     std::ofstream(manifest) << R"({"files": {"../b": {"size": 1, "sha256": ""}}})";
     expected = "leads out of the checkpoint";
   }
@@ -84,7 +84,7 @@ TEST_CASE("damage is found and named") {
   CHECK_THAT(status.error().message, Catch::Contains(expected));
 }
 
-TEST_CASE("the newest checkpoint is that of most steps that is undamaged") {
+TEST_CASE("the latest checkpoint is the undamaged one with the most steps") {
   Storage storage;
   storage.write("a", 10);
   storage.write("b", 30);
@@ -92,11 +92,12 @@ TEST_CASE("the newest checkpoint is that of most steps that is undamaged") {
   CHECK(find_latest_checkpoint(storage.path()) == storage.at("b"));
   fs::resize_file(storage.at("b/weights"), 3);
   CHECK(find_latest_checkpoint(storage.path()) == storage.at("c"));
-  fs::rename(storage.at("c"), storage.at("c.partial"));  // as if the program had died before the rename
+  // The state that a kill before the final rename leaves.
+  fs::rename(storage.at("c"), storage.at("c.partial"));
   CHECK(find_latest_checkpoint(storage.path()) == storage.at("a"));
 }
 
-TEST_CASE("code is copied without hidden files, links and the storage itself") {
+TEST_CASE("code is copied without hidden files, symlinks and the storage itself") {
   Storage storage;
   const std::string model = storage.at("model");
   fs::create_directories(model + "/sub/.git");

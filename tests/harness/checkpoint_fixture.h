@@ -1,4 +1,4 @@
-// Owns what the checkpoints' tests share: a small trial without a trainer, and damage to files.
+// Shared by the checkpoint tests: a small trial without a trainer, and helpers that damage files.
 #pragma once
 
 #include <ATen/ops/mse_loss.h>
@@ -24,7 +24,7 @@
 
 namespace det::testing {
 
-/// A schedule that halves; a callback that counts.
+/// A schedule that halves the learning rate.
 class Halving final : public LRScheduler {
  public:
   explicit Halving(torch::optim::Optimizer& optimizer) : LRScheduler(optimizer) {
@@ -63,14 +63,14 @@ struct Fixture {
     context.optimizers.push_back(std::move(owned));
     return reference;
   }
-  /// Adam and one of everything else a checkpoint holds.
+  /// Adds Adam and one of every other kind of state that a checkpoint holds.
   void add_all() {
     auto& adam = optimize(torch::optim::Adam(model->parameters(), torch::optim::AdamOptions(0.01)));
     context.lr_schedulers.push_back({std::make_unique<Halving>(adam)});
     context.scaler = std::make_unique<GradScaler>(GradScalerOptions{.init_scale = 1024});
     context.callbacks.emplace_back("counting", std::make_shared<Counting>());
   }
-  /// Steps on data that depends on the generator.
+  /// Trains on random data drawn from the generator, so a wrong generator state shows.
   void train(int steps) {
     for (int i = 0; i < steps; ++i) {
       for (auto& optimizer : context.optimizers) {
@@ -82,14 +82,14 @@ struct Fixture {
     }
   }
   pickle::Value state() { return collect_state(context, {generator_bytes(context)}); }
-  /// Everything a checkpoint holds, as bytes.
+  /// The complete checkpoint state as bytes.
   std::string digest();
 
   ContextState context;
   torch::nn::Sequential model{nullptr};
 };
 
-/// The file an image of this value is.
+/// The bytes of the file that stores this value.
 inline std::string file_bytes(const pickle::Value& value) {
   auto directory = TemporaryDirectory::create().value();
   pickle::save(value, directory.path() + "/x");
@@ -104,7 +104,7 @@ inline TrialState at_batch(std::int64_t batch) {
   return state;
 }
 
-/// Saves and waits; the directory.
+/// Saves, waits, and returns the checkpoint's directory.
 inline std::string save_whole(ContextState& context, std::int64_t batch) {
   CheckpointSaver saver(context);
   const std::string uuid = saver.save(at_batch(batch));

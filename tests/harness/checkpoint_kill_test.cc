@@ -1,4 +1,4 @@
-// A writer killed at any moment leaves whole checkpoints and nothing else that anybody sees.
+// Kills a writer at random moments: only complete checkpoints become visible.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program that is killed: saves without end. Run by the test below, in a process of its own.
+// The killed program: saves in an endless loop. The test below runs it as a child process.
 TEST_CASE("saves until it is killed", "[.][killed]") {
   const char* storage = std::getenv("DET_TEST_STORAGE");
   REQUIRE(storage != nullptr);
@@ -32,7 +32,7 @@ TEST_CASE("saves until it is killed", "[.][killed]") {
   }
 }
 
-TEST_CASE("no kill leaves a torn checkpoint in sight") {
+TEST_CASE("a kill never leaves a visible torn checkpoint") {
   auto directory = TemporaryDirectory::create().value();
   const std::string storage = directory.path() + "/checkpoints";
   Random random{11};
@@ -43,7 +43,7 @@ TEST_CASE("no kill leaves a torn checkpoint in sight") {
     ProcessOptions options{.argv = {program_path(), "saves until it is killed"}};
     options.env = environment_with(changes);
     Child child = Child::spawn(options).value();
-    // Once it saves, some moment of the next tenth of a second.
+    // The kill comes at a random moment within 0.1 s after the first save.
     const auto before = seen;
     for (int waited = 0; waited < 600 && seen == before; ++waited) {
       CHECK_FALSE(child.wait(std::chrono::milliseconds(50)).has_value());

@@ -1,4 +1,5 @@
-// Between Python's PyTorch and us: each reads the other's files and trains on with the same numbers.
+// State exchange with PyTorch in Python: each side reads the other's files and continues training with the
+// same numbers.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -17,7 +18,7 @@
 namespace det {
 namespace {
 
-constexpr char kPython[] = "/usr/bin/python3";  // Debian's, for which PyTorch is packaged
+constexpr char kPython[] = "/usr/bin/python3";  // Debian's Python, for which PyTorch is packaged
 
 std::string python(const std::vector<std::string>& arguments) {
   ProcessOptions options{.argv = {kPython, DET_SOURCE_DIR "/tests/harness/torch_interop.py"}};
@@ -29,7 +30,7 @@ std::string python(const std::vector<std::string>& arguments) {
   return result.out;
 }
 
-/// The network of torch_interop.py.
+/// The same network as in torch_interop.py.
 torch::nn::Sequential network() {
   return torch::nn::Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 2, 3)),
                                torch::nn::BatchNorm2d(2), torch::nn::Flatten(), torch::nn::Linear(8, 3));
@@ -74,7 +75,7 @@ void check_close(const torch::nn::Module& model, const std::string& file) {
 
 const std::vector<std::string> kKinds{"sgd", "momentum", "adam", "amsgrad", "adamw", "rmsprop", "adagrad"};
 
-TEST_CASE("training goes on in C++ from what Python wrote, with the options Python had") {
+TEST_CASE("training continues in C++ from a Python state, with Python's options") {
   auto directory = TemporaryDirectory::create().value();
   python({"write", directory.path()});
   for (const std::string& kind : kKinds) {
@@ -86,7 +87,7 @@ TEST_CASE("training goes on in C++ from what Python wrote, with the options Pyth
   }
 }
 
-TEST_CASE("training goes on in Python from what we wrote") {
+TEST_CASE("training continues in Python from a det state") {
   auto directory = TemporaryDirectory::create().value();
   const std::string ours = directory.path() + "/ours.pth", next = directory.path() + "/next.pth";
   python({"write", directory.path()});
@@ -125,7 +126,7 @@ Json plain(const pickle::Value& value) {
   return pickle::from_value(value, "value");
 }
 
-TEST_CASE("Python's torch.load opens our state, also as weights only, and finds what is in it") {
+TEST_CASE("Python's torch.load reads a det state, also with weights_only") {
   auto directory = TemporaryDirectory::create().value();
   testing::Fixture fixture(1, directory.path() + "/checkpoints");
   fixture.add_all();
@@ -143,7 +144,7 @@ TEST_CASE("Python's torch.load opens our state, also as weights only, and finds 
   CHECK((read[1] == expected));
 }
 
-TEST_CASE("a pickle of Python that runs a command is refused and runs nothing") {
+TEST_CASE("a Python pickle that runs a command is refused without running it") {
   auto directory = TemporaryDirectory::create().value();
   const std::string file = directory.path() + "/state_dict.pth", witness = directory.path() + "/witness";
   python({"malicious", file, witness});
@@ -153,7 +154,7 @@ TEST_CASE("a pickle of Python that runs a command is refused and runs nothing") 
   CHECK_FALSE(path_exists(witness));
 }
 
-TEST_CASE("what else Python's states hold is read, and NumPy's numbers are refused where they are used") {
+TEST_CASE("other objects in Python states are read, and NumPy numbers are refused on use") {
   auto directory = TemporaryDirectory::create().value();
   const std::string file = directory.path() + "/x.pth";
   python({"foreign", file});

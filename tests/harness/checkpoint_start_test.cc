@@ -1,4 +1,4 @@
-// A run starts from a checkpoint that is what was saved, and gives none up for a storage that is away.
+// A run starts only from an intact checkpoint, and an unavailable storage invalidates none.
 #include "checkpoint_start.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ struct StoredTrial {
     }
   }
   void damage(const std::string& uuid) { std::ofstream(storage + "/" + uuid + "/weights") << "12346"; }
-  /// c, then b, then a, then the beginning.
+  /// Starts from c, then b, then a, then from the beginning.
   std::string start(const std::string& latest) {
     info.latest_checkpoint = latest;
     return agree_on_start(alone, info,
@@ -46,21 +46,21 @@ struct StoredTrial {
 
 }  // namespace
 
-TEST_CASE("a sound checkpoint is started from, and the master is told nothing") {
+TEST_CASE("a run starts from an intact checkpoint without a report to the master") {
   StoredTrial place;
   CHECK(place.start("c") == "c");
   CHECK(place.start("").empty());
   CHECK(place.told.empty());
 }
 
-TEST_CASE("a damaged checkpoint is told to the master, until what it names is sound") {
+TEST_CASE("damaged checkpoints are reported to the master until it names an intact one") {
   StoredTrial place;
   std::string why;
-  SECTION("other bytes") {
+  SECTION("changed bytes") {
     place.damage("c");
     why = "weights is damaged: its digest is not the manifest's";
   }
-  SECTION("too few") {
+  SECTION("truncated file") {
     fs::resize_file(place.storage + "/c/weights", 3);
     why = "weights has 3 bytes, not 5";
   }
@@ -72,11 +72,11 @@ TEST_CASE("a damaged checkpoint is told to the master, until what it names is so
     fs::remove(place.storage + "/c/manifest.json");
     why = "manifest.json is missing";
   }
-  SECTION("the manifest is no manifest") {
+  SECTION("the manifest is malformed") {
     std::ofstream(place.storage + "/c/manifest.json") << "{";
     why = "manifest.json is damaged";
   }
-  SECTION("all of it is missing") {
+  SECTION("the checkpoint is missing") {
     fs::remove_all(place.storage + "/c");
     why = "c is missing";
   }
@@ -87,14 +87,14 @@ TEST_CASE("a damaged checkpoint is told to the master, until what it names is so
   CHECK_THAT(place.told[1], Catch::StartsWith("b: "));
 }
 
-TEST_CASE("when none is sound training begins again, and what is another's is not replaced") {
+TEST_CASE("without an intact checkpoint training restarts, and another trial's checkpoint is an error") {
   StoredTrial place;
   for (const char* uuid : {"a", "b", "c"}) place.damage(uuid);
   CHECK(place.start("c").empty());
   CHECK_THROWS_WITH(place.start("another"), Catch::Contains("it is another trial's"));
 }
 
-TEST_CASE("of a storage that is away nothing is given up") {
+TEST_CASE("an unavailable storage invalidates no checkpoint") {
   StoredTrial place;
   fs::rename(place.storage, place.storage + ".away");
   CHECK_THROWS_WITH(place.start("c"), Catch::Contains("is not there; is it mounted on this machine?"));
@@ -103,14 +103,14 @@ TEST_CASE("of a storage that is away nothing is given up") {
   CHECK(place.told.empty());
 }
 
-TEST_CASE("what another program wrote is believed") {
+TEST_CASE("a checkpoint without a manifest from another program is accepted") {
   StoredTrial place;
   fs::create_directories(place.storage + "/python");
   std::ofstream(place.storage + "/python/state_dict.pth") << "x";
   CHECK(place.start("python") == "python");
 }
 
-TEST_CASE("a manifest says whose checkpoint it is") {
+TEST_CASE("a manifest records the cluster, trial and run") {
   StoredTrial place;
   const std::string manifest = read_file(place.storage + "/a/manifest.json").value();
   CHECK_THAT(manifest, Catch::Contains("\"cluster\": \"cluster\"") && Catch::Contains("\"trial\": 7") &&

@@ -1,4 +1,4 @@
-// Saving behind training, and starting from what was saved: whole or not there, callbacks at their moments.
+// Asynchronous saving and loading of checkpoints, and the order of their callbacks.
 #include "checkpoint.h"
 
 #include <ATen/ops/equal.h>
@@ -30,7 +30,7 @@ struct Storage {
   }
 };
 
-/// Writes down what it is told.
+/// Records the calls of its hooks.
 struct Watcher : Callback {
   void on_checkpoint_load_start(const std::string&) override { events.push_back("load"); }
   void on_checkpoint_save_start(Json& metadata) override {
@@ -47,7 +47,7 @@ struct Watcher : Callback {
   bool hidden = false, fail = false;
 };
 
-TEST_CASE("a saved trial comes back as it was") {
+TEST_CASE("a saved trial is restored exactly") {
   Storage storage;
   Fixture first(1, storage.path), second(2, storage.path);
   first.add_all(), second.add_all();
@@ -66,7 +66,7 @@ TEST_CASE("a saved trial comes back as it was") {
   }
 }
 
-TEST_CASE("another trial's checkpoint gives weights, not generators") {
+TEST_CASE("another trial's checkpoint restores weights but not generators") {
   Storage storage;
   Fixture first(1, storage.path), second(2, storage.path);
   const std::string directory = save_whole(first.context, 4);
@@ -77,7 +77,7 @@ TEST_CASE("another trial's checkpoint gives weights, not generators") {
   CHECK(generator_bytes(second.context) == generators);
 }
 
-TEST_CASE("a save holds the moment it was asked for, and the next one waits for it") {
+TEST_CASE("a save holds the state of its call, and the next save waits for it") {
   Storage storage;
   Fixture fixture(1, storage.path);
   fixture.add_all();
@@ -104,7 +104,7 @@ TEST_CASE("a save holds the moment it was asked for, and the next one waits for 
   CHECK(find_latest_checkpoint(storage.path) == storage.path + "/" + uuids[3]);
 }
 
-TEST_CASE("callbacks see a checkpoint before it is visible, and what they add is part of it") {
+TEST_CASE("callbacks run before a checkpoint is visible, and files they add belong to it") {
   Storage storage;
   Fixture fixture(1, storage.path);
   auto watcher = std::make_shared<Watcher>();
@@ -112,7 +112,7 @@ TEST_CASE("callbacks see a checkpoint before it is visible, and what they add is
   CheckpointSaver saver(fixture.context);
   const std::string directory = storage.path + "/" + saver.save(at_batch(3));
   CHECK(watcher->events == std::vector<std::string>{"save"});
-  CHECK_FALSE(path_exists(directory));  // however long the writing takes: it needs this thread
+  CHECK_FALSE(path_exists(directory));  // independent of the writer's speed: the commit needs this thread
   saver.wait();
   CHECK(watcher->events == std::vector<std::string>{"save", "written"});
   CHECK(watcher->hidden);
@@ -126,7 +126,7 @@ TEST_CASE("callbacks see a checkpoint before it is visible, and what they add is
   CHECK(watcher->events.back() == "load");
 }
 
-TEST_CASE("a callback that throws drops its checkpoint and nothing else") {
+TEST_CASE("a throwing callback discards only its own checkpoint") {
   Storage storage;
   Fixture fixture(1, storage.path);
   auto watcher = std::make_shared<Watcher>();
@@ -144,7 +144,7 @@ TEST_CASE("a callback that throws drops its checkpoint and nothing else") {
   CHECK(saver.finished().size() == 1);
 }
 
-TEST_CASE("a saver that goes while callbacks are owed drops the checkpoint") {
+TEST_CASE("destroying a saver with pending callbacks discards the checkpoint") {
   Storage storage;
   Fixture fixture(1, storage.path);
   fixture.context.callbacks.emplace_back("watcher", std::make_shared<Watcher>());
@@ -155,7 +155,7 @@ TEST_CASE("a saver that goes while callbacks are owed drops the checkpoint") {
   CHECK(storage.entries() == 1);
 }
 
-TEST_CASE("a save that cannot be written is told once, and the next one can be") {
+TEST_CASE("a failed save is reported once, and a later save can succeed") {
   Storage storage;
   std::ofstream(storage.path) << "a file in the way";
   Fixture fixture(1, storage.path);
@@ -170,7 +170,7 @@ TEST_CASE("a save that cannot be written is told once, and the next one can be")
   CHECK(saver.finished().at(0).steps_completed == 2);
 }
 
-TEST_CASE("damage in any file of a checkpoint is an exception that names it") {
+TEST_CASE("damage in any file of a checkpoint throws an error that names the file") {
   Storage storage;
   Fixture fixture(1, storage.path);
   fixture.add_all();
@@ -192,7 +192,7 @@ TEST_CASE("damage in any file of a checkpoint is an exception that names it") {
   CHECK_THROWS_WITH(load_checkpoint(fixture.context, directory), Catch::Contains("no complete checkpoint"));
 }
 
-TEST_CASE("what dead writers left goes, what living ones write stays") {
+TEST_CASE("leftovers of dead writers are removed, files of live writers stay") {
   Storage storage;
   const auto age = [&](const std::string& path) {
     fs::last_write_time(path, fs::last_write_time(path) - std::chrono::minutes(11));
@@ -201,7 +201,8 @@ TEST_CASE("what dead writers left goes, what living ones write stays") {
   std::ofstream(storage.path + "/dead.partial/weights") << "1";
   age(storage.path + "/dead.partial/code"), age(storage.path + "/dead.partial");
   auto living = CheckpointWriter::create(storage.path, "living").value();
-  CHECK(storage.entries() == 2);  // a file in it is young: on some storages locks end at each machine
+  // Kept, because a file in it is recent. On some storages locks do not extend to other machines.
+  CHECK(storage.entries() == 2);
   age(living.directory()), age(storage.path + "/dead.partial/weights");
   auto other = CheckpointWriter::create(storage.path, "other").value();
   CHECK(storage.entries() == 2);
@@ -211,7 +212,7 @@ TEST_CASE("what dead writers left goes, what living ones write stays") {
   CHECK(path_exists(storage.path + "/living/manifest.json"));
 }
 
-TEST_CASE("a file changed after it was noted gets its own digest") {
+TEST_CASE("a file changed after note() is hashed again") {
   Storage storage;
   auto writer = CheckpointWriter::create(storage.path, "u").value();
   REQUIRE(writer.write("a", "first").has_value());
@@ -221,7 +222,7 @@ TEST_CASE("a file changed after it was noted gets its own digest") {
   CHECK(verify_checkpoint(storage.path + "/u").has_value());
 }
 
-/// What a trial's class looks like from here.
+/// Stands for a user's trial class.
 struct TwoModels {
   explicit TwoModels(TrialContext& context, int extra = 0) : extra(extra) {
     context.state().models = {a.ptr(), b.ptr()};
@@ -231,7 +232,7 @@ struct TwoModels {
   int width = 0, extra = 0;
 };
 
-TEST_CASE("a trial is built again from its checkpoint with hyperparameters and weights") {
+TEST_CASE("a trial is rebuilt from a checkpoint with its hyperparameters and weights") {
   Storage storage;
   Fixture fixture(1, storage.path);
   torch::nn::Linear a(2, 3), b(3, 1);
@@ -257,7 +258,7 @@ TEST_CASE("a trial is built again from its checkpoint with hyperparameters and w
   CHECK(at::equal(exported->weight, b->weight));
 }
 
-TEST_CASE("directories of older releases are read for their weights") {
+TEST_CASE("weights load from the checkpoint layouts of older releases") {
   Storage storage;
   const torch::nn::Linear from(3, 2);
   pickle::Dict state;

@@ -1,5 +1,4 @@
-// The cluster client reports everything, in order, whatever happens to the master; the master here is a fake
-// that can be broken.
+// The cluster client delivers every report in order across failures. The master is a fake that can be broken.
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -19,19 +18,18 @@ namespace {
 
 using Stream = grpc::ServerReaderWriter<v1::MasterMessage, v1::HarnessMessage>;
 
-/// Outlives servers: what a durable master knows.
+/// State that survives a restart of the fake server, as a durable master's does.
 struct Master {
   Queue<v1::Report> reports{100'000};  ///< each sequence number once, in order
   std::atomic<std::int64_t> durable{0};
   std::atomic<int> sessions{0}, repeats{0};
-  std::atomic<int> together{0};  ///< messages of several reports
-  std::atomic<bool> preempt{false}, stale{false},
-      deaf{false};                   ///< deaf: takes reports in but never acknowledges
-  std::atomic<int> break_after{-1};  ///< reports until the next break; -1 never
+  std::atomic<int> together{0};                                 ///< messages that carry several reports
+  std::atomic<bool> preempt{false}, stale{false}, deaf{false};  ///< deaf: never acknowledges
+  std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
   std::string token, user_token;
   std::string allocation;
-  std::atomic<int> alive{0};      ///< how often a process said that it lives
-  std::atomic<bool> ends{false};  ///< the trial has ended: ABORTED to whatever comes
+  std::atomic<int> alive{0};      ///< number of heartbeats received
+  std::atomic<bool> ends{false};  ///< the trial has ended: every call is answered with ABORTED
 };
 
 class Service final : public v1::HarnessService::Service {
@@ -80,7 +78,7 @@ class Service final : public v1::HarnessService::Service {
       master_.reports.push(std::move(report));
       master_.durable = sequence;
     } else {
-      CHECK(sequence <= master_.durable);  // no gap
+      CHECK(sequence <= master_.durable);  // sequence numbers have no gaps
       ++master_.repeats;
     }
     out.mutable_acknowledged()->set_sequence(sequence);
@@ -97,7 +95,7 @@ class Server {
     server_ = builder.BuildAndStart();
     REQUIRE(port_ != 0);
   }
-  /// At once: streams under way break.
+  /// Shuts down at once: open streams break.
   ~Server() { server_->Shutdown(std::chrono::system_clock::time_point()); }
   int port() const { return port_; }
 
@@ -129,7 +127,7 @@ std::vector<std::int64_t> counted(int count) {
   return all;
 }
 
-TEST_CASE("reports arrive once, in order, and flush waits for the last") {
+TEST_CASE("reports arrive exactly once and in order, and flush waits for the last") {
   Master master;
   Server server(master);
   const auto client = connect(server.port());
@@ -144,7 +142,7 @@ TEST_CASE("reports arrive once, in order, and flush waits for the last") {
   CHECK(master.repeats == 0);
 }
 
-TEST_CASE("a stream that breaks again and again loses and doubles nothing") {
+TEST_CASE("a stream that breaks repeatedly neither loses nor duplicates reports") {
   Master master;
   Server server(master);
   const auto client = connect(server.port());
@@ -157,7 +155,7 @@ TEST_CASE("a stream that breaks again and again loses and doubles nothing") {
   CHECK(master.sessions >= 5);
 }
 
-TEST_CASE("reports are kept while there is no master, and sent when it is back") {
+TEST_CASE("reports are buffered without a master and sent when it returns") {
   Master master;
   auto server = std::make_unique<Server>(master);
   const int port = server->port();
@@ -170,10 +168,10 @@ TEST_CASE("reports are kept while there is no master, and sent when it is back")
   server = std::make_unique<Server>(master, port);
   CHECK(client->flush(std::chrono::seconds(60)));
   CHECK(steps(master) == counted(60));
-  CHECK(master.together > 0);  // what has queued up goes in few messages
+  CHECK(master.together > 0);  // queued reports are sent in few messages
 }
 
-TEST_CASE("what was sent but not acknowledged is sent again") {
+TEST_CASE("unacknowledged reports are sent again") {
   Master master;
   master.deaf = true;
   auto server = std::make_unique<Server>(master);
@@ -188,7 +186,7 @@ TEST_CASE("what was sent but not acknowledged is sent again") {
   CHECK(steps(master) == counted(20));
 }
 
-TEST_CASE("two threads report through one stream: each in its own order, all counted once") {
+TEST_CASE("two threads share one stream: each thread's order is kept, each report arrives once") {
   Master master;
   Server server(master);
   const auto client = connect(server.port());
@@ -210,7 +208,7 @@ TEST_CASE("two threads report through one stream: each in its own order, all cou
   CHECK(second.size() == 2000);
 }
 
-TEST_CASE("preemption comes down the stream") {
+TEST_CASE("preemption arrives through the stream") {
   Master master;
   master.preempt = true;
   Server server(master);
@@ -225,7 +223,7 @@ TEST_CASE("preemption comes down the stream") {
   CHECK(master.reports.pop()->has_preemption_acknowledged());
 }
 
-TEST_CASE("a client without a master ends when it is told to") {
+TEST_CASE("a client without a master can be destroyed") {
   auto client = connect("127.0.0.1:1");
   report(*client, 3);
   CHECK_FALSE(client->flush(std::chrono::seconds(0)));
@@ -240,8 +238,7 @@ std::unique_ptr<Client> connect_outside(const Server& server) {
   return std::unique_ptr<Client>(det_make_cluster_client(&owner));
 }
 
-TEST_CASE(
-    "outside the cluster the owner's token opens the session, and the process says that it lives and ends") {
+TEST_CASE("a detached client uses the owner's token and reports heartbeats and its end") {
   Master master;
   Server server(master);
   const auto client = connect_outside(server);
@@ -260,7 +257,7 @@ TEST_CASE(
   CHECK(master.repeats == 0);
 }
 
-TEST_CASE("a trial outside the cluster that the master ends is asked to leave, and what it says is dropped") {
+TEST_CASE("a detached trial ended by the master is preempted, and its reports are dropped") {
   Master master;
   Server server(master);
   const auto client = connect_outside(server);
@@ -268,7 +265,7 @@ TEST_CASE("a trial outside the cluster that the master ends is asked to leave, a
   REQUIRE(client->flush(std::chrono::seconds(30)));
   CHECK_FALSE(client->should_preempt());
   master.ends = true;
-  // By a heartbeat: nothing is reported meanwhile.
+  // The signal must come with a heartbeat: no report is sent meanwhile.
   CHECK(wait_until([&] { return client->should_preempt(); }, std::chrono::seconds(30)));
   report(*client, 100, 3);
   client->acknowledge_preemption();
@@ -277,7 +274,7 @@ TEST_CASE("a trial outside the cluster that the master ends is asked to leave, a
   CHECK(steps(master) == counted(3));
 }
 
-TEST_CASE("on the cluster a client says neither that it lives nor how it ends") {
+TEST_CASE("a client on the cluster sends neither heartbeats nor its end") {
   Master master;
   Server server(master);
   const auto client = connect(server.port());
@@ -288,7 +285,7 @@ TEST_CASE("on the cluster a client says neither that it lives nor how it ends") 
   CHECK(master.alive == 0);
 }
 
-// In a process of its own: it must end by itself.
+// Run in a child process, which must exit by itself.
 TEST_CASE("child side of a stale run", "[.]") {
   const auto client = connect(std::getenv("DET_TEST_MASTER"));
   client->flush(std::chrono::seconds(60));
@@ -296,7 +293,7 @@ TEST_CASE("child side of a stale run", "[.]") {
   client->flush(std::chrono::seconds(60));
 }
 
-TEST_CASE("a run that is not the current one leaves with a code of its own") {
+TEST_CASE("a stale run exits with its own exit code") {
   Master master;
   master.stale = true;
   Server server(master);

@@ -1,6 +1,5 @@
-// Owns a training program of the Core API for tests: what it does is its first argument, its checkpoints go
-// to the second, or where that says, if it is a configuration (.yaml). Prints what came of it, a line for
-// each thing.
+// A Core API training program for tests: core_program SCENARIO STORAGE. STORAGE is a checkpoint directory or
+// a configuration file (.yaml). Prints one line per result.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -15,7 +14,7 @@ using det::Json;
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// Every rank writes a file of its own, and one they share.
+/// Each rank writes its own file and a shared one.
 void shards(det::core::Context& core, const std::string& scenario) {
   const int rank = core.distributed().rank();
   const std::string name = std::to_string(rank);
@@ -52,7 +51,7 @@ void act(det::core::Context& core, const std::string& scenario, const std::strin
     core.train().report_validation_metrics(1, {{"accuracy", 0.25}});
     core.train().report_progress(0.5);
   } else if (scenario == "preempt") {
-    // The chief is interrupted after it has said "ready".
+    // The test interrupts the chief after it has printed "ready".
     std::cout << "ready" << std::endl;
     int calls = 0;
     while (!core.preempt().should_preempt()) ++calls;

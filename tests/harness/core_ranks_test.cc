@@ -1,4 +1,4 @@
-// Several ranks make one checkpoint, or none of them does; all hear of preemption.
+// The Core API on several ranks: joint checkpoints and preemption.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -25,7 +25,8 @@ Ended launch(const std::string& scenario, const std::string& storage, int ranks 
              const std::string& argument = "") {
   const auto result =
       run_process({.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(ranks), "--", "sh", "-c",
-                            // Each rank's code is a line: the launcher's is only the first one's.
+                            // The launcher returns only the first rank's exit code, so each rank prints its
+                            // own.
                             "\"$@\"; echo code $?", "sh", DET_CORE_PROGRAM, scenario, storage, argument}})
           .value();
   INFO(result.err);
@@ -48,7 +49,7 @@ bool starts(const Ended& ended, const std::string& prefix) {
   return false;
 }
 
-TEST_CASE("shards of two ranks become one checkpoint, which both see") {
+TEST_CASE("shards of two ranks form one checkpoint that both can restore") {
   const auto storage = TemporaryDirectory::create().value();
   const Ended ended = launch("shards", storage.path());
   REQUIRE(entries(storage.path()).size() == 1);
@@ -66,7 +67,7 @@ TEST_CASE("shards of two ranks become one checkpoint, which both see") {
         Json{{"steps_completed", 5}, {"rank0", 0}, {"rank1", 1}});
 }
 
-TEST_CASE("in a bucket each rank sends its own shards, and what fails on one leaves nothing there") {
+TEST_CASE("each rank uploads its own shards to a bucket, and a failure on one leaves no objects") {
   const test::Store store;
   const auto place = TemporaryDirectory::create().value();
   REQUIRE(
@@ -84,7 +85,7 @@ TEST_CASE("in a bucket each rank sends its own shards, and what fails on one lea
   CHECK(store.count() == names.size());
 }
 
-TEST_CASE("ranks that do not fit together all fail, with the same reason, and leave nothing") {
+TEST_CASE("inconsistent ranks all fail with the same reason and leave no files") {
   const auto [scenario, reason] = GENERATE(table<std::string, std::string>({
       {"other-content", "both is there on ranks 0, 1 with different contents"},
       {"other-metadata", "rank 1 says steps_completed = 1"},
@@ -105,7 +106,7 @@ TEST_CASE("ranks that do not fit together all fail, with the same reason, and le
   CHECK(entries(storage.path()).empty());
 }
 
-TEST_CASE("ranks that upload one directory give it once, and a rank may give nothing") {
+TEST_CASE("ranks that upload the same directory store it once, and a rank may upload none") {
   const auto storage = TemporaryDirectory::create().value(), source = TemporaryDirectory::create().value();
   REQUIRE(make_directories(source.path() + "/deep"));
   REQUIRE(write_file_atomic(source.path() + "/deep/weights", "abc"));
@@ -118,7 +119,7 @@ TEST_CASE("ranks that upload one directory give it once, and a rank may give not
   CHECK(path_exists(source.path() + "/deep/weights"));
 }
 
-TEST_CASE("without shard the chief saves, and another rank is told so") {
+TEST_CASE("without shard only the chief may save, and other ranks get an error") {
   const auto storage = TemporaryDirectory::create().value();
   const Ended ended = launch("chief-alone", storage.path());
   CHECK(ended.lines.contains("[rank=0] code 0"));
@@ -145,7 +146,7 @@ TEST_CASE("an interrupt of the launcher is preemption on every rank, at the same
   CHECK(child.wait(std::chrono::seconds(60)).value().ok());
 }
 
-TEST_CASE("a program of the core library beats where its agent looks, with what it reports") {
+TEST_CASE("a Core API program updates the heartbeat file with each report") {
   const auto directory = TemporaryDirectory::create().value();
   const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"},
                                    .env = environment_with({"DET_RUN_DIR=" + directory.path()})})
@@ -154,7 +155,7 @@ TEST_CASE("a program of the core library beats where its agent looks, with what 
   CHECK(path_exists(directory.path() + "/heartbeat"));
 }
 
-TEST_CASE("a program of the core library needs no LibTorch and no gRPC") {
+TEST_CASE("a Core API program links neither LibTorch nor gRPC") {
   const auto libraries = run_process({.argv = {"ldd", DET_CORE_PROGRAM}}).value();
   CHECK_THAT(libraries.out, Catch::Contains("libdet_core"));
   CHECK_THAT(libraries.out,

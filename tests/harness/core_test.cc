@@ -1,4 +1,4 @@
-// The Core API in one process: what is reported, what is refused, checkpoints, and who it says we are.
+// The Core API in one process: reports, validation, checkpoints and trial info.
 #include "det/core.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@
 namespace det {
 namespace {
 
-/// Keeps what was reported.
+/// Records the reports.
 struct Recorder final : Client {
   void report_metrics(const std::string& group, std::int64_t step, const Json& metrics) override {
     said.push_back(group + " " + std::to_string(step) + " " + dump_json(metrics));
@@ -56,7 +56,7 @@ void put(const std::string& path, const std::string& text) { std::ofstream(path)
 using Catch::Matchers::Message;
 #define REFUSES(call, part) CHECK_THROWS_WITH(call, Catch::Contains(part))
 
-TEST_CASE("metrics are reported as they are, NaN and infinities too") {
+TEST_CASE("metrics are reported unchanged, including NaN and infinities") {
   Core core;
   auto& train = core.context.train();
   train.report_training_metrics(1, {{"loss", 0.25}, {"norm", std::numeric_limits<double>::infinity()}});
@@ -71,7 +71,7 @@ TEST_CASE("metrics are reported as they are, NaN and infinities too") {
                                                       "progress 1.000000 7", "invalid hp"});
 }
 
-TEST_CASE("what the master would not take is refused where it is said, and nothing is sent") {
+TEST_CASE("invalid reports are refused at the call, and nothing is sent") {
   Core core;
   auto& train = core.context.train();
   REFUSES(train.report_metrics("a.b", 1, {{"x", 1}}), "without \".\"");
@@ -93,7 +93,7 @@ TEST_CASE("what the master would not take is refused where it is said, and nothi
   CHECK(core.client->said.empty());
 }
 
-TEST_CASE("a group and step is reported once; the same again changes nothing") {
+TEST_CASE("a group and step is reported once, and an identical repeat is ignored") {
   Core core;
   auto& train = core.context.train();
   train.report_training_metrics(1, {{"loss", 1}});
@@ -104,18 +104,18 @@ TEST_CASE("a group and step is reported once; the same again changes nothing") {
   CHECK(core.client->said.size() == 3);
 }
 
-TEST_CASE("preemption is acknowledged once, by itself or when asked") {
+TEST_CASE("preemption is acknowledged once, automatically or explicitly") {
   Core core;
   auto& preempt = core.context.preempt();
   CHECK_FALSE(preempt.should_preempt());
   CHECK_THROWS_AS(preempt.acknowledge_preemption_signal(), std::logic_error);
   core.client->preempt = true;
-  SECTION("by itself") {
+  SECTION("automatically") {
     CHECK(preempt.should_preempt());
     CHECK(preempt.should_preempt());
     CHECK(core.client->said == std::vector<std::string>{"acknowledged"});
   }
-  SECTION("when asked") {
+  SECTION("explicitly") {
     CHECK(preempt.should_preempt(/*auto_ack=*/false));
     CHECK(core.client->said.empty());
     preempt.acknowledge_preemption_signal();
@@ -124,7 +124,7 @@ TEST_CASE("preemption is acknowledged once, by itself or when asked") {
   }
 }
 
-TEST_CASE("what is written in store_path is a checkpoint with its metadata, and is reported") {
+TEST_CASE("files written in store_path become a reported checkpoint with its metadata") {
   Core core;
   auto& checkpoint = core.context.checkpoint();
   const Json metadata{{"steps_completed", 12}, {"epoch", 3}};
@@ -153,7 +153,7 @@ TEST_CASE("what is written in store_path is a checkpoint with its metadata, and 
   checkpoint.download(stored.uuid, core.storage.path() + "/elsewhere/copy");
   CHECK(verify_checkpoint(core.storage.path() + "/elsewhere/copy"));
 
-  // What was downloaded can be uploaded: a checkpoint of its own.
+  // A downloaded checkpoint can be uploaded as a new one.
   const std::string again =
       checkpoint.upload(core.storage.path() + "/elsewhere/copy", {{"steps_completed", 13}}, true);
   CHECK(checkpoint.get_metadata(again)["steps_completed"] == 13);
@@ -161,7 +161,7 @@ TEST_CASE("what is written in store_path is a checkpoint with its metadata, and 
   CHECK(core.client->checkpoints.size() == 2);
 }
 
-TEST_CASE("a checkpoint that is not written whole is not there") {
+TEST_CASE("an incomplete checkpoint is not stored") {
   Core core;
   auto& checkpoint = core.context.checkpoint();
   const auto fails = [](const std::string& directory) {
@@ -178,7 +178,7 @@ TEST_CASE("a checkpoint that is not written whole is not there") {
   CHECK(std::filesystem::is_empty(core.storage.path()));
 }
 
-TEST_CASE("a damaged checkpoint is not restored, and a path is no uuid") {
+TEST_CASE("a damaged checkpoint is not restored, and a path is not accepted as a uuid") {
   Core core;
   auto& checkpoint = core.context.checkpoint();
   const auto stored = checkpoint.store_path(
@@ -194,7 +194,7 @@ TEST_CASE("a damaged checkpoint is not restored, and a path is no uuid") {
   CHECK_FALSE(read);
 }
 
-TEST_CASE("a checkpoint is deleted without a cluster only") {
+TEST_CASE("a checkpoint can be deleted without a cluster") {
   Core core;
   auto& checkpoint = core.context.checkpoint();
   const auto stored = checkpoint.store_path({{"steps_completed", 1}}, [](const std::string&) {});
@@ -203,7 +203,7 @@ TEST_CASE("a checkpoint is deleted without a cluster only") {
   CHECK_THROWS_AS(checkpoint.delete_(stored.uuid), std::runtime_error);
 }
 
-TEST_CASE("the profiler can be switched, and refuses what it cannot do") {
+TEST_CASE("the profiler can be switched and refuses invalid intervals") {
   Core core;
   auto& profiler = core.context.profiler();
   CHECK_THROWS_AS(profiler.on(0), std::invalid_argument);
@@ -215,7 +215,7 @@ TEST_CASE("the profiler can be switched, and refuses what it cannot do") {
   profiler.on(3600);
 }
 
-TEST_CASE("without a cluster the configuration says what is trained") {
+TEST_CASE("without a cluster the trial info comes from the configuration file") {
   const auto directory = TemporaryDirectory::create().value();
   put(directory.path() + "/const.yaml",
       "hyperparameters:\n  lr: 0.5\n  depth: {type: const, val: 3}\nreproducibility:\n  experiment_seed: "
@@ -231,7 +231,7 @@ TEST_CASE("without a cluster the configuration says what is trained") {
   CHECK_THROWS_WITH(core::init({.config_file = "/nowhere.yaml"}), Catch::Contains("/nowhere.yaml"));
 }
 
-TEST_CASE("an agent's variables say who we are") {
+TEST_CASE("on a cluster the trial info comes from the agent's variables") {
   const std::pair<const char*, const char*> variables[] = {
       {"DET_MASTER", "127.0.0.1:1"},
       {"DET_ALLOCATION_ID", "3.x.2"},

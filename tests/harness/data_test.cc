@@ -1,5 +1,3 @@
-// Loaders name all that is wrong with them; datasets read record by record; sources with an order of their
-// own.
 #include "det/data.h"
 
 #include <torch/types.h>
@@ -37,7 +35,7 @@ TEST_CASE("a loader counts the batches of an epoch") {
   CHECK(DataLoader(Numbers(9), {}).is_reproducible());
 }
 
-TEST_CASE("a loader refuses what cannot be batched") {
+TEST_CASE("a loader refuses options that cannot be batched") {
   const AnySampler order = SequentialSampler(3);
   const AnyBatchSampler batches = BatchSampler(order, 2, false);
   const auto refused = [](const DataLoaderOptions& options, const std::string& why) {
@@ -62,7 +60,7 @@ TEST_CASE("a loader refuses what cannot be batched") {
   CHECK_THROWS_WITH(DataLoader(std::shared_ptr<BatchSource>()), Catch::Contains("no source"));
 }
 
-TEST_CASE("all that is wrong with a loader is in one message") {
+TEST_CASE("all problems of a loader are in one message") {
   CHECK_THROWS_WITH(
       DataLoader(Numbers(0),
                  {.batch_size = -1, .shuffle = true, .sampler = SequentialSampler(1), .num_workers = -2}),
@@ -78,7 +76,7 @@ class Squares : public SampleDataset {
   }
 };
 
-TEST_CASE("a dataset read record by record gives batches of its nests") {
+TEST_CASE("a dataset read record by record gives batches of its structure") {
   const Batch batch = Squares().get_batch({4, 0, 4});
   CHECK(batch["x"].tensor().equal(torch::tensor({4, 0, 4})));
   CHECK(batch["y"].tensor().sizes() == torch::IntArrayRef({3, 2}));
@@ -93,7 +91,7 @@ class Noisy : public AugmentedDataset {
   }
 };
 
-TEST_CASE("what chance does to a record depends on seed, epoch and record, not on its batch") {
+TEST_CASE("random augmentation depends on seed, epoch and record, not on the batch") {
   const Noisy noisy;
   const SampleKey key{.seed = 5, .epoch = 2};
   const torch::Tensor whole = noisy.get_batch({0, 1, 2, 3}, key).tensor();
@@ -104,7 +102,7 @@ TEST_CASE("what chance does to a record depends on seed, epoch and record, not o
   CHECK_FALSE(whole[0].equal(whole[1]));
 }
 
-TEST_CASE("sampled batches take the sampler as it is") {
+TEST_CASE("sampled batches use the sampler unchanged") {
   const auto numbers = std::make_shared<Numbers>(4);
   const AnyBatchSampler batches = BatchSampler(SequentialSampler(4), 3, false);
   SampledBatches finite(numbers, ReproducibleShuffleBatchSampler(batches, 8));
@@ -118,7 +116,7 @@ TEST_CASE("sampled batches take the sampler as it is") {
   CHECK(std::count(seen.begin(), seen.end(), std::vector<std::int64_t>{3}) == 4);
   CHECK(std::count(seen.begin(), seen.end(), std::vector<std::int64_t>{0, 1, 2}) == 4);
 
-  // Endless: where the sampler begins is its own business, whatever the epoch.
+  // An endless sampler chooses its own start, in any epoch.
   SampledBatches endless(numbers, SkipBatchSampler(RepeatBatchSampler(batches), 3));
   endless.start(7);
   CHECK(values(*endless.next()) == std::vector<std::int64_t>{3});

@@ -1,11 +1,11 @@
-// Datasets refuse what does not fit, and read the files they come in.
+// Built-in datasets and the file formats they read.
 #include <torch/types.h>
 #include <turbojpeg.h>
 #include <zlib.h>
 
 #include "det/datasets.h"
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -95,7 +95,7 @@ TEST_CASE("images become normalized floats, channel by channel") {
                     Catch::Contains("uint8"));
 }
 
-TEST_CASE("images are cropped and flipped on bytes, each in every way there is") {
+TEST_CASE("crops and flips work on bytes and reach every position") {
   const torch::Tensor one = torch::arange(1, 25).to(torch::kByte).view({1, 2, 3, 4});
   const torch::Tensor images = one.expand({500, 2, 3, 4}).contiguous();
   const ImageDataset dataset({images, torch::zeros({500}, torch::kLong)},
@@ -119,7 +119,7 @@ TEST_CASE("images are cropped and flipped on bytes, each in every way there is")
   CHECK(seen.size() == 18);
   CHECK(dataset.get_batch({7}, key).data()[0].equal(dataset.get_batch(all, key).data()[7]));
   CHECK(dataset.get_batch({7}).data().mul(255).round().equal(one.to(torch::kFloat)));
-  // Padding beyond the image leaves nothing of it at times, and nothing is read outside.
+  // Padding larger than the image can crop it away entirely; no read is out of bounds.
   const ImageDataset wild({images, torch::zeros({500}, torch::kLong)},
                           {.mean = {0, 0}, .stddev = {1, 1}, .crop_padding = 9});
   CHECK(wild.get_batch(all, key).data().sum({1, 2, 3}).eq(0).sum().item<int>() > 100);
@@ -138,7 +138,7 @@ void write_gz(const std::string& path, const std::string& bytes) {
   ::gzclose(out);
 }
 
-TEST_CASE("IDX files are read plain and packed, and damage is named") {
+TEST_CASE("IDX files are read plain and gzipped, and damage is reported") {
   const auto directory = TemporaryDirectory::create().value();
   const std::string path = directory.path() + "/x";
   write_gz(path + ".gz", idx_bytes());
@@ -154,7 +154,7 @@ TEST_CASE("IDX files are read plain and packed, and damage is named") {
   CHECK_THROWS_WITH(read_idx(directory.path() + "/none"), Catch::Contains("no such file"));
 }
 
-TEST_CASE("a download is kept only with the right content, from the first mirror that has it") {
+TEST_CASE("a download is kept only with the right digest, from the first mirror that has it") {
   const auto directory = TemporaryDirectory::create().value();
   const std::string here = directory.path() + "/", sha256 = sha256_hex(idx_bytes());
   write_gz(here + "good.gz", idx_bytes());
@@ -163,10 +163,10 @@ TEST_CASE("a download is kept only with the right content, from the first mirror
   CHECK_FALSE(download(target, {"file://" + here + "bad.gz", "file://" + here + "absent"}, sha256));
   CHECK_FALSE(path_exists(target));
   CHECK(download(target, {"file://" + here + "bad.gz", "file://" + here + "good.gz"}, sha256));
-  CHECK(download(target, {}, sha256));  // it is there
+  CHECK(download(target, {}, sha256));  // already downloaded
 }
 
-TEST_CASE("CIFAR-10's records are read from five files and from one, and damage is named") {
+TEST_CASE("CIFAR-10's records are read from five files or one, and damage is reported") {
   const auto directory = TemporaryDirectory::create().value();
   const auto record = [](int label, int byte) {
     return std::string(1, static_cast<char>(label)) + std::string(3071, static_cast<char>(byte)) + '\x07';
@@ -192,7 +192,7 @@ TEST_CASE("CIFAR-10's records are read from five files and from one, and damage 
   CHECK_THROWS_WITH(read_cifar10(directory.path(), false), Catch::Contains("test_batch.bin"));
 }
 
-TEST_CASE("images of all kinds are read as RGB") {
+TEST_CASE("images of every supported format are read as RGB") {
   const auto directory = TemporaryDirectory::create().value();
   const std::string here = directory.path() + "/";
   const torch::Tensor pixels = smooth(21, 30);
@@ -213,7 +213,7 @@ TEST_CASE("images of all kinds are read as RGB") {
   CHECK(difference(read_image(here + "x.jpg"), pixels) <= 6);
   write(here + "grey.jpg", jpeg(grey, TJPF_GRAY, TJSAMP_GRAY));
   CHECK(difference(read_image(here + "grey.jpg"), grey.expand({21, 30, 3})) <= 6);
-  // Four inks, stored inverted; full black leaves nothing.
+  // CMYK, stored inverted; full black covers the other inks.
   const torch::Tensor ink =
       torch::tensor({255, 128, 0, 255, 255, 255, 255, 0}).to(torch::kByte).view({1, 2, 1, 4});
   write(here + "cmyk.jpg", jpeg(ink.expand({16, 2, 16, 4}).reshape({16, 32, 4}).contiguous(), TJPF_CMYK));
@@ -221,12 +221,12 @@ TEST_CASE("images of all kinds are read as RGB") {
   const torch::Tensor left = rgb.select(2, 2).select(1, 3).to(torch::kFloat);
   CHECK((left - torch::tensor({255.f, 128.f, 0.f})).abs().max().item<float>() <= 8);
   CHECK(rgb.select(2, 29).max().item<int>() <= 8);
-  // Told by content, not by name.
+  // The format is detected by content, not by name.
   write(here + "lies.png", jpeg(pixels));
   CHECK(read_image(here + "lies.png").sizes() == torch::IntArrayRef({3, 21, 30}));
 }
 
-TEST_CASE("images that cannot be read are named") {
+TEST_CASE("unreadable images are reported by file name") {
   const auto directory = TemporaryDirectory::create().value();
   const std::string path = directory.path() + "/x.jpg";
   const std::string whole = jpeg(smooth(64, 64));
@@ -244,7 +244,7 @@ TEST_CASE("images that cannot be read are named") {
   CHECK_THROWS_WITH(read_image(path), Catch::Contains(path + ": is a damaged image"));
 }
 
-TEST_CASE("an image folder takes classes from its subfolders, in the order of names") {
+TEST_CASE("an image folder takes its classes from subfolders in name order") {
   const auto directory = TemporaryDirectory::create().value();
   const std::string here = directory.path() + "/";
   write(here + "dog/2.jpg", jpeg(smooth(16, 16)));
@@ -288,7 +288,7 @@ TEST_CASE("images of different sizes need a transform, and errors name the file"
   CHECK(folder.get_batch({0, 1}).data().sizes() == torch::IntArrayRef({2, 3, 12, 12}));
 }
 
-TEST_CASE("large JPEGs that become small are decoded small, and look the same") {
+TEST_CASE("large JPEGs for a small target are decoded at reduced size with similar pixels") {
   const auto directory = TemporaryDirectory::create().value();
   write(directory.path() + "/a/1.jpg", jpeg(smooth(401, 600)));
   std::vector<torch::IntArrayRef::value_type> decoded;
@@ -296,7 +296,7 @@ TEST_CASE("large JPEGs that become small are decoded small, and look the same") 
     decoded.assign(image.sizes().begin(), image.sizes().end());
     return image;
   };
-  // The spy stands before the resize and takes its scale.
+  // The spy precedes the resize and forwards its scale.
   const transforms::Transform resize = transforms::resize(90);
   const transforms::Transform watched(
       [&](const torch::Tensor& image, RecordRandom& random) { return resize(spy(image), random); },
@@ -319,7 +319,7 @@ TEST_CASE("large JPEGs that become small are decoded small, and look the same") 
   CHECK(away.abs().max().item<float>() <= 8);
 }
 
-TEST_CASE("an augmented image folder gives the same for the same key, in any batch") {
+TEST_CASE("an augmented image folder gives the same image for the same key, in any batch") {
   const auto directory = TemporaryDirectory::create().value();
   for (int i = 0; i < 6; ++i)
     write(directory.path() + "/a/" + std::to_string(i) + ".jpg", jpeg(smooth(120, 160)));

@@ -1,5 +1,5 @@
-// Owns the program that ddp_test starts as the ranks of a trial. Prints a line for each check: "ok NAME
-// DIGEST", where the digest of results must be the same on all ranks, or "FAIL NAME why".
+// Started by ddp_test as the ranks of a trial. Prints a line per check: "ok NAME DIGEST", with a digest that
+// must be equal on all ranks, or "FAIL NAME why".
 #include <c10/core/ScalarType.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -33,7 +33,7 @@ std::string digest(const std::vector<Tensor>& tensors) {
   return sha.hex().substr(0, 16);
 }
 
-/// Seeded by what it is for, so that every rank can compute what the others have.
+/// Random numbers seeded by size and rank, so that every rank can compute the values of the others.
 Tensor numbers(std::int64_t count, torch::ScalarType type, int rank) {
   torch::manual_seed(static_cast<std::uint64_t>(1000 * count + rank));
   if (type == torch::kLong) return torch::randint(-1000, 1000, {count}, type);
@@ -66,7 +66,7 @@ void all_reduce(Suite& suite) {
       expected = expected.to(type);
       const std::string name =
           std::string("all_reduce of ") + c10::toString(type) + " " + std::to_string(count);
-      // Shared memory adds in the order of ranks and rounds once.
+      // Shared memory sums in rank order with one rounding, so the result is exact.
       const bool right = suite.backend == "shm" || type == torch::kLong
                              ? torch::equal(sum, expected)
                              : torch::allclose(sum.to(torch::kDouble), expected.to(torch::kDouble),
@@ -122,7 +122,7 @@ void many_in_flight(Suite& suite) {
                                : suite.communicator->all_reduce(tensors.back()));
   }
   bool right = true;
-  for (int i = 60; i-- > 0;) {  // in any order
+  for (int i = 60; i-- > 0;) {  // reverse order
     works[static_cast<std::size_t>(i)]->wait();
     const int sum = i % 7 == 6 ? i : suite.size * i + suite.size * (suite.size - 1) / 2;
     right = right && torch::equal(tensors[static_cast<std::size_t>(i)],
@@ -133,7 +133,7 @@ void many_in_flight(Suite& suite) {
 
 // ---- gradients ----
 
-/// A small network of convolution and linear layers whose parts can be left out of a pass.
+/// A small network with convolution and linear layers. Parts of it can be left out of a pass.
 struct Net : torch::nn::Module {
   explicit Net(std::uint64_t seed = 7) {
     torch::manual_seed(seed);
@@ -165,7 +165,7 @@ std::vector<Tensor> grads(const torch::nn::Module& model) {
   return all;
 }
 
-/// The mean over ranks of the gradients of `loss(model, rank)`, by one process.
+/// The mean over ranks of the gradients of `loss(model, rank)`, computed by one process.
 std::vector<Tensor> mean_of(int size, const std::function<void(Net&, int)>& backward) {
   std::vector<Tensor> sums;
   for (int rank = 0; rank < size; ++rank) {
@@ -205,8 +205,7 @@ void reduces_to_the_mean(Suite& suite) {
         reducer.finish();
         const auto expected =
             mean_of(suite.size, [&](Net& net, int rank) { net.loss(rank, batch).backward(); });
-        // The digest shows that neither overlap nor the size of buckets changes a bit of the sums of shared
-        // memory.
+        // The digest shows that overlap and bucket size do not change a bit of sums over shared memory.
         suite.say("mean " + std::to_string(batch), close(grads(model), expected), grads(model));
       }
     }
@@ -233,16 +232,16 @@ void unused_parameters(Suite& suite) {
   model.loss(suite.rank, 1, false).backward();
   reducer.finish();
   expected = mean_of(suite.size, [](Net& net, int rank) { net.loss(rank, 1, false).backward(); });
-  expected[6] = before;  // what was there stays
+  expected[6] = before;  // the old gradient stays
   suite.say("unused on all ranks", close(grads(model), expected), grads(model));
 }
 
 void passes_without_reduction_are_added(Suite& suite) {
   Net model;
   GradientReducer reducer(model.parameters(), *suite.communicator, kSmallBuckets);
-  model.loss(suite.rank, 0).backward();  // aggregation: not reduced
+  model.loss(suite.rank, 0).backward();  // an aggregation pass without reduction
   reducer.start();
-  model.loss(suite.rank, 1, false).backward();  // does not reach what the first did
+  model.loss(suite.rank, 1, false).backward();  // omits parameters of the first pass
   reducer.finish();
   const auto expected = mean_of(suite.size, [](Net& net, int rank) {
     net.loss(rank, 0).backward();
@@ -260,7 +259,7 @@ void two_backward_passes_in_one(Suite& suite) {
     GradientReducer reducer(model.parameters(), *suite.communicator, options);
     reducer.start();
     model.loss(suite.rank, 0).backward();
-    if (suite.rank == 0) model.loss(0, 1).backward();  // only one rank changes what it has sent
+    if (suite.rank == 0) model.loss(0, 1).backward();  // only rank 0 changes a gradient after sending it
     reducer.finish();
     const auto expected = mean_of(suite.size, [](Net& net, int rank) {
       net.loss(rank, 0).backward();
@@ -321,8 +320,8 @@ void gradients_that_are_kept(Suite& suite) {
   suite.say("gradients that someone holds are not overwritten", right, held);
 }
 
-/// A generator's pass reaches both networks; each has its reducer and communicator, and ranks differ in what
-/// they reach.
+/// The generator's pass reaches both networks. Each network has its own reducer and communicator, and the
+/// ranks reach different parameters.
 void two_models(Suite& suite) {
   auto second = make_communicator(suite.distributed, torch::kCPU, suite.backend);
   Net generator(1), judge(2);
@@ -333,7 +332,7 @@ void two_models(Suite& suite) {
     of_generator.start();
     of_judge.start();
     judge.loss(suite.rank, batch).backward();
-    of_generator.finish();  // was not reached: does nothing
+    of_generator.finish();  // no gradients: does nothing
     of_judge.finish();
     clear(generator);
     of_generator.start();
@@ -348,7 +347,7 @@ void two_models(Suite& suite) {
   suite.say("two models in one pass", true, all);
 }
 
-/// A gradient's memory may have another owner: it is then averaged in a copy.
+/// A gradient with shared memory is averaged in a copy.
 void gradients_that_share_memory(Suite& suite) {
   const Tensor a = torch::zeros({600000}).requires_grad_(), b = torch::zeros({600, 1000}).requires_grad_();
   GradientReducer reducer({a, b}, *suite.communicator);
@@ -403,7 +402,7 @@ void different_models_are_refused(Suite& suite) {
             message);
 }
 
-/// Collectives that do not match end with an error on the ranks that see it, instead of wrong sums.
+/// Mismatched collectives fail on the ranks that detect them instead of returning wrong sums.
 void mismatch(Suite& suite) {
   Tensor tensor = torch::ones({suite.rank == 0 ? 8 : 16});
   std::string message = "accepted";

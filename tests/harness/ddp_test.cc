@@ -1,5 +1,4 @@
-// What ranks compute together is right and the same bits on each, over every transport; a dead rank ends the
-// others.
+// Collectives and gradient averaging over every transport: correct, and bit-identical on all ranks.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -9,7 +8,7 @@
 namespace det {
 namespace {
 
-TEST_CASE("collectives and gradients are right and the same on all ranks") {
+TEST_CASE("collectives and gradients are correct and equal on all ranks") {
   const char* backend = GENERATE("shm", "gloo");
   const int size = GENERATE(2, 3, 4);
   CAPTURE(backend, size);
@@ -28,7 +27,7 @@ TEST_CASE("collectives and gradients are right and the same on all ranks") {
   }
 }
 
-TEST_CASE("overlap and the size of buckets change no bit of sums over shared memory") {
+TEST_CASE("overlap and bucket size change no bit of sums over shared memory") {
   const auto ends = testing::run_ranks(2, {DDP_RANK, "shm"});
   std::set<std::string> means;
   for (const std::string& line : split(ends[0].out, '\n')) {
@@ -52,7 +51,7 @@ TEST_CASE("a killed rank ends the others with an error that names it") {
   }
 }
 
-TEST_CASE("shared memory finds ranks that are in different collectives") {
+TEST_CASE("shared memory detects ranks in different collectives") {
   for (const auto& end : testing::run_ranks(2, {DDP_RANK, "shm", "mismatch"})) {
     CHECK(end.status.ok());
     CHECK_THAT(end.out, Catch::StartsWith("ok mismatch"));

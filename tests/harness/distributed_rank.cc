@@ -1,4 +1,4 @@
-// Owns the program that distributed_test starts as the ranks of a trial.
+// Started by distributed_test as the ranks of a trial.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -8,7 +8,8 @@
 
 #include "det/distributed.h"
 
-/// `exchange`; `killed N`: rank N dies by a signal while the others wait; `exits N`: it ends without a word.
+/// Modes: `exchange`; `killed N`: rank N dies by a signal while the others wait; `exits N`: rank N exits
+/// early.
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const int victim = argc > 2 ? std::atoi(argv[2]) : -1;

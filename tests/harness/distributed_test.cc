@@ -1,4 +1,4 @@
-// The ranks of a trial find one another, exchange values, and learn at once when one of them is gone.
+// Rendezvous of ranks, exchange of values, and detection of dead ranks.
 #include "det/distributed.h"
 
 #include <atomic>
@@ -31,7 +31,8 @@ RankInfo place(int rank, int size, int local_size, int port) {
           .chief_port = port};
 }
 
-/// Runs `body` as every rank, a thread each; what each returned, or "error: " and what it threw.
+/// Runs `body` as every rank, with a thread per rank. Returns each result, or "error: " and the exception's
+/// text.
 std::vector<std::string> as_ranks(std::vector<RankInfo> infos,
                                   const std::function<std::string(DistributedContext&)>& body,
                                   int timeout = 30) {
@@ -61,7 +62,7 @@ std::vector<std::string> as_ranks(int size, int local_size,
 
 std::string text(const std::vector<Json>& values) { return Json(values).dump(); }
 
-/// Sets variables for one scope; "" unsets.
+/// Sets environment variables for one scope; "" unsets.
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& changes) {
@@ -85,7 +86,7 @@ class Environment {
   std::map<std::string, std::string> before_;
 };
 
-TEST_CASE("values come to all ranks in the order of ranks") {
+TEST_CASE("exchanged values arrive on all ranks in rank order") {
   const int size = GENERATE(1, 2, 5);
   const auto results = as_ranks(size, size, [](DistributedContext& context) {
     const int rank = context.rank();
@@ -106,7 +107,7 @@ TEST_CASE("values come to all ranks in the order of ranks") {
   }
 }
 
-TEST_CASE("local exchanges stay on their machine") {
+TEST_CASE("local exchanges stay on one machine") {
   const auto results = as_ranks(6, 2, [](DistributedContext& context) {
     std::string said = text(context.gather_local(context.rank()));
     said += text(context.allgather_local(context.rank()));
@@ -116,7 +117,7 @@ TEST_CASE("local exchanges stay on their machine") {
                                             "[4,5][4,5]40", "[][4,5]40"});
 }
 
-TEST_CASE("numbers arrive with every bit, not-a-number and infinities included") {
+TEST_CASE("numbers arrive bit for bit, including NaN and infinities") {
   const auto results = as_ranks(2, 2, [](DistributedContext& context) {
     const auto all = context.allgather({0.1, std::nan(""), -std::numeric_limits<double>::infinity()});
     const Json& other = all[context.rank() == 0 ? 1 : 0];
@@ -127,7 +128,7 @@ TEST_CASE("numbers arrive with every bit, not-a-number and infinities included")
   CHECK(results == std::vector<std::string>{"same", "same"});
 }
 
-TEST_CASE("bytes larger than any socket's buffer pass both ways") {
+TEST_CASE("messages larger than socket buffers pass in both directions") {
   const std::size_t bytes = 20 << 20;
   const auto results = as_ranks(3, 3, [&](DistributedContext& context) {
     const std::string mine(bytes, static_cast<char>('a' + context.rank()));
@@ -140,7 +141,7 @@ TEST_CASE("bytes larger than any socket's buffer pass both ways") {
   CHECK(results == std::vector<std::string>{"right", "right", "right"});
 }
 
-TEST_CASE("a rank that makes another call ends all with both calls named") {
+TEST_CASE("a rank in a different call ends all ranks, naming both calls") {
   const auto results = as_ranks(2, 2, [](DistributedContext& context) -> std::string {
     if (context.rank() == 1) (void)context.gather(1);
     context.barrier();
@@ -151,7 +152,7 @@ TEST_CASE("a rank that makes another call ends all with both calls named") {
   CHECK_THAT(results[1], Catch::StartsWith("error: rank 0 (on host ") && Catch::EndsWith("has left"));
 }
 
-TEST_CASE("a rank that leaves after the last exchange harms nobody") {
+TEST_CASE("a rank that leaves after the last exchange does not disturb the others") {
   for (int round = 0; round < 20; ++round) {
     const auto results = as_ranks(3, 3, [](DistributedContext& context) {
       context.barrier();
@@ -161,7 +162,7 @@ TEST_CASE("a rank that leaves after the last exchange harms nobody") {
   }
 }
 
-TEST_CASE("a dead rank is named on every other at once") {
+TEST_CASE("every other rank names a dead rank at once") {
   const char* mode = GENERATE("killed", "exits");
   const int victim = GENERATE(0, 2);
   const auto ends = testing::run_ranks(4, {DISTRIBUTED_RANK, mode, std::to_string(victim)});
@@ -175,14 +176,14 @@ TEST_CASE("a dead rank is named on every other at once") {
   }
 }
 
-TEST_CASE("processes exchange as threads do") {
+TEST_CASE("processes exchange values like threads") {
   for (const auto& end : testing::run_ranks(3, {DISTRIBUTED_RANK, "exchange"})) {
     CHECK(end.status.ok());
     CHECK(end.out == "[0,10,20]\n");
   }
 }
 
-TEST_CASE("ranks that do not come are named") {
+TEST_CASE("missing ranks are named") {
   const ReservedPort port;
   const auto results = as_ranks(
       {place(0, 4, 4, port.port()), place(2, 4, 4, port.port())}, [](auto&) { return "joined"; }, 1);
@@ -192,7 +193,7 @@ TEST_CASE("ranks that do not come are named") {
   CHECK_THAT(results[1], Catch::Contains(expected));
 }
 
-TEST_CASE("a rank whose chief never starts says where it looked") {
+TEST_CASE("a rank without a chief reports the address it tried") {
   const ReservedPort port;
   const auto results = as_ranks(
       {place(1, 2, 2, port.port())}, [](auto&) { return "joined"; }, 0);
@@ -200,11 +201,11 @@ TEST_CASE("a rank whose chief never starts says where it looked") {
              Catch::Contains("rank 1 cannot connect to rank 0 at 127.0.0.1:" + std::to_string(port.port())));
 }
 
-TEST_CASE("a second process with the same rank is sent away and the first stays") {
+TEST_CASE("a second process with the same rank is refused and the first stays") {
   const ReservedPort port;
   std::vector<std::string> results(3);
   std::vector<std::thread> threads;
-  // Rank 2 comes only when one of the two rivals has been refused.
+  // Rank 2 joins only after one of the two rivals has been refused.
   std::atomic<bool> refused = false;
   const auto join = [&](std::size_t slot, int rank) {
     try {
@@ -235,7 +236,7 @@ TEST_CASE("a second process with the same rank is sent away and the first stays"
              Catch::Contains("another process (on host ") && Catch::EndsWith("has come with RANK=1"));
 }
 
-TEST_CASE("strangers neither join nor hold up those who belong") {
+TEST_CASE("foreign connections neither join nor delay the trial's ranks") {
   const ReservedPort port;
   RankInfo larger = place(3, 4, 4, port.port());
   std::string refusal;
@@ -251,7 +252,7 @@ TEST_CASE("strangers neither join nor hold up those who belong") {
     chief = text(context.allgather(0));
   });
   threads.emplace_back([&] {
-    // One that says nothing, one that speaks another tongue, one of another trial; then the one that belongs.
+    // A silent connection, one with another protocol, and one of another trial, before the proper rank joins.
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port.port()));
@@ -303,7 +304,7 @@ TEST_CASE("a process of another launch is refused") {
   CHECK(chief.wait(std::chrono::seconds(20)).value().ok());
 }
 
-TEST_CASE("the environment says where a process stands") {
+TEST_CASE("the environment gives a process its rank and world size") {
   const Environment environment({{"RANK", "5"},
                                  {"WORLD_SIZE", "8"},
                                  {"LOCAL_RANK", "1"},
@@ -322,7 +323,7 @@ TEST_CASE("the environment says where a process stands") {
   CHECK(info.chief_port == 29400);
 }
 
-TEST_CASE("where torchrun listens on the port itself the next one is taken") {
+TEST_CASE("the next port is used where torchrun listens on the given one") {
   const Environment environment({{"RANK", "0"},
                                  {"WORLD_SIZE", "2"},
                                  {"LOCAL_RANK", "0"},
@@ -333,7 +334,7 @@ TEST_CASE("where torchrun listens on the port itself the next one is taken") {
   CHECK(rank_info_from_environment().chief_port == 29401);
 }
 
-TEST_CASE("no WORLD_SIZE is one process, and so is a world of one") {
+TEST_CASE("an unset WORLD_SIZE and a WORLD_SIZE of 1 mean one process") {
   {
     const Environment environment(std::map<std::string, std::string>{{"RANK", "7"}});
     CHECK(rank_info_from_environment().size == 1);
@@ -346,7 +347,7 @@ TEST_CASE("no WORLD_SIZE is one process, and so is a world of one") {
   CHECK(context.is_chief());
 }
 
-TEST_CASE("a program without a launcher does not begin where the trial's slots are on several agents") {
+TEST_CASE("a program without a launcher is refused when slots span several agents") {
   const Environment environment(std::map<std::string, std::string>{{"DET_NUM_NODES", "2"}});
   CHECK_THROWS_WITH(rank_info_from_environment(), Catch::Contains("slots are on 2 agents") &&
                                                       Catch::Contains("det-launch") &&
@@ -355,7 +356,7 @@ TEST_CASE("a program without a launcher does not begin where the trial's slots a
   CHECK(rank_info_from_environment().size == 1);
 }
 
-TEST_CASE("all that is wrong with the environment comes in one message") {
+TEST_CASE("all problems of the environment are in one message") {
   const Environment environment(
       {{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "x"}, {"LOCAL_WORLD_SIZE", "3"}});
   try {

@@ -1,5 +1,5 @@
-// `reproducibility: exact`: the final parameters are the same bits on one, two and four processes, also when
-// a trial is killed at random points and goes on with another number of processes.
+// `reproducibility: exact`: the final parameters are bit-identical on one, two and four processes, also when
+// a trial is killed at random points and continues with another number of processes.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
@@ -20,7 +20,7 @@ ProcessOptions program(const std::string& storage, int processes, const std::str
           .cwd = ""};
 }
 
-/// The same on all processes.
+/// Trains to the end. The digest must be equal on all processes.
 std::string digest_at_end(const std::string& storage, int processes, const std::string& mode = "exact") {
   const ProcessResult result =
       run_process(program(storage, processes, mode), {.timeout = std::chrono::seconds(120)}).value();
@@ -43,7 +43,7 @@ std::size_t checkpoints_in(const std::string& storage) {
   return count;
 }
 
-/// Kills all processes at once some time after the next checkpoint; false when they came to their end before.
+/// Kills all processes some time after the next checkpoint. Returns false if the training ended first.
 bool kill_once(const std::string& storage, int processes, Random& random) {
   const std::size_t enough = checkpoints_in(storage) + random.below(3);
   ProcessOptions options = program(storage, processes);
@@ -55,13 +55,13 @@ bool kill_once(const std::string& storage, int processes, Random& random) {
       std::chrono::seconds(120)));
   if (!ended) ended = child.wait(Duration(random.below(20'000))).has_value();
   if (ended) return false;
-  (void)child.signal(SIGTERM);  // to every rank; they take it as a pause at the next batch
+  (void)child.signal(SIGTERM);  // forwarded to every rank; pauses training at the next batch
   if (random.below(2) == 0) (void)child.signal_group(SIGKILL);
   (void)child.wait(std::chrono::seconds(60));
   return true;
 }
 
-TEST_CASE("one, two and four processes give the same bits") {
+TEST_CASE("training on one, two and four processes gives the same bits") {
   std::string digests[3];
   for (int i = 0; i < 3; ++i) {
     const auto storage = TemporaryDirectory::create().value();
@@ -71,7 +71,7 @@ TEST_CASE("one, two and four processes give the same bits") {
   CHECK(digests[0] == digests[2]);
 }
 
-TEST_CASE("gradients of a layer that thaws while two processes train are averaged") {
+TEST_CASE("gradients of a layer unfrozen during training are averaged over two processes") {
   const auto storage = TemporaryDirectory::create().value();
   digest_at_end(storage.path(), 2, "fast");
 }

@@ -1,8 +1,8 @@
-// A program for exact_test: trains a network with dropout, running means, a schedule and AdamW, and a second
-// one that reads the first one's output after its step and steps its schedule by hand, under
-// `reproducibility: exact`, as one of RANK/WORLD_SIZE processes. A layer is frozen at first. Usage:
-// exact_trial STORAGE [fast]; every rank prints the SHA-256 of all weights, buffers, optimizer and schedule
-// state, with `fast` (the other kind of reproducibility) of the weights.
+// Program for exact_test: exact_trial STORAGE [fast], as one of RANK/WORLD_SIZE processes. Under
+// `reproducibility: exact` it trains a network with dropout, batch statistics, a schedule, AdamW and a layer
+// that is frozen at first. A second network reads the first one's output after its step and steps its
+// schedule by hand. Every rank prints the SHA-256 of all weights, buffers, optimizer and schedule state. With
+// `fast` (the other mode), only weights are hashed.
 #include <iostream>
 
 #include "base/digest.h"

@@ -1,5 +1,5 @@
-// Owns a stand-in for NVIDIA's management library with what system metrics read: three devices, of which the
-// second does not answer, and the third answers only who it is.
+// Stub of NVIDIA's management library for system metrics. It has three devices: the second fails, and the
+// third has a name but no readings.
 #include <cstdio>
 
 extern "C" {

@@ -1,8 +1,8 @@
-// What a trial may ask of the trainer beyond a loop: callbacks, reducers, aggregation, schedules, the managed
-// style, virtual shards, and errors that name the thing.
+// Trainer features beyond the basic loop: callbacks, reducers, aggregation, schedules, the managed style,
+// virtual shards and error messages.
 #include "fixture.h"
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -23,7 +23,7 @@ std::vector<torch::Tensor> copies(const std::vector<torch::Tensor>& tensors) {
   return copies;
 }
 
-/// Writes down every hook.
+/// Records every hook call.
 class Diary : public Callback {
  public:
   explicit Diary(Words& words) : words_(words) {}
@@ -70,7 +70,7 @@ class DiaryTrial : public SmallTrial {
   Words& words_;
 };
 
-TEST_CASE("every hook comes at its moment") {
+TEST_CASE("every hook is called in order") {
   Folder storage;
   Record record;
   Words words;
@@ -98,7 +98,7 @@ TEST_CASE("every hook comes at its moment") {
         Words{"startup 6 from a checkpoint", "load", "state 16", "training start"});
 }
 
-TEST_CASE("aggregated batches give the step that one large batch would") {
+TEST_CASE("aggregated batches give the same step as one large batch") {
   const auto train = [](std::int64_t batch_size, std::int64_t frequency, std::int64_t batches) {
     Folder storage;
     Record record;
@@ -123,7 +123,7 @@ TEST_CASE("aggregated batches give the step that one large batch would") {
   CHECK_FALSE(torch::allclose(large[0], other[0], 1e-4, 1e-6));
 }
 
-TEST_CASE("a checkpoint waits until no gradients wait for their optimizer") {
+TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
   Folder storage;
   Record record;
   auto state = make_state(record, storage);
@@ -134,7 +134,7 @@ TEST_CASE("a checkpoint waits until no gradients wait for their optimizer") {
   CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12});
 }
 
-TEST_CASE("reducers are fed by the trial and reported beside its metrics") {
+TEST_CASE("metric reducers are updated by the trial and reported with its metrics") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -175,7 +175,7 @@ TEST_CASE("reducers are fed by the trial and reported beside its metrics") {
   CHECK(record.metrics[2].second["records"] == 18);
 }
 
-TEST_CASE("the values of batches become one as the trial says, weighted by records") {
+TEST_CASE("batch metrics are combined as the trial defines, weighted by records") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -201,7 +201,7 @@ TEST_CASE("the values of batches become one as the trial says, weighted by recor
                     Catch::Contains("it lacks loss") && Catch::Contains("no metric lost"));
 }
 
-TEST_CASE("a trial may evaluate the whole set at once") {
+TEST_CASE("a trial can evaluate the whole data set at once") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -245,7 +245,7 @@ class SmallManaged : public ManagedTrial<torch::nn::Sequential> {
   }
 };
 
-TEST_CASE("the managed style trains: backward, zero_grad and step are the platform's") {
+TEST_CASE("the managed style calls backward, zero_grad and step itself") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -266,7 +266,7 @@ TEST_CASE("the managed style trains: backward, zero_grad and step are the platfo
       Catch::Contains("must return the metric \"loss\" as a tensor; it returns: error (a number)"));
 }
 
-TEST_CASE("a wrapped schedule moves with its mode, and goes on from a checkpoint") {
+TEST_CASE("a wrapped schedule follows its mode and resumes from a checkpoint") {
   Folder storage;
   const auto train = [&](std::int64_t batches, bool resume) {
     Record record;
@@ -288,7 +288,7 @@ TEST_CASE("a wrapped schedule moves with its mode, and goes on from a checkpoint
   CHECK(train(20, true) == Approx(0.0001));
 }
 
-TEST_CASE("exact training is the same bits for any share of the shards, and after any pause") {
+TEST_CASE("exact training gives the same bits for any split of shards and after any pause") {
   const auto state_with_shards = [](Record& record, const std::string& storage) {
     auto state = make_state(record, storage);
     state->exact = ShardPlan::make(4, 0, 1);
@@ -339,7 +339,7 @@ TEST_CASE("mixed precision computes in bfloat16 inside the trial and keeps weigh
     CHECK(parameter.scalar_type() == torch::kFloat);
 }
 
-TEST_CASE("what a trial does wrong is named") {
+TEST_CASE("errors of a trial are named") {
   Folder storage;
   const auto run = [&](auto train_batch, bool exact = false) {
     Record record;

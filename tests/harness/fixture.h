@@ -1,5 +1,5 @@
-// Owns what the harness's tests share: a client that remembers, a context without a program around it, and a
-// small trial whose every part a test can change.
+// Shared by the trainer tests: a recording client, a context without a program, and a small trial with
+// overridable parts.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,12 +24,12 @@ struct Folder {
   operator const std::string&() const { return directory.path(); }
 };
 
-/// What a RecordingClient saw; outlives it.
+/// The calls of a RecordingClient. Outlives the client.
 struct Record {
   std::vector<std::string> events;        ///< "training 5", "progress 10", "acknowledged"
-  std::vector<std::int64_t> checkpoints;  ///< apart: they are reported whenever they have become durable
+  std::vector<std::int64_t> checkpoints;  ///< separate: reported when they become durable, at any time
   std::vector<std::pair<std::string, Json>> metrics;  ///< "training 5" → values
-  std::int64_t preempt_at = -1;                       ///< batches after which preemption is asked for
+  std::int64_t preempt_at = -1;  ///< number of batches after which preemption is requested
   bool preempt = false;
 };
 
@@ -67,13 +67,13 @@ inline std::unique_ptr<ContextState> make_state(Record& record, const std::strin
   return state;
 }
 
-/// 18 records of 6 numbers in 3 classes, always the same.
+/// 18 records with 6 numbers in 3 classes, always the same.
 inline TensorDataset small_data() {
   torch::Tensor data = torch::arange(18 * 6, torch::kFloat).reshape({18, 6}).mul(0.7).sin();
   return TensorDataset(data, torch::arange(18).remainder(3));
 }
 
-/// Dropout, shuffled data and Adam: everything a resume must get right.
+/// Uses dropout, shuffled data and Adam, the state that a resume must restore.
 class SmallTrial : public Trial {
  public:
   SmallTrial(TrialContext& context, Record& record)

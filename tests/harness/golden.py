@@ -1,9 +1,11 @@
-"""Owns the values that PyTorch gives for learning-rate schedules and optimizers, as one JSON object.
+"""Prints the values that PyTorch gives for learning-rate schedules and optimizers, as one JSON object.
 
-golden.py schedules: reads {"states": {name: {"state": ..., "groups": [{"lr", "momentum"}]}}}, the states another
-implementation has after 20 steps; prints "values" (61 rows of the learning rates and momentums of two groups, row 0
-before the first step), "hand" (the same with learning rates halved by hand after step 30), "states" (after 20 steps)
-and "continued" (rows 21 to 60 from the states read).
+golden.py schedules: reads {"states": {name: {"state": ..., "groups": [{"lr", "momentum"}]}}}, the states of
+another implementation after 20 steps. Prints:
+  values     61 rows of the learning rates and momentums of two groups, row 0 before the first step
+  hand       the same with learning rates halved by hand after step 30
+  states     the states after 20 steps
+  continued  rows 21 to 60, continued from the states read
 golden.py optimizers: prints the parameters after 10 steps on the problem of `gradient`.
 """
 import json
@@ -19,7 +21,7 @@ STEPS, SAVED_AT, HAND_AT = 60, 20, 30
 
 
 def metric(step):
-    """Falls, then stays, then falls again."""
+    """A metric that falls, stays constant, then falls again."""
     return max(1.0 / (1 + step), 0.2) if step < 40 else 0.1 + 0.05 * math.sin(step)
 
 
@@ -85,7 +87,7 @@ def advance(schedule, step):
 
 
 def plain(value):
-    """Of a state, what is data; infinities as text."""
+    """The data of a state, with infinities as text."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items() if k != "lr_lambdas" and is_data(v)}
     if isinstance(value, (list, tuple)):
@@ -100,7 +102,7 @@ def is_data(value):
 
 
 def python_state(state):
-    """A state that went through JSON: infinities were text, and so were the integers that are keys."""
+    """Restores a state from JSON, where infinities and integer keys were text."""
     changed = {}
     for key, value in state.items():
         if key == "milestones":

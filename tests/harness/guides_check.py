@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Owns the promise that the guides of the training library are true: every block of C++ or YAML in them is a region of
-a file that is compiled and tested, every file they name exists, and every name of the library they use is in a header.
+"""Checks the guides of the training library.
 
-A region may leave lines out: a line of the block that is exactly `// …` (in YAML `# …`) stands for any number of
-lines. Usage: guides_check.py [--self-test]. Prints file:line for each miss and ends with 1 when there is one; counts
-pages."""
+Every block of C++ or YAML must be a region of a file that is compiled and tested. Every file that a guide
+names must exist, and every library name must be in a header. A block may omit lines: a line that is exactly
+`// …` (in YAML `# …`) stands for any number of lines.
+
+Usage: guides_check.py [--self-test]. Prints file:line for each miss and the number of passed and failed
+pages. Exits with 1 if there is a miss."""
 import pathlib
 import re
 import sys
@@ -25,13 +27,13 @@ def indent_of(line):
 
 
 def dedent(lines):
-    """Without the indentation that all lines have; blank lines have none of their own."""
+    """Removes the common indentation of all lines; blank lines are ignored."""
     common = min((indent_of(line) for line in lines if line.strip()), default=0)
     return [line[common:].rstrip() for line in lines]
 
 
 def chunks_of(lines, elision):
-    """Runs of lines between elisions, none empty."""
+    """Non-empty runs of lines between elisions."""
     chunks = [[]]
     for line in lines:
         if line.strip() == elision:
@@ -44,7 +46,7 @@ def chunks_of(lines, elision):
 
 
 def find_chunk(source, chunk, begin, shift):
-    """The line after the first place from `begin` where the chunk stands, moved right by `shift`; -1 for none."""
+    """The line after the first match of the chunk, indented by `shift`, at or after `begin`; -1 for none."""
     wanted = [" " * shift + line if line else "" for line in chunk]
     for at in range(begin, len(source) - len(wanted) + 1):
         if source[at:at + len(wanted)] == wanted:
@@ -53,7 +55,7 @@ def find_chunk(source, chunk, begin, shift):
 
 
 def is_region(source, block, elision):
-    """Greedy: the earliest place of a chunk leaves the most room for those after it."""
+    """Matches greedily: the earliest place of a chunk leaves the most room for later chunks."""
     chunks = chunks_of(dedent(block), elision)
     for shift in sorted({indent_of(line) for line in source if line.strip()}):
         at = 0
@@ -158,7 +160,7 @@ class A {
   int two() { return 2; }
 };
 """
-SELF_TEST_CASES = [  # (page, what a miss must say, or nothing)
+SELF_TEST_CASES = [  # (page, part of the expected miss or None)
     ("```cpp\nint one() {\n  return 1;\n}\n```", None),
     ("```cpp\nclass A {\n  // …\n    return 1;\n  // …\n  int two() { return 2; }\n};\n```", None),
     ("```cpp\nint one() {\n  return 2;\n}\n```", "harness/guides/page.md:2: this block is no region"),

@@ -1,4 +1,3 @@
-// Every configuration that the guides show is one that a cluster takes.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -8,7 +7,7 @@
 namespace det {
 namespace {
 
-TEST_CASE("the configurations of the guides have no problem") {
+TEST_CASE("the configurations of the guides are valid") {
   std::size_t count = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/tests/harness/guides")) {

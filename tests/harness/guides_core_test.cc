@@ -1,11 +1,11 @@
-// The examples of the guide to the Core API.
+// The examples of the Core API guide.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 
 #include "base/files.h"
 
-// The program, with its main under another name.
+// The guide's program, with its main renamed.
 #define main core_loop_main
 #include "guides/core_loop.cc"
 #undef main
@@ -45,7 +45,7 @@ TEST_CASE("the loop of the Core API guide fits its line and saves it") {
   CHECK(line.offset == Approx(-1).margin(1e-3));
 }
 
-TEST_CASE("the loop of the Core API guide saves and leaves when interrupted") {
+TEST_CASE("the loop of the Core API guide saves and exits when interrupted") {
   RunDirectory folder;
   {
     det::core::Context core = det::core::init();
@@ -59,7 +59,7 @@ TEST_CASE("the loop of the Core API guide saves and leaves when interrupted") {
   CHECK(saved.offset == line.offset);
 }
 
-TEST_CASE("one process is all ranks") {
+TEST_CASE("a single process acts as all ranks") {
   RunDirectory folder;
   det::core::Context core = det::core::init();
   CHECK(mean_over_ranks(core, 2.5) == 2.5);
@@ -68,7 +68,7 @@ TEST_CASE("one process is all ranks") {
   CHECK(core.checkpoint().get_metadata(uuid).at("steps_completed") == 3);
 }
 
-TEST_CASE("outside the cluster a program without its master is told which one it looked for") {
+TEST_CASE("a detached program without a master gets an error that names the master") {
   ::setenv("DET_MASTER", "127.0.0.1:9", 1);
   CHECK_THROWS_WITH(begin_anywhere(), Catch::Contains("127.0.0.1:9"));
   ::unsetenv("DET_MASTER");

@@ -1,12 +1,12 @@
-// The porting guide's two ends: the script written by hand, and the trial made of it, compute the same.
+// The porting guide's start and end compute the same: the hand-written script and the trial made of it.
 #include <det/det.h>
 
-// The script itself, with its main under another name; main.cpp has that of porting_original_main.
+// The original script, with its main renamed (main.cpp's is porting_original_main).
 #define main porting_train_main
 #include "guides/porting/train.cpp"
 #undef main
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +30,7 @@ void write_idx(const std::string& path, const torch::Tensor& data) {
   REQUIRE(det::write_file_atomic(path, bytes).has_value());
 }
 
-/// Noise with a bright bar whose place is the label.
+/// Noise with a bright bar at a position that encodes the label.
 void write_images(const std::string& prefix, std::int64_t count, std::uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
   torch::Tensor labels = torch::randint(0, 10, {count}, generator, torch::kLong);
@@ -41,7 +41,7 @@ void write_images(const std::string& prefix, std::int64_t count, std::uint64_t s
   write_idx(prefix + "-labels-idx1-ubyte", labels.to(torch::kByte));
 }
 
-/// The folder that the guide speaks of, with small data and a current directory in it.
+/// The working directory that the guide describes, with small data in it.
 class Workplace {
  public:
   Workplace() : before_(std::filesystem::current_path()) {
@@ -62,7 +62,7 @@ class Workplace {
   std::filesystem::path before_;
 };
 
-/// What std::cout gets while it lives, numbers in full.
+/// Captures std::cout during its lifetime, with numbers in full precision.
 class Captured {
  public:
   Captured() : before_(std::cout.rdbuf(text_.rdbuf())), precision_(std::cout.precision(12)) {}
@@ -79,7 +79,7 @@ class Captured {
 };
 
 struct ScriptRun {
-  std::vector<double> losses;  ///< batch by batch
+  std::vector<double> losses;  ///< one per batch
   double validation_loss = 0, accuracy = 0;
 };
 
@@ -104,7 +104,7 @@ ScriptRun run_script(std::vector<std::string> arguments) {
   return run;
 }
 
-/// Unshuffled, as `--no-shuffle` makes the script.
+/// Without shuffling, like the script with `--no-shuffle`.
 class RecordingTrial : public ImagesTrial {
  public:
   RecordingTrial(det::TrialContext& context, std::vector<double>& losses)
@@ -122,7 +122,7 @@ class RecordingTrial : public ImagesTrial {
   std::vector<double>& losses_;
 };
 
-TEST_CASE("the ported trial computes the losses of the script") {
+TEST_CASE("the ported trial computes the same losses as the script") {
   Workplace place;
   const ScriptRun script = run_script({"main", "--data", place.path(), "--save", place.path() + "/model.pt",
                                        "--no-shuffle", "--epochs", "2", "--log-interval", "1"});
@@ -137,7 +137,7 @@ TEST_CASE("the ported trial computes the losses of the script") {
 
   REQUIRE(script.losses.size() == 32);
   REQUIRE(losses.size() == 32);
-  for (std::size_t i = 0; i < 20; ++i) {  // the second epoch begins at 16, with a smaller learning rate
+  for (std::size_t i = 0; i < 20; ++i) {  // the second epoch begins at batch 16, with a smaller learning rate
     INFO("batch " << i);
     CHECK(losses[i] == Approx(script.losses[i]).epsilon(1e-4));
   }

@@ -1,11 +1,11 @@
-// Every example of the API guide trains, and does what the guide says of it.
+// Every example of the API guide trains and behaves as the guide describes.
 #include <det/det.h>
 
 #include "guides/checkpoints.h"
 #include "guides/data.h"
 #include "guides/features.h"
 
-// The programs, with their mains under other names.
+// The guide's programs, with their mains renamed.
 #define main train_fit_main
 #include "guides/train_fit.cpp"
 #undef main
@@ -16,7 +16,7 @@
 #include "guides/train_anywhere.cpp"
 #undef main
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
@@ -26,7 +26,7 @@
 
 namespace {
 
-/// A folder that is the current directory while it lives.
+/// A folder that is the working directory during its lifetime.
 class Folder {
  public:
   Folder() : before_(std::filesystem::current_path()) { std::filesystem::current_path(path()); }
@@ -51,7 +51,7 @@ std::vector<std::string> files_below(const std::string& directory, const std::st
   return files;
 }
 
-/// Keeps the losses of an example, and shows its optimizer.
+/// Records the losses of an example and exposes its optimizer.
 template <typename Example>
 class Watched : public Example {
  public:
@@ -75,7 +75,7 @@ det::InitOptions in_folder(const Folder& folder, det::Json data = nullptr) {
   return init;
 }
 
-/// Trains an example and lets `look` see it afterwards.
+/// Trains an example, then passes it to `look`.
 template <typename Example>
 det::FitResult train(const det::FitOptions& options, const det::InitOptions& init,
                      const std::function<void(Example&, det::TrialContext&)>& look = nullptr) {
@@ -130,7 +130,7 @@ TEST_CASE("two models with an optimizer each learn together") {
   check_that_it_learns<PairTrial>({.max_length = det::Epochs(8)}, in_folder(folder));
 }
 
-TEST_CASE("learning rates move as the guide says") {
+TEST_CASE("learning rates change as the guide describes") {
   Folder folder;
   train<ScheduledTrial>({.max_length = det::Epochs(4)}, in_folder(folder),
                         [](auto& trial, auto&) { CHECK(trial.learning_rates().at(0) == Approx(0.001)); });
@@ -159,7 +159,7 @@ TEST_CASE("learning rates move as the guide says") {
               [](auto& t, auto&) { CHECK(t.rate() == Approx(0.05)); });
 }
 
-TEST_CASE("clipped gradients make a short step") {
+TEST_CASE("clipped gradients limit the step") {
   Folder folder;
   struct Clipped : ClippingTrial {
     explicit Clipped(det::TrialContext& context) : ClippingTrial(context) {
@@ -186,7 +186,7 @@ TEST_CASE("both ways to mixed precision learn") {
   check_that_it_learns<ManualAmpTrial>({.max_length = det::Epochs(6)}, in_folder(folder));
 }
 
-TEST_CASE("batches are aggregated when the program says so") {
+TEST_CASE("batches are aggregated when the program requests it") {
   Folder folder;
   det::InitOptions init = in_folder(folder);
   init.aggregation_frequency = 4;
@@ -206,7 +206,7 @@ TEST_CASE("batches are aggregated when the program says so") {
   });
 }
 
-TEST_CASE("metrics that are no mean are what they should be") {
+TEST_CASE("metrics other than means have the right values") {
   Folder folder;
   std::vector<std::int64_t> all(64);
   std::iota(all.begin(), all.end(), 0);
@@ -256,7 +256,7 @@ TEST_CASE("traces and TensorBoard files are written") {
   CHECK(events.find("Determined/val_validation_loss") != std::string::npos);
 }
 
-TEST_CASE("hyperparameters that cannot work end a trial quietly") {
+TEST_CASE("invalid hyperparameters end a trial without an error") {
   Folder folder;
   det::InitOptions init = in_folder(folder);
   bool reached = false;
@@ -280,7 +280,7 @@ TEST_CASE("the managed style learns") {
   CHECK(result.validation_metrics.at("validation_error") < 0.3);
 }
 
-TEST_CASE("data is there before training, once where the guide says so") {
+TEST_CASE("data is prepared before training, once per place where the guide requires it") {
   Folder folder;
   write(folder.path() + "/train.bin", "hello");
   const det::Json data{{"dir", folder.path()},
@@ -294,7 +294,7 @@ TEST_CASE("data is there before training, once where the guide says so") {
   CHECK(det::path_exists(folder.path() + "/rank-0"));
 }
 
-/// A picture of noise, dark or bright.
+/// A noise image, dark or bright.
 std::string picture(bool bright, std::int64_t seed) {
   auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
   torch::Tensor bytes =
@@ -303,7 +303,7 @@ std::string picture(bool bright, std::int64_t seed) {
   return "P6\n32 36\n255\n" + std::string(static_cast<const char*>(bytes.data_ptr()), 36 * 32 * 3);
 }
 
-TEST_CASE("a folder of images is learned") {
+TEST_CASE("a trial learns from a folder of images") {
   Folder folder;
   for (int i = 0; i < 32; ++i) {
     const bool bright = i % 2 == 0;
@@ -316,7 +316,7 @@ TEST_CASE("a folder of images is learned") {
   CHECK(result.validation_metrics.at("accuracy") == 1);
 }
 
-TEST_CASE("batches may be dictionaries of anything") {
+TEST_CASE("batches can be dictionaries of any values") {
   Folder folder;
   check_that_it_learns<DictTrial>({.max_length = det::Epochs(10)}, in_folder(folder));
 }
@@ -327,7 +327,7 @@ std::vector<std::vector<std::int64_t>> batches_of(const det::AnyBatchSampler& sa
   return batches;
 }
 
-TEST_CASE("an order of one's own is shared out, shuffled, repeated and skipped") {
+TEST_CASE("a custom sampler is sharded, shuffled, repeated and skipped") {
   const auto sampler = [](Place place, std::int64_t skip) {
     return make_batch_sampler(det::SequentialSampler(12), /*training=*/true, /*shuffle_seed=*/3, place, 2,
                               skip);
@@ -365,7 +365,7 @@ void check_that_a_pause_changes_nothing() {
   CHECK(torch::equal(weights(once.checkpoint), weights(resumed.checkpoint)));
 }
 
-TEST_CASE("trials with an order of their own resume where they were") {
+TEST_CASE("trials with a custom sampler resume at their position") {
   check_that_a_pause_changes_nothing<MyTrial>();
   check_that_a_pause_changes_nothing<OwnOrderTrial>();
   check_that_a_pause_changes_nothing<StreamTrial>();
@@ -380,7 +380,7 @@ TEST_CASE("the programs of the guide train") {
   {
     Folder folder;
     CHECK(train_fit_main() == 0);
-    CHECK(checkpoints() == 4);  // validations at 5, 10, 15 and 16; every tenth batch is one of these
+    CHECK(checkpoints() == 4);  // validations at 5, 10, 15 and 16; every tenth batch is among them
   }
   {
     Folder folder;
@@ -393,7 +393,7 @@ TEST_CASE("the programs of the guide train") {
   CHECK(train_anywhere_main() == 0);
   const std::size_t after_first = checkpoints();
   CHECK(after_first >= 1);
-  CHECK(train_anywhere_main() == 0);  // starts from the end: nothing is left to train
+  CHECK(train_anywhere_main() == 0);  // starts from the final checkpoint, so nothing is left to train
   CHECK(checkpoints() == after_first);
 }
 

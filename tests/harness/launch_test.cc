@@ -1,4 +1,4 @@
-// det-launch starts ranks with torchrun's variables, and one dead rank ends all with its code.
+// det-launch starts ranks with torchrun's variables and stops all when one fails.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
@@ -25,22 +25,22 @@ TEST_CASE("each rank gets its variables and its prefix") {
   CHECK_THAT(result.out, Catch::Contains("[rank=1] 1 1 2 2 127.0.0.1 port\n"));
 }
 
-TEST_CASE("ranks are as many as slots") {
+TEST_CASE("a rank is started for each slot") {
   CHECK(split(launch({"sh", "-c", "echo x"}, {"DET_SLOT_IDS=[0, 1, 12]"}).out, '\n').size() == 4);
 }
 
-TEST_CASE("one dead rank ends all with its code") {
+TEST_CASE("a dead rank ends all ranks with its exit code") {
   const auto result = launch({"--nproc-per-node=2", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 60"});
   CHECK(result.status.code == 7);
 }
 
-TEST_CASE("the reason of the end comes in a line of its own") {
+TEST_CASE("the reason of a failure is printed on its own line") {
   CHECK_THAT(launch({"--nproc-per-node=2", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 60"}).err,
              Catch::StartsWith("det-launch: rank 1 ended with exit code 7; the others are stopped\n"));
   CHECK(launch({"sh", "-c", "kill -9 $$"}).err == "det-launch: rank 0 ended with signal 9 (Killed)\n");
 }
 
-TEST_CASE("several machines count their ranks on") {
+TEST_CASE("ranks are numbered across machines") {
   const auto result =
       launch({"--nnodes=3", "--node_rank", "2", "--nproc_per_node", "2", "--master-addr", "node0", "sh", "-c",
               "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT"},
@@ -52,7 +52,7 @@ TEST_CASE("several machines count their ranks on") {
             .out == "[rank=0] 10.0.0.5:29411\n");
 }
 
-TEST_CASE("a gang of the cluster is laid out as its agent says, unless words say otherwise") {
+TEST_CASE("a gang is laid out by the agent's variables unless flags override them") {
   const std::vector<std::string> gang{"DET_NUM_NODES=2",  "DET_NODE_RANK=1",    "DET_FIRST_RANK=3",
                                       "DET_WORLD_SIZE=5", "DET_SLOT_IDS=[0,4]", "DET_CHIEF_IP=10.0.0.1",
                                       "C10D_PORT=29401",  "MASTER_ADDR",        "MASTER_PORT"};
@@ -66,13 +66,13 @@ TEST_CASE("a gang of the cluster is laid out as its agent says, unless words say
   CHECK_THAT(launch({"true"}, {"DET_NUM_NODES=x"}).err, Catch::Contains("DET_NUM_NODES is not a number"));
 }
 
-TEST_CASE("ranks share the cores, unless told otherwise") {
+TEST_CASE("ranks share the cores unless OMP_NUM_THREADS is set") {
   const std::vector<std::string> print{"--nproc-per-node", "64", "sh", "-c", "echo $OMP_NUM_THREADS"};
   CHECK_THAT(launch(print, {"OMP_NUM_THREADS"}).out, Catch::Contains("[rank=63] 1\n"));
   CHECK_THAT(launch(print, {"OMP_NUM_THREADS=3"}).out, Catch::Contains("[rank=63] 3\n"));
 }
 
-TEST_CASE("ranks share a secret, each launch its own") {
+TEST_CASE("ranks of one launch share a secret that differs between launches") {
   const std::vector<std::string> print{"--nproc-per-node=2", "sh", "-c", "echo $DET_LAUNCH_TOKEN"};
   std::set<std::string> tokens;
   for (int i = 0; i < 2; ++i) {
@@ -84,7 +84,7 @@ TEST_CASE("ranks share a secret, each launch its own") {
   CHECK(launch({"sh", "-c", "echo $DET_LAUNCH_TOKEN"}, {"DET_LAUNCH_TOKEN=mine"}).out == "[rank=0] mine\n");
 }
 
-TEST_CASE("wrong words are refused with their mend") {
+TEST_CASE("invalid arguments are refused with a remedy") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "no PROGRAM to start; see det-launch --help"},
       {{"--nproc-per-nod", "2", "sh"}, "det-launch has no --nproc-per-nod; did you mean \"nproc-per-node\"?"},
@@ -104,7 +104,7 @@ TEST_CASE("wrong words are refused with their mend") {
   }
 }
 
-TEST_CASE("the help names every word") {
+TEST_CASE("the help lists every option") {
   const auto result = launch({"--help"});
   CHECK(result.status.ok());
   for (const char* word :
@@ -113,7 +113,7 @@ TEST_CASE("the help names every word") {
   }
 }
 
-TEST_CASE("the program's own options are left alone") {
+TEST_CASE("the program's own options are passed through") {
   CHECK(launch({"--nproc-per-node=1", "echo", "--help", "--", "-x"}).out == "[rank=0] --help -- -x\n");
 }
 
@@ -133,13 +133,13 @@ TEST_CASE("a signal to the launcher reaches the ranks") {
   CHECK(child.wait(std::chrono::seconds(20)).value().code == 3);
 }
 
-TEST_CASE("what a rank leaves behind does not outlive it") {
-  // The leftover ignores SIGTERM and holds the output open.
+TEST_CASE("leftover processes of a rank are killed") {
+  // The leftover process ignores SIGTERM and holds the output open.
   const auto result = launch({"sh", "-c", "(trap '' TERM; exec sleep 300) & echo $!; exit 4"});
   CHECK(result.status.code == 4);
   const std::string pid =
       result.out.substr(result.out.find(' ') + 1, result.out.find('\n') - result.out.find(' ') - 1);
-  // It was sent SIGKILL: the kernel is about to end it.
+  // SIGKILL has been sent; the kernel may need a moment.
   CHECK(wait_until([&] { return !std::filesystem::exists("/proc/" + pid + "/cwd/."); },
                    std::chrono::seconds(20)));
 }
@@ -151,7 +151,7 @@ TEST_CASE("a process that left its group is not waited for") {
   CHECK(result.out == "[rank=0] up\n");
 }
 
-TEST_CASE("a last line without an end is not lost") {
+TEST_CASE("a last line without a newline is not lost") {
   CHECK(launch({"printf", "no end"}).out == "[rank=0] no end\n");
 }
 

@@ -1,4 +1,4 @@
-// Owns the tests of mixed precision on the CPU.
+// Mixed precision on the CPU.
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -30,7 +30,7 @@ using testing::kCpu;
 Tensor weight(double value) { return at::full({5}, value).requires_grad_(); }
 SGD sgd(const Tensor& parameter) { return SGD(std::vector<Tensor>{parameter}, SGDOptions(1.0)); }
 
-/// One iteration with a gradient of `value`, scaled.
+/// One iteration with a scaled gradient of `value`.
 bool iterate(GradScaler& scaler, SGD& optimizer, Tensor& parameter, double value) {
   parameter.mutable_grad() = at::full({5}, value * scaler.get_scale());
   const bool stepped = scaler.step(optimizer);
@@ -40,7 +40,7 @@ bool iterate(GradScaler& scaler, SGD& optimizer, Tensor& parameter, double value
 
 }  // namespace
 
-TEST_CASE("Autocast on the CPU multiplies matrices in bfloat16, inside its region only") {
+TEST_CASE("Autocast on the CPU multiplies matrices in bfloat16 inside its region only") {
   const Tensor a = at::randn({4, 4}), b = at::randn({4, 4});
   const auto product = [&] { return at::matmul(a, b).scalar_type(); };
   CHECK(product() == at::kFloat);
@@ -64,7 +64,7 @@ TEST_CASE("Autocast on the CPU multiplies matrices in bfloat16, inside its regio
   CHECK(product() == at::kFloat);
 }
 
-TEST_CASE("Autocast keeps the cast of a weight inside one region and no longer") {
+TEST_CASE("Autocast caches the cast of a weight within one region only") {
   const Tensor x = at::full({2, 2}, 1.0);
   Tensor w = at::full({2, 2}, 1.0).requires_grad_();
   const auto change = [&](double value) { w.detach().fill_(value); };
@@ -83,7 +83,7 @@ TEST_CASE("Autocast keeps the cast of a weight inside one region and no longer")
   CHECK(product() == 6);
 }
 
-TEST_CASE("Gradients come back in float through a region in bfloat16") {
+TEST_CASE("Gradients through a bfloat16 region are float") {
   Tensor w = at::full({3, 3}, 0.5).requires_grad_();
   Tensor loss;
   {
@@ -102,7 +102,7 @@ TEST_CASE("The scale follows PyTorch's rule: back off on inf, grow after an unbr
   struct Iteration {
     double gradient;
     bool stepped;
-    double scale, tracker;  // afterwards
+    double scale, tracker;  // expected values after the step
   };
   const std::vector<Iteration> table = {
       {1, true, 8, 1},          {1, true, 8, 2},           {1, true, 16, 0}, {1, true, 16, 1},
@@ -121,7 +121,7 @@ TEST_CASE("The scale follows PyTorch's rule: back off on inf, grow after an unbr
   }
 }
 
-TEST_CASE("A scaled loss gives scaled gradients, which unscale brings back once") {
+TEST_CASE("A scaled loss gives scaled gradients, and unscale reverses that once") {
   Tensor w = weight(2);
   SGD optimizer = sgd(w);
   GradScaler scaler({.init_scale = 1024});
@@ -139,7 +139,7 @@ TEST_CASE("A scaled loss gives scaled gradients, which unscale brings back once"
   CHECK(scaler.scale(at::full({}, 1.0, at::kBFloat16)).scalar_type() == at::kFloat);
 }
 
-TEST_CASE("Of two optimizers only the one with an inf is skipped, and the scale falls once") {
+TEST_CASE("An inf skips only its own optimizer, and the scale falls once") {
   Tensor good = weight(1), bad = weight(1), wide = at::full({2}, 1.0, at::kDouble).requires_grad_();
   SGD first(std::vector<Tensor>{good, wide}, SGDOptions(1.0)), second = sgd(bad);
   GradScaler scaler({.init_scale = 4});
@@ -158,7 +158,7 @@ TEST_CASE("Of two optimizers only the one with an inf is skipped, and the scale 
   CHECK_FALSE(scaler.step(first));
 }
 
-TEST_CASE("A scaler's state goes into another, and one that is off does nothing") {
+TEST_CASE("A scaler's state can be restored, and a disabled scaler does nothing") {
   Tensor w = weight(0);
   SGD optimizer = sgd(w);
   GradScaler scaler({.init_scale = 64, .growth_factor = 4, .backoff_factor = 0.25, .growth_interval = 2}),
@@ -186,7 +186,7 @@ TEST_CASE("A scaler's state goes into another, and one that is off does nothing"
   CHECK_THROWS_WITH(GradScaler({.growth_factor = 1}), Catch::Contains("growth_factor"));
 }
 
-TEST_CASE("A module laid out with channels last is the same module and computes the same") {
+TEST_CASE("A module converted to channels-last computes the same") {
   torch::manual_seed(1);
   torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3)),
                               torch::nn::BatchNorm2d(8));
@@ -205,8 +205,7 @@ TEST_CASE("A module laid out with channels last is the same module and computes 
   CHECK(channels_last(at::randn({2, 3})).is_contiguous());
 }
 
-TEST_CASE(
-    "Images of one channel are told to have it last, so the gradients behind them lie like their outputs") {
+TEST_CASE("One-channel images are marked channels-last so that gradients match the outputs' layout") {
   torch::manual_seed(1);
   torch::nn::Conv2d first(1, 8, 3), second(8, 16, 3);
   to_channels_last(*first);

@@ -1,4 +1,3 @@
-// Owns asking Python's PyTorch for its values; null where this machine's Python has none.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +8,8 @@
 
 namespace det {
 
-/// What golden.py prints for `what`, given `input` as JSON. Null when /usr/bin/python3 has no torch; throws
-/// std::runtime_error with its output when it fails otherwise.
+/// The output of golden.py for `what`, with `input` as JSON. Null if /usr/bin/python3 has no torch. Throws
+/// std::runtime_error with the output on any other failure.
 inline Json golden(const std::string& what, const Json& input = Json::object()) {
   const RunLimits limits{.timeout = std::chrono::seconds(120)};
   const char* look = "import importlib.util as u; exit(u.find_spec('torch') is None)";

@@ -1,4 +1,4 @@
-// Owns the tests of learning-rate schedules, most of them against PyTorch's own values.
+// Most tests compare the schedules with PyTorch's own values (golden.py).
 #include <ATen/ops/zeros.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -178,7 +178,7 @@ Kinds composed_schedules() {
   };
 }
 
-/// As in golden.py.
+/// The same schedules as in golden.py.
 const Kinds& schedules() {
   static const Kinds all = [] {
     Kinds merged = falling_schedules();
@@ -229,7 +229,7 @@ Rows run(const std::string& name, bool by_hand, Json* saved = nullptr) {
   return rows;
 }
 
-/// From a saved state, the steps that follow.
+/// The rows that follow a saved state.
 Rows go_on(const std::string& name, const Json& saved) {
   auto optimizer = make_optimizer(name);
   const MadeSchedule schedule = schedules().at(name)(*optimizer);
@@ -246,7 +246,7 @@ Rows go_on(const std::string& name, const Json& saved) {
   return rows;
 }
 
-/// The largest relative difference; of values near 0, the absolute one.
+/// The largest relative difference; for values near 0, the absolute one.
 double difference(const Rows& ours, const Json& theirs) {
   REQUIRE(ours.size() == theirs.size());
   double worst = 0;
@@ -264,7 +264,7 @@ SGD sgd(double lr) { return SGD(std::vector<torch::Tensor>{at::zeros({1})}, SGDO
 
 }  // namespace
 
-TEST_CASE("Schedules give PyTorch's values for sixty steps, and states go both ways") {
+TEST_CASE("Schedules match PyTorch for sixty steps, and states transfer in both directions") {
   Json states = Json::object();
   for (const auto& [name, make] : schedules()) run(name, false, &states[name]);
   const Json expected = golden("schedules", {{"states", states}});
@@ -287,7 +287,7 @@ TEST_CASE("Schedules give PyTorch's values for sixty steps, and states go both w
   }
 }
 
-TEST_CASE("A schedule's own state changes nothing, and goes on bit for bit") {
+TEST_CASE("A schedule resumes bit for bit from its own state") {
   for (const auto& [name, make] : schedules()) {
     INFO(name);
     Json saved;
@@ -300,7 +300,7 @@ TEST_CASE("A schedule's own state changes nothing, and goes on bit for bit") {
   }
 }
 
-TEST_CASE("A state that does not fit is refused, names what is wrong and changes nothing") {
+TEST_CASE("A mismatched state is refused with its reason and changes nothing") {
   auto optimizer = make_optimizer("");
   StepLR schedule(*optimizer, {.step_size = 2});
   const Json before = schedule.state_dict();
@@ -327,7 +327,7 @@ TEST_CASE("A state that does not fit is refused, names what is wrong and changes
   CHECK_THROWS_WITH(chained.load_state_dict(before), Catch::Contains("_schedulers"));
 }
 
-TEST_CASE("Options that cannot work are refused by name") {
+TEST_CASE("Invalid options are refused by name") {
   auto o = sgd(0.1);
   CHECK_THROWS_WITH(StepLR(o, {}), Catch::Contains("step_size"));
   CHECK_THROWS_WITH(ConstantLR(o, {.factor = 0}), Catch::Contains("factor"));
@@ -350,7 +350,7 @@ TEST_CASE("Options that cannot work are refused by name") {
   CHECK_NOTHROW(OneCycleLR(adagrad, {.max_lr = 1, .total_steps = 9, .cycle_momentum = false}));
 }
 
-TEST_CASE("Schedules that hold others refuse what they cannot step") {
+TEST_CASE("Composite schedules refuse schedules that they cannot step") {
   auto o = sgd(0.1), other = sgd(0.1);
   CHECK_THROWS_WITH(SequentialLR(o, {ExponentialLR(o, {.gamma = 0.9}), ExponentialLR(o, {.gamma = 0.8})}, {}),
                     Catch::Contains("milestones"));
@@ -371,7 +371,7 @@ TEST_CASE("Schedules that hold others refuse what they cannot step") {
   CHECK_THROWS_WITH(base.step(), Catch::Contains("step(metric)"));
 }
 
-TEST_CASE("A warm-up rises to the learning rate and hands over to the schedule's beginning") {
+TEST_CASE("A warm-up rises to the learning rate and then starts the schedule") {
   auto o = sgd(0.1);
   SequentialLR schedule = warm_up(o, 4, CosineAnnealingLR(o, {.T_max = 10}), 0.2);
   Row seen{lr(o)};
@@ -384,7 +384,7 @@ TEST_CASE("A warm-up rises to the learning rate and hands over to the schedule's
   CHECK(schedule.get_last_lr() == Row{lr(o)});
 }
 
-TEST_CASE("The initial learning rate is that before the first schedule, while one lives") {
+TEST_CASE("The initial learning rate is kept while a schedule exists") {
   auto o = sgd(0.1);
   {
     const ConstantLR first(o, {.factor = 0.5});
@@ -396,7 +396,7 @@ TEST_CASE("The initial learning rate is that before the first schedule, while on
   CHECK(lr(o) == Approx(0.02));
 }
 
-TEST_CASE("A schedule goes past its cycle or past another parameter group no further") {
+TEST_CASE("A schedule refuses to step beyond its cycle or after a new parameter group") {
   auto o = sgd(0.1);
   OneCycleLR cycle(o, {.max_lr = 1, .total_steps = 3, .cycle_momentum = false});
   for (int step = 0; step < 3; ++step) cycle.step();
@@ -408,7 +408,7 @@ TEST_CASE("A schedule goes past its cycle or past another parameter group no fur
   CHECK(lr(p) == 0.1);
 }
 
-TEST_CASE("A schedule of the user's own needs a formula and nothing else") {
+TEST_CASE("A custom schedule needs only a formula") {
   class Halving : public LRScheduler {
    public:
     explicit Halving(Optimizer& optimizer) : LRScheduler(optimizer) { initial_step(); }

@@ -1,5 +1,4 @@
-// Owns the tests of optimizers: LibTorch's and ours against PyTorch in Python, the fused step against
-// LibTorch's own.
+// Optimizers against PyTorch in Python (golden.py), and the fused step against LibTorch's own.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -42,7 +41,7 @@ std::function<MadeOptimizer(Tensors)> with(Options options) {
   };
 }
 
-/// As in golden.py.
+/// The same optimizers as in golden.py.
 const std::map<std::string, std::function<MadeOptimizer(Tensors)>>& optimizers() {
   using lib::SGDOptions, lib::AdamOptions, lib::AdamWOptions, lib::RMSpropOptions, lib::AdagradOptions;
   using optim::AdadeltaOptions;
@@ -93,7 +92,7 @@ void check_values(const Tensors& parameters, const Json& expected) {
   CHECK(next == expected.size());
 }
 
-/// A model's worth of parameters in many shapes and their gradients, the same for each seed.
+/// Parameters in the shapes of a real model, with gradients. Determined by the seed.
 struct Weights {
   explicit Weights(std::uint64_t seed, bool large = false) {
     torch::manual_seed(seed);
@@ -103,7 +102,7 @@ struct Weights {
   static std::vector<std::vector<std::int64_t>> shapes(bool large) {
     return {{37, 5}, {1}, {8, 3, 5, 5}, {129}, {large ? 700'001 : 1001}, {4, 4, 4}};
   }
-  /// The second parameter has a gradient in even steps only.
+  /// The second parameter has a gradient only in even steps.
   void set_gradients(int step) {
     torch::manual_seed(1000 + static_cast<std::uint64_t>(step));
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -115,7 +114,7 @@ struct Weights {
   Tensors parameters;
 };
 
-/// The largest relative difference of a tensor, in the 2-norm; elements count as 1 at least, since they may
+/// The largest relative difference of a tensor in the 2-norm. Elements count as at least 1, since they may
 /// pass 0.
 double difference(const Tensors& a, const Tensors& b) {
   double worst = 0;
@@ -128,7 +127,7 @@ double difference(const Tensors& a, const Tensors& b) {
 }
 }  // namespace
 
-TEST_CASE("Optimizers give the parameters that PyTorch gives in Python") {
+TEST_CASE("Optimizers match PyTorch in Python") {
   const Json expected = golden("optimizers");
   if (expected.is_null()) {
     WARN("no PyTorch for Python on this machine: nothing compared");
@@ -155,7 +154,7 @@ TEST_CASE("Optimizers give the parameters that PyTorch gives in Python") {
   }
 }
 
-TEST_CASE("The fused step goes as LibTorch's own for fifty steps, and each can follow the other") {
+TEST_CASE("The fused step matches LibTorch's for fifty steps, and either can continue the other") {
   for (const auto& [name, make] : optimizers()) {
     INFO(name);
     Weights ours(1), theirs(1), mixed(1);
@@ -181,7 +180,7 @@ TEST_CASE("The fused step goes as LibTorch's own for fifty steps, and each can f
   }
 }
 
-TEST_CASE("The fused step and the clipped norm have the same bits with one thread and with two") {
+TEST_CASE("The fused step and the clipped norm are bit-identical with one and two threads") {
   const int before = at::get_num_threads();
   for (const std::string name : {"SGD nesterov", "Adam amsgrad", "AdamW", "Adadelta"}) {
     INFO(name);
@@ -206,7 +205,7 @@ TEST_CASE("The fused step and the clipped norm have the same bits with one threa
   at::set_num_threads(before);
 }
 
-TEST_CASE("The fused step leaves alone what it cannot do") {
+TEST_CASE("The fused step skips unsupported parameters") {
   class Own : public lib::SGD {
    public:
     using SGD::SGD;
@@ -233,7 +232,7 @@ TEST_CASE("The fused step leaves alone what it cannot do") {
   CHECK_FALSE(FusedStep(other).step());
 }
 
-TEST_CASE("The fused step sees parameter groups added and state replaced") {
+TEST_CASE("The fused step follows added parameter groups and replaced state") {
   Weights weights(3);
   lib::SGD optimizer(Tensors{weights.parameters[0]}, lib::SGDOptions(0.1).momentum(0.9));
   FusedStep fast(optimizer);
@@ -251,7 +250,7 @@ TEST_CASE("The fused step sees parameter groups added and state replaced") {
   CHECK(at::equal(state.momentum_buffer(), weights.parameters[0].grad()));
 }
 
-TEST_CASE("Zeroed gradients are no tensors at all") {
+TEST_CASE("Zeroed gradients are undefined tensors") {
   Weights weights(4);
   weights.set_gradients(1);
   lib::SGD optimizer(weights.parameters, lib::SGDOptions(0.1));
@@ -259,7 +258,7 @@ TEST_CASE("Zeroed gradients are no tensors at all") {
   for (const Tensor& p : weights.parameters) CHECK_FALSE(p.grad().defined());
 }
 
-TEST_CASE("Adadelta is saved and loaded by LibTorch's archives, and refuses options out of range") {
+TEST_CASE("Adadelta supports LibTorch's archives and refuses options out of range") {
   Weights first(5), second(5);
   optim::Adadelta one(first.parameters, optim::AdadeltaOptions(0.7).rho(0.8));
   optim::Adadelta two(second.parameters, optim::AdadeltaOptions(0.1));
@@ -279,7 +278,7 @@ TEST_CASE("Adadelta is saved and loaded by LibTorch's archives, and refuses opti
                     Catch::Contains("rho"));
 }
 
-TEST_CASE("Clipping by norm scales all gradients together, as torch.nn.utils does") {
+TEST_CASE("Clipping by norm scales all gradients together, like torch.nn.utils") {
   Weights weights(6);
   for (const double type : {2.0, 1.0, 3.0, std::numeric_limits<double>::infinity()}) {
     weights.set_gradients(0);
@@ -301,7 +300,7 @@ TEST_CASE("Clipping by norm scales all gradients together, as torch.nn.utils doe
   CHECK(clip_grad_norm(weights.parameters, 1) == 0);
 }
 
-TEST_CASE("A gradient that is not finite is seen in the norm") {
+TEST_CASE("A non-finite gradient shows in the norm") {
   const auto infinity = std::numeric_limits<double>::infinity(),
              nan = std::numeric_limits<double>::quiet_NaN();
   for (const double type : {2.0, infinity}) {

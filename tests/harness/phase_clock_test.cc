@@ -1,4 +1,3 @@
-// Time is charged to the innermost phase, once.
 #include "phase_clock.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +6,7 @@
 namespace det {
 namespace {
 
-TEST_CASE("time belongs to the innermost phase, and what is left to none") {
+TEST_CASE("time counts for the innermost phase, and the rest for none") {
   std::int64_t now = 0;
   PhaseClock clock([&] { return now; });
   const auto pass = [&](std::int64_t seconds) { now += seconds * 1'000'000'000; };
@@ -27,7 +26,7 @@ TEST_CASE("time belongs to the innermost phase, and what is left to none") {
   CHECK(clock.take(2) == Json({{"other", 16.5}, {"forward", 9.0}, {"backward", 2.0}, {"exchange", 4.0}}));
 }
 
-TEST_CASE("a phase that is under way is told up to now, and goes on") {
+TEST_CASE("a running phase is reported up to now and continues") {
   std::int64_t now = 5;
   PhaseClock clock([&] { return now; });
   const PhaseSpan data(&clock, Phase::kData);

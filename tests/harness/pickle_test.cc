@@ -1,5 +1,4 @@
-// state_dict.pth: what is written is read back bit for bit, and damage or foreign objects are refused by
-// name.
+// Reading and writing of state_dict.pth.
 #include "pickle.h"
 
 #include <ATen/ops/arange.h>
@@ -30,7 +29,7 @@ struct File {
     pickle::save(value, path);
     return pickle::load(path);
   }
-  /// A file in PyTorch's frame around any pickle.
+  /// Writes a file in PyTorch's container format around any pickle program.
   void write_pickle(const std::string& program) const {
     ZipWriter zip(path);
     zip.add("archive/data.pkl", program);
@@ -72,12 +71,12 @@ void check_equal(const Value& a, const Value& b) {
   }
 }
 
-TEST_CASE("plain data and tensors come back as they were") {
+TEST_CASE("plain data and tensors survive a round trip") {
   const File file;
   check_equal(file.round_trip(sample()), sample());
 }
 
-TEST_CASE("tensors of every element type come back bit for bit") {
+TEST_CASE("tensors of every element type survive a round trip bit for bit") {
   const File file;
   for (const torch::ScalarType type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16,
                                        torch::kLong, torch::kInt, torch::kShort, torch::kChar, torch::kByte,
@@ -88,7 +87,7 @@ TEST_CASE("tensors of every element type come back bit for bit") {
   }
 }
 
-TEST_CASE("a tensor's order in memory is kept where it has no gaps") {
+TEST_CASE("a dense tensor keeps its strides") {
   const File file;
   const torch::Tensor image = at::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const Value loaded = file.round_trip(image);
@@ -102,20 +101,20 @@ TEST_CASE("a tensor's order in memory is kept where it has no gaps") {
     check_equal(file.round_trip(empty), empty);
 }
 
-TEST_CASE("loaded tensors may be written to without touching the file") {
+TEST_CASE("writing to a loaded tensor does not change the file") {
   const File file;
   file.round_trip(at::ones({4})).as<torch::Tensor>()->fill_(9);
   check_equal(pickle::load(file.path), at::ones({4}));
 }
 
-TEST_CASE("JSON goes through a pickle and comes back with kinds and bits") {
+TEST_CASE("JSON survives a round trip through a pickle with types and bits") {
   const File file;
   const auto json = nlohmann::ordered_json::parse(
       R"({"int": 3, "float": 3.0, "third": 0.3333333333333333, "none": null, "on": true, "list": [1, {"b": []}]})");
   CHECK(pickle::from_value(file.round_trip(pickle::to_value(json)), "x") == json);
 }
 
-TEST_CASE("any byte changed anywhere is refused with the file's name, or changes nothing") {
+TEST_CASE("any changed byte is refused with the file's name or has no effect") {
   const File file;
   pickle::save(sample(), file.path);
   const std::string whole = read_file(file.path).value();
@@ -131,10 +130,10 @@ TEST_CASE("any byte changed anywhere is refused with the file's name, or changes
       ++refused;
     }
   }
-  CHECK(refused > static_cast<int>(whole.size()) / 4);  // the rest is padding and fields that no reader asks
+  CHECK(refused > static_cast<int>(whole.size()) / 4);  // the rest is padding and unused fields
 }
 
-TEST_CASE("a file cut at any length is refused with its name") {
+TEST_CASE("a file truncated at any length is refused with its name") {
   const File file;
   pickle::save(sample(), file.path);
   const std::string whole = read_file(file.path).value();
@@ -144,7 +143,7 @@ TEST_CASE("a file cut at any length is refused with its name") {
   }
 }
 
-TEST_CASE("a pickle that wants to call something is refused, and it is not called") {
+TEST_CASE("a pickle that calls a function is refused without the call") {
   const File file;
   const std::string witness = file.directory.path() + "/witness";
   file.write_pickle(
@@ -157,12 +156,12 @@ TEST_CASE("a pickle that wants to call something is refused, and it is not calle
   CHECK_FALSE(path_exists(witness));
 }
 
-TEST_CASE("other constructs are refused by what they are") {
+TEST_CASE("other constructs are refused by name") {
   const File file;
   const auto [program, expected] = GENERATE(table<std::string, std::string>({
       {"\x80\x02}(K\x01K\x02X\x01\x00\x00\x00"
        "1K\x03u.",
-       "damaged"},  // replaced below: zeros end a literal
+       "damaged"},  // replaced below: NUL bytes would end a literal
       {"\x80\x02"
        "cbuiltins\neval\n.",
        "not plain data"},
@@ -189,7 +188,7 @@ TEST_CASE("other constructs are refused by what they are") {
   CHECK_THROWS_WITH(pickle::load(file.path), Catch::StartsWith(file.path) && Catch::Contains(message));
 }
 
-TEST_CASE("numbers as keys become text") {
+TEST_CASE("numeric keys become text") {
   const File file;
   file.write_pickle("\x80\x02}(K\x07K\x02K\x08Nu.");
   const Value value = pickle::load(file.path);

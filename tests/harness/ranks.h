@@ -1,4 +1,4 @@
-// Owns starting the ranks of a test: processes of a helper program with torchrun's variables, or threads.
+// Starts the ranks of a test: processes of a helper program with torchrun's variables, or threads.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 namespace det::testing {
 
-/// A port of the loopback, kept from others for the object's life; rank 0 may still listen there.
+/// Reserves a loopback port for the object's lifetime. Rank 0 can still listen on it.
 class ReservedPort {
  public:
   ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -37,15 +37,15 @@ class ReservedPort {
   int port_ = 0;
 };
 
-/// The end of one rank.
+/// The exit of one rank.
 struct RankEnd {
   ExitStatus status;
   std::string out;
-  Duration took{};  ///< from the start of the last rank
+  Duration took{};  ///< since the start of the last rank
 };
 
-/// Starts `size` processes `argv` with RANK and the rest, all on one machine; waits for all of them, at most
-/// a minute.
+/// Starts `size` processes `argv` on one machine with RANK and the other variables. Waits at most a minute
+/// for all.
 inline std::vector<RankEnd> run_ranks(int size, const std::vector<std::string>& argv) {
   const ReservedPort port;
   std::vector<Child> children;

@@ -1,5 +1,5 @@
-// kill -9 anywhere, also while a checkpoint is written: the trial ends in the same bits, with the same
-// reports.
+// Kills a trial at random moments, also during a checkpoint: the final state and the reports stay
+// bit-identical.
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
@@ -25,7 +25,7 @@ ProcessOptions program(const std::string& directory) {
           .err = Stream::inherit()};
 }
 
-/// The digest of the final state: the program's last line.
+/// Runs to the end and returns the digest of the final state, the program's last line.
 std::string run_to_end(const std::string& directory) {
   const ProcessResult result = run_process(program(directory)).value();
   INFO(result.err);
@@ -33,7 +33,7 @@ std::string run_to_end(const std::string& directory) {
   return split(trim(result.out), '\n').back();
 }
 
-/// Key → values; a repeat must be equal to the first. A line cut by the kill is left out.
+/// Key → values. A repeated report must equal the first. A line cut by the kill is skipped.
 std::map<std::string, std::string> reports_of(const std::string& directory) {
   std::map<std::string, std::string> reports;
   std::ifstream in(directory + "/reports");
@@ -52,8 +52,8 @@ std::size_t size_of(const std::string& path) {
   return in ? static_cast<std::size_t>(in.tellg()) : 0;
 }
 
-/// Lets the program go on until it has reported a little more, then kills it in some phase of a step or of a
-/// save. False when it came to its end instead.
+/// Lets the program report a little more, then kills it in a random phase of a step or save. Returns false if
+/// the program ended first.
 bool kill_once(const std::string& directory, Random& random) {
   const std::string reports = directory + "/reports";
   const std::size_t enough = size_of(reports) + random.below(600);
@@ -77,7 +77,7 @@ bool left_torn_checkpoint(const std::string& directory) {
   return !found.out.empty();
 }
 
-TEST_CASE("a trial beats where its agent looks") {
+TEST_CASE("a trial updates the heartbeat file") {
   const auto directory = TemporaryDirectory::create().value();
   ProcessOptions options = program(directory.path());
   options.env = environment_with({"OMP_NUM_THREADS=1", "DET_RUN_DIR=" + directory.path()});
@@ -85,8 +85,7 @@ TEST_CASE("a trial beats where its agent looks") {
   CHECK(path_exists(directory.path() + "/heartbeat"));
 }
 
-TEST_CASE(
-    "after twenty kills at random moments parameters, optimizer, generators and metrics are bit-identical") {
+TEST_CASE("parameters, optimizer, generators and metrics are bit-identical after twenty random kills") {
   const auto whole = TemporaryDirectory::create().value();
   const std::string expected = run_to_end(whole.path());
   const auto expected_reports = reports_of(whole.path());
@@ -99,7 +98,8 @@ TEST_CASE(
       ++kills, torn += left_torn_checkpoint(killed.path());
     CHECK(run_to_end(killed.path()) == expected);
     CHECK(reports_of(killed.path()) == expected_reports);
-    REQUIRE((kills < kKills || torn > 0));  // some of twenty kills must have met a checkpoint being written
+    // At least one of twenty kills must have hit a checkpoint being written.
+    REQUIRE((kills < kKills || torn > 0));
   }
 }
 

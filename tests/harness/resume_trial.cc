@@ -1,7 +1,6 @@
-// A program for resume_test: trains a small network with dropout, shuffled data and Adam, saves often, and
-// appends every report to a file as a JSON line, so that being killed anywhere loses nothing that was
-// reported. Usage: resume_trial STORAGE REPORTS; at the end prints the SHA-256 of all parameters and
-// optimizer state.
+// Program for resume_test: resume_trial STORAGE REPORTS. Trains a small network with dropout, shuffled data
+// and Adam, and saves often. Appends each report to a file as a JSON line, so that a kill loses no reported
+// value. Prints the SHA-256 of all parameters and optimizer state at the end.
 #include <fcntl.h>
 #include <unistd.h>
 

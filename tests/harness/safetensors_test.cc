@@ -1,4 +1,3 @@
-// The safetensors format: written as others read it, read with every check it asks for.
 #include "safetensors.h"
 
 #include <ATen/ops/arange.h>
@@ -25,7 +24,7 @@ struct SafetensorsFile {
   }
 };
 
-TEST_CASE("tensors come back from safetensors bit for bit") {
+TEST_CASE("tensors survive safetensors bit for bit") {
   const SafetensorsFile file;
   pickle::Dict dict;
   dict.add("a.weight", at::randn({3, 4}).t());
@@ -46,7 +45,7 @@ TEST_CASE("tensors come back from safetensors bit for bit") {
   }
 }
 
-TEST_CASE("a module's weights go through safetensors") {
+TEST_CASE("a module's weights survive safetensors") {
   const SafetensorsFile file;
   torch::nn::Linear from(3, 2), to(3, 2), other(4, 2);
   save_safetensors(*from, file.path);
@@ -66,7 +65,7 @@ TEST_CASE("a safetensors file made by hand is read") {
   CHECK(loaded.find("x")->as<torch::Tensor>()->equal(at::arange(2).mul(0).add(257).to(torch::kShort)));
 }
 
-TEST_CASE("a safetensors file with wrong places or names is refused by name") {
+TEST_CASE("a safetensors file with wrong offsets or names is refused by name") {
   const SafetensorsFile file;
   const auto [header, data, expected] = GENERATE(table<std::string, int, std::string>({
       {R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"y":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
@@ -89,7 +88,7 @@ TEST_CASE("a safetensors file with wrong places or names is refused by name") {
   CHECK_THROWS_WITH(safetensors::load(file.path), Catch::StartsWith(file.path) && Catch::Contains(expected));
 }
 
-TEST_CASE("a safetensors header is not believed beyond its limits") {
+TEST_CASE("a safetensors header beyond the limits is refused") {
   const SafetensorsFile file;
   std::ofstream(file.path) << std::string(8, '\x7f') << "{}";
   CHECK_THROWS_WITH(safetensors::load(file.path), Catch::Contains("header over 100 MB"));

@@ -1,5 +1,5 @@
-// The order of data is a pure function of (seed, epoch, step, shard); samplers have the lengths and orders of
-// the guide.
+// The order of data is a pure function of (seed, epoch, step, shard). Samplers follow Determined's data
+// guide.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -56,7 +56,7 @@ std::vector<Item> taken(const AnySamplerOf<Item>& sampler, std::int64_t pass = 0
   return items;
 }
 
-TEST_CASE("without shuffle records come in order and the last batch is short") {
+TEST_CASE("records without shuffling come in order, with a short last batch") {
   const Order order{.records = 10, .batch_size = 4};
   CHECK(make_dealer(order).steps() == 3);
   CHECK(make_dealer(order).deal(2)->records == Indices{8, 9});
@@ -64,7 +64,7 @@ TEST_CASE("without shuffle records come in order and the last batch is short") {
   CHECK(whole_epoch(order, 0) == counted(10));
 }
 
-TEST_CASE("drop_last leaves the short batch out") {
+TEST_CASE("drop_last omits the short batch") {
   CHECK(whole_epoch({.records = 10, .batch_size = 4, .drop_last = true}, 0) == counted(8));
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a shuffled epoch holds every record once, and epochs and seeds differ
   CHECK(first != whole_epoch(order, 0));
 }
 
-TEST_CASE("a batch does not depend on what was asked before") {
+TEST_CASE("a batch does not depend on earlier requests") {
   const Order order{.seed = 9, .records = 101, .batch_size = 7, .shuffle = true, .deal = {.training = true}};
   const Dealer walked = make_dealer(order);
   Batches in_order;
@@ -106,7 +106,7 @@ TEST_CASE("ranks share an epoch without overlap when validating") {
   }
 }
 
-TEST_CASE("ranks have equally many steps when training, together every record") {
+TEST_CASE("training ranks have equal step counts and together see every record") {
   for (const std::int64_t world : {1, 2, 3, 7, 20}) {
     std::set<std::int64_t> seen, steps;
     for (std::int64_t rank = 0; rank < world; ++rank) {
@@ -123,7 +123,7 @@ TEST_CASE("ranks have equally many steps when training, together every record") 
   }
 }
 
-TEST_CASE("one process with several shards takes what several processes would, shard after shard") {
+TEST_CASE("a process with several shards gets the batches of several processes, shard by shard") {
   for (const bool training : {true, false}) {
     const auto dealer = [&](std::int64_t first, std::int64_t count) {
       return make_dealer({.seed = 2,
@@ -147,22 +147,22 @@ TEST_CASE("one process with several shards takes what several processes would, s
   }
 }
 
-TEST_CASE("shards that are not in the world are refused") {
+TEST_CASE("shards beyond the world size are refused") {
   CHECK_THROWS_WITH(make_dealer({.records = 5, .deal = {.world = 2, .first = 1, .count = 2}}),
                     "shards 1 to 2 of 2");
   CHECK_THROWS_AS(make_dealer({.records = 5, .deal = {.world = 2, .first = -1}}), std::invalid_argument);
 }
 
-TEST_CASE("a batch sampler cuts what its sampler gives") {
+TEST_CASE("a batch sampler groups the items of its sampler") {
   CHECK(taken<Indices>(BatchSampler(SequentialSampler(5), 2, false)) == Batches{{0, 1}, {2, 3}, {4}});
   CHECK(taken<Indices>(BatchSampler(SequentialSampler(5), 2, true)) == Batches{{0, 1}, {2, 3}});
   CHECK(BatchSampler(SequentialSampler(5), 2, false).size() == 3);
   CHECK(BatchSampler(RepeatSampler(SequentialSampler(5)), 2, false).size() == 3);
-  // An endless order has no short batches: they go over the end of an epoch.
+  // An endless order has no short batches: they span the end of an epoch.
   CHECK(BatchSampler(RepeatSampler(SequentialSampler(5)), 2, false).at(0, 2) == Indices{4, 0});
 }
 
-TEST_CASE("repeating keeps the length and has no end, over records and over batches") {
+TEST_CASE("repeating keeps the length and is endless, over records and over batches") {
   const RepeatSampler records((ReproducibleShuffleSampler(SequentialSampler(6), 4)));
   CHECK(records.size() == 6);
   CHECK(records.count() == kEndless);
@@ -177,7 +177,7 @@ TEST_CASE("repeating keeps the length and has no end, over records and over batc
   CHECK(taken<Indices>(batches, 0, 5) == Batches{{0, 1}, {2}, {0, 1}, {2}, {0, 1}});
 }
 
-TEST_CASE("a shard's length is n / w + (n % w > rank), and shards share everything") {
+TEST_CASE("a shard's length is n / w + (n % w > rank), and shards partition the data") {
   for (const std::int64_t n : {0, 1, 7, 12}) {
     for (const std::int64_t w : {1, 2, 3, 5}) {
       Indices records, batches;
@@ -198,7 +198,7 @@ TEST_CASE("a shard's length is n / w + (n % w > rank), and shards share everythi
   }
 }
 
-TEST_CASE("skipping leaves the length and takes the first items off every pass") {
+TEST_CASE("skipping keeps the length and omits the first items of every pass") {
   const SkipSampler records(SequentialSampler(5), 2);
   CHECK(records.size() == 5);
   CHECK(taken<std::int64_t>(records) == Indices{2, 3, 4});
@@ -207,11 +207,11 @@ TEST_CASE("skipping leaves the length and takes the first items off every pass")
   const SkipBatchSampler batches(RepeatBatchSampler(BatchSampler(SequentialSampler(4), 2, false)), 3);
   CHECK(batches.size() == 2);
   CHECK(taken<Indices>(batches, 0, 2) == Batches{{2, 3}, {0, 1}});
-  // Skipping costs nothing, however far.
+  // Skipping takes constant time.
   CHECK(SkipSampler(RepeatSampler(SequentialSampler(10)), 1'000'000'000'003).at(0, 0) == 3);
 }
 
-TEST_CASE("batches are shuffled whole") {
+TEST_CASE("batches are shuffled as units") {
   const AnyBatchSampler shuffled =
       ReproducibleShuffleBatchSampler(BatchSampler(SequentialSampler(9), 2, false), 11);
   CHECK(shuffled->size() == 5);
@@ -222,7 +222,7 @@ TEST_CASE("batches are shuffled whole") {
   CHECK(first == Batches{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8}});
 }
 
-TEST_CASE("samplers say what cannot be") {
+TEST_CASE("samplers refuse invalid arguments with the reason") {
   const AnySampler endless = RepeatSampler(SequentialSampler(3));
   CHECK_THROWS_WITH(ReproducibleShuffleSampler(endless, 1), Catch::Contains("repeat after this, not before"));
   CHECK_THROWS_WITH(RepeatSampler(SequentialSampler(0)), Catch::Contains("is empty"));
@@ -232,7 +232,7 @@ TEST_CASE("samplers say what cannot be") {
   CHECK_THROWS_WITH(BatchSampler(AnySampler(), 1, false), Catch::Contains("no sampler"));
 }
 
-/// The seed's guide, "Customize a Reproducible Dataset", line by line.
+/// Follows Determined's guide "Customize a Reproducible Dataset" line by line.
 AnyBatchSampler make_batch_sampler(AnySampler sampler, const std::string& mode, std::uint64_t shuffle_seed,
                                    std::int64_t num_workers, std::int64_t rank, std::int64_t batch_size,
                                    std::int64_t skip) {
@@ -258,7 +258,7 @@ AnyBatchSampler make_batch_sampler(AnySampler sampler, const std::string& mode, 
   return batch_sampler;
 }
 
-TEST_CASE("the guide's example goes on where it stopped, and its shards are one epoch") {
+TEST_CASE("the guide's example resumes at its position, and its shards form one epoch") {
   const auto training = [](std::int64_t rank, std::int64_t skip) {
     return make_batch_sampler(SequentialSampler(10), "training", 7, 2, rank, 3, skip);
   };
@@ -294,7 +294,7 @@ TEST_CASE("a batch sampler is adapted as repeat, shard, skip") {
   CHECK(taken(adapt_batch_sampler(batches, {})) == taken(batches));
 }
 
-/// Every second record: an order of a trial's own.
+/// A custom order: every second record.
 class EvenSampler : public Sampler {
  public:
   explicit EvenSampler(std::int64_t records) : records_(records) {}
@@ -305,12 +305,12 @@ class EvenSampler : public Sampler {
   std::int64_t records_;
 };
 
-TEST_CASE("a sampler of a trial's own goes where the others go, by value or shared") {
+TEST_CASE("a custom sampler is accepted by value or as a shared pointer") {
   CHECK(taken<Indices>(BatchSampler(EvenSampler(9), 2, false)) == Batches{{0, 2}, {4, 6}, {8}});
   CHECK(taken<std::int64_t>(DistributedSampler(std::make_shared<EvenSampler>(9), 2, 0)) == Indices{0, 4, 8});
 }
 
-TEST_CASE("random choices are a function of seed, epoch and record, the same in every release") {
+TEST_CASE("random choices depend on seed, epoch and record, and are the same in every release") {
   const auto draws = [](std::uint64_t seed, std::int64_t epoch, std::int64_t record) {
     RecordRandom random(seed, epoch, record);
     Indices drawn;

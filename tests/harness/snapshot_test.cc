@@ -1,4 +1,4 @@
-// The copy of a state and the file it becomes, and what is written under them: checksums and large images.
+// Snapshots of a training state, and the checksums and large files they are written with.
 #include "snapshot.h"
 
 #include <ATen/ops/equal.h>
@@ -15,7 +15,7 @@
 namespace det {
 namespace {
 
-TEST_CASE("checksums are the known ones, in one piece and in two") {
+TEST_CASE("checksums match known values, in one piece and in two") {
   CHECK(crc32_of("123456789") == 0xcbf43926);
   CHECK(crc64_of("123456789") == 0x995dc9bbdf1939fa);
   CHECK(crc64_hex(0x995dc9bbdf1939fa) == "995dc9bbdf1939fa");
@@ -23,7 +23,7 @@ TEST_CASE("checksums are the known ones, in one piece and in two") {
   CHECK(crc64_of("6789", crc64_of("12345")) == crc64_of("123456789"));
 }
 
-TEST_CASE("a snapshot holds what was, whatever training does next, and its memory serves again") {
+TEST_CASE("a snapshot is independent of later training, and its memory is reused") {
   auto directory = TemporaryDirectory::create().value();
   const std::string path = directory.path() + "/x";
   torch::Tensor weight = at::full({1000}, 1.0);
@@ -37,7 +37,7 @@ TEST_CASE("a snapshot holds what was, whatever training does next, and its memor
   }
 }
 
-TEST_CASE("files of many blocks are whole wherever entries and blocks meet") {
+TEST_CASE("files of many blocks are correct at every alignment of entries and blocks") {
   auto directory = TemporaryDirectory::create().value();
   const std::string path = directory.path() + "/x";
   Random random{3};
@@ -61,7 +61,7 @@ TEST_CASE("files of many blocks are whole wherever entries and blocks meet") {
   }
 }
 
-TEST_CASE("an image is written where the file system takes no direct writes") {
+TEST_CASE("an image is written on a file system without direct I/O") {
   auto directory = TemporaryDirectory::create("det", "/dev/shm");  // tmpfs
   if (!directory) return;
   const std::string path = directory->path() + "/x";
@@ -72,7 +72,7 @@ TEST_CASE("an image is written where the file system takes no direct writes") {
   CHECK(pickle::load(path).as<torch::Tensor>()->numel() == 3 << 20);
 }
 
-TEST_CASE("a full disk and a missing directory are told by name") {
+TEST_CASE("a full disk and a missing directory are reported by path") {
   Snapshot snapshot(torch::kCPU);
   snapshot.take(at::randn({100}));
   const auto full = snapshot.write("/dev/full");

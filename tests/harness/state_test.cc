@@ -1,4 +1,4 @@
-// The state of a trial: put back into another trial of the same shape it goes on with the same bits.
+// A trial's state restored into another trial of the same shape continues bit for bit.
 #include "state.h"
 
 #include <ATen/ops/equal.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::Counting;
 using testing::Fixture;
 
-/// Makes a fixture's optimizers.
+/// Adds an optimizer to a fixture.
 using Optimize = void (*)(Fixture&);
 template <typename Optimizer, typename Options>
 void one(Fixture& fixture, const Options& options) {
@@ -52,19 +52,19 @@ const std::vector<std::pair<std::string, Optimize>> kOptimizers{
      }},
 };
 
-/// Through a file, as a checkpoint goes.
+/// Passes a value through a file, like a checkpoint.
 pickle::Value through_file(const pickle::Value& value) {
   auto directory = TemporaryDirectory::create().value();
   pickle::save(value, directory.path() + "/x");
   return pickle::load(directory.path() + "/x");
 }
 
-TEST_CASE("a trial of every optimizer goes on from its state with the same bits") {
+TEST_CASE("a trial with any optimizer continues from its state bit for bit") {
   for (const auto& [name, optimize] : kOptimizers) {
     INFO(name);
     Fixture first(1), second(2);
     optimize(first), optimize(second);
-    second.train(2);  // something to replace
+    second.train(2);  // state that the restore must replace
     torch::manual_seed(3);
     first.train(5);
     const pickle::Value state = through_file(first.state());
@@ -78,7 +78,7 @@ TEST_CASE("a trial of every optimizer goes on from its state with the same bits"
   }
 }
 
-TEST_CASE("a state saved before the first step is put back as that") {
+TEST_CASE("a state saved before the first step is restored as such") {
   for (const auto& [name, optimize] : kOptimizers) {
     INFO(name);
     Fixture first(1), second(2);
@@ -109,7 +109,7 @@ TEST_CASE("schedules, callbacks and the loss scale are part of the state") {
   CHECK(second.context.scaler->get_scale() == 128);
 }
 
-TEST_CASE("without generators the generators stay") {
+TEST_CASE("a state without generators leaves the generators unchanged") {
   Fixture first(1), second(2);
   const pickle::Value state = through_file(first.state());
   torch::manual_seed(11);
@@ -118,7 +118,7 @@ TEST_CASE("without generators the generators stay") {
   CHECK(generator_bytes(second.context) == before);
 }
 
-TEST_CASE("every rank gets its own generator back, and one that has none a seed of its own") {
+TEST_CASE("every rank restores its own generator, and a new rank gets its own seed") {
   Fixture fixture(1);
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 3; ++rank) {
@@ -141,7 +141,7 @@ TEST_CASE("every rank gets its own generator back, and one that has none a seed 
   CHECK(seeded(7, 3, 5) != seeded(8, 3, 5));
 }
 
-TEST_CASE("what does not fit is told by name") {
+TEST_CASE("a mismatch is reported by name") {
   Fixture first(1), second(2);
   first.add_all(), second.add_all();
   first.train(1);
@@ -172,7 +172,7 @@ TEST_CASE("what does not fit is told by name") {
                     Catch::Contains(expected));
 }
 
-TEST_CASE("the prefix of Python's data parallel wrapper is taken off") {
+TEST_CASE("the prefix of Python's data parallel wrapper is stripped") {
   torch::nn::Linear from(3, 2), to(3, 2);
   pickle::Dict wrapped;
   const pickle::Value state = collect_model(*from);

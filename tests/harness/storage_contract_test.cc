@@ -1,5 +1,5 @@
-// Owns what checkpoints may rely on wherever they lie: the same tests on a directory that all share, on one
-// of the task's own and on a bucket.
+// The guarantees of checkpoints on every kind of storage: the same tests on a shared directory, a task-local
+// directory and a bucket.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string uuid_of(int number) { return "00000000-0000-4000-8000-00000000000" + std::to_string(number); }
 
-/// Reports to nobody, and keeps what was reported.
+/// Records reports instead of sending them.
 struct Recorder final : Client {
   void report_metrics(const std::string&, std::int64_t, const Json&) override {}
   void report_progress(double, std::int64_t) override {}
@@ -30,7 +30,7 @@ struct Recorder final : Client {
   std::vector<CheckpointRecord> checkpoints;
 };
 
-/// One of the kinds of storage, as a configuration names it.
+/// One kind of storage, as a configuration names it.
 class Place {
  public:
   explicit Place(const std::string& kind) : kind_(kind) {
@@ -42,7 +42,7 @@ class Place {
     config_ = {{"checkpoint_storage", std::move(storage)}};
     info = machine();
   }
-  /// Another machine each time: of a bucket nothing is here yet.
+  /// A fresh machine on each call, without local copies of a bucket's checkpoints.
   TrialInfo machine() {
     const std::string cache = disk_.path() + "/machine" + std::to_string(++machines_);
     ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
@@ -68,7 +68,7 @@ class Place {
     if (!store_) fs::remove_all(disk_.path() + "/storage/" + uuid_of(number));
     if (store_) REQUIRE(storage::perform(*info.bucket, {uuid_of(number)}, false).error.empty());
   }
-  /// Where a run on another machine starts: 3, then 2, then 1, then the beginning.
+  /// Starts a run on another machine from checkpoint 3, then 2, then 1, then from the beginning.
   std::string start() {
     TrialInfo other = machine();
     other.latest_checkpoint = uuid_of(3);
@@ -84,7 +84,7 @@ class Place {
     const auto found = find_latest_checkpoint(other.checkpoint_dir, other.bucket.get());
     return found ? fs::path(*found).filename().string() : "";
   }
-  /// What is in the storage: objects, or names in the directory.
+  /// Number of objects in the bucket, or of entries in the directory.
   std::size_t count() const {
     if (store_) return store_->count();
     std::error_code error;
@@ -118,7 +118,7 @@ std::string kinds() { return GENERATE("shared_fs", "directory", "s3"); }
 
 }  // namespace
 
-TEST_CASE("on every storage a checkpoint is there whole once it is committed, and not before") {
+TEST_CASE("every storage shows a checkpoint complete after its commit and not before") {
   Place place(kinds());
   {
     CheckpointWriter dropped = place.writer(1);
@@ -132,15 +132,15 @@ TEST_CASE("on every storage a checkpoint is there whole once it is committed, an
   CHECK(place.told.empty());
 }
 
-TEST_CASE("on every storage a damaged checkpoint is passed over for the one before") {
+TEST_CASE("every storage falls back from a damaged checkpoint to the previous one") {
   Place place(kinds());
   for (const int number : {1, 2, 3}) place.save(number);
-  SECTION("other bytes") { std::ofstream(place.file(3, "weights")) << "12346"; }
-  SECTION("too few") { fs::resize_file(place.file(3, "weights"), 3); }
+  SECTION("changed bytes") { std::ofstream(place.file(3, "weights")) << "12346"; }
+  SECTION("truncated file") { fs::resize_file(place.file(3, "weights"), 3); }
   SECTION("a file is missing") { fs::remove(place.file(3, "weights")); }
   SECTION("the manifest is missing") { fs::remove(place.file(3, "manifest.json")); }
-  SECTION("the manifest is no manifest") { std::ofstream(place.file(3, "manifest.json")) << "{"; }
-  SECTION("all of it is missing") { place.lose(3); }
+  SECTION("the manifest is malformed") { std::ofstream(place.file(3, "manifest.json")) << "{"; }
+  SECTION("the checkpoint is missing") { place.lose(3); }
   CHECK(place.start() == uuid_of(2));
   CHECK(place.told.size() == 1);
   CHECK(place.latest() == uuid_of(2));
@@ -149,7 +149,7 @@ TEST_CASE("on every storage a damaged checkpoint is passed over for the one befo
   CHECK(place.latest().empty());
 }
 
-TEST_CASE("on every storage the Core API stores, restores, downloads and deletes") {
+TEST_CASE("the Core API stores, restores, downloads and deletes on every storage") {
   Place place(kinds());
   Recorder* recorder = nullptr;
   core::Context writer = place.core(recorder);
@@ -177,7 +177,7 @@ TEST_CASE("on every storage the Core API stores, restores, downloads and deletes
   CHECK_THROWS(place.core(recorder).checkpoint().restore_path(stored.uuid, [](const std::string&) {}));
 }
 
-TEST_CASE("a bucket that cannot be written stops a run at its start, and a save that fails leaves nothing") {
+TEST_CASE("an unwritable bucket stops a run at its start, and a failed save leaves no objects") {
   Place place("s3");
   place.store()->order(Json::array({{{"method", "PUT"}, {"kind", "403"}, {"count", 1}}}));
   CHECK_THROWS_WITH(place.start(), Catch::Contains("refused (AccessDenied"));
@@ -192,7 +192,7 @@ TEST_CASE("a bucket that cannot be written stops a run at its start, and a save 
   CHECK(place.count() == 0);
 }
 
-TEST_CASE("the keys of a bucket are not in the configuration that goes into checkpoints") {
+TEST_CASE("a bucket's keys are not in the configuration stored in checkpoints") {
   Place place("s3");
   CHECK(place.info.experiment_config["checkpoint_storage"]["secret_key"] == "****");
   CHECK(place.info.experiment_config.dump().find("test/secret+key") == std::string::npos);

@@ -1,8 +1,8 @@
-// A stream gives the same batches from any step, on any number of threads, however the shards are divided.
+// Batches do not depend on the starting step, the number of threads or the division of shards.
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <atomic>
 #include <catch2/catch.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 using testing::values;
 using Values = std::vector<std::int64_t>;
 
-/// Records are their number and a random one; slow enough to be worth a thread when `slow`.
+/// Each record is its number and a random draw. With `slow`, reading is slow enough to justify threads.
 class SlowNumbers : public Dataset {
  public:
   explicit SlowNumbers(std::int64_t count, bool slow = false) : count_(count), slow_(slow) {}
@@ -24,7 +24,7 @@ class SlowNumbers : public Dataset {
   Batch get_batch(const std::vector<std::int64_t>& indices) const override { return get_batch(indices, {}); }
   Batch get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const override {
     if (indices.front() == fail_at_) throw std::runtime_error("record " + std::to_string(fail_at_));
-    // Busy, not asleep: the stream measures.
+    // The stream times its first batches to decide whether to read ahead on a thread.
     for (const MonoTime end = mono_now() + std::chrono::milliseconds(2); slow_ && mono_now() < end;) {
     }
     Values drawn;
@@ -38,7 +38,7 @@ class SlowNumbers : public Dataset {
   bool slow_;
 };
 
-/// Numbers in the epoch, records and draws of at most `most` batches.
+/// The numbers in the epoch, records and draws of at most `most` batches.
 std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::int64_t step,
                          std::int64_t most) {
   BatchStream stream(loader, spec, step);
@@ -55,7 +55,7 @@ std::vector<Values> read(const DataLoader& loader, const StreamSpec& spec, std::
   return seen;
 }
 
-TEST_CASE("a stream is the same from any step of three epochs, on any number of workers") {
+TEST_CASE("a stream is the same from any step of three epochs, with any number of workers") {
   const auto loader = [](std::int64_t workers, bool slow) {
     return DataLoader(SlowNumbers(50, slow), {.batch_size = 8, .shuffle = true, .num_workers = workers});
   };
@@ -74,7 +74,7 @@ TEST_CASE("a stream is the same from any step of three epochs, on any number of 
   }
 }
 
-TEST_CASE("processes with many shards or few see the same batches") {
+TEST_CASE("processes with many or few shards see the same batches") {
   for (const bool training : {true, false}) {
     const DataLoader loader(SlowNumbers(50),
                             {.batch_size = 4, .shuffle = true, .num_workers = training ? 2 : 0});
@@ -111,7 +111,7 @@ TEST_CASE("the first batches of the epoch fill the gap of its last step") {
   CHECK(seen[1][0] == 1);
 }
 
-TEST_CASE("validation ends, and says so again") {
+TEST_CASE("validation ends, and further reads report the end again") {
   const DataLoader loader(SlowNumbers(10), {.batch_size = 4, .num_workers = 2});
   BatchStream stream(loader, {}, 0);
   for (int i = 0; i < 3; ++i) CHECK(stream.next());
@@ -120,7 +120,7 @@ TEST_CASE("validation ends, and says so again") {
   CHECK(stream.last_batch_number() == 2);
 }
 
-TEST_CASE("what a dataset throws reaches the trainer at its batch, which is named") {
+TEST_CASE("a dataset's exception reaches the trainer at its batch, with the batch named") {
   for (const std::int64_t workers : {0, 1, 3}) {
     auto numbers = std::make_shared<SlowNumbers>(64, true);
     numbers->fail_at_ = 48;
@@ -142,7 +142,7 @@ class TooFew : public Dataset {
   Batch get_batch(const std::vector<std::int64_t>&) const override { return torch::zeros({3}); }
 };
 
-TEST_CASE("a dataset that gives another number of records is named, and so is a sampler that goes astray") {
+TEST_CASE("a wrong record count and an out-of-range sampler are reported") {
   BatchStream few(DataLoader(TooFew(), {.batch_size = 4}), {}, 0);
   CHECK_THROWS_WITH(few.next(), Catch::Contains("gave 3 records where 4 were asked for"));
   BatchStream astray(DataLoader(SlowNumbers(3), {.sampler = SequentialSampler(4)}), {}, 0);
@@ -150,7 +150,7 @@ TEST_CASE("a dataset that gives another number of records is named, and so is a 
   CHECK_THROWS_WITH(astray.next(), Catch::Contains("the sampler gave record 3 of 3"));
 }
 
-TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own are used") {
+TEST_CASE("custom samplers, batch samplers and collate functions are used") {
   const DataLoader sampled(SlowNumbers(10),
                            {.batch_size = 2, .sampler = SkipSampler(SequentialSampler(10), 7)});
   CHECK(values(BatchStream(sampled, {}, 0).next()->data()) == Values{7, 8});
@@ -175,7 +175,7 @@ TEST_CASE("a sampler, a batch sampler and a collate function of the trial's own 
     CHECK(sums.next()->tensor().item<std::int64_t>() == expected);
 }
 
-/// Each batch says how many threads its operators had; batch 0 waits for the start of batch 1.
+/// Each batch holds the number of threads of its operators. Batch 0 waits for the start of batch 1.
 class Meeting : public Dataset {
  public:
   std::int64_t size() const override { return 2; }
@@ -192,7 +192,7 @@ class Meeting : public Dataset {
   mutable std::atomic<bool> second_began_{false};
 };
 
-TEST_CASE("two workers read at the same time, each with operators on one thread") {
+TEST_CASE("two workers read concurrently, each with single-threaded operators") {
   const int before = at::get_num_threads();
   BatchStream stream(DataLoader(std::make_shared<Meeting>(), {.num_workers = 2}), {}, 0);
   CHECK(values(stream.next()->tensor()) == Values{1, 1});
@@ -200,14 +200,14 @@ TEST_CASE("two workers read at the same time, each with operators on one thread"
   CHECK(at::get_num_threads() == before);
 }
 
-TEST_CASE("a stream that is left early ends its threads") {
+TEST_CASE("destroying a stream early ends its threads") {
   for (const std::int64_t workers : {0, 1, 4}) {
     BatchStream stream(DataLoader(SlowNumbers(1000, true), {.batch_size = 2, .num_workers = workers}), {}, 0);
     for (int i = 0; i < 6; ++i) CHECK(stream.next());
   }
 }
 
-/// Counts up; `length` batches an epoch, or without end.
+/// Counts up, with `length` batches per epoch.
 class Counter : public BatchSource {
  public:
   Counter(std::int64_t length, bool known, bool restarts = true)
@@ -239,7 +239,7 @@ Values read_source(const DataLoader& loader, const StreamSpec& spec, std::int64_
   return seen;
 }
 
-TEST_CASE("a source begins every epoch when training, and ends when validating") {
+TEST_CASE("a source restarts every epoch in training and ends in validation") {
   const auto loader = [](bool known, bool restarts = true) {
     return DataLoader(Counter(3, known, restarts));
   };
@@ -247,7 +247,7 @@ TEST_CASE("a source begins every epoch when training, and ends when validating")
   CHECK(read_source(loader(true), {.training = true}, 6, 4) == Values{200, 201, 202, 300});
   CHECK(read_source(loader(false), {.training = true}, 6, 4) == Values{0, 1, 2, 100});
   CHECK(read_source(loader(true), {}, 0, 7) == Values{0, 1, 2});
-  // One that cannot begin again is over.
+  // A source that cannot restart ends.
   CHECK(read_source(loader(false, false), {.training = true}, 0, 7) == Values{0, 1, 2});
   CHECK(BatchStream(loader(true), {.training = true}, 0).steps_per_epoch() == 3);
   CHECK(BatchStream(loader(true), {.world = 2, .count = 2, .training = true}, 0).steps_per_epoch() == 2);

@@ -1,5 +1,4 @@
-// What the machine does is read from /proc as its manual says, and reported as means, off the training
-// thread.
+// System metrics are read from /proc and reported as means, off the training thread.
 #include "system_metrics.h"
 
 #include <atomic>
@@ -11,7 +10,7 @@
 namespace det {
 namespace {
 
-/// A /proc and a /sys/block of one's own.
+/// A fake /proc and /sys/block.
 class Machine {
  public:
   Machine() {
@@ -40,19 +39,19 @@ std::string diskstats(int sda, int nvme, int others) {
          line("dm-0", others);
 }
 
-TEST_CASE("the share of the processors that works is between two readings") {
+TEST_CASE("processor utilization is measured between two readings") {
   Machine machine;
   SystemReader reader(machine.files());
   machine.write("/proc/stat", "cpu  100 0 100 800 0 0 0 0 50 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nintr 5\n");
   CHECK(reader.read({0}).count("cpu") == 0);
-  // 100 ticks more, of which 20 idle and 5 waiting for a disk.
+  // 100 more ticks: 20 idle and 5 waiting for a disk.
   machine.write("/proc/stat", "cpu  140 10 115 820 5 2 3 5 99 0\ncpu0 1 2 3 4 5 6 7 8 9 0\nintr 5\n");
   CHECK(reader.read({1'000'000}).at("cpu").at("cpu_util_simple") == Approx(75));
-  // No tick since.
+  // No tick in between.
   CHECK(reader.read({2'000'000}).count("cpu") == 0);
 }
 
-TEST_CASE("free memory is what programs could still take, in bytes") {
+TEST_CASE("free memory is the memory available to programs, in bytes") {
   Machine machine;
   machine.write("/proc/meminfo",
                 "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:    2000000 kB\n");
@@ -60,7 +59,7 @@ TEST_CASE("free memory is what programs could still take, in bytes") {
   CHECK(reader.read({0}).at("memory").at("memory_free") == 2000000.0 * 1024);
 }
 
-TEST_CASE("disk rates are of whole disks, each once, a second") {
+TEST_CASE("disk rates count each whole disk once, per second") {
   Machine machine;
   SystemReader reader(machine.files());
   machine.write("/proc/diskstats", diskstats(100, 10, 1000));
@@ -75,7 +74,7 @@ TEST_CASE("disk rates are of whole disks, each once, a second") {
   CHECK(disk.at("disk_throughput_write") == Approx(30 * 4 * 512 / 2.0));
 }
 
-TEST_CASE("network rates leave the loopback out, and a counter that falls back makes a gap") {
+TEST_CASE("network rates exclude the loopback, and a reset counter leaves a gap") {
   Machine machine;
   SystemReader reader(machine.files());
   const auto devices = [](const std::string& received, const std::string& sent) {
@@ -97,13 +96,13 @@ TEST_CASE("network rates leave the loopback out, and a counter that falls back m
   CHECK(reader.read({5'000'000}).count("network") == 0);
 }
 
-TEST_CASE("what is not there is left out") {
+TEST_CASE("missing files are skipped") {
   SystemReader reader({"/nowhere", "/nowhere", "/nowhere"});
   CHECK(reader.read({0}).empty());
   CHECK(reader.read({1'000'000}).empty());
 }
 
-TEST_CASE("this machine can be read") {
+TEST_CASE("the metrics of this machine can be read") {
   SystemReader reader;
   (void)reader.read({0});
   const SystemSample sample = reader.read({1'000'000});
@@ -111,7 +110,7 @@ TEST_CASE("this machine can be read") {
   CHECK(sample.at("disk").at("disk_util") > 0);
 }
 
-TEST_CASE("devices are numbered as the process sees them, and those that do not answer are left out") {
+TEST_CASE("devices have the process's numbering, and failing ones are skipped") {
   CHECK(Nvml::load(nullptr, "libno-such-library.so") == nullptr);
   const auto gpus = [](const char* visible) {
     SystemReader reader({"/nowhere", "/nowhere", "/nowhere"}, Nvml::load(visible, DET_FAKE_NVML));
@@ -156,7 +155,7 @@ class Recorder final : public Client {
   mutable std::atomic<int> refused{0};
 };
 
-TEST_CASE("the thread reports means under a step that grows, until it is told to end") {
+TEST_CASE("the thread reports means with an increasing step until it is stopped") {
   Machine machine;
   machine.write("/proc/meminfo", "MemAvailable: 10 kB\n");
   Recorder client;
@@ -182,7 +181,7 @@ TEST_CASE("the thread reports means under a step that grows, until it is told to
   CHECK(last > 1'600'000'000);
 }
 
-TEST_CASE("nothing is reported while much waits to be sent") {
+TEST_CASE("no metrics are reported while the send queue is long") {
   Machine machine;
   machine.write("/proc/meminfo", "MemAvailable: 10 kB\n");
   Recorder client;

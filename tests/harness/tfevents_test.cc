@@ -1,5 +1,4 @@
-// Event files are what TensorBoard reads: checked byte by byte by a reader written from the format's
-// description.
+// TensorBoard event files, checked byte by byte with an independent reader.
 #include "tfevents.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +11,7 @@
 namespace det {
 namespace {
 
-/// Reads an event file in Python, checks both checksums of every record bit by bit, and prints a line an
+/// Reads an event file in Python, checks both checksums of every record bit by bit, and prints a line per
 /// event.
 constexpr char kReader[] = R"(
 import struct, sys
@@ -84,7 +83,7 @@ TEST_CASE("CRC-32C gives the values of RFC 3720, appendix B.4") {
   CHECK(crc32c("") == 0);
 }
 
-TEST_CASE("a file opens with its version, and every scalar comes back") {
+TEST_CASE("a file begins with its version, and every scalar is read back") {
   const auto directory = TemporaryDirectory::create().value();
   auto writer = TensorBoardWriter::create(directory.path() + "/deep/er").value();
   REQUIRE(writer.add_scalar("Determined/loss", 0.5, 100));
@@ -97,7 +96,7 @@ TEST_CASE("a file opens with its version, and every scalar comes back") {
         "-1.0000000150474662e+30\n 0 nan\ninf -1 inf\n");
 }
 
-TEST_CASE("many scalars reach the file without a flush, and the rest with the writer's end") {
+TEST_CASE("many scalars reach the file without a flush, and the rest when the writer is destroyed") {
   const auto directory = TemporaryDirectory::create().value();
   std::string path;
   {
@@ -119,7 +118,7 @@ TEST_CASE("two writers of one process never share a file") {
   CHECK_THAT(a.path(), Catch::Contains("/events.out.tfevents."));
 }
 
-TEST_CASE("a directory that cannot be made is named") {
+TEST_CASE("a directory that cannot be created is named") {
   const auto writer = TensorBoardWriter::create("/proc/nothing/here");
   REQUIRE_FALSE(writer);
   CHECK_THAT(writer.error().message, Catch::Contains("/proc/nothing"));

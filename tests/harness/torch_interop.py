@@ -1,4 +1,4 @@
-"""Owns the Python side of the checkpoint tests: what torch.load makes of our files, and files as Python writes them.
+"""The Python side of the checkpoint tests: reads det's files with torch.load and writes Python's files.
 
 Usage: torch_interop.py read FILE | continue FILE OUT | write DIRECTORY | malicious FILE WITNESS | foreign FILE
 """
@@ -35,7 +35,7 @@ def images():
 
 
 def optimizers(model):
-    """By name, with the options that the test's C++ side uses."""
+    """Optimizers by name, with the options of the test's C++ side."""
     return {
         "sgd": torch.optim.SGD(model.parameters(), lr=0.1),
         "momentum": torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01),
@@ -54,9 +54,9 @@ def step(model, optimizer):
 
 
 def load_weights_only(path):
-    """torch.load(weights_only=True), also where it does not know Python's floats yet.
+    """torch.load(weights_only=True), with a workaround for versions that do not support Python's floats.
 
-    The reader of 1.13 lacks that one opcode (its own optimizers' states cannot be read with it either); 2.0 added it.
+    PyTorch 1.13 lacks that one opcode and cannot load its own optimizers' states either; 2.0 added it.
     """
     try:
         return torch.load(path, weights_only=True)
@@ -73,7 +73,7 @@ def load_weights_only(path):
 
 
 def read(path):
-    """Prints the state twice: as plain torch.load and as weights_only gives it."""
+    """Prints the state as read by plain torch.load and by weights_only."""
     full, weights = torch.load(path), load_weights_only(path)
     assert isinstance(full, collections.OrderedDict)
     print(json.dumps([plain(full), plain(weights)]))
@@ -103,7 +103,7 @@ def write(directory):
 
 
 def go_on(path, out, name):
-    """Takes our state over into Python's model and optimizer, steps, and writes the model."""
+    """Loads a det state into Python's model and optimizer, takes a step, and writes the model."""
     state = load_weights_only(path)
     model = network()
     model.load_state_dict(state["models_state_dict"][0])

@@ -1,4 +1,3 @@
-// The trace profiler records the right steps, everything that runs in them, and nothing else.
 #include "trace.h"
 
 #include <ATen/record_function.h>
@@ -33,7 +32,7 @@ std::vector<std::string> traces(const std::string& directory) {
   return paths;
 }
 
-/// The events of phase X.
+/// The events of phase X (complete events).
 std::vector<Json> events_of(const std::string& path) {
   const Json trace = parse_json(read_file(path).value(), {.bytes = 64 << 20}).value();
   CHECK(trace.at("schemaVersion") == 1);
@@ -51,20 +50,20 @@ int count(const std::vector<Json>& events, const std::string& name) {
   return count;
 }
 
-/// One multiplication, forward and backward.
+/// One matrix multiplication, forward and backward.
 void train() {
   const torch::Tensor a = torch::ones({3, 4}, torch::requires_grad()), b = torch::ones({4, 5});
   torch::mm(a, b).sum().backward();
 }
 
-TEST_CASE("the schedule is that of torch.profiler") {
+TEST_CASE("the schedule follows torch.profiler") {
   CHECK(plan({.wait = 1, .warmup = 1, .active = 2, .repeat = 2}, 11) == "-wal-wal---");
   CHECK(plan({.wait = 0, .warmup = 0, .active = 1, .repeat = 1}, 3) == "l--");
   CHECK(plan({.skip_first = 2, .wait = 1, .warmup = 0, .active = 3, .repeat = 0}, 10) == "---aal-aal");
   CHECK(trace_step({.wait = 1, .active = 1}, 5).cycle == 2);
 }
 
-TEST_CASE("active steps, and only these, are in the trace: forward and backward") {
+TEST_CASE("the trace holds active steps only, forward and backward") {
   const auto directory = TemporaryDirectory::create().value();
   {
     TraceProfiler profiler({.wait = 1, .warmup = 1, .active = 2, .repeat = 1}, directory.path());
@@ -78,7 +77,7 @@ TEST_CASE("active steps, and only these, are in the trace: forward and backward"
   REQUIRE(traces(directory.path()).size() == 1);
   CHECK_THAT(traces(directory.path()).front(), Catch::EndsWith(".0.pt.trace.json"));
   const auto events = events_of(traces(directory.path()).front());
-  // Of each of two steps: one mm forward, one backward (of `a` alone).
+  // In each of the two steps: one mm forward and one backward (for `a` only).
   CHECK(count(events, "aten::mm") == 4);
   CHECK(count(events, "MmBackward0") == 2);
   CHECK(count(events, "ProfilerStep#2") == 1);
@@ -94,7 +93,7 @@ TEST_CASE("active steps, and only these, are in the trace: forward and backward"
   }));
 }
 
-TEST_CASE("on each thread events nest, and lie in their step") {
+TEST_CASE("events nest on each thread and lie within their step") {
   const auto directory = TemporaryDirectory::create().value();
   {
     TraceProfiler profiler({.active = 3, .repeat = 1}, directory.path());
@@ -104,7 +103,8 @@ TEST_CASE("on each thread events nest, and lie in their step") {
     }
   }
   const auto events = events_of(traces(directory.path()).at(0));
-  std::map<int, std::vector<std::pair<double, double>>> open;  // by thread: begin, end of what is around
+  // By thread: begin and end of the enclosing events.
+  std::map<int, std::vector<std::pair<double, double>>> open;
   double before = 0;
   for (const Json& event : events) {
     const double begin = event["ts"], duration = event["dur"];
@@ -112,7 +112,7 @@ TEST_CASE("on each thread events nest, and lie in their step") {
     CHECK(duration >= 0);
     before = begin;
     auto& around = open[event["tid"]];
-    // A nanosecond is some eight units of the last place of a double in 1e15 microseconds.
+    // Near 1e15 microseconds a double resolves about 1/8 microsecond, so the comparison needs a tolerance.
     while (!around.empty() && begin >= around.back().second - 0.5) around.pop_back();
     if (!around.empty()) CHECK(begin + duration <= around.back().second + 0.5);
     around.emplace_back(begin, begin + duration);
@@ -120,7 +120,7 @@ TEST_CASE("on each thread events nest, and lie in their step") {
   CHECK(count(events, "ProfilerStep#0") == 1);
 }
 
-TEST_CASE("every cycle has a file, and a name given is kept") {
+TEST_CASE("every cycle has a file, and a given name is kept") {
   const auto directory = TemporaryDirectory::create().value();
   {
     TraceProfiler profiler({.wait = 1, .active = 1, .repeat = 3, .output = "rank0"}, directory.path());
@@ -159,7 +159,7 @@ TEST_CASE("shapes, user scopes and other threads are recorded") {
   CHECK(products[0]["tid"] != products[1]["tid"]);
 }
 
-TEST_CASE("training that ends in an active step leaves its trace; one that ends in warmup leaves none") {
+TEST_CASE("training that ends in an active step writes its trace, one that ends in warm-up writes none") {
   const auto directory = TemporaryDirectory::create().value();
   {
     TraceProfiler profiler({.warmup = 1, .active = 5}, directory.path() + "/active");
@@ -179,7 +179,7 @@ TEST_CASE("training that ends in an active step leaves its trace; one that ends 
   CHECK_FALSE(at::hasGlobalCallbacks());
 }
 
-TEST_CASE("what cannot be is refused: a schedule, a second recorder, a place to write") {
+TEST_CASE("an invalid schedule, a second recorder and an unwritable path are refused") {
   const auto directory = TemporaryDirectory::create().value();
   CHECK_THROWS_AS(TraceProfiler({.active = 0}, directory.path()), std::invalid_argument);
   CHECK_THROWS_AS(TraceProfiler({.wait = -1}, directory.path()), std::invalid_argument);
@@ -191,7 +191,7 @@ TEST_CASE("what cannot be is refused: a schedule, a second recorder, a place to 
   first.step();
 }
 
-TEST_CASE("a trace that cannot be written is an error of the step") {
+TEST_CASE("a trace that cannot be written fails the step") {
   TraceProfiler profiler({.active = 1, .repeat = 1}, "/proc/nothing/here");
   CHECK_THROWS_AS(profiler.step(), std::runtime_error);
   CHECK_FALSE(at::hasGlobalCallbacks());

@@ -1,10 +1,9 @@
-// The trainer does things in their order, at their batches, and goes on from a checkpoint as if nothing had
-// been.
+// The order of the trainer's actions, and resuming from a checkpoint.
 #include "fixture.h"
 #include "pickle.h"
 #include "zip.h"
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +25,7 @@ struct Run {
   std::vector<torch::Tensor> parameters;
 };
 
-/// Builds the trial anew in `storage` and fits it.
+/// Builds a new trial in `storage` and fits it.
 Run fit(Record& record, const std::string& storage, const FitOptions& options, Json config = Json::object()) {
   TrialContext context(make_state(record, storage, std::move(config)));
   SmallTrial trial(context, record);
@@ -36,7 +35,7 @@ Run fit(Record& record, const std::string& storage, const FitOptions& options, J
   return run;
 }
 
-TEST_CASE("what is due at one batch comes in order: training, validation, progress") {
+TEST_CASE("actions due at one batch run in order: training, validation, progress") {
   Folder storage;
   Record record;
   const Run run = fit(record, storage,
@@ -52,7 +51,7 @@ TEST_CASE("what is due at one batch comes in order: training, validation, progre
   CHECK(run.result.reason == FitResult::Reason::kCompleted);
 }
 
-TEST_CASE("an epoch is the batches of the training loader, and the end validates and saves once") {
+TEST_CASE("an epoch is one pass of the training loader, and the end validates and saves once") {
   Folder storage;
   Record record;
   fit(record, storage, {.max_length = Epochs(2), .validation_period = Epochs(1)});
@@ -62,7 +61,7 @@ TEST_CASE("an epoch is the batches of the training loader, and the end validates
   CHECK(record.metrics.back().second["epochs"] == 2);
 }
 
-TEST_CASE("with the profiler, where the time of a batch goes is reported with the training metrics") {
+TEST_CASE("with the profiler, the time per phase is reported with the training metrics") {
   Folder storage;
   Record record;
   fit(record, storage,
@@ -86,13 +85,13 @@ TEST_CASE("with the profiler, where the time of a batch goes is reported with th
         std::set<std::string>{"other", "data", "forward", "backward", "optimizer", "validation", "report"});
 }
 
-TEST_CASE("records are made batches by the global batch size") {
+TEST_CASE("the global batch size converts records to batches") {
   Folder storage;
   Record record;
   CHECK(fit(record, storage, {.max_length = Records(30)}).result.batches_trained == 7);
 }
 
-TEST_CASE("the policy best saves when the searcher's metric is better than before") {
+TEST_CASE("the policy best saves when the searcher's metric improves") {
   Folder storage;
   Record record;
   const Json config = {{"searcher", {{"metric", "validation_loss"}}}};
@@ -108,7 +107,7 @@ TEST_CASE("the policy best saves when the searcher's metric is better than befor
   CHECK(record.checkpoints == expected);
 }
 
-TEST_CASE("step zero validation comes first, test mode is one batch") {
+TEST_CASE("step zero validation runs first, and test mode trains one batch") {
   Folder storage;
   Record record;
   fit(record, storage, {.max_length = Batches(1), .step_zero_validation = true});
@@ -120,7 +119,7 @@ TEST_CASE("step zero validation comes first, test mode is one batch") {
   CHECK(test.checkpoints == Steps{1});
 }
 
-TEST_CASE("preemption saves, acknowledges and leaves; the next run ends in the same bits and reports") {
+TEST_CASE("preemption saves, acknowledges and exits, and the next run ends with the same bits and reports") {
   Folder storage, other;
   const FitOptions options{
       .max_length = Batches(23), .validation_period = Batches(6), .reporting_period = Batches(4)};
@@ -143,7 +142,7 @@ TEST_CASE("preemption saves, acknowledges and leaves; the next run ends in the s
   }
 }
 
-TEST_CASE("a trial that asks to stop is validated, saved and completed") {
+TEST_CASE("a trial that requests a stop is validated, saved and completed") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -155,7 +154,7 @@ TEST_CASE("a trial that asks to stop is validated, saved and completed") {
   CHECK(record.checkpoints == Steps{0});
 }
 
-TEST_CASE("another trial's checkpoint gives its weights, and counting starts anew") {
+TEST_CASE("another trial's checkpoint provides its weights, and counting restarts at 0") {
   Folder storage;
   Record first, second;
   const Run source = fit(first, storage, {.max_length = Batches(8)});
@@ -169,7 +168,7 @@ TEST_CASE("another trial's checkpoint gives its weights, and counting starts ane
   CHECK(context.get_initial_batch() == 0);
 }
 
-TEST_CASE("a damaged checkpoint is refused by name; latest falls back to the one before") {
+TEST_CASE("a damaged checkpoint is refused by name, and latest falls back to the previous one") {
   Folder storage;
   Record first, second, third;
   fit(first, storage, {.max_length = Batches(4)});
@@ -196,7 +195,7 @@ TEST_CASE("the weights of a checkpoint load into a model of the same shape only"
                     Catch::Contains("model_0.0.weight is [8, 6], the model's is [9, 6]"));
 }
 
-TEST_CASE("errors name the thing and what there is") {
+TEST_CASE("errors name the missing item and the existing ones") {
   Folder storage;
   Record record;
   TrialContext context(make_state(record, storage));
@@ -224,7 +223,7 @@ TEST_CASE("errors name the thing and what there is") {
       Catch::Contains("searcher.metric is \"acuracy\", but the numbers of validation are: validation_loss"));
 }
 
-TEST_CASE("the configuration says how long to train and when to validate") {
+TEST_CASE("the configuration sets the training length and the validation period") {
   const auto length = [](const Json& config) { return fit_options(config).max_length; };
   CHECK(length({{"searcher", {{"max_length", {{"epochs", 3}}}}}})->unit == Length::Unit::kEpochs);
   CHECK(length({{"searcher", {{"max_length", 50}}}})->count == 50);
@@ -243,7 +242,7 @@ TEST_CASE("the configuration says how long to train and when to validate") {
   CHECK(options.step_zero_validation);
 }
 
-TEST_CASE("a search by rungs gets a validation at each of them") {
+TEST_CASE("a search by rungs gets a validation at each rung") {
   const auto moments = [](const Json& searcher) {
     const auto period = fit_options({{"searcher", searcher}}).validation_period;
     return period ? period->at : std::vector<std::int64_t>{};
@@ -271,7 +270,7 @@ TEST_CASE("a search by rungs gets a validation at each of them") {
             .validation_period->unit == Length::Unit::kEpochs);
 }
 
-TEST_CASE("the file of tensors comes back as it was, and nothing but plain data is read") {
+TEST_CASE("a file of tensors survives a round trip, and only plain data is read") {
   Folder folder;
   const std::string path = std::string(folder) + "/x.pth";
   pickle::Dict dict;

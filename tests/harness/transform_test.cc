@@ -1,4 +1,4 @@
-// Transforms have torchvision's meanings.
+// Transforms follow torchvision's semantics.
 #include <torch/types.h>
 
 #include <catch2/catch.hpp>
@@ -16,18 +16,18 @@ torch::Tensor apply(const Transform& transform, const torch::Tensor& image, std:
   return transform(image, random);
 }
 
-/// Bytes, the same every time.
+/// Deterministic bytes.
 torch::Tensor picture(std::int64_t height, std::int64_t width, std::int64_t channels = 3) {
   const torch::Tensor bytes =
       torch::arange(channels * height * width).mul(7919).remainder(251).to(torch::kByte);
   return bytes.view({channels, height, width});
 }
-/// The same with the channels beside each other, as decoders write it.
+/// The same image with interleaved channels, as decoders write it.
 torch::Tensor interleaved(const torch::Tensor& image) {
   return image.permute({1, 2, 0}).contiguous().permute({2, 0, 1});
 }
 
-TEST_CASE("bytes become floats of at most 1, and are normalized") {
+TEST_CASE("bytes become floats in [0, 1] and are normalized") {
   const torch::Tensor image = picture(4, 5);
   CHECK(apply(transforms::to_tensor(), image).equal(image.to(torch::kFloat) / 255));
   CHECK(apply(transforms::to_tensor(), interleaved(image)).equal(image.to(torch::kFloat) / 255));
@@ -39,7 +39,7 @@ TEST_CASE("bytes become floats of at most 1, and are normalized") {
   CHECK(torch::allclose(apply(both, image), (image.to(torch::kFloat) / 255 - mean) / stddev, 1e-6, 1e-6));
 }
 
-TEST_CASE("resizing is LibTorch's smoothed bilinear interpolation, of floats and of bytes") {
+TEST_CASE("resizing matches LibTorch's antialiased bilinear interpolation, for floats and bytes") {
   const torch::Tensor bytes = picture(37, 50), floats = bytes.to(torch::kFloat);
   for (const auto& [height, width] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {16, 20}, {37, 20}, {16, 50}, {64, 61}, {5, 90}, {1, 1}, {90, 3}}) {
@@ -55,14 +55,14 @@ TEST_CASE("resizing is LibTorch's smoothed bilinear interpolation, of floats and
             .equal(torch::full({3, 4, 20}, 255, torch::kByte)));
 }
 
-TEST_CASE("resize gives the smaller side the size and keeps the proportion, rounded down") {
+TEST_CASE("resize scales the smaller side to the size and keeps the aspect ratio, rounded down") {
   CHECK(apply(transforms::resize(256), picture(375, 500)).sizes() == torch::IntArrayRef({3, 256, 341}));
   CHECK(apply(transforms::resize(256), picture(500, 375)).sizes() == torch::IntArrayRef({3, 341, 256}));
   CHECK(apply(transforms::resize(8), picture(8, 8)).equal(picture(8, 8)));
   CHECK(apply(transforms::resize(3, 9), picture(8, 8)).sizes() == torch::IntArrayRef({3, 3, 9}));
 }
 
-TEST_CASE("the middle is cropped, halves rounded to even, and small images are filled up with zeros") {
+TEST_CASE("a center crop rounds halves to even and pads small images with zeros") {
   const torch::Tensor image = picture(9, 10, 1);
   // (9 - 4) / 2 = 2.5 → 2; (9 - 6) / 2 = 1.5 → 2; (10 - 4) / 2 = 3.
   CHECK(apply(transforms::center_crop(4), image).equal(image.slice(1, 2, 6).slice(2, 3, 7)));
@@ -73,7 +73,7 @@ TEST_CASE("the middle is cropped, halves rounded to even, and small images are f
   CHECK(apply(transforms::center_crop(3, 8), image).equal(image.slice(1, 3, 6).slice(2, 1, 9)));
 }
 
-TEST_CASE("a random crop is one of the padded image's, and each comes up") {
+TEST_CASE("a random crop is a crop of the padded image, and every position occurs") {
   const torch::Tensor image = picture(6, 6) + 1;
   const torch::Tensor padded = torch::constant_pad_nd(image, {2, 2, 2, 2});
   std::set<std::pair<int, int>> seen;
@@ -90,8 +90,8 @@ TEST_CASE("a random crop is one of the padded image's, and each comes up") {
   CHECK_THROWS_WITH(apply(transforms::random_crop(11, 2), image), Catch::Contains("[3, 6, 6]"));
 }
 
-TEST_CASE("a random resized crop keeps to its scale and ratio") {
-  // Column numbers and row numbers as channels: their range tells what was cropped.
+TEST_CASE("a random resized crop respects its scale and ratio") {
+  // Column and row numbers serve as channels: their range shows the cropped region.
   const std::int64_t side = 100;
   const torch::Tensor grid = torch::stack({torch::arange(side).view({1, side}).expand({side, side}),
                                            torch::arange(side).view({side, 1}).expand({side, side})})
@@ -101,7 +101,7 @@ TEST_CASE("a random resized crop keeps to its scale and ratio") {
     const torch::Tensor cropped =
         apply(transforms::random_resized_crop(50, {0.25, 0.5}, {0.5, 2}), grid, record);
     REQUIRE(cropped.sizes() == torch::IntArrayRef({2, 50, 50}));
-    // The middles of the outermost pixels are 49/50 of the crop apart, but for the filter's edge.
+    // The centers of the outermost pixels are 49/50 of the crop apart, except for the filter's edge.
     const double width = (cropped[0][0][48] - cropped[0][0][1]).item<double>() * 50 / 47;
     const double height = (cropped[1][48][0] - cropped[1][1][0]).item<double>() * 50 / 47;
     least = std::min(least, width * height / 1e4), most = std::max(most, width * height / 1e4);
@@ -111,14 +111,14 @@ TEST_CASE("a random resized crop keeps to its scale and ratio") {
   CHECK(most == Approx(0.5).margin(0.02));
   CHECK(flattest == Approx(0.5).margin(0.1));
   CHECK(steepest == Approx(2).margin(0.2));
-  // Too long for any ratio: the largest middle part with the outermost one.
+  // Too long for any allowed ratio: the largest central region with the extreme ratio.
   const torch::Tensor strip =
       apply(transforms::random_resized_crop(6, {1, 1}, {0.5, 2}), grid.slice(1, 0, 10));
   CHECK(strip[0].min().item<double>() == Approx(40.5).margin(1.5));
   CHECK(strip[0].max().item<double>() == Approx(58.5).margin(1.5));
 }
 
-TEST_CASE("a flip happens as often as asked, and only sideways") {
+TEST_CASE("a flip occurs with the given probability and is horizontal only") {
   const torch::Tensor image = picture(3, 5);
   CHECK(apply(transforms::random_horizontal_flip(1), image).equal(image.flip({2})));
   CHECK(apply(transforms::random_horizontal_flip(0), image).equal(image));
@@ -130,7 +130,7 @@ TEST_CASE("a flip happens as often as asked, and only sideways") {
   CHECK(flipped < 350);
 }
 
-TEST_CASE("functions of a trial's own are transforms, and a composition uses one stream of chance") {
+TEST_CASE("custom functions are transforms, and a composition uses one random stream") {
   const Transform own = transforms::compose({transforms::random_crop(4, 1),
                                              [](const torch::Tensor& image) { return image.flip({1}); },
                                              [](const torch::Tensor& image, RecordRandom& random) {
@@ -142,7 +142,7 @@ TEST_CASE("functions of a trial's own are transforms, and a composition uses one
   CHECK(image.equal(picture(4, 4)));
 }
 
-TEST_CASE("a transform says how small an image may be beforehand") {
+TEST_CASE("a transform reports the smallest scale at which its input may be decoded") {
   const RecordRandom random(1, 0, 0);
   CHECK(transforms::resize(256).least_scale(1024, 2000, random) == 0.25);
   CHECK(transforms::resize(256).least_scale(100, 90, random) == 1);
@@ -150,7 +150,7 @@ TEST_CASE("a transform says how small an image may be beforehand") {
   CHECK(transforms::compose({transforms::resize(10), transforms::center_crop(5)})
             .least_scale(100, 100, random) == 0.1);
   CHECK(transforms::center_crop(10).least_scale(100, 100, random) == 1);
-  // The least part is 8 % of the area: never less than 10 / 100.
+  // The smallest region is 8 % of the area, but no less than 10 / 100.
   for (int record = 0; record < 100; ++record) {
     const double least =
         transforms::random_resized_crop(10).least_scale(100, 100, RecordRandom(1, 0, record));

@@ -1,4 +1,4 @@
-// Who this process is: from the cluster's environment, or from a configuration file.
+// Trial info from the cluster's environment or from a configuration file.
 #include "trial_info.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 namespace det {
 namespace {
 
-/// Sets variables for one test.
+/// Sets environment variables for one test.
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& values) {
@@ -47,7 +47,7 @@ Result<TrialInfo> local(const std::string& yaml) {
   return local_trial_info(file, "");
 }
 
-TEST_CASE("a cluster's environment tells everything") {
+TEST_CASE("a cluster's environment provides every field") {
   const Environment environment(cluster());
   const TrialInfo info = cluster_trial_info().value();
   CHECK(info.experiment_id == 3);
@@ -59,7 +59,7 @@ TEST_CASE("a cluster's environment tells everything") {
   CHECK(info.checkpoint_dir == "/s/sub");
 }
 
-TEST_CASE("the master's address says whether it speaks TLS") {
+TEST_CASE("the master's address determines TLS") {
   auto values = cluster();
   for (const auto& [given, shown] :
        std::map<std::string, std::string>{{"http://m:8080", "m:8080"},
@@ -72,14 +72,14 @@ TEST_CASE("the master's address says whether it speaks TLS") {
   }
 }
 
-TEST_CASE("a wrong variable is named") {
+TEST_CASE("an invalid variable is named") {
   auto values = cluster();
   values["DET_TRIAL_ID"] = "twelve";
   const Environment environment(values);
   CHECK(cluster_trial_info().error().message == "DET_TRIAL_ID: expected a number, got \"twelve\"");
 }
 
-TEST_CASE("a local configuration gives constants, nested ones too") {
+TEST_CASE("a local configuration provides constants, also nested ones") {
   const TrialInfo info = local(
                              "hyperparameters:\n  lr: 0.1\n  net: {depth: {type: const, val: 3}}\n"
                              "reproducibility: {experiment_seed: 5}\n")
@@ -91,7 +91,7 @@ TEST_CASE("a local configuration gives constants, nested ones too") {
   CHECK_FALSE(info.on_cluster);
 }
 
-TEST_CASE("a range needs a search") {
+TEST_CASE("a hyperparameter range needs a search") {
   CHECK_THAT(local("hyperparameters: {lr: {type: log, minval: -4, maxval: -1}}\n").error().message,
              Catch::Contains("hyperparameters.lr: a range of type \"log\""));
 }

@@ -1,4 +1,4 @@
-// Sums over virtual shards are the same bits however the shards are dealt out.
+// Sums over virtual shards are bit-identical for every distribution of the shards.
 #include "virtual_shards.h"
 
 #include <torch/torch.h>
@@ -13,14 +13,14 @@ torch::Tensor leaf(std::int64_t shard) {
   return torch::randn({257}).mul_(std::pow(10.0, static_cast<double>(shard % 7)));
 }
 
-/// The tree over shards [first, first + count).
+/// The reduction tree over shards [first, first + count).
 torch::Tensor subtree(std::int64_t first, std::int64_t count) {
   TreeSum tree;
   for (std::int64_t i = 0; i < count; ++i) tree.add({leaf(first + i)});
   return tree.take().at(0);
 }
 
-TEST_CASE("a tree of subtrees is the tree, bit for bit, where a running sum is not") {
+TEST_CASE("combining subtrees gives the tree's bits, where a running sum does not") {
   const torch::Tensor whole = subtree(0, 8);
   for (const std::int64_t ranks : {1, 2, 4, 8}) {
     TreeSum upper;
@@ -32,7 +32,7 @@ TEST_CASE("a tree of subtrees is the tree, bit for bit, where a running sum is n
   CHECK_FALSE(torch::equal(running, whole));
 }
 
-TEST_CASE("a parameter that some shards did not reach is summed over the others") {
+TEST_CASE("a parameter that some shards do not reach is summed over the others") {
   TreeSum tree;
   tree.add({leaf(0), torch::Tensor()});
   tree.add({torch::Tensor(), torch::Tensor()});
@@ -43,7 +43,7 @@ TEST_CASE("a parameter that some shards did not reach is summed over the others"
   CHECK_FALSE(sum[1].defined());
 }
 
-TEST_CASE("shards are dealt to powers of two only") {
+TEST_CASE("shards are distributed over powers of two only") {
   const ShardPlan plan = ShardPlan::make(8, 1, 4);
   CHECK(plan.first == 2);
   CHECK(plan.count == 2);
@@ -51,7 +51,7 @@ TEST_CASE("shards are dealt to powers of two only") {
   CHECK_THROWS_WITH(ShardPlan::make(4, 0, 8), Catch::Contains("virtual_shards"));
 }
 
-TEST_CASE("buffers leave a step as the mean over its shards, and start every shard alike") {
+TEST_CASE("buffers become the mean over the shards after a step, and start equal on every shard") {
   torch::nn::BatchNorm1d norm(2);
   ShardedBuffers buffers({norm.ptr()});
   buffers.start_step();

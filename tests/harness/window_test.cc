@@ -1,7 +1,6 @@
-// Windows average by records, survive a resume, and name metrics that do not fit.
 #include <torch/torch.h>
 
-// After LibTorch, whose logging has a CHECK of its own.
+// Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -33,13 +32,13 @@ TEST_CASE("a window that is saved and restored ends in the same bits") {
   CHECK(one.averages(alone) == three.averages(alone));
 }
 
-TEST_CASE("NaN is reported as it is") {
+TEST_CASE("NaN is reported unchanged") {
   MetricWindow window("train_batch");
   window.add({{"loss", torch::tensor(std::nanf(""))}}, 1);
   CHECK(window.averages(alone)["loss"] == "NaN");
 }
 
-TEST_CASE("batches of several ranks reduce in the order of their numbers") {
+TEST_CASE("batches of several ranks are reduced in the order of their numbers") {
   BatchMetrics one("evaluate_batch"), other("evaluate_batch");
   for (const int number : {4, 0, 2}) one.add(number, metrics(0.1 * number), 3);
   for (const int number : {0, 2, 4}) other.add(number, metrics(0.1 * number), 3);
@@ -47,7 +46,7 @@ TEST_CASE("batches of several ranks reduce in the order of their numbers") {
   CHECK(one.reduce(alone, Reducer::kMax)["loss"] == 0.1 * 4);
 }
 
-TEST_CASE("metrics that do not fit are named") {
+TEST_CASE("mismatched metrics are named") {
   BatchMetrics first("evaluate_batch");
   first.add(0, {{"a", 1}, {"b", 2}}, 1);
   CHECK_THROWS_WITH(first.add(1, {{"a", 1}}, 1), Catch::Contains("\"b\" is missing from batch 1"));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Owns the examples on real data, to their published results: tests/long/examples.py BUILD_DIR. Half an hour on two cores.
-Data is ../shared/data, or DET_TEST_DATA: mnist/ and cifar10-jpeg.tar.gz. Ends with `N passed, N failed`."""
+"""The examples on real data must reach their published results: tests/long/examples.py BUILD_DIR. Takes half
+an hour on two cores. The data is ../shared/data, or DET_TEST_DATA: mnist/ and cifar10-jpeg.tar.gz. Ends with
+`N passed, N failed`."""
 import os
 import pathlib
 import re
@@ -63,7 +64,8 @@ class Examples(unittest.TestCase):
         self.assertGreaterEqual(two, 0.988)
 
     def test_resnet_18_follows_pytorchs_loss_curve_for_200_batches_of_cifar_10(self):
-        # Batches and the optimizer's steps are rounded as in Python, so that only the order of sums is left to differ.
+        # Batches and the optimizer's steps are rounded as in Python, so that only the order of summation
+        # differs.
         with tarfile.open(DATA / "cifar10-jpeg.tar.gz") as tar:
             tar.extractall(self.folder / "jpeg", filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(
                 self.folder / "jpeg")

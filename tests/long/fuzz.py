@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Owns letting libFuzzer loose: tests/long/fuzz.py BUILD_DIR [SECONDS] runs every target for that long (10 minutes),
-one after the other, and keeps what breaks one. Ends with `N passed, N failed`."""
+"""Runs every fuzz target with libFuzzer: tests/long/fuzz.py BUILD_DIR [SECONDS], one after the other for
+SECONDS each (default 600). Keeps inputs that break a target. Ends with `N passed, N failed`."""
 import pathlib
 import shutil
 import subprocess

@@ -1,4 +1,3 @@
-// Owns the rules of the outside view.
 #include "tests/sim/checker.h"
 
 #include <algorithm>
@@ -134,7 +133,8 @@ void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
 
 void Checker::appended(const core::Write& write) {
   if (auto* experiment = std::get_if<core::PutExperiment>(&write)) {
-    // Two more by an extension; four replacements for each that is valid, sixteen for nothing (W9).
+    // At most two trials more by an extension. Up to four replacements for each valid trial, and sixteen
+    // more.
     const expconf::SearcherConfig& search = experiment->row.config->searcher;
     most_trials_[experiment->row.id] = search.name == "grid" ? 1000 : 16 + 5 * (search.max_trials + 2);
   }
@@ -161,7 +161,7 @@ void Checker::appended(const core::Write& write) {
   log.push_back(event->event);
 }
 
-/// A report is heard once. An exit may come again: of a trial that the search took back on its way out.
+/// The searcher gets each report once. Exits and retries may repeat: a retried trial can exit a second time.
 void Checker::check_heard(ExperimentId experiment, const std::string& text) {
   auto event = searcher::event_from_json(nlohmann::json::parse(text));
   if (!event) return fail("a stored event cannot be read: " + text);
@@ -171,7 +171,7 @@ void Checker::check_heard(ExperimentId experiment, const std::string& text) {
   if (!heard.insert(text).second && once) fail(name(experiment) + ": the searcher hears twice " + text);
 }
 
-/// What the searcher decided on is stored with the decision (W4).
+/// A decision of the searcher is stored together with the trials that it creates.
 void Checker::check_stored_events(const MemoryDisk& disk) {
   for (const auto& [id, log] : disk.searcher_events) {
     std::size_t& seen = stored_events_[id];
@@ -241,7 +241,7 @@ void Checker::disk_changed(const MemoryDisk& disk) {
   }
 }
 
-/// A trial goes back only from a damaged checkpoint, and then to the newest that is none.
+/// A trial falls back only from a damaged checkpoint, and then to the newest sound one.
 void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
   Newest& before = newest_[trial.id];
   const CheckpointId latest(trial.latest_checkpoint);

@@ -1,5 +1,5 @@
-// Owns the outside view: what processes really did, what was acknowledged, what became durable; and the
-// verdict on it. Knows nothing of the core's own bookkeeping beyond its read access.
+// Checks the master from outside: the processes that really ran, the replies that were sent, the rows that
+// became durable. Reads the core through its public accessors only.
 #pragma once
 
 #include <map>
@@ -16,13 +16,14 @@
 
 namespace det::sim {
 
-/// A process as the machine knows it.
+/// The true state of a process, as its machine sees it.
 struct ProcessTruth {
-  std::string machine;  ///< not the agent's name: an impostor is another machine
+  /// The physical machine, not the agent's name: an impostor has the same name and another machine.
+  std::string machine;
   std::vector<int> slots;
-  TrialId trial;  ///< or the command
+  TrialId trial;  ///< Or the command.
   RunNumber run = 0;
-  int part = 0;  ///< of its gang
+  int part = 0;  ///< Index in its gang.
   int parts = 1;
 };
 
@@ -30,18 +31,18 @@ class Checker {
  public:
   Checker(Engine& engine, const Plan& plan) : engine_(engine), plan_(plan) {}
 
-  /// The first failure counts.
+  /// Records a failure. The first one is kept.
   void fail(const std::string& what);
   const std::string& failure() const { return failure_; }
 
-  // What happens to processes.
+  // Events of processes.
   void process_started(const ProcessTruth& process);
   void process_ended(const ProcessTruth& process, bool well);
-  /// What the processes of a gang see of one another.
+  /// State of a gang as seen by one of its processes.
   enum class Gang { kGathers, kWhole, kBroken };
   Gang gang(const ProcessTruth& process) const;
   bool chief_ended_well(const ProcessTruth& process) const;
-  /// Through its own fault, or by a signal of a stranger: what may use up a restart.
+  /// A failure of the program or a foreign signal, which may consume a restart.
   void process_failed(TrialId trial) { ++failures_[trial]; }
   void checkpoint_damaged(const CheckpointId& uuid) { damaged_.insert(uuid); }
   bool is_damaged(const CheckpointId& uuid) const { return damaged_.contains(uuid); }
@@ -49,7 +50,7 @@ class Checker {
   int failures(TrialId trial) const;
   bool any_process() const { return !running_.empty(); }
 
-  // What the master does.
+  // Events of the master.
   void master_started(const core::Core& core, const MemoryDisk& disk);
   void master_crashes(const core::Core& core);
   void after_step(const core::Core& core);
@@ -57,10 +58,10 @@ class Checker {
   void disk_changed(const MemoryDisk& disk);
   void sent(const core::Send& send, const MemoryDisk& disk);
 
-  /// A user asks for more of an experiment: it may leave its end.
+  /// A user extends or retries the experiment, so it may leave its terminal state.
   void may_go_on(ExperimentId id) { continued_.insert(id); }
 
-  // What was acknowledged.
+  // Acknowledged requests.
   void acked_command(const TaskId& task, const MemoryDisk& disk);
   void acked_kill(const TaskId& task, const MemoryDisk& disk);
   void acked_submission(const RequestId& request, ExperimentId id, const MemoryDisk& disk);
@@ -68,7 +69,7 @@ class Checker {
   void acked_validation(TrialId trial, RunNumber run, std::int64_t steps, const MemoryDisk& disk);
   void acked_checkpoint(const CheckpointId& uuid, const MemoryDisk& disk);
 
-  /// When all should be over.
+  /// Checks after the phase in which everything must finish.
   void at_end(const MemoryDisk& disk);
 
  private:
@@ -82,7 +83,7 @@ class Checker {
   void check_heard(ExperimentId experiment, const std::string& event);
   void check_stored_events(const MemoryDisk& disk);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
-  /// Trials that the search ended before their program did.
+  /// Trials that the search stopped before their program finished.
   std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
   void check_outside(const core::Trial& trial, const MemoryDisk& disk);
   void check_rows(const Job& job, const core::Trial& trial, const MemoryDisk& disk);
@@ -97,11 +98,11 @@ class Checker {
   std::map<TrialId, RunNumber> newest_run_;
   std::map<TrialId, int> failures_;
   std::set<TrialId> finished_;
-  std::map<ExperimentId, std::vector<std::string>> events_;  ///< as appended in this life
-  std::map<ExperimentId, std::set<std::string>> heard_;      ///< events that may not come again
-  std::map<TrialId, RunNumber> appended_run_;                ///< likewise
+  std::map<ExperimentId, std::vector<std::string>> events_;  ///< Appended in this life of the master.
+  std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.
+  std::map<TrialId, RunNumber> appended_run_;                ///< Newest run appended in this life.
   std::map<ExperimentId, std::int64_t> most_trials_;
-  std::map<ExperimentId, std::size_t> stored_events_;  ///< how many were looked at
+  std::map<ExperimentId, std::size_t> stored_events_;  ///< Number of events already checked.
   std::set<ExperimentId> continued_;
   std::map<ExperimentId, core::State> ended_experiments_;
   std::map<TrialId, core::State> ended_trials_;

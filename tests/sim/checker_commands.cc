@@ -1,5 +1,5 @@
-// Owns the rules of the outside view that are about commands: each runs at most once, ends as its process
-// did, is killed only for its user or with its place, and is not made twice.
+// Rules for commands: each runs at most once, ends like its process, is killed only for its user or a lost
+// agent, and is created once.
 #include <algorithm>
 
 #include "tests/sim/checker.h"

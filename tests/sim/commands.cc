@@ -1,4 +1,3 @@
-// Owns what users of commands do.
 #include "tests/sim/commands.h"
 
 #include <utility>
@@ -23,13 +22,13 @@ void CommandUser::attempt(const core::Input& input, const std::shared_ptr<Then>&
     engine_.after(engine_.between(milliseconds(1), engine_.chance(5) ? seconds(8) : milliseconds(20)),
                   [self = shared_from_this(), input, then] {
                     if (!self->master_.up()) return;
-                    // As the API: the core forgets commands that have ended long ago.
+                    // Like the API: the core drops commands that ended long ago.
                     if (self->has_ended()) {
                       if (auto call = std::exchange(*then, nullptr)) call(Answer(core::Done{}));
                       return;
                     }
                     self->master_.submit(input, [self, then](const Answer& answer) {
-                      if (self->engine_.chance(5)) return;  // the answer is lost
+                      if (self->engine_.chance(5)) return;  // The reply is lost.
                       if (auto call = std::exchange(*then, nullptr)) call(answer);
                     });
                   });

@@ -1,5 +1,4 @@
-// Owns the simulated users of commands: each submits one, and may kill it, repeating every request until
-// answered.
+// Simulated users of commands: each submits one and may kill it. Every request repeats until it is answered.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,3 @@
-// Owns the event queue and the trace.
 #include "tests/sim/engine.h"
 
 #include <algorithm>

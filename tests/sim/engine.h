@@ -1,5 +1,5 @@
-// Owns the simulated time: events in order of (time, order of asking), one generator for every choice, and
-// the trace. Same seed, same trace.
+// Simulated time: an event queue ordered by (time, insertion), one random generator for all choices, and the
+// trace. The same seed gives the same trace.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ class Engine {
   Engine(std::uint64_t seed, bool print) : random_{seed, 0}, print_(print) {}
 
   MonoTime now() const { return now_; }
-  /// Seconds since the start, for people.
+  /// Seconds since the start, for display.
   double time() const { return static_cast<double>(now_.micros) / 1e6; }
   void after(Duration delay, std::function<void()> event);
-  /// Runs events up to `end`, or until `stop` says so.
+  /// Runs events up to `end`, or until `stop` returns true.
   void run_until(MonoTime end, const std::function<bool()>& stop);
 
   Random& random() { return random_; }
   bool chance(int percent) { return static_cast<int>(random_.below(100)) < percent; }
-  std::int64_t between(std::int64_t low, std::int64_t high);  ///< both inclusive
+  std::int64_t between(std::int64_t low, std::int64_t high);  ///< Both inclusive.
   Duration between(Duration low, Duration high) { return Duration(between(low.count(), high.count())); }
 
   void trace(const std::string& line);
@@ -55,15 +55,15 @@ class Engine {
   std::uint64_t hash_ = 0xcbf29ce484222325ull;
 };
 
-/// One direction of a connection: in order, late, and closed without a word.
+/// One direction of a connection: messages arrive in order and late; closing it is silent.
 class Pipe {
  public:
   explicit Pipe(Engine& engine) : engine_(&engine) {}
   /// Delivers after everything sent before. One message in fifty takes up to `worst`.
   void send(std::function<void()> deliver, Duration worst = seconds(5));
-  /// What is on the way, and what will be sent, never arrives. Each side finds out by the other's silence.
+  /// Drops messages in flight and later ones. Each side detects it by the other's silence.
   void close() { *open_ = false; }
-  /// Nothing arrives for `duration`; then all of it does.
+  /// Delays all messages by `duration`, then delivers them.
   void stall(Duration duration);
 
  private:

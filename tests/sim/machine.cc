@@ -1,6 +1,6 @@
-// Owns the simulated agent's rules: hold until told to forget, answer everything with the state, obey the
-// lease. The lease counts from when a heartbeat was SENT that the master answered: an answer that was long on
-// the way renews little.
+// The simulated agent: it holds an allocation until it is forgotten, replies to every command with the state,
+// and obeys the lease. The lease counts from the SENDING of the heartbeat that was acknowledged, so a slow
+// reply renews little.
 #include "tests/sim/machine.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace det::sim {
 namespace {
 
 constexpr Duration kHeartbeat = seconds(10);
-constexpr Duration kSilence = seconds(25);  ///< then either side gives the link up
+/// Silence after which either side closes the link.
+constexpr Duration kSilence = seconds(25);
 
 }  // namespace
 
@@ -29,7 +30,7 @@ Machine::Machine(Engine& engine, Master& master, Checker& checker, const Plan& p
 void Machine::start() {
   agent_up_ = true;
   ++agent_life_;
-  // What the agent itself was doing is lost with it; processes and their exit records are not.
+  // A restart loses the agent's own operations. Processes and their exit records survive.
   for (auto& [id, held] : held_) {
     if (!held.exit && !(held.process && held.process->alive())) {
       held.state = AllocationState::kTerminated;
@@ -161,7 +162,7 @@ void Machine::command(const core::Send& send) {
   if (auto* start = std::get_if<core::StartAllocation>(&send)) return begin(*start);
   if (auto* stop = std::get_if<core::KillAllocation>(&send)) {
     if (!held_.contains(stop->allocation)) {
-      // Never heard of it; whoever asks wants to know that it does not run.
+      // An unknown allocation: the master needs the report that it does not run.
       Held& held = held_[stop->allocation];
       held.state = AllocationState::kTerminated;
       held.exit = core::Exit{ExitKind::kStopped, 0, "never started"};

@@ -1,5 +1,5 @@
-// Owns a simulated machine with an agent: what it holds survives the agent's restarts, its processes outlive
-// the agent, and when it has not heard from the master for a lease it ends them itself.
+// A simulated machine with an agent. Held allocations survive restarts of the agent, and processes outlive
+// the agent. Without contact to the master for a lease, the agent ends its processes.
 #pragma once
 
 #include <map>
@@ -13,18 +13,18 @@ namespace det::sim {
 
 class Machine : public std::enable_shared_from_this<Machine> {
  public:
-  /// `instance` tells machines with the same agent name apart.
+  /// `instance` distinguishes machines with the same agent name.
   Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
           std::string instance, int slots);
 
   void start();
 
   // Faults.
-  void cut(Duration duration);    ///< no traffic; what was on the way is lost
-  void stall(Duration duration);  ///< traffic arrives late
+  void cut(Duration duration);    ///< No traffic; messages in flight are lost.
+  void stall(Duration duration);  ///< Traffic arrives late.
   void restart_agent(Duration away);
   void reboot(Duration away);
-  void die();  ///< never comes back
+  void die();  ///< Permanent.
 
   const AgentId& name() const { return name_; }
   bool dead() const { return dead_; }
@@ -39,12 +39,13 @@ class Machine : public std::enable_shared_from_this<Machine> {
     std::shared_ptr<Process> process;
     bool killed = false;
   };
-  /// One connection. Messages of a link that was given up may still reach the master, never the agent.
+  /// One connection. Messages of an abandoned link may still reach the master, never the agent.
   struct Link {
     explicit Link(Engine& engine) : up(engine), down(engine) {}
     Pipe up, down;
-    std::uint64_t session = 0;  ///< once the master has seen the hello
-    int life = 0;               ///< of the master that did
+    /// Set when the master has received the hello.
+    std::uint64_t session = 0;
+    int life = 0;  ///< Life of the master that received it.
     bool accepted = false;
     MonoTime master_heard, agent_heard;
   };

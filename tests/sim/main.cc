@@ -1,5 +1,4 @@
-// Owns the command line of the simulator: one seed with its trace, or a range of seeds until the first
-// failure.
+// Command line of the simulator: one seed with its trace, or a range of seeds up to the first failure.
 //   det_sim --seed 7 --trace      det_sim --seeds 1..100000
 #include <charconv>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Owns the simulated loop: batch of inputs → steps → appended groups → durable some time later → released.
+// The simulated loop: a batch of inputs is stepped, its groups are appended, and its effects are released
+// once durable.
 #include "tests/sim/master.h"
 
 #include <utility>
@@ -9,7 +10,7 @@ Master::Master(Engine& engine, const Plan& plan, Checker& checker)
     : engine_(engine), plan_(plan), checker_(checker) {}
 
 core::Now Master::now() const {
-  // Each life has its own monotonic clock: deadlines must not be carried over.
+  // Each life has its own monotonic clock, which exposes deadlines carried over a restart.
   return {MonoTime{engine_.now().micros + life_ * 1000000007ll}, WallTime{engine_.now().micros + 1}};
 }
 
@@ -123,7 +124,7 @@ void Master::flush_later() {
   engine_.after(commit + stall, [this, life = life_] {
     if (life != life_ || !up()) return;
     flushing_ = false;
-    // The groups that were there; later ones make the next commit.
+    // The pending groups become durable; later ones belong to the next commit.
     store_->make_durable(1 + engine_.random().below(store_->pending()));
     checker_.disk_changed(disk_);
     release();
@@ -192,7 +193,7 @@ void Master::close_agent(const AgentId& agent, std::uint64_t session) {
 
 void Master::open_harness(const AllocationId& allocation, std::uint64_t session,
                           std::function<void()> preempt) {
-  // A late attach of a session given up meanwhile must not hide the one in use.
+  // A late attach of an abandoned session must not replace the current one.
   auto& link = harness_links_[allocation];
   if (link.first <= session) link = {session, std::move(preempt)};
 }

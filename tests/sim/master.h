@@ -1,5 +1,5 @@
-// Owns the simulated master: the real core over the memory store, behind a loop like master/loop's, and the
-// edges where agents, harnesses and users connect. It can crash at any point between two events.
+// The simulated master: the real core over the memory store behind a loop like master/loop, with connections
+// to agents, harnesses and users. It can crash between any two events.
 #pragma once
 
 #include <functional>
@@ -23,27 +23,27 @@ class Master {
   Master(Engine& engine, const Plan& plan, Checker& checker);
 
   bool up() const { return core_.has_value(); }
-  /// Counts starts: what was said to an earlier life is not heard by a later one.
+  /// Number of starts. Messages to an earlier life are dropped.
   int life() const { return life_; }
   const core::Core* core() const { return core_ ? &*core_ : nullptr; }
   const MemoryDisk& disk() const { return disk_; }
 
   void start();
   void crash();
-  /// For this long nothing becomes durable.
+  /// Delays durability of all writes by `duration`.
   void stall_store(Duration duration);
 
-  /// Dropped when the master is down. `answer` is called when all that follows is durable; never after a
+  /// Dropped while the master is down. `answer` is called once the effects are durable, and never after a
   /// crash.
   void submit(core::Input input, std::function<void(Answer)> answer = nullptr);
 
-  // The agents' edge. A session lives until it is closed here or the master crashes.
+  // Connections of agents. A session lives until it is closed here or the master crashes.
   using AgentSink = std::function<void(const core::Send&)>;
   std::uint64_t open_agent(AgentSink sink);
   bool agent_is_open(std::uint64_t session) const { return agent_links_.contains(session); }
   void close_agent(const AgentId& agent, std::uint64_t session);
 
-  // The harnesses' edge: who hears PreemptAllocation.
+  // Connections of harnesses, which receive PreemptAllocation.
   void open_harness(const AllocationId& allocation, std::uint64_t session, std::function<void()> preempt);
   void close_harness(const AllocationId& allocation, std::uint64_t session);
 

@@ -1,4 +1,3 @@
-// Owns the tables and the queue in front of them.
 #include "tests/sim/memory_store.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@ struct Apply {
   void operator()(const core::PutCommand& write) { disk.commands[write.row.id] = write.row; }
   void operator()(const core::PutAllocation& write) {
     core::Allocation& row = disk.allocations[write.row.id] = write.row;
-    // Monotonic times mean nothing to another process.
+    // Monotonic times are meaningless in another process.
     row.preempt_deadline.reset();
     row.kill_again.reset();
   }

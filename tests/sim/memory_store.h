@@ -1,5 +1,5 @@
-// Owns a store that lives in memory: the rows as tables, and the crash contract of master/db/store.h with
-// every choice (what became durable, what a crash keeps) in the hands of the test.
+// A store in memory: rows as tables, and the crash contract of master/db/store.h. The test decides what
+// becomes durable and what a crash keeps.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace det::sim {
 
-/// What survives a crash.
+/// The rows that survive a crash.
 struct MemoryDisk {
   struct Validation {
     core::InsertValidation row;
@@ -36,16 +36,15 @@ struct MemoryDisk {
   std::map<AgentId, core::AgentSettings> agents;
 
   void apply(const core::Write& write);
-  /// What stands in for the checkpoint `uuid` of the trial, as the rows say.
+  /// The newest sound checkpoint of the trial before `uuid`, which replaces a damaged one.
   std::optional<core::ReportDamage::Older> older(TrialId trial, const CheckpointId& uuid) const;
-  /// As a start reads it.
-  /// All that has not ended, or else one experiment.
+  /// The rows that a start loads: everything that has not ended, or experiment `one`.
   core::Recovered recover(std::optional<ExperimentId> one = std::nullopt) const;
 };
 
 class MemoryStore final : public db::Store {
  public:
-  /// kAtOnce: durable when append returns. kManual: when make_durable says so.
+  /// kAtOnce: durable when append returns. kManual: durable when make_durable is called.
   enum class Mode { kAtOnce, kManual };
   explicit MemoryStore(MemoryDisk& disk, Mode mode = Mode::kAtOnce) : disk_(disk), mode_(mode) {}
 
@@ -55,10 +54,10 @@ class MemoryStore final : public db::Store {
   void stop() override { make_durable(pending_.size()); }
 
   std::size_t pending() const { return pending_.size(); }
-  /// The oldest `groups` of the pending ones reach the disk, and are reported.
+  /// Writes the oldest `groups` pending groups to the disk and reports them.
   void make_durable(std::size_t groups);
-  /// The machine stops: the oldest `kept` pending groups reach the disk without a report, the rest is lost.
-  /// The store is then of no more use.
+  /// Writes the oldest `kept` pending groups without a report and drops the rest. The store must not be used
+  /// afterwards.
   void crash(std::size_t kept);
 
  private:

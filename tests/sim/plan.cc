@@ -1,4 +1,3 @@
-// Owns how a seed becomes a plan.
 #include "tests/sim/plan.h"
 
 #include <algorithm>
@@ -43,7 +42,7 @@ std::shared_ptr<const expconf::ExperimentConfig> draw_config(Dice& dice, const R
   return config;
 }
 
-/// Small, so that a run ends: what a search may do wrong it does with few trials.
+/// Small searches, so that a run ends. They suffice to expose wrong decisions.
 void draw_search(Dice& dice, expconf::SearcherConfig& searcher, std::int64_t total) {
   constexpr const char* kNames[] = {"random", "grid", "async_halving", "adaptive_asha", "async_halving"};
   searcher.name = kNames[dice.between(0, 4)];
@@ -60,7 +59,7 @@ void draw_search(Dice& dice, expconf::SearcherConfig& searcher, std::int64_t tot
   if (dice.chance(20) && searcher.name != "grid") searcher.sampler = "tpe";
 }
 
-/// The smallest search whose rungs floating-point logarithms miscount: ln 243 / ln 3 < 5 (W6).
+/// The smallest search where floating-point logarithms miscount the rungs: ln 243 / ln 3 < 5.
 void draw_large_search(Dice& dice, expconf::SearcherConfig& searcher, Job& job) {
   searcher.name = "adaptive_asha";
   searcher.mode = "aggressive";
@@ -102,12 +101,12 @@ void draw_actions(Dice& dice, Job& job, Duration until) {
       job.actions.push_back({at + dice.between(seconds(0), seconds(30)), core::ExperimentAction::kKill});
     }
   }
-  // Over or not.
+  // The experiment may have ended at this point or not.
   if (dice.chance(15)) {
     at = std::max(at, dice.between(job.submit, until));
     job.actions.push_back({at, {}, dice.chance(50) ? Job::Action::On::kExtend : Job::Action::On::kRetry});
   }
-  // Whatever was paused goes on in the end.
+  // Paused experiments are activated in the end.
   job.actions.push_back({std::max(at, until), core::ExperimentAction::kActivate});
 }
 
@@ -141,7 +140,7 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
     config->hyperparameters = draw_space(dice);
     job.config = std::move(config);
     job.lacks_metric = dice.chance(15);
-    // Who kills one trial leaves the others to hang for ever.
+    // Killing one trial leaves the others running, so programs of such a job must not hang.
     job.hangs =
         job.hangs && std::none_of(job.actions.begin(), job.actions.end(), [](const Job::Action& action) {
           return action.on != Job::Action::On::kExperiment;
@@ -220,7 +219,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   plan.options.pool_rules.preemption = dice.chance(90);
   const auto machines = dice.between(1, 4);
   const auto immortals = dice.chance(50) ? 1 : dice.between(1, machines);
-  int most_on_one = 0, most_slots = 0;  // that will be there in the end
+  int most_on_one = 0, most_slots = 0;  // Permanent capacity.
   for (std::int64_t i = 0; i < machines; ++i) {
     const int slots = static_cast<int>(dice.between(1, 4));
     plan.machines.push_back({AgentId("agent" + std::to_string(i)), slots, i < immortals});

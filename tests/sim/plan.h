@@ -1,5 +1,5 @@
-// Owns what one seed stands for: machines, jobs, users' actions and faults, drawn before the run so that a
-// failure can be read without running it again.
+// The plan of a seed: machines, jobs, user actions and faults. Drawn before the run, so that a failure can be
+// described without running it again.
 #pragma once
 
 #include <cstdint>
@@ -14,70 +14,77 @@
 
 namespace det::sim {
 
-/// Rules outside the core, switched off like core::Mutant.
+/// Mutants of rules outside the core, like core::Mutant.
 enum class LoopMutant { kNone, kReplyBeforeDurable, kSendBeforeDurable };
 
-/// What a job's program does, and what its user does to it.
+/// The program of a job and the actions of its user.
 struct Job {
   struct Action {
     enum class On { kExperiment, kTrial, kExtend, kRetry };
-    Duration at{};  ///< after the start of the simulation
+    Duration at{};  ///< After the start of the simulation.
     core::ExperimentAction action{};
-    On on = On::kExperiment;  ///< kTrial: kills one; kExtend: two more trials; kRetry: those that failed
+    /// kTrial kills one trial; kExtend adds two trials; kRetry retries the failed ones.
+    On on = On::kExperiment;
     bool ends() const { return on == On::kExperiment && action >= core::ExperimentAction::kCancel; }
   };
   RequestId id;
   Duration submit{};
   bool activate = true;
-  bool unmanaged = false;  ///< its one process runs where its user is, and is not started again
+  /// The single process runs on its user's machine and is not restarted.
+  bool unmanaged = false;
   std::shared_ptr<const expconf::ExperimentConfig> config;
-  std::int64_t total = 100;  ///< steps
-  std::int64_t chunk = 10;   ///< steps between looks at pre-emption
+  std::int64_t total = 100;  ///< Steps.
+  std::int64_t chunk = 10;   ///< Steps between preemption checks.
   Duration chunk_time{};
   std::int64_t validate_every = 20, checkpoint_every = 30;
-  std::int64_t fail_at = 0;  ///< its first `failures` runs to come this far exit 1
+  /// The first `failures` runs that reach this step exit with 1.
+  std::int64_t fail_at = 0;
   int failures = 0;
   bool ignores_preemption = false;
-  bool nan = false;         ///< every second metric is NaN
-  bool invalid_hp = false;  ///< says a trial; of a search every third, or each
+  bool nan = false;  ///< Every second metric is NaN.
+  /// A trial reports invalid hyperparameters; in a search every third trial, or each one with always_invalid.
+  bool invalid_hp = false;
   bool always_invalid = false;
-  bool lacks_metric =
-      false;             ///< every third trial of a search reports validations without the searcher's metric
-  bool damages = false;  ///< some of its checkpoints turn out damaged when a run wants to start from them
-  bool hangs = false;    ///< at the end of its steps; only where a user will end it
+  /// Every third trial of a search reports validations without the searcher's metric.
+  bool lacks_metric = false;
+  /// Some of its checkpoints turn out damaged when a run loads them.
+  bool damages = false;
+  /// The program hangs after its last step. Drawn only if a user ends the job.
+  bool hangs = false;
   std::vector<Action> actions;
 
-  /// No user ends it.
+  /// No user ends the job.
   bool left_alone() const;
-  /// A user takes it up again.
+  /// A user extends or retries the job.
   bool continued() const;
   bool searches() const { return config->searcher.name != "single"; }
   bool has_invalid_hp(std::uint32_t trial_seed) const;
   bool has_no_metric(std::uint32_t trial_seed) const;
 };
 
-/// One command, and what its user does to it.
+/// One command and the actions of its user.
 struct CommandPlan {
   TaskId task;
   Duration submit{};
-  std::optional<Duration> kill_after;  ///< the answer to the submission
+  std::optional<Duration> kill_after;  ///< After the reply to the submission.
   std::shared_ptr<const expconf::CommandConfig> config;
-  Job program;  ///< runs for `chunk_time`, unless it `hangs`; exits 1 when `failures` is not 0
+  /// Runs for `chunk_time`, or forever if it `hangs`. Exits with 1 if `failures` is not 0.
+  Job program;
 };
 
 struct MachinePlan {
   AgentId name;
   int slots = 1;
-  bool immortal = true;  ///< comes back from every fault
+  bool immortal = true;  ///< Returns after every fault.
 };
 
-/// Weights; 0 switches a kind of fault off for the whole run.
+/// Relative weights. 0 disables a fault for the whole run.
 struct Faults {
   int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
       machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0, queue_change = 0,
       service_change = 0;
-  Duration every{};  ///< mean time between faults
-  Duration until{};  ///< then everything must finish
+  Duration every{};  ///< Mean time between faults.
+  Duration until{};  ///< Everything must finish after this point.
 };
 
 struct Plan {
@@ -88,10 +95,10 @@ struct Plan {
   std::vector<Job> jobs;
   std::vector<CommandPlan> commands;
   Faults faults;
-  Duration finish_within{};  ///< after faults.until
+  Duration finish_within{};  ///< After faults.until.
 };
 
-/// What is switched off, or wrong again.
+/// Disabled rules and reintroduced faults.
 struct Broken {
   core::Mutant rule = core::Mutant::kNone;
   LoopMutant loop = LoopMutant::kNone;
@@ -100,8 +107,7 @@ struct Broken {
 Plan draw_plan(std::uint64_t seed, const Broken& broken = {});
 std::string describe(const Plan& plan);
 
-/// The metric that the program of a trial reports: a function of (seed, steps), so that a repeat is
-/// recognized.
+/// The metric that a trial reports: a function of (seed, steps), so that repeats can be recognized.
 double metric_of(const Job& job, std::uint32_t trial_seed, std::int64_t steps);
 
 }  // namespace det::sim

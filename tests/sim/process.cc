@@ -1,5 +1,5 @@
-// Owns the behavior of the simulated harness. Its reporter is the contract of the real one: in order, each
-// until acknowledged, everything again after a reconnect.
+// The simulated harness. Its reporter follows the contract of the real one: in order, each report until
+// acknowledged, and all unacknowledged ones again after a reconnect.
 #include "tests/sim/process.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ void Process::begin() {
   start_training();
 }
 
-/// From the checkpoint, or when that is damaged from what the master says stands in for it.
+/// Starts from the checkpoint, or from the replacement that the master returns for a damaged one.
 void Process::start_training() {
   if (job_.damages && !checkpoint_.empty() && engine_.chance(30))
     checker_.checkpoint_damaged(CheckpointId(checkpoint_));
@@ -71,7 +71,8 @@ void Process::connect() {
   session_ = std::make_shared<Session>(engine_);
   const std::uint64_t number = ++session_number_;
   last_heard_ = engine_.now();
-  // Delivered also when the process has given the session up meanwhile: the master must bear late attaches.
+  // Delivered even if the process has abandoned the session meanwhile: the master must tolerate late
+  // attaches.
   session_->up.send([self = shared_from_this(), session = session_, number] {
     if (!self->master_.up()) return;
     session->life = self->master_.life();
@@ -108,8 +109,8 @@ void Process::cut() {
   if (!session_) return;
   engine_.trace("harness " + start_.allocation.id.value + " is cut off");
   master_.close_harness(start_.allocation.id, session_number_);
-  if (engine_.chance(50))
-    session_->up.close();  // else the master goes on hearing it, and nobody hears the master
+  // In half of the cases the master still receives messages, and only its replies are lost.
+  if (engine_.chance(50)) session_->up.close();
   session_->down.close();
 }
 
@@ -141,7 +142,7 @@ void Process::acknowledged(std::uint64_t number, const Answer& answer) {
     if (answer.error().code == Code::kAborted) exit(ExitKind::kFailed, 75, "stale");
     return;
   }
-  // Answers come in order; a repeated one is of a report acknowledged before.
+  // Replies arrive in order. A repeated one belongs to a report acknowledged before.
   if (unacked_.empty() || unacked_.front().number != number) return;
   check_ack(unacked_.front().input);
   unacked_.pop_front();
@@ -174,7 +175,7 @@ void Process::follow() {
 }
 
 void Process::miss_a_peer() {
-  // Or it waits for its peer until it is killed.
+  // The other half of the cases: it waits for its peer until it is killed.
   if (!std::exchange(misses_peer_, true) && engine_.chance(50)) exit(ExitKind::kFailed, 1, "a peer is gone");
 }
 
@@ -184,7 +185,8 @@ void Process::train() {
     const Checker::Gang gang = checker_.gang(truth_);
     if (gang == Checker::Gang::kBroken) return miss_a_peer();
     if (gang == Checker::Gang::kGathers) return train();
-    if (unacked_.size() > 20) return train();  // the spool is full: wait for the master
+    // The spool is full, so training waits for the master.
+    if (unacked_.size() > 20) return train();
     work();
   });
 }
@@ -228,7 +230,7 @@ void Process::work() {
 
 void Process::fail() {
   checker_.process_failed(start_.trial.id);
-  // Outside the cluster nobody sees the exit: it says so itself, or does not come to it.
+  // An unmanaged process reports its exit itself, or ends without a report.
   if (!job_.unmanaged || engine_.chance(50)) return exit(ExitKind::kFailed, 1, "exit code 1");
   leaving_ = true;
   report(core::EndTrial{0, start_.trial.id, start_.allocation.run, core::State::kError, "exit code 1"});

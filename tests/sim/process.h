@@ -1,5 +1,5 @@
-// Owns a simulated harness: one process of one run that trains, reports in order until acknowledged, and
-// leaves when asked.
+// A simulated harness: one process of one run that trains, reports in order until acknowledged, and exits
+// when preempted.
 #pragma once
 
 #include <deque>
@@ -21,13 +21,13 @@ class Process : public std::enable_shared_from_this<Process> {
 
   void begin();
   bool alive() const { return alive_; }
-  /// SIGTERM by its agent: gone some time within `grace`.
+  /// SIGTERM by its agent: exits within `grace`.
   void terminate(Duration grace);
-  /// SIGKILL by a stranger.
+  /// SIGKILL by another process.
   void crash();
-  /// The machine stops: nobody learns how it ended.
+  /// The machine stops: the exit is never reported.
   void vanish() { gone(false); }
-  /// Its connection breaks; it does not know yet.
+  /// Breaks the connection. The process detects it later.
   void cut();
 
  private:
@@ -38,7 +38,8 @@ class Process : public std::enable_shared_from_this<Process> {
   struct Session {
     explicit Session(Engine& engine) : up(engine), down(engine) {}
     Pipe up, down;
-    int life = 0;  ///< of the master it reached: a connection does not outlive either end
+    /// Life of the master that it reached. A connection does not outlive either end.
+    int life = 0;
     bool ready = false;
   };
 
@@ -57,11 +58,11 @@ class Process : public std::enable_shared_from_this<Process> {
   void work();
   void save();
   void leave();
-  void obey();  ///< the process of a command
+  void obey();  ///< Main loop of a command.
   void say_alive();
   void fail();
   void exit(core::ExitKind kind, int code, const std::string& message);
-  /// A timer that dies with the process.
+  /// Starts a timer that is dropped when the process exits.
   void after(Duration delay, std::function<void()> what);
 
   Engine& engine_;
@@ -73,7 +74,7 @@ class Process : public std::enable_shared_from_this<Process> {
   OnExit on_exit_;
 
   bool alive_ = false;
-  std::string checkpoint_;  ///< to start from
+  std::string checkpoint_;  ///< Initial checkpoint.
   std::int64_t steps_ = 0, saved_ = -1;
   bool misses_peer_ = false;
   bool preempted_ = false, leaving_ = false, tearing_down_ = false;

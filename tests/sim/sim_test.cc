@@ -1,5 +1,4 @@
-// Owns the simulator's place among the tests: seeds that must pass, repeatability, and the mutants that must
-// be caught.
+// Simulator tests: seeds that must pass, reproducible traces, and mutants that must be detected.
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>
@@ -9,8 +8,7 @@
 namespace det::sim {
 namespace {
 
-// Under a sanitizer, which makes all ten times slower, memory is what is looked at: fewer seeds show it as
-// well.
+// Sanitizers make a seed ten times slower and find memory errors in few seeds.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::uint64_t kSeeds = 300;
 #else
@@ -26,8 +24,8 @@ TEST_CASE("every seed keeps every rule and finishes") {
   }
 }
 
-TEST_CASE("seeds that broke a rule once pass") {
-  // 4170: a search that was killed wished to go on with a trial of whose end it had not heard yet.
+TEST_CASE("seeds that once broke a rule pass") {
+  // 4170: a killed search resumed a trial before it received the trial's exit.
   for (const std::uint64_t seed : {std::uint64_t{4170}}) CHECK(simulate(draw_plan(seed)).failure == "");
 }
 
@@ -48,7 +46,7 @@ std::string first_failure(const Broken& broken, std::uint64_t seeds = 10000) {
   return "";
 }
 
-TEST_CASE("every safety rule that is switched off is missed") {
+TEST_CASE("every disabled safety rule is detected") {
   using core::Mutant;
   const std::pair<const char*, Mutant> mutants[] = {
       {"no run fence", Mutant::kNoRunFence},

@@ -1,4 +1,3 @@
-// Owns what users do.
 #include "tests/sim/users.h"
 
 #include <utility>
@@ -19,7 +18,7 @@ void User::attempt(const core::Input& input, const std::shared_ptr<Then>& then) 
                   [self = shared_from_this(), input, then] {
                     if (self->answered_from_store(input, then)) return;
                     self->master_.submit(input, [self, then](Answer answer) {
-                      if (self->engine_.chance(5)) return;  // the answer is lost
+                      if (self->engine_.chance(5)) return;  // The reply is lost.
                       if (auto call = std::exchange(*then, nullptr)) call(answer);
                     });
                   });
@@ -59,7 +58,7 @@ void User::submitted(const Answer& answer) {
 void User::begin_process() {
   for (const auto& [id, trial] : master_.disk().trials) {
     if (trial.experiment != *experiment_) continue;
-    // Given up before its user even heard of it.
+    // The trial was given up before its user got the reply.
     if (core::is_terminal(trial.state)) return checker_.process_failed(id);
     core::StartAllocation start{.trial = trial, .experiment = *experiment_, .config = job_.config};
     start.allocation.id = AllocationId(trial.task.value + ".1");
@@ -83,7 +82,7 @@ std::optional<core::Input> User::request(const Job::Action& action) const {
   return std::nullopt;
 }
 
-/// With the rows of the experiment when it has ended, as the API gives them.
+/// Includes the rows of an ended experiment, like the API does.
 core::Input User::more(const Job::Action& action) const {
   core::ContinueSearch input{
       .reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr};
@@ -111,7 +110,7 @@ void User::act(std::size_t next) {
 }
 
 void User::insist() {
-  // A late copy of a pause may come after the last activate.
+  // A late copy of a pause may arrive after the last activate.
   engine_.after(seconds(20), [self = shared_from_this()] {
     self->ask(core::ActOnExperiment{0, *self->experiment_, core::ExperimentAction::kActivate},
               [self](const Answer& answer) {

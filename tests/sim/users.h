@@ -1,5 +1,4 @@
-// Owns the simulated users: each submits one job and does what its plan says, repeating every request until
-// answered.
+// Simulated users: each submits one job and executes its plan. Every request repeats until it is answered.
 #pragma once
 
 #include <memory>
@@ -20,15 +19,15 @@ class User : public std::enable_shared_from_this<User> {
 
   void start();
   bool submitted() const { return experiment_.has_value(); }
-  /// Of an unmanaged job, once it has begun.
+  /// The process of an unmanaged job, once started.
   const std::shared_ptr<Process>& process() const { return process_; }
 
  private:
   using Then = std::function<void(const Answer&)>;
-  /// Sends until `then` was called once; request and answer may each be lost or, the request, doubled.
+  /// Sends until `then` is called once. Requests may be lost or doubled, replies may be lost.
   void ask(core::Input input, Then then);
   void attempt(const core::Input& input, const std::shared_ptr<Then>& then);
-  /// What the API does before it asks the core: the core forgets experiments that have ended.
+  /// The API reads ended experiments from the store, because the core drops them.
   bool answered_from_store(const core::Input& input, const std::shared_ptr<Then>& then) const;
   void submit();
   void submitted(const Answer& answer);

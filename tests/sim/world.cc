@@ -1,4 +1,4 @@
-// Owns the run: a phase with faults, then one without in which everything must come to its end.
+// The run: a phase with faults, then a phase without faults in which everything must finish.
 #include "tests/sim/world.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class World {
   Engine engine_;
   Checker checker_;
   Master master_;
-  std::vector<std::shared_ptr<Machine>> machines_;  ///< of the plan, in its order
+  std::vector<std::shared_ptr<Machine>> machines_;  ///< In the order of the plan.
   std::vector<std::shared_ptr<Machine>> impostors_;
   std::vector<std::shared_ptr<User>> users_;
   std::vector<std::shared_ptr<CommandUser>> command_users_;
@@ -240,7 +240,7 @@ void World::enable_all() {
     for (int slot = 0; slot < 4; ++slot)
       master_.submit(core::SetService{.agent = machine->name(), .slot = slot});
   }
-  // The master may crash before that is durable.
+  // The master may crash before the change is durable.
   for (const auto& [id, settings] : master_.disk().agents) {
     if (settings.enabled && settings.disabled_slots.empty()) continue;
     engine_.after(seconds(5), [this] { enable_all(); });
@@ -253,7 +253,7 @@ void World::slow_store() { master_.stall_store(engine_.between(milliseconds(100)
 }  // namespace
 
 Outcome simulate(const Plan& plan, bool print_trace) {
-  // On the heap: events hold references into it.
+  // On the heap, because events hold references into it.
   return std::make_unique<World>(plan, print_trace)->run();
 }
 

@@ -1,5 +1,4 @@
-// Owns one simulation: wires plan, master, machines and users together, injects the faults, and says how it
-// went.
+// One simulation: connects plan, master, machines and users, injects the faults, and returns the outcome.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +9,11 @@
 namespace det::sim {
 
 struct Outcome {
-  std::string failure;  ///< "" when every rule held and everything finished
+  /// "" if every rule held and everything finished.
+  std::string failure;
   std::uint64_t trace_hash = 0;
   std::uint64_t events = 0;
-  double seconds = 0;  ///< simulated
+  double seconds = 0;  ///< Simulated time.
 };
 
 Outcome simulate(const Plan& plan, bool print_trace = false);

@@ -1,11 +1,10 @@
-// Owns the tests of reading a store's answers, also such as no store should give.
 #include "storage/answers.h"
 
 #include <catch2/catch.hpp>
 
 namespace det::storage {
 
-TEST_CASE("a page of a listing is read with its names as they were given") {
+TEST_CASE("a page of a listing is parsed with its names unescaped") {
   const auto page = read_page(R"(<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix/><KeyCount>2</KeyCount>
 <Contents><Key>a &amp; b/&lt;1&gt;.jpg</Key><Size>12345678901</Size></Contents>
@@ -17,7 +16,7 @@ TEST_CASE("a page of a listing is read with its names as they were given") {
   CHECK(page->next == "+/=");
 }
 
-TEST_CASE("what is no answer is damage, however deep or long it is") {
+TEST_CASE("a malformed answer is data loss, even if very deep or very long") {
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<a>";
   for (const std::string& text :
@@ -34,7 +33,7 @@ TEST_CASE("what is no answer is damage, however deep or long it is") {
   CHECK_FALSE(read_upload_id("<InitiateMultipartUploadResult></InitiateMultipartUploadResult>"));
 }
 
-TEST_CASE("errors are read from wherever they stand") {
+TEST_CASE("errors are found in error documents and in bulk-delete results") {
   CHECK(read_refusal("<Error><Code>SlowDown</Code><Message>later</Message></Error>").code == "SlowDown");
   CHECK(read_refusal("<html></html>").code.empty());
   const auto refusals =

@@ -1,4 +1,4 @@
-// Owns the tests of the bucket's client, against a store that checks signatures and fails on order.
+// The client of buckets, against a store that checks signatures and injects faults (s3_server.py).
 #include "storage/bucket.h"
 
 #include "tests/storage/store.h"
@@ -29,7 +29,7 @@ const char* const kOddKeys[] = {
 
 }  // namespace
 
-TEST_CASE("objects of any name are put, got, listed over pages and removed") {
+TEST_CASE("objects with any name can be put, fetched, listed page by page and removed") {
   const Store store;
   const Bucket bucket = store.bucket();
   std::vector<std::string> keys;
@@ -51,11 +51,11 @@ TEST_CASE("objects of any name are put, got, listed over pages and removed") {
   CHECK(flat->objects.size() == keys.size() - 1);
   REQUIRE(bucket.remove(keys));
   CHECK(store.count() == 0);
-  CHECK(bucket.remove(keys));  // once more
+  CHECK(bucket.remove(keys));  // removal is idempotent
   CHECK(bucket.get("plain", 10).error().code == Code::kNotFound);
 }
 
-TEST_CASE("large files go and come in parts, small ones and empty ones whole") {
+TEST_CASE("large files transfer in parts, small and empty ones in one request") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
@@ -81,7 +81,7 @@ TEST_CASE("large files go and come in parts, small ones and empty ones whole") {
   }
 }
 
-TEST_CASE("what passes is tried again, whatever it is and wherever it strikes") {
+TEST_CASE("transient failures of every kind are retried in every request") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
@@ -97,7 +97,7 @@ TEST_CASE("what passes is tried again, whatever it is and wherever it strikes") 
   CHECK(read_file(path + ".back").value() == content_of(300'000));
 }
 
-TEST_CASE("an answer that is cut short is fetched again") {
+TEST_CASE("a truncated answer is fetched again") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
@@ -108,7 +108,7 @@ TEST_CASE("an answer that is cut short is fetched again") {
   CHECK(read_file(path + ".back").value() == content_of(200'000));
 }
 
-TEST_CASE("an upload is finished once, whether the store says so too late, not at all or as an error") {
+TEST_CASE("a multipart upload completes once, even if the reply is lost or reports an error") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
@@ -120,7 +120,7 @@ TEST_CASE("an upload is finished once, whether the store says so too late, not a
   CHECK(store.open_uploads() == 0);
 }
 
-TEST_CASE("an upload that fails is taken back, and says which object, where and why") {
+TEST_CASE("a failed upload is aborted, and its error names the object, the store and the reason") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
@@ -135,12 +135,12 @@ TEST_CASE("an upload that fails is taken back, and says which object, where and 
   CHECK(store.count() == 0);
 }
 
-TEST_CASE("uploads that nobody finished are taken back") {
+TEST_CASE("abandoned uploads under a prefix are aborted") {
   const Store store;
   const Bucket bucket = store.bucket();
   const Files files;
   const std::string path = files.make("large", content_of(300'000));
-  // Neither the part nor its undoing.
+  // Neither the parts nor the abort of the upload succeed.
   store.order(Json::array({{{"method", "PUT"}, {"kind", "403"}, {"count", 99}},
                            {{"method", "DELETE"}, {"kind", "403"}, {"count", 99}}}));
   REQUIRE_FALSE(bucket.put_files({{"here/large", path}}));
@@ -152,15 +152,15 @@ TEST_CASE("uploads that nobody finished are taken back") {
   CHECK(store.open_uploads() == 0);
 }
 
-TEST_CASE("what no other attempt mends is told at once, with the mend") {
+TEST_CASE("a permanent error is reported without a retry, with a remedy") {
   const Store store;
   storage::Location location = store.location();
   Code code{};
   std::string part, kind;
-  SECTION("another secret") {
+  SECTION("wrong secret key") {
     location.secret_key = "x", code = Code::kPermissionDenied, part = "SignatureDoesNotMatch";
   }
-  SECTION("another key") {
+  SECTION("wrong access key") {
     location.access_key = "x", code = Code::kPermissionDenied, part = "check the keys";
   }
   SECTION("no keys") {
@@ -169,13 +169,13 @@ TEST_CASE("what no other attempt mends is told at once, with the mend") {
   SECTION("no such bucket") {
     location.bucket = "none", code = Code::kFailedPrecondition, part = "there is no bucket \"none\"; make it";
   }
-  SECTION("another region") {
+  SECTION("wrong region") {
     location.region = "eu-9", code = Code::kFailedPrecondition, part = "set AWS_REGION";
   }
-  SECTION("sent away") {
+  SECTION("redirect to another region") {
     kind = "region", code = Code::kFailedPrecondition, part = "set AWS_REGION to eu-west-9";
   }
-  SECTION("full") { kind = "507", code = Code::kResourceExhausted, part = "the store is full"; }
+  SECTION("store full") { kind = "507", code = Code::kResourceExhausted, part = "the store is full"; }
   if (!kind.empty()) store.order(Json::array({{{"kind", kind}, {"count", 1}}}));
   store.forget();
   const Status done = Store::bucket(location).put("k", "v");
@@ -186,7 +186,7 @@ TEST_CASE("what no other attempt mends is told at once, with the mend") {
   CHECK(store.log().size() == 1);
 }
 
-TEST_CASE("a store that is not there, or is none, is told as that") {
+TEST_CASE("an unreachable store is unavailable, and an answer that is not S3's is data loss") {
   const Store store;
   storage::Location location = store.location();
   location.endpoint = "http://127.0.0.1:1";
@@ -201,7 +201,7 @@ namespace {
 
 std::optional<MonoTime> left_at;
 
-/// Of a process that may be asked to leave, and then waits half a second for a store that stands still.
+/// A bucket of a process that can be terminated: a call then waits at most 0.5 s for a stalled store.
 Bucket leavers(const Store& store) {
   left_at.reset();
   return Bucket(store.location(), {.part = 1 << 16,
@@ -214,7 +214,7 @@ Bucket leavers(const Store& store) {
 
 }  // namespace
 
-TEST_CASE("who is asked to leave gives up a store that stands still, and asks it nothing more") {
+TEST_CASE("a terminating process gives up a stalled store and sends it no further requests") {
   const Store store;
   const Bucket bucket = leavers(store);
   const Files files;
@@ -229,10 +229,10 @@ TEST_CASE("who is asked to leave gives up a store that stands still, and asks it
   store.forget();
   CHECK(bucket.remove({"large"}).error().code == Code::kUnavailable);
   CHECK(store.log().empty());
-  CHECK(mono_now() - begun < std::chrono::seconds(20));  // and not the 30 of a stall, four times
+  CHECK(mono_now() - begun < std::chrono::seconds(20));  // less than the 30 s of a stall, four times
 }
 
-TEST_CASE("who is asked to leave has the time of a store that moves, and of a call that begins later") {
+TEST_CASE("a terminating process still completes calls to a responsive store, with retries") {
   const Store store;
   const Bucket bucket = leavers(store);
   left_at = mono_now() + std::chrono::hours(-1);  // long before the first call
@@ -242,7 +242,7 @@ TEST_CASE("who is asked to leave has the time of a store that moves, and of a ca
   CHECK(bucket.get("small", 10).value() == "y");
 }
 
-TEST_CASE("a store without removal of many at once is asked for each") {
+TEST_CASE("without bulk deletion, objects are deleted one by one") {
   const Store store;
   const Bucket bucket = store.bucket();
   for (const char* key : {"a", "b", "c"}) REQUIRE(bucket.put(key, "x"));
@@ -251,7 +251,7 @@ TEST_CASE("a store without removal of many at once is asked for each") {
   CHECK(store.count() == 0);
 }
 
-TEST_CASE("a check leaves nothing behind, and says what is not allowed") {
+TEST_CASE("a check leaves no objects and reports a missing permission") {
   const Store store;
   REQUIRE(store.bucket().check());
   CHECK(store.count() == 0);

@@ -1,4 +1,4 @@
-// Owns the tests of checkpoints in a bucket: there whole or not at all, and gone without a trace.
+// Checkpoints in a bucket are complete or absent, and a deleted one leaves no objects.
 #include "base/digest.h"
 #include "storage/bucket_checkpoints.h"
 #include "tests/storage/store.h"
@@ -46,7 +46,7 @@ struct Place {
 
 }  // namespace
 
-TEST_CASE("a checkpoint comes back as it was saved, and then is found with its owner") {
+TEST_CASE("a saved checkpoint is fetched unchanged and found with its owner") {
   Place place;
   place.save();
   REQUIRE(fetch(place.bucket, kUuid, place.back));
@@ -59,7 +59,7 @@ TEST_CASE("a checkpoint comes back as it was saved, and then is found with its o
   CHECK(found.found == std::vector<Found>{{kUuid, kOwner}});
 }
 
-TEST_CASE("the manifest is the last that is written, and without it there is no checkpoint") {
+TEST_CASE("the manifest is written last, and without it there is no checkpoint") {
   Place place;
   place.store.forget();
   REQUIRE(begin_upload(place.bucket, kUuid, kOwner));
@@ -67,13 +67,13 @@ TEST_CASE("the manifest is the last that is written, and without it there is no 
   CHECK(list_checkpoints(place.bucket).value().empty());
   CHECK(fetch(place.bucket, kUuid, place.back).error().code == Code::kDataLoss);
   CHECK_FALSE(path_exists(place.back));
-  // The cluster finds what died in the middle, and whose it was.
+  // Reconciliation finds the incomplete checkpoint and its owner.
   CHECK(perform(place.bucket, {}, true).found == std::vector<Found>{{kUuid, kOwner}});
   CHECK(perform(place.bucket, {kUuid}, false).removed == std::vector<std::string>{kUuid});
   CHECK(place.store.count() == 0);
 }
 
-TEST_CASE("a checkpoint that is damaged is not fetched") {
+TEST_CASE("a damaged checkpoint is not fetched") {
   Place place;
   place.save();
   std::string part;
@@ -85,7 +85,7 @@ TEST_CASE("a checkpoint that is damaged is not fetched") {
     REQUIRE(write_file_atomic(place.file("code/model.cpp"), std::string(100, 'x')));
     part = "code/model.cpp has not the 17 bytes of its manifest";
   }
-  SECTION("other bytes") {
+  SECTION("changed bytes") {
     REQUIRE(write_file_atomic(place.file("code/model.cpp"), "Of code/model.cpp"));
     part = "code/model.cpp is damaged: its digest is not the manifest's";
   }
@@ -93,11 +93,11 @@ TEST_CASE("a checkpoint that is damaged is not fetched") {
     std::filesystem::remove(place.file("weights"));
     part = "weights at ";
   }
-  SECTION("no manifest") {
+  SECTION("the manifest is missing") {
     REQUIRE(write_file_atomic(place.file("manifest.json"), "{"));
     part = "manifest.json is damaged";
   }
-  SECTION("out of the directory") {
+  SECTION("a path leads out of the directory") {
     REQUIRE(write_file_atomic(place.file("manifest.json"), R"({"files": {"../x": {"size": 1}}})"));
     part = "leads out of the checkpoint";
   }
@@ -112,14 +112,14 @@ TEST_CASE("a checkpoint that is damaged is not fetched") {
   CHECK(left == 0);
 }
 
-TEST_CASE("an empty bucket says nothing of a checkpoint, another one says that it is missing") {
+TEST_CASE("a checkpoint is unavailable in an empty bucket and not found in any other") {
   Place place;
   CHECK(fetch(place.bucket, kUuid, place.back).error().code == Code::kUnavailable);
   REQUIRE(place.bucket.put("something", "else"));
   CHECK(fetch(place.bucket, kUuid, place.back).error().code == Code::kNotFound);
 }
 
-TEST_CASE("what another program wrote is fetched as it is") {
+TEST_CASE("a checkpoint without a manifest from another program is fetched unchanged") {
   Place place;
   REQUIRE(place.bucket.put(std::string(kUuid) + "/state_dict.pth", "torch"));
   REQUIRE(place.bucket.put(std::string(kUuid) + "/code/a.py", "pass"));
@@ -127,7 +127,7 @@ TEST_CASE("what another program wrote is fetched as it is") {
   CHECK(read_file(place.back + "/code/a.py").value() == "pass");
 }
 
-TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what is not its own") {
+TEST_CASE("an interrupted removal can be resumed and leaves foreign objects") {
   Place place;
   place.save();
   REQUIRE(place.bucket.put("00000000-0000-4000-8000-000000000002/weights", "another's"));
@@ -138,7 +138,7 @@ TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what i
                                   {"after", GENERATE(0, 1)}}}));
   const Done stopped = perform(place.bucket, {kUuid}, false);
   place.store.order(Json::array());
-  // Whatever is left, the cluster finds it by its owner; or all is gone.
+  // Either the owner of the remaining objects is still found, or all of them are gone.
   const auto found = perform(place.bucket, {}, true).found;
   const bool there = std::find(found.begin(), found.end(), Found{kUuid, kOwner}) != found.end();
   CHECK((stopped.error.empty() || there || place.store.count() == 2));
@@ -148,7 +148,7 @@ TEST_CASE("a removal that stopped anywhere goes on from there, and leaves what i
   CHECK(again.absent == std::vector<std::string>{kUuid, "../../etc"});
 }
 
-TEST_CASE("what another removal takes between the listing and the look is no error") {
+TEST_CASE("an object removed concurrently after the listing is no error") {
   Place place;
   place.save();
   place.store.order(

@@ -1,4 +1,3 @@
-// Owns the tests of where a bucket is said to be.
 #include "storage/location.h"
 
 #include <catch2/catch.hpp>
@@ -8,7 +7,7 @@
 namespace det::storage {
 namespace {
 
-/// Sets variables of the environment for a test's time; "" unsets.
+/// Sets environment variables for the duration of a test; "" unsets.
 class Variables {
  public:
   explicit Variables(const std::map<std::string, std::string>& values) {
@@ -31,7 +30,7 @@ class Variables {
 
 }  // namespace
 
-TEST_CASE("keys come from the configuration, else from the environment, and never from a mask") {
+TEST_CASE("keys come from the configuration, then from the environment, never from a mask") {
   const Variables variables({{"AWS_ACCESS_KEY_ID", "env-key"},
                              {"AWS_SECRET_ACCESS_KEY", "env-secret"},
                              {"AWS_SESSION_TOKEN", "env-token"},
@@ -49,7 +48,7 @@ TEST_CASE("keys come from the configuration, else from the environment, and neve
          masked->session_token == "env-token"));
 }
 
-TEST_CASE("slashes at the ends of a prefix mean nothing") {
+TEST_CASE("leading and trailing slashes of a prefix are ignored") {
   for (const char* prefix : {"a/b", "/a/b", "a/b/", "//a/b//"}) {
     const auto at = read_location(
         {{"type", "s3"}, {"bucket", "abc"}, {"prefix", prefix}, {"endpoint_url", "http://h:9000/"}});
@@ -61,7 +60,7 @@ TEST_CASE("slashes at the ends of a prefix mean nothing") {
   CHECK(Location{.bucket = "abc", .prefix = "/a/"}.name() == "s3://abc/a");
 }
 
-TEST_CASE("an address must be a store's and no more") {
+TEST_CASE("an endpoint is a scheme, a host and a port only") {
   for (const char* good :
        {"http://localhost:9000", "https://s3.example.org", "https://[::1]:443", "https://h/"})
     CHECK(check_endpoint(good).empty());

@@ -1,4 +1,4 @@
-// Owns the tests of which stores a master contacts.
+// The stores that a master may contact (protection against server-side request forgery).
 #include "storage/reach.h"
 
 #include <arpa/inet.h>
@@ -25,15 +25,15 @@ bool inner(const std::string& text) {
 }
 
 struct Row {
-  const char* hosts;  ///< allowed, at most one
+  const char* hosts;  ///< allowed host; "" for none
   const char* own;
   const char* endpoint;
-  const char* said;  ///< part of the refusal; "": none
+  const char* said;  ///< part of the refusal; "" if allowed
 };
 
 }  // namespace
 
-TEST_CASE("addresses of this machine, its link and a cloud's metadata are inner ones") {
+TEST_CASE("loopback, link-local and cloud metadata addresses are internal") {
   for (const char* text : {"127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1",
                            "::1", "::", "fe80::1", "febf::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
                            "::127.0.0.1", "64:ff9b::169.254.169.254", "fd00:ec2::254"}) {
@@ -48,7 +48,7 @@ TEST_CASE("addresses of this machine, its link and a cloud's metadata are inner 
   }
 }
 
-TEST_CASE("the host of an endpoint, or by itself") {
+TEST_CASE("the host is extracted from an endpoint or a bare host") {
   for (const auto& [text, host] : std::vector<std::pair<std::string, std::string>>{
            {"https://Minio.example.org:9000", "minio.example.org"},
            {"http://[FE80::1]:9000/", "fe80::1"},
@@ -63,7 +63,7 @@ TEST_CASE("the host of an endpoint, or by itself") {
   }
 }
 
-TEST_CASE("an endpoint is refused by its text as far as that tells") {
+TEST_CASE("an endpoint is refused by its text where the text suffices") {
   const std::vector<Row> rows{
       {"", "", "", ""},
       {"", "", "https://minio.example.org:9000", ""},
@@ -92,10 +92,10 @@ TEST_CASE("an endpoint is refused by its text as far as that tells") {
   }
 }
 
-TEST_CASE("a name that leads to this machine is refused where it is connected to, and nothing is sent") {
+TEST_CASE("a name that resolves to this machine is refused at connect, before a request is sent") {
   const test::Store store;
   const std::string port = store.endpoint().substr(store.endpoint().rfind(':'));
-  // Each is this machine by another name; no text tells.
+  // Each resolves to this machine, which its text does not show.
   for (const std::string host : {"localhost", "0x7f000001", "2130706433", "127.1"}) {
     CAPTURE(host);
     Location location = store.location();
@@ -109,7 +109,7 @@ TEST_CASE("a name that leads to this machine is refused where it is connected to
     CHECK(store.log().empty());
     reach.hosts = {host};
     const auto asked = Bucket(location, {.reach = &reach}).get("a", 1);
-    REQUIRE_FALSE(asked);  // there is no such object; or the store is known by another name than was signed
+    REQUIRE_FALSE(asked);  // not found, or refused because the signed host differs
     CHECK_FALSE(store.log().empty());
   }
 }

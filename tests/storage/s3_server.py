@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Owns a store for tests that answers as S3 does: every signature is checked by botocore's own code, every name for its
-encoding, every body for its digest. Objects are files, so a test may look at them and damage them; faults are ordered by POST
-/_faults. As a program: s3_server.py DIRECTORY prints "port N" and serves until its input ends."""
+"""An S3-compatible store for tests.
+
+botocore's own code checks every signature. The encoding of every name and the digest of every body are
+checked too. Objects are files, so a test can inspect and damage them. POST /_faults replaces the faults to
+inject, a list of {"method", "match", "kind", "after", "count", "seconds"}.
+
+As a program: s3_server.py DIRECTORY prints "port N" and serves until its input ends."""
 import hashlib
 import http.server
 import json
@@ -19,8 +23,8 @@ import botocore.awsrequest
 import botocore.credentials
 
 ACCESS_KEY, SECRET_KEY, REGION = "AKIDTEST", "test/secret+key", "us-east-1"
-PAGE = 3  # keys a page: small, so that every test turns pages
-REFUSALS = {  # by order
+PAGE = 3  # keys per page; small, so that every test reads several pages
+REFUSALS = {  # by the kind of an injected fault
     "500": (500, "InternalError"),
     "slow_down": (503, "SlowDown", "Please reduce your request rate."),
     "400": (400, "InvalidArgument", "by order"),
@@ -42,7 +46,7 @@ class Refused(Exception):
 
 
 class Store:
-    """`with Store(directory) as store:` serves at store.url; buckets are folders of it."""
+    """`with Store(directory) as store:` serves at store.url. Each bucket is a folder of the directory."""
 
     def __init__(self, directory, token=""):
         self.directory, self.token = pathlib.Path(directory), token
@@ -77,7 +81,7 @@ class Store:
         return self.directory / bucket / quoted(key)
 
     def keys(self, bucket):
-        """Of all objects, in S3's order: by their bytes."""
+        """All keys of a bucket in S3's order, by their bytes."""
         return sorted((urllib.parse.unquote(path.name) for path in (self.directory / bucket).iterdir()),
                       key=lambda key: key.encode())
 
@@ -99,7 +103,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store = None
 
-    # ---- what every request goes through ----
+    # ---- checks of every request ----
     def serve(self):
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
@@ -152,7 +156,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
         request = botocore.awsrequest.AWSRequest(self.command, "http://" + self.headers["Host"] + self.path,
                                                  headers={name: self.headers.get(name, "") for name in names}, data=body)
         request.context["timestamp"] = self.headers["x-amz-date"]
-        # Its own code adds the token to what it signs.
+        # botocore's code adds the session token to the signed headers.
         auth = botocore.auth.S3SigV4Auth(botocore.credentials.Credentials(ACCESS_KEY, SECRET_KEY), "s3", REGION)
         wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
         if wanted != signature or not request.context["timestamp"].startswith(day):
@@ -174,7 +178,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
         if kind == "nonsense":
             self.answer(200, "<html>a login page</html>")
             return True
-        return False  # "truncate", "lost", "late": when it is answered
+        return False  # "truncate", "lost" and "late" take effect in the answer
 
     def answer(self, status, text="", headers=None, body=None):
         content = text.encode() if body is None else body
@@ -196,7 +200,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
                 self.store.log = []
         self.answer(200, answer)
 
-    # ---- what S3 does ----
+    # ---- S3's operations ----
     def act(self, bucket, key, query, body, fault):
         command = self.command
         if key and "uploadId" in query:

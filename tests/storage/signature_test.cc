@@ -1,5 +1,5 @@
-// Owns the tests of signatures: against the examples that Amazon publishes ("Authenticating Requests: Using
-// the Authorization Header (AWS Signature Version 4)" of the Amazon S3 API reference).
+// The expected values are Amazon's published examples ("Authenticating Requests: Using the Authorization
+// Header (AWS Signature Version 4)" in the Amazon S3 API reference).
 #include "storage/signature.h"
 
 #include <catch2/catch.hpp>
@@ -44,7 +44,7 @@ std::vector<Example> examples() {
 
 }  // namespace
 
-TEST_CASE("signatures are those of Amazon's examples") {
+TEST_CASE("signatures match Amazon's examples") {
   const Location location{.bucket = "examplebucket",
                           .prefix = {},
                           .endpoint = {},
@@ -75,7 +75,7 @@ TEST_CASE("a session token is sent and signed") {
   CHECK_THAT(request.headers["authorization"], Catch::Contains("x-amz-security-token,Signature="));
 }
 
-TEST_CASE("names are encoded as they are signed: all bytes but letters, digits and four signs") {
+TEST_CASE("names are percent-encoded except letters, digits and - . _ ~") {
   CHECK(percent_encoded("a b+c/d~e=\xc3\xa4%41") == "a%20b%2Bc%2Fd~e%3D%C3%A4%2541");
   CHECK(percent_encoded("/a b/c", true) == "/a%20b/c");
   CHECK(encoded_query({{"uploads", ""}, {"prefix", "a/b c"}, {"delimiter", "/"}}) ==

@@ -1,4 +1,4 @@
-// Owns a store for tests: the program s3_server.py in a directory of its own.
+// Runs s3_server.py as a child process in a temporary directory.
 #pragma once
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ class Store {
             {"secret_key", "test/secret+key"}};
   }
   storage::Location location() const { return storage::read_location(config()).value(); }
-  /// Small parts and short pauses.
+  /// Small parts and short pauses keep tests fast.
   storage::Bucket bucket() const { return bucket(location()); }
   static storage::Bucket bucket(storage::Location location) {
     return storage::Bucket(std::move(location), {.part = 1 << 16,
@@ -60,7 +60,7 @@ class Store {
   }
   const std::string& endpoint() const { return endpoint_; }
 
-  /// The file of an object, whose key is encoded in its name.
+  /// Path of the file that holds an object. The name is the percent-encoded key.
   std::string file(const std::string& key) const {
     std::string name;
     for (const char c : "of tests/" + key) name += c == '/' ? "%2F" : c == ' ' ? "%20" : std::string(1, c);
@@ -73,7 +73,7 @@ class Store {
     return objects;
   }
 
-  /// What goes wrong from now on; see s3_server.py.
+  /// Replaces the injected faults; the format is in s3_server.py.
   void order(const Json& faults) const { tell("/_faults", faults.dump()); }
   /// Requests since the last forget().
   std::vector<std::string> log() const { return tell("/_log", "").at("log").get<std::vector<std::string>>(); }

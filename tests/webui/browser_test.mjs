@@ -1,5 +1,4 @@
-// Owns the test of the web UI as people use it: Debian's chromium against a real master, agent and trial
-// process.
+// End-to-end test of the web UI: Debian's chromium against a real master, agent and trial process.
 // Usage: node browser_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -21,7 +20,7 @@ import {
 
 const kFirstLoadLimit = 150 * 1024;
 const kProbe = '<img src=x onerror="window.pwned=1">';
-// Of a hyperparameter, a metric, a file: without a dot.
+// Used as the name of a hyperparameter, a metric and a file, so it has no dot.
 const kNameProbe = '<img src=x onerror=pwned=1>';
 const kConfig = `name: '${kProbe}'
 description: 'a trial without a model ${kProbe}'

@@ -1,5 +1,5 @@
-// Owns a real cluster for the browser test: det-master with its own PostgreSQL, one det-agent with an
-// artificial slot, and the det command, all in a fresh directory that goes with them.
+// A real cluster for the browser tests: det-master with its own PostgreSQL, one det-agent with an artificial
+// slot, and the det command, in a temporary directory that is removed at the end.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 const kStartMs = 60000;
 const kStopMs = 20000;
 
-// Resolves when `ready` gives something but undefined, looked at whenever the process says something; fails
-// when it ends.
+// Calls `ready` on every output of the process and resolves with its first defined result. Rejects when the
+// process exits or after the timeout.
 function untilSaid(process, name, ready) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
@@ -69,7 +69,7 @@ export class Cluster {
     return process;
   }
 
-  // On a free port the first time, on the same port after that.
+  // Uses a free port the first time and the same port afterwards.
   async startMaster() {
     this.master = this.launch('det-master', [
       '--data-dir',
@@ -100,7 +100,7 @@ export class Cluster {
     ]);
   }
 
-  // Runs `det ARGS…`; its output. The user's own sign-in stays out of it.
+  // Runs `det ARGS…` and returns its output. The login of the invoking user is not used.
   async det(args, cwd = this.directory) {
     const env = {
       ...process.env,
@@ -116,7 +116,7 @@ export class Cluster {
     return stdout;
   }
 
-  // A directory of this cluster with these files.
+  // Creates a directory with these files in the cluster's directory.
   folder(name, files) {
     const directory = path.join(this.directory, name);
     mkdirSync(directory);
@@ -124,11 +124,11 @@ export class Cluster {
     return directory;
   }
 
-  // Ends everything; what the daemons said, when the test failed.
+  // Stops everything. Prints the last output of the daemons if the test failed.
   async stop(failed) {
-    // A killed master leaves its PostgreSQL to the next one, which ends it in order.
+    // A killed master leaves its PostgreSQL running. A new master takes it over and stops it cleanly.
     if (this.master?.signalCode === 'SIGKILL') await this.startMaster().catch(() => {});
-    // A trial outlives its agent's restart by design; one that a failed test left must not.
+    // Trials outlive restarts of their agent, so a failed test has to kill its trial.
     if (failed && this.port !== 0) await this.det(['experiment', 'kill', '1']).catch(() => {});
     for (const process of [this.agent, this.master]) {
       if (!process) continue;

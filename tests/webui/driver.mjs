@@ -1,5 +1,5 @@
-// Owns what the browser tests share: Debian's chromium, one page, sentences that are checked in turn, and looking at a
-// page as those do who cannot see it well.
+// Shared parts of the browser tests: Debian's chromium, one page, checks that run in order, and accessibility
+// audits.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,7 +12,7 @@ const argumentsLeft = process.argv.slice(2);
 const shotsAt = argumentsLeft.indexOf('--shots');
 const shots = shotsAt < 0 ? undefined : argumentsLeft.splice(shotsAt, 2)[1];
 export const build = path.resolve(argumentsLeft[0] ?? path.join(here, '../../build/release'));
-// CTest's sign for "skipped".
+// CTest's exit code for "skipped".
 const kSkipped = 77;
 if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');
@@ -28,13 +28,12 @@ export const cluster = new Cluster(build);
 let browser;
 export let page;
 export const requests = [];
-// What was asked to be changed, as { method, path }; and the addresses that audit() has looked at.
+// Changes that were requested, as { method, path }, and addresses that audit() has checked.
 export const changed = [];
 export const audited = [];
 export const complaints = [];
 
-// One sentence of what the page does. The sentences build on each other, so the first that fails ends the
-// test.
+// Runs one check, named by a sentence. Checks build on each other, so the first failure ends the test.
 async function check(sentence, work) {
   const start = performance.now();
   await work();
@@ -75,7 +74,7 @@ export async function signIn(password) {
   await page.keyboard.press('Enter');
 }
 
-// Keeps what the pages of a browser's context ask for.
+// Records the requests of a browser context.
 export function watch(context) {
   context.on('request', (request) => {
     if (request.method() !== 'GET') changed.push({ method: request.method(), path: new URL(request.url()).pathname });
@@ -104,7 +103,7 @@ async function openBrowser() {
   });
 }
 
-// Every control has a name, every field a label, every table a head: what a screen reader leans on.
+// Elements without an accessible name: every control needs a name, every field a label, every table a head.
 export const unnamed = (on = page) =>
   on.evaluate(() =>
     [...document.querySelectorAll('button, a[href], input, select, textarea, [role="log"], [role="region"], figure, progress, nav')]
@@ -116,7 +115,7 @@ export const unnamed = (on = page) =>
       .map((element) => element.outerHTML),
   );
 
-// Pixels of a chart that are neither clear nor the color of its grid: something was drawn.
+// Number of chart pixels that are neither transparent nor the color of its grid.
 export const drawnPixels = (panel) =>
   page.$eval(`figure[data-panel="${panel}"] canvas`, (canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -128,7 +127,7 @@ export const drawnPixels = (panel) =>
     return colored;
   });
 
-// Text in sight whose contrast with what lies behind it is below WCAG 2.1's 4.5 (3 for large text).
+// Visible text with a contrast to its background below WCAG 2.1's 4.5 (3 for large text).
 const faint = (on) =>
   on.evaluate(() => {
     const canvas = document.createElement('canvas');
@@ -173,7 +172,8 @@ const faint = (on) =>
     return [...new Set(bad)];
   });
 
-// What axe-core finds against WCAG 2.1 A and AA, but for contrast, which is looked at below in both themes.
+// Violations of WCAG 2.1 A and AA according to axe-core, except contrast, which audit() checks in both
+// themes.
 async function violations(on) {
   await on.evaluate(axe);
   return on.evaluate(async () => {
@@ -185,7 +185,7 @@ async function violations(on) {
   });
 }
 
-// The page is usable without seeing it well: names, contrast in light and in dark, no text cut off to the side.
+// Accessibility checks of a page: names, axe-core rules, contrast in light and in dark.
 export async function audit(name, on = page) {
   assert.deepEqual(await unnamed(on), []);
   assert.deepEqual(await violations(on), [], name);
@@ -198,7 +198,7 @@ export async function audit(name, on = page) {
   await shot(name, on);
 }
 
-// Starts a cluster and a browser, checks the sentences, ends everything, says how many held.
+// Starts a cluster and a browser, runs the checks, stops everything, and prints the totals.
 export async function run(sentences) {
   try {
     await cluster.startMaster();

@@ -1,5 +1,5 @@
-// Owns the test of the pages that show more than one experiment, and of what is changed from a page: comparing, forking,
-// labels and notes, the queue, accounts. Debian's chromium against a real cluster.
+// Test of pages with several experiments and of edits: comparing, forking, labels and notes, the queue,
+// accounts. Debian's chromium against a real cluster.
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';

@@ -1,4 +1,4 @@
-// Owns putting made-up rows into the database of a test's master: copies of its first experiment and trial, series of a
+// Generated rows in the database of a test's master: copies of its first experiment and trial, series of a
 // million points, logs of a million lines, checkpoints.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export function sql(text) {
   }).trim();
 }
 
-// A copy of the first experiment's row, or of its trial's, with other values in some columns.
+// Copies the first experiment's row, or its trial's, with other values in some columns.
 export function copies(table, values, from) {
   const columns = sql(
     `SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
@@ -25,7 +25,7 @@ export function copies(table, values, from) {
   return `INSERT INTO ${table} (${columns}) SELECT ${parts} FROM ${table} r, ${from} WHERE r.id = 1;`;
 }
 
-// Puts many rows there at once: what the triggers keep of each trial is made for all of them afterwards.
+// Inserts many rows at once. Runs without triggers and computes their summaries afterwards.
 export const putMany = (rows) =>
   sql(
     `SET session_replication_role = replica; ${rows} RESET session_replication_role;
@@ -50,7 +50,7 @@ export const longTrial = () =>
      CASE WHEN n % 100000 = 0 THEN 'ERROR' ELSE 'INFO' END, 'stdout', 'task', convert_to('line ' || n, 'UTF8')
    FROM generate_series(1, ${kPoints}) n;`;
 
-// So many trials of one experiment, each with a loss at so many batches, training 10 batches a second.
+// `trials` trials of one experiment, each with a loss at `points` batches, at 10 batches a second.
 export const curves = (experiment, trials, points) =>
   copies(
     'experiments',
@@ -84,7 +84,7 @@ export const curves = (experiment, trials, points) =>
      json_build_object('loss', 2.0 / (1 + s / 500.0) + n / 100.0 + sin(s * (n + 1)) / 50)
    FROM generate_series(0, ${trials - 1}) n, generate_series(1, ${points}) s;`;
 
-// A checkpoint of the first trial at 10 batches, with its one file in the storage; metadata as it is told.
+// A checkpoint of the first trial at 10 batches with one file in the storage and the given metadata.
 export function saved(uuid, metadata) {
   const place = path.join(cluster.directory, 'checkpoints', uuid);
   mkdirSync(place);

@@ -1,5 +1,5 @@
-// Owns the test of the web UI at size: a list of 100,000 experiments, a search of 64 trials, a series of a million
-// points, all put into the database of a real master; and what is done to many experiments at once.
+// Test of the web UI at scale: a list of 100,000 experiments, a search of 64 trials, a series of a million
+// points, all in the database of a real master, and bulk actions.
 // Usage: node scale_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`; prints its figures.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } fro
 import { copies, kLongTrial, longTrial, putMany, sql } from './rows.mjs';
 
 const kMany = 100_000;
-const kFirst = 1001; // ids of what is made up; real ones come before
+const kFirst = 1001; // First id of generated rows; real ones come before.
 const kSearch = 900_000;
 const kTrials = 64;
 
@@ -53,7 +53,7 @@ const experiments = () =>
     `generate_series(0, ${kMany - 1}) n`,
   );
 
-// A search whose trials end at 100, 400 and 1600 batches, a quarter of them going on each time.
+// A search with trials that end at 100, 400 and 1600 batches; a quarter continues each time.
 const search = () => {
   const length = 'CASE WHEN n % 16 = 0 THEN 1600 WHEN n % 4 = 0 THEN 400 ELSE 100 END';
   return (
@@ -96,7 +96,7 @@ const search = () => {
   );
 };
 
-// Milliseconds and bytes of an answer, the fastest of some.
+// Milliseconds and bytes of the fastest of five responses.
 async function timed(ask) {
   let best;
   for (let i = 0; i < 5; i++) {
@@ -163,7 +163,7 @@ const listing = [
       figure('list_100k_by_hyperparameter', both.ms, 'ms');
       assert.ok(both.json().experiments.every((one) => one.bestTrial.hparams.width === 3));
       assert.ok(both.json().experiments[0].bestTrial.hparams.learning_rate < 0.0011);
-      // One row: what follows the sorting is the same for all.
+      // One row is enough: the work after sorting is the same for all columns.
       for (const column of ['name', 'user', 'duration', 'numTrials', 'searcherMetricsVal', 'checkpointCount',
         'checkpointSize', 'hp.learning_rate', 'metadata.rows', 'validation.accuracy', 'training.loss']) {
         const one = await timed(ask({ sort: `${column}=desc`, limit: 1 }));
@@ -320,7 +320,7 @@ const looking = [
       const table = await page.$$eval('tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );
-      assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // came, went on
+      assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
       await audit('search-many');
       await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=hyperparameters`);
       await page.waitForSelector('polyline');

@@ -1,12 +1,12 @@
-// Owns a trial without a model: the entrypoint of the browser test's experiment. Speaks the harness's stream
-// (gRPC over HTTP/2, proto/det/v1/harness.proto) by hand: prints lines, reports made-up metrics every step,
-// leaves when asked to, attaches again when the master was away. Runs until it is stopped.
+// The entrypoint of the browser test's experiment: a trial without a model. Implements the harness's stream
+// (gRPC over HTTP/2, proto/det/v1/harness.proto) without a library: prints lines, reports generated metrics
+// every step, exits when preempted, and reattaches after a loss of the master. Runs until it is stopped.
 import http2 from 'node:http2';
 
 const { DET_MASTER, DET_SESSION_TOKEN, DET_ALLOCATION_ID, DET_TRIAL_ID, DET_TRIAL_RUN_ID } = process.env;
 const kStepMs = 250;
 
-// Protobuf's wire format, as much as is needed.
+// The parts of protobuf's wire format that are needed.
 const varint = (n) => {
   const bytes = [];
   for (let rest = BigInt(n); ; rest >>= 7n) {
@@ -52,7 +52,7 @@ const frame = (message) => {
 
 let sequence = 0;
 let stream;
-let leaving = 0; // the report after which to go
+let leaving = 0; // Exit after the acknowledgment of this report.
 const unacknowledged = new Map();
 
 const attach = () =>
@@ -149,5 +149,5 @@ setInterval(() => {
   }
 }, kStepMs);
 process.on('SIGTERM', () => process.exit(143));
-// A test that died leaves nothing behind for long.
+// Time limit, in case the test died.
 setTimeout(() => process.exit(1), 5 * 60 * 1000);

@@ -1,5 +1,5 @@
-// Owns what the UI's source says there is: its views, and the changes that it asks of the master. Tests hold what they
-// have seen against it, so that a new one without a test is told.
+// Extracts the views and the change requests from the UI's source. Tests compare them with the ones they
+// covered, so that a new one without a test fails.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ const pattern = (text, hole) => {
   return new RegExp(`^${parts.join('[^/]+')}/?$`);
 };
 
-// Every route of the router, once for each tab of its page: what it is called, and whether an address leads there.
+// Every route of the router, once for each tab of its page: its name, and whether a URL matches it.
 export function views() {
   const router = read('router.tsx');
   const pages = new Map([...router.matchAll(/const (\w+) = (?:page|numbered|named)\((\w+)\)/g)].map(([, name, page]) => [name, page]));
@@ -25,7 +25,8 @@ export function views() {
   });
 }
 
-// `${on ? 'a' : 'b'}` and `${action}`, whose type `Action` is some words: all that it may become.
+// Expands `${on ? 'a' : 'b'}`, and `${action}` whose type `Action` is a union of words, to all possible
+// values.
 function spelled(text, source) {
   const choice = /\$\{\w+ \? '([^']*)' : '([^']*)'\}/.exec(text);
   if (choice) return [choice[1], choice[2]].flatMap((word) => spelled(text.replace(choice[0], word), source));
@@ -36,12 +37,12 @@ function spelled(text, source) {
   return [text];
 }
 
-// Every POST, PUT, PATCH and DELETE: what it is called, and whether a request is one.
+// Every POST, PUT, PATCH and DELETE: its name, and whether a request matches it.
 export function changes() {
   const files = ['api.ts', ...readdirSync(path.join(root, 'calls')).map((file) => `calls/${file}`)];
   return files.flatMap((file) => {
     const source = read(file);
-    // Addresses that have a name: `const at = (model: string): string => `/api/v1/…`;`
+    // Named addresses: `const at = (model: string): string => `/api/v1/…`;`
     const named = new Map([...source.matchAll(/const (\w+) = \([^)]*\): string => `([^`]+)`/g)].map(([, name, text]) => [name, text]));
     const calls = [...source.matchAll(/\b(?:change|request)(?:<.*?>)?\(\s*([^,]*'(?:POST|PUT|PATCH|DELETE)'[^,]*),\s*(`[^`]*`|'[^']*'|\w+\([^)]*\))/g)];
     return calls.flatMap(([, methods, place]) => {

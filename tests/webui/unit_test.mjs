@@ -1,6 +1,5 @@
-// Owns running the unit tests of the web UI's pure parts: bundles unit/*.test.ts with the build's own esbuild
-// and hands them to node's test runner. Usage: node unit_test.mjs [BUILD_DIR]. Ends with `N passed, N
-// failed`.
+// Runs the unit tests of the web UI: bundles unit/*.test.ts with the build's own esbuild and passes them to
+// node's test runner. Usage: node unit_test.mjs [BUILD_DIR]. Ends with `N passed, N failed`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const work = path.resolve(process.argv[2] ?? path.join(here, '../../build/release'), 'webui');
-// CTest's sign for "skipped".
+// CTest's exit code for "skipped".
 const kSkipped = 77;
 if (!existsSync(path.join(work, 'node_modules/.det-lock'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');

@@ -1,4 +1,4 @@
-// gRPC's threads for callbacks outlive whatever lets go of channels.
+// Guards against a gRPC deadlock: its callback threads must outlive the last reference to a channel.
 #include "wire/awake.h"
 
 #include <grpcpp/create_channel.h>
@@ -27,7 +27,7 @@ TEST_CASE("a callback may be the last to hold a channel") {
       const auto channel = grpc::CreateChannel("nowhere", nullptr);
       held = channel;
       grpc::GenericStub stub(channel);
-      const auto call = std::make_shared<Call>();  // its context holds the channel
+      const auto call = std::make_shared<Call>();  // the context holds the channel
       stub.UnaryCall(&call->context, "/det/anything", {}, &call->request, &call->response,
                      [call, gone = ours_is_gone.get_future().share()](const grpc::Status&) { gone.wait(); });
     }

@@ -1,4 +1,4 @@
-// Owns the addresses of the pages. Every view's state that is worth a link is in its address.
+// Addresses of the pages. View state that is worth linking to is part of the address.
 import { useEffect } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
@@ -24,13 +24,14 @@ export const paths = {
   login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),
 };
 
-// A page of ours to return to after sign-in; anything else (another site among it) becomes the list.
+// The page to return to after sign-in. Only pages of this UI are accepted; anything else, such as another
+// site, becomes the list of experiments.
 export function safeNext(next: string | undefined): string {
   return next && /^\/det\/[^\\]*$/.test(next) && !next.startsWith('/det/login') ? next : paths.home;
 }
 
-// The address's query, and a way to change some of its keys ("" removes one) without a new entry in the
-// history.
+// The query of the address, and a function that changes some of its keys ("" removes a key). Changes replace
+// the current history entry.
 export function useQuery(): {
   query: Record<string, string | undefined>;
   setQuery: (change: Record<string, string>) => void;

@@ -1,15 +1,14 @@
-// Owns how a log line of any process becomes harmless pieces of text: colors of ANSI escapes are kept as
-// small numbers, every other escape and control character is dropped, characters that reorder text are shown
-// by their code. Pure.
+// Converts log lines to plain pieces of text. ANSI colors become small numbers, all other escapes and control
+// characters are dropped, and characters that reorder text are shown by their code point. Pure.
 
 export interface Piece {
   text: string;
-  color?: number; // 0..7 black red green yellow blue magenta cyan white; 8..15 their bright forms
+  color?: number; // 0..7 black red green yellow blue magenta cyan white; 8..15 the bright variants
   bold?: boolean;
   dim?: boolean;
 }
 
-// CSI sequences; OSC and other strings up to their terminator; two-character escapes; one lone escape.
+// CSI sequences; OSC and other strings up to their terminator; two-character escapes; a lone escape.
 const kEscape =
   /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?/g;
 const kControl = /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
@@ -47,8 +46,8 @@ function applyCodes(style: Style, codes: number[]): Style {
   return next;
 }
 
-// The pieces of one line. A carriage return starts the line over, as in a terminal: only what follows the
-// last is shown.
+// The pieces of one line. A carriage return restarts the line, as in a terminal: only the
+// text after the last one is shown.
 export function pieces(line: string): Piece[] {
   const trimmed = line.replace(/\r+$/, '');
   const text = trimmed.slice(trimmed.lastIndexOf('\r') + 1);

@@ -1,5 +1,5 @@
-// Owns the calls of the public HTTP API for sessions, experiments, trials and agents. Must never touch the page or keep
-// state. The other calls: calls/.
+// API calls for sessions, experiments, trials and agents; the other calls are in calls/. Does not touch the
+// page and keeps no state.
 import { address, ApiError, get, readLines, request } from './http';
 import type {
   Agent,
@@ -54,7 +54,7 @@ export type Condition =
 export const where = (columnName: string, operator: string, value?: string | number): Condition =>
   value === undefined ? { kind: 'field', columnName, operator } : { kind: 'field', columnName, operator, value };
 
-// Experiments for which all of this holds.
+// Experiments that fulfill all conditions.
 export const experimentsBy = async (
   children: Condition[],
   sort: string,
@@ -105,7 +105,7 @@ export const checkpoints = async (trialId: number, signal?: AbortSignal): Promis
     )
   ).checkpoints;
 
-// The best first.
+// Checkpoints in order of the searcher metric, best first.
 export const experimentCheckpoints = async (
   experimentId: number,
   smallerIsBetter: boolean,
@@ -127,25 +127,26 @@ export const experimentCheckpoints = async (
 export const agents = async (signal?: AbortSignal): Promise<Agent[]> =>
   (await get<{ agents: Agent[] }>('/api/v1/agents', signal)).agents;
 
-// The context as it was submitted: a tar.gz in base64.
+// The submitted context: a tar.gz in base64.
 export const modelDefinition = async (experimentId: number, signal?: AbortSignal): Promise<string> =>
   (await get<{ b64Tgz: string }>(`/api/v1/experiments/${experimentId}/model_def`, signal)).b64Tgz;
 
 export interface SeriesQuery {
-  points: number; // about so many of each series are wanted; the smallest and the largest of each stretch stay
+  // Approximate number of points per series. Downsampling keeps the minimum and maximum of each interval.
+  points: number;
   from?: number; // batches
   to?: number;
-  group?: string; // one group only
+  group?: string; // default: all groups
 }
 export interface TrialSeries {
   trial: Trial;
   metrics: MetricGroup[];
 }
 
-// Trials of one request: many trials come in a few requests side by side.
+// Trials per request; several requests run concurrently.
 const kTrialsAtOnce = 16;
 
-// The metrics of any number of trials, in their order.
+// Metrics of any number of trials, in the order of `trialIds`.
 export const series = async (
   trialIds: readonly number[],
   query: SeriesQuery,
@@ -171,7 +172,7 @@ export const series = async (
   return answers.flatMap((answer) => answer.trials);
 };
 
-// The same as columns, for charts: at most 100 trials.
+// Metrics as columns, for charts; at most 100 trials.
 export const columns = async (
   trialIds: readonly number[],
   query: SeriesQuery,
@@ -215,7 +216,7 @@ export interface LogQuery {
   timestampBefore?: string;
 }
 
-// The newest `limit` lines, of those before a time if one is given; oldest of them first.
+// The newest `limit` lines that match the query, oldest first.
 export const logTail = async (
   of: string, // "trials/7", "tasks/ID"
   limit: number,
@@ -229,7 +230,7 @@ export const logTail = async (
     )
   ).reverse();
 
-// At most `limit` lines that came after the entry `afterId`, in order.
+// At most `limit` lines after the entry `afterId`, in order.
 export const logAfter = (
   of: string,
   afterId: string,

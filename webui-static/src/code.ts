@@ -1,8 +1,8 @@
-// Owns the submitted code of experiments, unpacked in the browser; each is fetched once while a page shows it.
+// Submitted code of experiments, unpacked in the browser.
 import * as api from './api';
 import { asText, fromBase64, gunzip, untar, type CodeFile } from './tar';
 
-// No files where an experiment was submitted without code.
+// The files of an experiment; empty when it was submitted without code.
 export async function codeOf(experimentId: number, signal: AbortSignal): Promise<CodeFile[]> {
   try {
     return await untar(await gunzip(fromBase64(await api.modelDefinition(experimentId, signal))));
@@ -12,6 +12,6 @@ export async function codeOf(experimentId: number, signal: AbortSignal): Promise
   }
 }
 
-// Path → text, for comparing; of a file that is not text only its size.
+// Path → text, for comparisons. Binary files are represented by their size.
 export const asTexts = (files: readonly CodeFile[]): Map<string, string> =>
   new Map(files.map((file) => [file.path, asText(file.bytes) ?? `(not text, ${file.bytes.length} bytes)`]));

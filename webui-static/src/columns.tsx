@@ -1,4 +1,4 @@
-// Owns the columns of the table of experiments: what each shows, how wide, by which name the master sorts it.
+// Columns of the experiment table: content, width, and the name under which the master sorts.
 import type { ComponentChildren } from 'preact';
 import { Progress, StateBadge } from './components/notes';
 import { bytes, dateTime, metric, progressOf, span } from './format';
@@ -6,7 +6,7 @@ import { paths } from './address';
 import type { FoundExperiment, JsonValue } from './wire';
 
 export interface Column {
-  key: string; // in addresses; also the master's name of the column
+  key: string; // name in addresses and in the master's API
   title: string;
   width: number; // pixels
   number?: boolean;
@@ -117,7 +117,7 @@ const text = (value: JsonValue | undefined): string =>
       ? metric(value)
       : JSON.stringify(value);
 
-// The value at a path of names, or nothing.
+// The value at a path of names; undefined when missing.
 export function at(value: JsonValue | undefined | null, path: string[]): JsonValue | undefined {
   let here: JsonValue | undefined | null = value;
   for (const name of path) {
@@ -127,11 +127,11 @@ export function at(value: JsonValue | undefined | null, path: string[]): JsonVal
   return here ?? undefined;
 }
 
-// What a best trial has under names of its own, by how the keys of its columns begin.
+// Columns for the values of the best trial, by key prefix.
 const kOpen: Record<string, { of: (one: FoundExperiment) => JsonValue | undefined | null; levels: boolean }> = {
   'hp.': { of: ({ bestTrial }) => bestTrial?.hparams, levels: true },
   'metadata.': { of: ({ bestTrial }) => bestTrial?.metadata, levels: true },
-  // The name of a metric may hold dots.
+  // Metric names may contain dots, so they are not split into levels.
   'validation.': { of: ({ bestTrial }) => bestTrial?.bestValidation?.metrics?.avgMetrics, levels: false },
   'training.': { of: ({ bestTraining }) => bestTraining, levels: false },
 };
@@ -139,7 +139,7 @@ const openPrefix = (key: string): string | undefined =>
   Object.keys(kOpen).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
 export const isOpen = (key: string): boolean => openPrefix(key) !== undefined;
 
-// The value that an experiment has in such a column.
+// The value of an experiment in a column of kOpen.
 export function openValue(key: string, one: FoundExperiment): JsonValue | undefined {
   const prefix = openPrefix(key) ?? '';
   const source = kOpen[prefix];
@@ -147,14 +147,14 @@ export function openValue(key: string, one: FoundExperiment): JsonValue | undefi
   return source && at(source.of(one), source.levels ? name.split('.') : [name]);
 }
 
-// The column of this key: one of ours, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
+// The column of a key: a fixed one, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
 export function column(key: string): Column | undefined {
   const fixed = kFixed.find((one) => one.key === key);
   if (fixed) return fixed;
   const prefix = openPrefix(key);
   if (!prefix) return undefined;
   const name = key.slice(prefix.length);
-  // A loss there is of both kinds.
+  // Training and validation metrics may share a name, so the title includes the kind.
   const title = kOpen[prefix]?.levels ? name : `${name} (${prefix.slice(0, -1)})`;
   return { key, title, width: title === name ? 150 : 180, number: true, cell: (one) => text(openValue(key, one)) };
 }
@@ -167,7 +167,7 @@ function names(value: JsonValue | undefined | null, prefix: string, out: Set<str
   }
 }
 
-// Every column there is for these rows: ours, then what their best trials have.
+// All columns for these rows: the fixed ones, then those of their best trials.
 export function available(rows: readonly FoundExperiment[]): string[] {
   const found = new Set<string>();
   for (const one of rows)

@@ -1,6 +1,6 @@
-// Owns tables as CSV files (RFC 4180) that a browser saves.
+// CSV files (RFC 4180) for download.
 
-// What a spreadsheet would run as a formula is made text by an apostrophe; numbers stay numbers.
+// An apostrophe keeps spreadsheets from evaluating user text as a formula. Numbers stay numbers.
 function cell(value: string | number): string {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;

@@ -1,18 +1,18 @@
-// Owns telling two texts apart, line by line (Myers, An O(ND) difference algorithm, 1986). Pure.
+// Line-based diff of two texts (Myers, An O(ND) Difference Algorithm, 1986). Pure.
 
 export interface DiffLine {
-  kind: 'same' | 'left' | 'right'; // left: only there
+  kind: 'same' | 'left' | 'right'; // left: only in the left text
   text: string;
-  left: number; // line number from 1; 0: not there
+  left: number; // line number from 1; 0: not in this text
   right: number;
 }
 
-// Beyond so many differences the rest counts as changed as a whole: what nobody reads must not cost seconds.
+// Maximum edit distance. Beyond it the middle part counts as replaced, which bounds the time for large diffs.
 const kMostSteps = 1500;
 
 type Step = readonly [fromLeft: number, fromRight: number];
 
-// The lines that both have in common, as pairs of places from 0, in order.
+// The common lines as pairs of indices, in order.
 function common(a: readonly string[], b: readonly string[]): Step[] {
   const reach = new Map<number, number>([[1, 0]]);
   const trace: Map<number, number>[] = [];
@@ -48,7 +48,7 @@ function walkBack(left: number, right: number, trace: readonly Map<number, numbe
 
 export const toLines = (text: string): string[] => (text === '' ? [] : text.replace(/\n$/, '').split('\n'));
 
-// All lines of both texts, what was removed before what was added.
+// All lines of both texts; removed lines precede added ones.
 export function diff(left: string, right: string): DiffLine[] {
   const [a, b] = [toLines(left), toLines(right)];
   let start = 0;
@@ -71,7 +71,7 @@ export function diff(left: string, right: string): DiffLine[] {
   return out;
 }
 
-// Only the lines near a difference; undefined stands for lines left out.
+// Keeps the lines within `around` lines of a difference; undefined stands for omitted lines.
 export function near(lines: readonly DiffLine[], around = 3): (DiffLine | undefined)[] {
   const keep = new Uint8Array(lines.length);
   lines.forEach((line, at) => {
@@ -90,7 +90,7 @@ export interface FileChange {
   kind: 'same' | 'changed' | 'left' | 'right';
 }
 
-// Which files of two trees differ, those that do first.
+// Compares two trees of files. Changed files come first, then sorted by path.
 export function fileChanges(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): FileChange[] {
   const paths = [...new Set([...left.keys(), ...right.keys()])].sort();
   const all = paths.map((path): FileChange => {

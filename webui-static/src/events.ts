@@ -1,6 +1,5 @@
-// Owns the one connection over which the master says what changed (server-sent events): reading it,
-// reconnecting, and telling whoever subscribed. Must never fetch data itself: an event only names what is out
-// of date.
+// The server-sent event connection to the master: reads it, reconnects, and notifies subscribers. Does not
+// fetch data: an event only names the data that is out of date.
 import { signal } from '@preact/signals';
 import { readLines } from './api';
 
@@ -10,22 +9,21 @@ export interface ServerEvent {
   kind: EventKind;
   experimentId?: number;
   trialId?: number;
-  taskId?: string; // of logs: they belong to a task, which may be a trial's
+  taskId?: string; // of log events; trials are tasks, too
 }
 
-// 'everything': anything at all may have changed; the connection was just made (again), or events were
-// missed.
+// 'everything': anything may have changed, because the connection was (re)established or events were missed.
 export type Change = ServerEvent | 'everything';
 
 const kKinds: readonly string[] = ['experiment', 'trial', 'metrics', 'checkpoint', 'logs', 'agent', 'command'];
 
-// One message of the text/event-stream format. Lines come one at a time, without their ends; a blank line
-// completes a message. Comments (the master's heartbeat), ids and unknown fields are skipped.
+// Parses the text/event-stream format. Input is one line at a time without line ends; a blank line completes
+// a message. Comments (the master's heartbeat), ids and unknown fields are skipped.
 export class EventParser {
   private name = '';
   private data: string[] = [];
 
-  // The message that `line` completes, if it does.
+  // Returns the message that `line` completes, or undefined.
   feed(line: string): { name: string; data: string } | undefined {
     if (line === '') {
       const message = { name: this.name || 'message', data: this.data.join('\n') };
@@ -45,8 +43,8 @@ export class EventParser {
   }
 }
 
-// What a message says; undefined for kinds this page does not know. Ids may be numbers or strings (int64).
-// "reset" says that events were missed.
+// Converts a message; undefined for unknown kinds. Ids may be numbers or strings (int64). "reset"
+// means that events were missed.
 export function toChange(message: { name: string; data: string }): Change | undefined {
   if (message.name === 'reset') return 'everything';
   if (!kKinds.includes(message.name)) return undefined;
@@ -57,19 +55,19 @@ export function toChange(message: { name: string; data: string }): Change | unde
     if (data?.trialId) event.trialId = Number(data.trialId);
     if (data?.taskId) event.taskId = String(data.taskId);
   } catch {
-    // Without readable data the kind alone still says that something changed.
+    // Without readable data the kind alone still reports a change.
   }
   return event;
 }
 
-// Milliseconds to wait before attempt n (0 is the first retry): doubling, capped, with jitter in [½, 1].
+// Milliseconds to wait before retry `attempt` (from 0): exponential, capped at 15 s, with jitter in [½, 1].
 export function backoff(attempt: number, random: number): number {
   return Math.min(15000, 500 * 2 ** Math.min(attempt, 10)) * (0.5 + random / 2);
 }
 
 export type Connection = 'connecting' | 'live' | 'lost';
 
-// What the page says about itself: `lost` means that what is shown may be out of date.
+// State of the connection. `lost` means that the displayed data may be out of date.
 export const connection = signal<Connection>('connecting');
 
 const subscribers = new Set<(change: Change) => void>();
@@ -84,13 +82,13 @@ function publish(change: Change): void {
   for (const listener of [...subscribers]) listener(change);
 }
 
-// The master sends at least a comment this often, or the connection counts as dead.
+// The connection counts as dead after this time without data; the master sends heartbeats more often.
 const kSilenceMs = 45000;
-// A hidden page gives its connection back after this long: a browser allows only six per server over all its
-// tabs.
+// A hidden page closes its connection after this time, because browsers allow only six
+// connections per server across all tabs.
 const kHiddenMs = 10000;
 
-// Keeps the connection while started. `refused` is called when the master says that the session has ended.
+// Keeps the connection open between start() and stop(). `refused` is called when the session has ended.
 class EventStream {
   private wanted = false;
   private attempt = 0;
@@ -152,7 +150,7 @@ class EventStream {
     });
   }
 
-  // Returns never while the connection lives; throws when it ends.
+  // Reads events. Does not return while the connection lives; throws when it ends.
   private async read(abort: AbortController): Promise<void> {
     const heard = (): void => {
       clearTimeout(this.silenceTimer);

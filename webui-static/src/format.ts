@@ -1,4 +1,4 @@
-// Owns how values read on the page: states, times, durations, numbers. Pure.
+// Formats values for display: states, times, durations, numbers. Pure.
 import type { JsonValue } from './wire';
 
 // "STATE_STOPPING_CANCELED" → "Stopping canceled".
@@ -39,11 +39,11 @@ export const isActive = (state: string): boolean => kActive.includes(state);
 export const isEnded = (state: string): boolean => kEnded.includes(state);
 export const isStopping = (state: string): boolean => state.startsWith('STATE_STOPPING_');
 
-// How far it came; none of what ended before its time: a search counts what it gave up as done.
+// Progress 0..1. Undefined for experiments that ended early, because a search counts stopped trials as done.
 export const progressOf = (one: { state: string; progress?: number | null }): number | undefined =>
   isEnded(one.state) && one.state !== 'STATE_COMPLETED' ? undefined : (one.progress ?? undefined);
 
-// "5s", "3m 07s", "2h 05m", "4d 03h". Negative counts as nothing.
+// "5s", "3m 07s", "2h 05m", "4d 03h". Negative values count as 0.
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));
   const two = (n: number): string => String(n).padStart(2, '0');
@@ -53,7 +53,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
 }
 
-// From start to end, or to now while it runs; "" before the start.
+// Time from start to end, or to now while running; "" before the start.
 export function span(
   start: string | null | undefined,
   end: string | null | undefined,
@@ -63,7 +63,7 @@ export function span(
   return duration(((end ? Date.parse(end) : nowMs) - Date.parse(start)) / 1000);
 }
 
-// "2026-11-21 02:30:05" in the reader's time zone.
+// "2026-11-21 02:30:05" in local time.
 export function dateTime(time: string | null | undefined): string {
   return time ? `${localDate(new Date(time))} ${clock(time)}` : '';
 }
@@ -73,14 +73,14 @@ function localDate(d: Date): string {
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
 }
 
-// "02:30:05" in the reader's time zone.
+// "02:30:05" in local time.
 export function clock(time: string | null | undefined): string {
   if (!time) return '';
   const d = new Date(time);
   return [d.getHours(), d.getMinutes(), d.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
 }
 
-// Metrics come as numbers, or as "NaN", "Infinity", "-Infinity"; "" for none.
+// Metrics are numbers, or "NaN", "Infinity", "-Infinity" as strings; "" for none.
 export function metric(value: number | string | null | undefined): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return value;
@@ -91,7 +91,7 @@ export function metric(value: number | string | null | undefined): string {
   return String(Number(value.toPrecision(5)));
 }
 
-// "1 trial", "3 trials"; of a noun that only takes an s.
+// "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${count.toLocaleString()} ${noun}${count === 1 ? '' : 's'}`;
 
 export const percent = (fraction: number): string =>
@@ -106,7 +106,7 @@ export function bytes(value: number, digits = 1): string {
   return `${i === 0 ? n : n.toFixed(digits)} ${units[i]}`;
 }
 
-// The value with the keys of every object in order: the API's objects come in any.
+// Sorts the keys of all objects; the API returns them in arbitrary order.
 export function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (value === null || typeof value !== 'object') return value;

@@ -1,4 +1,4 @@
-// Owns coloring numbers of the table of experiments by their size: which columns have numbers, and how strong each is. Pure.
+// Heat map of numeric columns in the experiment table. Pure.
 import { isOpen, openValue } from './columns';
 import type { FoundExperiment, JsonValue } from './wire';
 
@@ -20,7 +20,7 @@ export function numberOf(key: string, one: FoundExperiment): number | undefined 
 
 export type Heat = (key: string, one: FoundExperiment) => string;
 
-// The class of a cell: "heat-0" for the smallest of these rows to "heat-4"; "" for what has no number.
+// The CSS class of a cell: "heat-0" for the smallest value of these rows to "heat-4"; "" without a number.
 export function heatOf(keys: readonly string[], rows: readonly FoundExperiment[]): Heat {
   const ranges = new Map(
     keys.map((key) => {

@@ -1,11 +1,11 @@
-// Owns speaking HTTP with the master: addresses, headers, errors. Must never touch the page or keep state. The session
-// rides in an HttpOnly cookie that only the server can set or read.
+// HTTP requests to the master: addresses, headers, errors. Does not touch the page and keeps no state. The
+// session is an HttpOnly cookie, which scripts cannot read.
 import type { Problem } from './wire';
 
-// A refusal by the master (status ≥ 400), or status 0: the master could not be reached.
+// An error response of the master (status ≥ 400), or status 0 when the master could not be reached.
 export class ApiError extends Error {
   readonly status: number;
-  readonly problems: Problem[]; // of a text that was sent: one entry a mistake
+  readonly problems: Problem[]; // mistakes in a submitted text, one entry each
   constructor(status: number, message: string, problems: Problem[] = []) {
     super(message);
     this.name = 'ApiError';
@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 export type Query = Record<string, string | number | boolean | readonly (string | number)[]>;
 
-// `/path?a=1&b=2&b=3`; values escaped, arrays repeated.
+// `/path?a=1&b=2&b=3`: values are escaped, arrays are repeated keys.
 export function address(path: string, query: Query = {}): string {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) {
@@ -27,19 +27,19 @@ export function address(path: string, query: Query = {}): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-// What an error answer says: the gateway's {"error":{"error":"…"}} or {"message":"…"}.
+// The message of an error response: the gateway's {"error":{"error":"…"}} or {"message":"…"}.
 export function errorMessage(status: number, body: string): string {
   try {
     const parsed = JSON.parse(body);
     const text = parsed?.error?.error ?? parsed?.error?.message ?? parsed?.message;
     if (typeof text === 'string' && text !== '') return text;
   } catch {
-    // Not JSON: some proxy's page, of no use to the reader.
+    // Not JSON, for example an error page of a proxy.
   }
   return `the master answered with status ${status}`;
 }
 
-// The details of an error answer, if it has any.
+// The details of an error response; empty when it has none.
 export function errorProblems(body: string): Problem[] {
   try {
     const details = JSON.parse(body)?.error?.details;
@@ -78,7 +78,7 @@ export async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   return (await request('GET', url, undefined, signal)).json() as Promise<T>;
 }
 
-// The lines of a streamed body, each without its end; a last line without an end counts.
+// Lines of a streamed body without line ends; an unterminated last line is included.
 export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -94,7 +94,7 @@ export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerat
   if (rest !== '') yield rest;
 }
 
-// A change, told as JSON.
+// Sends a change as JSON and returns the response.
 export async function change<T>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', url: string, body: unknown = {}): Promise<T> {
   return (await request(method, url, body)).json() as Promise<T>;
 }

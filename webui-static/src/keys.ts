@@ -1,4 +1,4 @@
-// Owns the keyboard of the whole page: which keys mean what, and that they mean nothing while somebody types.
+// Keyboard shortcuts of the whole page; inactive while a field or dialog has the focus.
 import { signal } from '@preact/signals';
 import { paths } from './address';
 
@@ -37,7 +37,7 @@ export function typing(target: EventTarget | null): boolean {
   return Boolean(element?.closest?.('input, textarea, select, dialog, [contenteditable]'));
 }
 
-// Listens until the returned function is called; `go` leads to a page.
+// Handles keys until the returned function is called; `go` navigates to a page.
 export function followKeys(go: (path: string) => void): () => void {
   let after = '';
   let timer = 0;

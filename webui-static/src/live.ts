@@ -1,14 +1,13 @@
-// Owns how a view keeps its data fresh: load once, load again when an event says that it is out of date.
-// Nothing polls.
+// Keeps the data of a view fresh: loads it once, and again when an event reports that it
+// is out of date. Nothing polls.
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
 import { subscribe, type Change } from './events';
 import { sessionEnded } from './session';
 
-// Runs `work` (which must not throw) on request: never twice at once, never more often than every `gapMs`;
-// requests made meanwhile are folded into one run at the end, so the last request is always followed by a
-// full run.
+// Runs `work` (which must not throw) on request: never concurrently and at most once per `gapMs`. Requests
+// during a run are merged into one run afterwards, so every request is followed by a complete run.
 export class Refresher {
   private running = false;
   private again = false;
@@ -59,12 +58,12 @@ export class Refresher {
 }
 
 export interface Live<T> {
-  data: T | undefined; // the newest that was loaded; kept through errors
-  error: ApiError | undefined; // why the last load failed
+  data: T | undefined; // newest loaded data; kept when a later load fails
+  error: ApiError | undefined; // set while the last load has failed
   reload: () => void;
 }
 
-// Data under `key` (a new key starts over), loaded by `load`, again on every change that `concerns` it.
+// Data loaded by `load`, reloaded on every change that `concerns` it. A new `key` discards the data.
 export function useLive<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
@@ -75,7 +74,7 @@ export function useLive<T>(
   const latest = useRef({ load, concerns });
   latest.current = { load, concerns };
   const refresher = useRef<Refresher>();
-  // Before the frame is drawn, not after: what is asked for comes a frame earlier.
+  // A layout effect starts the request one frame earlier than useEffect().
   useLayoutEffect(() => {
     const abort = new AbortController();
     const own = new Refresher(async () => {

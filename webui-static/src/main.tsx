@@ -1,4 +1,4 @@
-// Owns the start of the page.
+// Entry point of the UI.
 import { render } from 'preact';
 import { App } from './router';
 import { followSettings } from './settings';

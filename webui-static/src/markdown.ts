@@ -1,5 +1,5 @@
-// Owns reading Markdown, as much as notes need: headings, paragraphs, lists, quotes, code. Gives a
-// tree of plain values, never markup: HTML in the text stays text, and only addresses of the web become links. Pure.
+// Markdown parser for notes: headings, paragraphs, lists, quotes, code. Produces a tree of plain values,
+// never markup: HTML in the text stays text, and only web addresses become links. Pure.
 
 export type Inline =
   | { kind: 'text'; text: string }
@@ -17,7 +17,7 @@ export type Block =
   | { kind: 'list'; ordered: boolean; items: Inline[][] }
   | { kind: 'rule' };
 
-// What may follow a click: pages of the web and mail; no scripts, no data.
+// Allows links to the web, to mail and within this UI; rejects scripts and data URLs.
 export function safeLink(address: string): string | undefined {
   const text = address.trim();
   if (/^(https?:\/\/|mailto:)[^\s]+$/i.test(text)) return text;
@@ -34,7 +34,7 @@ const kMarks: readonly [RegExp, (found: RegExpExecArray, depth: number) => Inlin
 ];
 const kLink = /^\[([^\]\n]*)\]\(([^)\s]*)\)/;
 const kBare = /^https?:\/\/[^\s<>"')\]]+/;
-// Marks within marks deeper than that are text.
+// Maximum nesting of inline marks; deeper ones stay text.
 const kDeepest = 6;
 
 export function inline(text: string, depth = 0): Inline[] {
@@ -123,7 +123,7 @@ export function markdown(text: string, depth = 0): Block[] {
   return out;
 }
 
-// Lines that go on an item are indented.
+// Indented lines continue an item.
 function list(lines: string[]): Block {
   const items: string[] = [];
   for (const line of lines) {

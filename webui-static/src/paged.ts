@@ -1,4 +1,4 @@
-// Owns lists too long to hold: pages of rows fetched where the reader looks, again when something changed.
+// Lists too long to load at once: fetches pages of rows around the visible part, and again when they change.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
@@ -7,7 +7,7 @@ import { Refresher } from './live';
 import { sessionEnded } from './session';
 
 export const kPageRows = 100;
-// Pages kept; beyond that the ones farthest from where the reader looks go.
+// Maximum number of pages kept; the ones farthest from the visible part are dropped first.
 const kMostPages = 40;
 
 export interface Answer<T> {
@@ -15,7 +15,7 @@ export interface Answer<T> {
   total: number;
 }
 
-// The pages that hold rows first..last of `total`.
+// The pages that contain rows first..last of `total`.
 export function pagesOf(first: number, last: number, total: number): number[] {
   const end = Math.min(last, Math.max(0, total - 1));
   const out: number[] = [];
@@ -24,10 +24,10 @@ export function pagesOf(first: number, last: number, total: number): number[] {
 }
 
 export interface Paged<T> {
-  total: number | undefined; // before the first answer: unknown
+  total: number | undefined; // undefined until the first response
   at: (index: number) => T | undefined;
   loaded: () => T[];
-  look: (first: number, last: number) => void; // where the reader looks
+  look: (first: number, last: number) => void; // reports the visible rows
   error: ApiError | undefined;
   reload: () => void;
 }
@@ -60,7 +60,7 @@ class Store<T> {
   }
 }
 
-// Rows under `key` (a new key starts over).
+// Rows loaded by `load`, reloaded on every change that `concerns` them. A new `key` discards the rows.
 export function usePaged<T>(
   key: string,
   load: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<T>>,

@@ -1,4 +1,4 @@
-// Owns which page stands at which address, and that all but the sign-in need a user.
+// Maps addresses to pages. All pages except sign-in require a user.
 import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
@@ -48,14 +48,14 @@ function SignedIn({ children }: { children: ComponentChildren }) {
 
 const Home = () => <Redirect to={paths.home} />;
 
-// A page for whoever is signed in.
+// A page that requires a signed-in user.
 const page = (Page: ComponentType) => () => (
   <SignedIn>
     <Page />
   </SignedIn>
 );
 
-// Likewise, of the thing with this number.
+// A page for the object with a numeric id.
 const numbered =
   (Page: ComponentType<{ id: number }>) =>
   ({ params }: { params: { id: string } }) => (
@@ -64,7 +64,7 @@ const numbered =
     </SignedIn>
   );
 
-// Likewise, of the thing with this name.
+// A page for the object with a name as id.
 const named =
   (Page: ComponentType<{ id: string }>) =>
   ({ params }: { params: { id: string } }) => (

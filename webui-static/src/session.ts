@@ -1,19 +1,19 @@
-// Owns who is signed in: undefined while nobody knows yet, null for nobody. Starts and stops the event stream
-// with it.
+// The signed-in user: undefined until known, null when signed out. Starts and stops the
+// event stream with the session.
 import { effect, signal } from '@preact/signals';
 import * as api from './api';
 import { backoff, events } from './events';
 import type { User } from './wire';
 
 export const user = signal<User | null | undefined>(undefined);
-// Why the first question could not be answered; it is asked again until it is.
+// Why the user could not be determined; findUser() retries.
 export const startError = signal('');
 
 export function sessionEnded(): void {
   user.value = null;
 }
 
-// Asks the master who we are, until it answers.
+// Queries the current user; retries until the master responds.
 export async function findUser(attempt = 0): Promise<void> {
   try {
     user.value = await api.currentUser();
@@ -36,7 +36,7 @@ export async function signOut(): Promise<void> {
   try {
     await api.logout();
   } catch (cause) {
-    // A session that has ended already is signed out.
+    // A session that has already ended counts as signed out.
     if (!(cause instanceof api.ApiError && cause.status === 401)) throw cause;
   }
   user.value = null;

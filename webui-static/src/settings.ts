@@ -1,4 +1,4 @@
-// Owns what a reader chose for this browser: theme, density, named views. Kept in local storage, never sent.
+// Settings of this browser: theme, density, named views. Kept in local storage and never sent.
 import { effect, signal } from '@preact/signals';
 
 export type Theme = 'system' | 'light' | 'dark';
@@ -16,7 +16,8 @@ interface Stored {
   views: SavedView[];
 }
 
-// What was stored, each part checked: an older or a broken entry costs only itself.
+// Parses the stored settings. Each part is checked separately, so an invalid
+// entry does not affect the others.
 export function readSettings(text: string | null): Stored {
   const out: Stored = { theme: 'system', density: 'roomy', views: [] };
   try {
@@ -29,7 +30,7 @@ export function readSettings(text: string | null): Stored {
       );
     }
   } catch {
-    // Not ours, or broken: the defaults.
+    // Unreadable: use the defaults.
   }
   return out;
 }
@@ -38,7 +39,7 @@ function load(): Stored {
   try {
     return readSettings(localStorage.getItem(kKey));
   } catch {
-    return readSettings(null); // the browser keeps nothing for us
+    return readSettings(null); // local storage is disabled
   }
 }
 
@@ -58,7 +59,7 @@ export function followSettings(): void {
         JSON.stringify({ theme: theme.value, density: density.value, views: views.value }),
       );
     } catch {
-      // It holds for this page then.
+      // Local storage is full or disabled: the setting lasts until the page is closed.
     }
   });
 }

@@ -1,12 +1,12 @@
-// Owns reading a submitted context in the browser: base64, gzip, tar (ustar with pax and GNU long names). Nothing of it
-// is ever run or shown as markup. Pure but for the browser's own gzip.
+// Unpacks a submitted context in the browser: base64, gzip, tar (ustar with pax and GNU long names). The
+// content is never run or shown as markup. Pure, except for the browser's gzip.
 
 export interface CodeFile {
   path: string;
   bytes: Uint8Array;
 }
 
-// What a viewer may unpack, against archives that swell.
+// Maximum unpacked size, against decompression bombs.
 const kMostBytes = 200 * 1024 * 1024;
 
 export function fromBase64(text: string): Uint8Array {
@@ -39,7 +39,7 @@ export async function gunzip(packed: Uint8Array): Promise<Uint8Array> {
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes).replace(/\0.*$/s, '');
 
-// The path in a pax header, if it has one: records "LENGTH key=value\n".
+// The path in a pax header, if any: records "LENGTH key=value\n".
 function paxPath(bytes: Uint8Array): string | undefined {
   let found: string | undefined;
   for (let at = 0; at < bytes.length; ) {
@@ -53,7 +53,7 @@ function paxPath(bytes: Uint8Array): string | undefined {
   return found;
 }
 
-// The regular files of a tar archive, in its order; a broken end gives what came before it.
+// The regular files of a tar archive, in archive order. A damaged end yields the files before it.
 export function untar(archive: Uint8Array): CodeFile[] {
   const out: CodeFile[] = [];
   let long: string | undefined;
@@ -77,7 +77,7 @@ export function untar(archive: Uint8Array): CodeFile[] {
   return out;
 }
 
-// A file's text, or nothing when it is not text.
+// The file as UTF-8 text; undefined for binary files.
 export function asText(bytes: Uint8Array): string | undefined {
   if (bytes.subarray(0, 8192).includes(0)) return undefined;
   try {

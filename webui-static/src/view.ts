@@ -1,4 +1,4 @@
-// Owns what the list of experiments shows, as its address says it: text, conditions, order, columns. Pure.
+// The state of the experiment list as encoded in its address: text, conditions, order, columns. Pure.
 import { kDefaultColumns } from './columns';
 import type { SearchQuery } from './api';
 
@@ -15,12 +15,12 @@ export interface View {
   text: string;
   state: string; // "" or "STATE_…"
   conditions: Condition[];
-  any: boolean; // one condition is enough
-  archived: boolean; // archived ones too
-  sorts: Sort[]; // the first counts most
+  any: boolean; // match any condition instead of all
+  archived: boolean; // include archived experiments
+  sorts: Sort[]; // primary key first
   columns: string[];
-  pins: string[]; // columns that stay in sight, on the left
-  heat: string[]; // columns whose numbers are colored by size
+  pins: string[]; // columns that stay visible on the left
+  heat: string[]; // columns colored by value
 }
 
 export const kOperators: readonly (readonly [string, string])[] = [
@@ -70,7 +70,7 @@ export function readView(query: Record<string, string | undefined>): View {
   };
 }
 
-// What changes in the address for these parts of a view; "" removes a key.
+// The address keys to change for these parts of a view; "" removes a key.
 export function writeView(change: Partial<View>): Record<string, string> {
   const out: Record<string, string> = {};
   if (change.text !== undefined) out.q = change.text;
@@ -93,7 +93,7 @@ export function writeView(change: Partial<View>): Record<string, string> {
 }
 
 const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));
-// Columns whose values are text though they may look like numbers.
+// Columns with text values, even if a value looks like a number.
 const kTextual = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
 
 function child({ column, operator, value }: Condition): object {
@@ -101,7 +101,7 @@ function child({ column, operator, value }: Condition): object {
   return { kind: 'field', columnName: column, operator, value: asNumber ? Number(value) : value };
 }
 
-// Conditions still being written (a value is missing) do not count.
+// Converts a view to a query. Incomplete conditions (without a value) are ignored.
 export function toSearch(view: View): SearchQuery {
   const whole = view.conditions.filter((one) => !needsValue(one.operator) || one.value !== '');
   const children: object[] = [
@@ -122,7 +122,7 @@ export function toSearch(view: View): SearchQuery {
   };
 }
 
-// The order after a click on a column's head: rising, falling, none. With `add` the other columns stay.
+// The order after a click on a column head: ascending, descending, none. With `add` other columns are kept.
 export function nextSorts(sorts: Sort[], column: string, add: boolean): Sort[] {
   const own = sorts.find((one) => one.column === column);
   const rest = add ? sorts : sorts.filter((one) => one.column === column);

@@ -1,6 +1,5 @@
-// Owns the shapes of the public JSON API that the pages read (proto/det/v1: camelCase, int64 as strings,
-// defaults present but for messages, which are absent when unset). Only fields that a page uses are listed.
-// Must never hold behavior.
+// Types of the public JSON API as far as the pages use them (proto/det/v1: camelCase, int64 as strings,
+// default values present, unset messages absent). Types only.
 
 type Maybe<T> = T | null | undefined;
 
@@ -11,7 +10,7 @@ export interface User {
   displayName: string;
 }
 
-// One mistake in a text that was sent.
+// A mistake in a submitted text.
 export interface Problem {
   code: string;
   path: string; // "searcher.metric"
@@ -84,7 +83,7 @@ export interface Trial {
   totalCheckpointSize: string; // bytes
   latestCheckpointUuid: string;
   hparams?: Maybe<JsonObject>;
-  metadata?: Maybe<JsonObject>; // what its process or people noted
+  metadata?: Maybe<JsonObject>; // notes of the trial's process or of users
   totalBatchesProcessed: number;
   taskId: string;
   bestValidation?: Maybe<MetricsWorkload>;
@@ -102,14 +101,15 @@ export interface DataPoint {
   epoch?: Maybe<number>;
 }
 
-// One group ("training", "validation", …) of one trial, in order of batches.
+// One group ("training", "validation", …) of one trial, in batch order.
 export interface MetricGroup {
   group: string;
   data: DataPoint[];
 }
 
-// One metric of one group of one trial. Batches and milliseconds say how much later than the point before; the first
-// counts from zero batches and firstTime. Points are the smallest and the largest of each stretch.
+// One metric of one group of one trial. Batches and milliseconds are differences to the previous
+// point; the first point counts from batch 0 and firstTime. When downsampled, points are the
+// minimum and maximum of each interval.
 export interface MetricSeries {
   trialId: number;
   group: string;
@@ -124,10 +124,10 @@ export interface LogEntry {
   id: string;
   timestamp?: Maybe<string>;
   level: string; // "LOG_LEVEL_INFO" …
-  rankId: number; // -1: of no rank
+  rankId: number; // -1: no rank
   agentId: string;
   allocationId: string;
-  log: string; // the line without its end, as the process wrote it
+  log: string; // the line as written, without line end
 }
 
 export interface MasterInfo {
@@ -138,7 +138,7 @@ export interface MasterInfo {
 export interface FoundExperiment {
   experiment: Experiment;
   bestTrial?: Maybe<Trial>; // id, hyperparameters, best validation and searcher metric only
-  bestTraining?: Maybe<JsonObject>; // metrics as last reported up to its best validation
+  bestTraining?: Maybe<JsonObject>; // last training metrics before the best validation
 }
 
 export interface Checkpoint {
@@ -156,7 +156,7 @@ export interface Checkpoint {
   }>;
 }
 
-// One attempt of a trial.
+// One run of a trial.
 export interface Allocation {
   id: string;
   run: number;

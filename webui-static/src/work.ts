@@ -1,4 +1,4 @@
-// Owns doing something once at a time for a button: busy while it lasts, the refusal after it.
+// State of a button's action: busy while it runs, the error afterwards. One action runs at a time.
 import { useSignal } from '@preact/signals';
 import { ApiError } from './http';
 import { sessionEnded } from './session';
@@ -6,7 +6,7 @@ import { sessionEnded } from './session';
 export interface Work {
   busy: boolean;
   error: ApiError | undefined;
-  // True when it was done. A second call while one is under way does nothing.
+  // Resolves to true on success. Does nothing while another action is running.
   run: (work: () => Promise<unknown>) => Promise<boolean>;
   clear: () => void;
 }

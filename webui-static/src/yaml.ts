@@ -1,8 +1,8 @@
-// Owns small changes to a configuration's text that keep the rest as somebody wrote it, and where a field stands in it. Pure.
+// Small edits of a configuration that preserve the rest of the text, and positions of fields in it. Pure.
 
 const escaped = (key: string): string => key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-// `text` with `key: value` in the outermost mapping `parent`: replaced where it stands, else put first.
+// Sets `key: value` in the top-level mapping `parent`: replaces the key, or inserts it first.
 export function withKey(text: string, parent: string, key: string, value: string): string {
   const lines = text.replace(/\s+$/, '').split('\n');
   const head = lines.findIndex((line) => new RegExp(`^${escaped(parent)}\\s*:`).test(line));
@@ -28,17 +28,18 @@ export function withKey(text: string, parent: string, key: string, value: string
 }
 
 interface Open {
-  indent: number; // of what is below it, at least
+  indent: number; // minimum indent of its children
   path: string;
-  items: number; // of a list, so far
+  items: number; // list items so far
 }
 
-// The line (from 1) on which the field `path` ("searcher.metric", "bind_mounts[0].host_path") stands; of what is not
-// there the nearest that holds it; 0 when that is the whole text. Block style; inside braces the line of the brace.
+// The line (from 1) of the field `path` ("searcher.metric", "bind_mounts[0].host_path"). For a missing
+// field the line of its nearest parent, or 0 when that is the whole text. Block style only; fields in
+// braces are on the line of the brace.
 export function lineOf(text: string, path: string): number {
   const known = new Map<string, number>();
   const open: Open[] = [{ indent: -1, path: '', items: 0 }];
-  let literal = Infinity; // lines with more indent than that are a block of text
+  let literal = Infinity; // lines with more indent belong to a block scalar
   text.split('\n').forEach((line, at) => {
     const content = /^(\s*)(.*?)\s*$/.exec(line);
     let indent = content?.[1]?.length ?? 0;
@@ -50,7 +51,7 @@ export function lineOf(text: string, path: string): number {
       open.push({ indent, path: step, items: 0 });
     };
     const leave = (item: boolean): Open => {
-      // A list may stand at the indent of its key.
+      // A list may have the indent of its key.
       while (open.length > 1) {
         const top = open[open.length - 1];
         if (!top || top.indent < indent || (item && top.indent === indent && !top.path.endsWith(']'))) break;

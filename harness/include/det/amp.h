@@ -1,5 +1,5 @@
-// Owns automatic mixed precision: running a region in a lower precision, scaling losses so that
-// half-precision gradients do not vanish, and the memory format in which low-precision convolutions are fast.
+// Automatic mixed precision: autocast scopes, loss scaling for half-precision gradients, and the
+// channels-last memory format. Names and semantics follow torch.amp.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -18,15 +18,19 @@ class Module;
 
 namespace det {
 
-/// While it lives, the operators that LibTorch lists as safe run in `dtype` on this thread (torch.autocast).
-/// `enabled` false turns autocast off in its region. The backward pass belongs outside: it uses the
-/// precisions of the forward pass by itself. Casts of weights are kept until the outermost one on this thread
-/// ends, so an optimizer's step belongs outside as well.
+/// RAII scope of automatic mixed precision, as torch.autocast: on the current thread, the operators on
+/// LibTorch's autocast list run in `dtype` until the scope ends.
+///
+/// Scopes nest; an inner scope with `enabled` = false restores full precision. Destroy the scope on the
+/// thread that created it. Run the backward pass outside the scope: it uses the precisions of the forward
+/// pass. Step optimizers outside as well: weights cast to `dtype` stay cached until the outermost scope of
+/// the thread ends, so a step inside the scope would not be visible to the forward pass.
 class Autocast {
  public:
-  /// kBFloat16 or kHalf on CUDA, kBFloat16 on the CPU; throws std::invalid_argument otherwise, unless not
-  /// `enabled`.
+  /// Enters the scope. `dtype` is kBFloat16 or kHalf on CUDA, and kBFloat16 on the CPU; any other combination
+  /// throws std::invalid_argument, unless `enabled` is false.
   Autocast(const torch::Device& device, torch::ScalarType dtype, bool enabled = true);
+  /// Restores the previous setting; the outermost scope also clears the cache of cast weights.
   ~Autocast();
   Autocast(const Autocast&) = delete;
 
@@ -36,48 +40,60 @@ class Autocast {
   torch::ScalarType dtype_before_;
 };
 
+/// Parameters of GradScaler. Names and defaults are those of torch.cuda.amp.GradScaler.
 struct GradScalerOptions {
+  /// Initial scale, factor after `growth_interval` finite steps, and factor after a step that was skipped.
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  /// Consecutive steps with finite gradients before the scale grows.
   int64_t growth_interval = 2000;
+  /// False makes every call of the scaler a pass-through.
   bool enabled = true;
 };
 
-/// torch.cuda.amp.GradScaler, on any device: scale the loss, unscale before clipping, skip the step when a
-/// gradient is not finite, and adapt the scale. Several optimizers may share one. With `enabled` false
-/// everything passes through: scale() returns the loss, step() steps.
+/// Dynamic loss scaling (Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2), with the
+/// interface of torch.cuda.amp.GradScaler, on the CPU and on CUDA.
+///
+/// Order of calls in one iteration: scale() the loss before the backward pass; unscale() before gradients are
+/// clipped (optional); step(), which skips the optimizer's step when a gradient is not finite; update().
+/// Several optimizers may share one scaler. With `enabled` = false, scale() returns the loss and step()
+/// always steps. Not thread-safe.
 class GradScaler {
  public:
   /// Throws std::invalid_argument unless init_scale > 0, growth_factor > 1, 0 < backoff_factor < 1 and
   /// growth_interval >= 1.
   explicit GradScaler(const GradScalerOptions& options = {});
+  /// Returns `loss` times the scale, in float (a double loss stays double).
   torch::Tensor scale(const torch::Tensor& loss);
-  /// Divides the gradients of the optimizer's parameters by the scale; once between updates and before
-  /// step(), else throws std::logic_error. On CUDA this waits for the gradients. Throws std::invalid_argument
-  /// for gradients in half precision: parameters must be float, with Autocast around the forward pass.
+  /// Divides the gradients of the optimizer's parameters by the scale, in place, and records whether all of
+  /// them are finite. On CUDA it waits for the gradients. Throws std::logic_error when called twice for one
+  /// optimizer without update(), or after step(). Throws std::invalid_argument for gradients in half
+  /// precision: parameters must be float, with Autocast around the forward pass.
   void unscale(torch::optim::Optimizer& optimizer);
-  /// unscale() unless that was done; then `step`, unless a gradient was inf or NaN. True when stepped. Throws
-  /// std::logic_error when called twice between updates.
+  /// Calls unscale() if that has not been done, then `step`, unless a gradient is infinite or NaN. Returns
+  /// whether `step` was called. Throws std::logic_error when called twice for one optimizer without update().
   template <typename Step>
   bool step(torch::optim::Optimizer& optimizer, Step&& step) {
     if (!ready(optimizer)) return false;
     step();
     return true;
   }
+  /// The same with optimizer.step().
   bool step(torch::optim::Optimizer& optimizer) {
     return step(optimizer, [&] { optimizer.step(); });
   }
-  /// Once an iteration, after all steps: the scale falls by backoff_factor when a gradient of any optimizer
-  /// was not finite, and rises by growth_factor after growth_interval iterations in a row in which all were.
-  /// Throws std::logic_error when there was no step since the last.
+  /// Adjusts the scale. Call it once per iteration, after the steps of all optimizers. The scale is
+  /// multiplied by backoff_factor when a gradient of any optimizer was not finite, and by growth_factor after
+  /// growth_interval consecutive iterations with finite gradients. Throws std::logic_error when no step was
+  /// made since the previous update().
   void update();
-  /// 1 when not enabled. As in PyTorch the scale is a float.
+  /// Current scale, rounded to float as in PyTorch; 1 when the scaler is disabled.
   double get_scale() const { return options_.enabled ? scale_ : 1; }
   bool is_enabled() const { return options_.enabled; }
-  /// PyTorch's names: scale, growth_factor, backoff_factor, growth_interval, _growth_tracker. Empty when not
-  /// enabled.
+  /// State under PyTorch's names: scale, growth_factor, backoff_factor, growth_interval, _growth_tracker.
+  /// Empty when the scaler is disabled.
   Json state_dict() const;
-  /// Throws std::invalid_argument naming what is missing, with nothing changed. Does nothing when not
-  /// enabled.
+  /// Restores state_dict(), of PyTorch as well. Throws std::invalid_argument naming the entry that is missing
+  /// or invalid; the state is then unchanged. Does nothing when the scaler is disabled.
   void load_state_dict(const Json& state);
 
  private:
@@ -92,12 +108,12 @@ class GradScaler {
   std::unordered_map<torch::optim::Optimizer*, Seen> seen_;
 };
 
-/// Lays all parameters and buffers of four dimensions out with the channels last (N, H, W, C), in place:
-/// every holder of the tensors sees it, optimizers too. Before the first step: an optimizer's state keeps the
-/// layout it was made in.
+/// Converts all four-dimensional parameters and buffers to the channels-last layout (memory order N, H, W,
+/// C), in place. Every holder of the tensors sees the change, including optimizers. Call it before the first
+/// optimizer step: an optimizer's state keeps the layout in which it was created.
 void to_channels_last(torch::nn::Module& module);
 
-/// The tensor with its channels last when it has four dimensions, else as it is.
+/// Returns a four-dimensional tensor in the channels-last layout, and any other tensor unchanged.
 torch::Tensor channels_last(const torch::Tensor& tensor);
 
 }  // namespace det

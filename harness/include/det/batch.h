@@ -1,4 +1,4 @@
-// Owns Batch: what a loader hands out.
+// Batch: the nested tensors that a data loader produces.
 #pragma once
 
 #include <torch/types.h>
@@ -12,33 +12,41 @@
 
 namespace det {
 
-/// Some records: a tensor, a list, a dict, or any nest of these. The first dimension of every tensor counts
-/// the records. Most batches are pairs: `auto [images, labels] = batch.unpack<2>();`, or batch.data() and
-/// batch.target(). A record of a dataset is the same thing without the first dimension. Copies share their
-/// tensors.
+/// A batch of records: a tensor, or a list or dict of batches, nested to any depth. The first dimension of
+/// every tensor is the record. Most batches are pairs: `auto [images, labels] = batch.unpack<2>();`, or
+/// batch.data() and batch.target(). A single record of a dataset has the same type, without the first
+/// dimension.
+///
+/// Copies share their tensors. Accessors throw std::invalid_argument, with a description of the actual
+/// structure, when the batch is of another kind.
 class Batch {
  public:
   using List = std::vector<Batch>;
-  /// In the order written; names are unique.
+  /// Entries in insertion order. Keys are unique.
   using Dict = std::vector<std::pair<std::string, Batch>>;
 
-  Batch() = default;  ///< one undefined tensor
+  Batch() = default;  ///< a single undefined tensor
+  /// The constructors convert implicitly, so that a function may return a tensor, `{images, labels}`, a List
+  /// or a Dict.
   Batch(torch::Tensor tensor) : value_(std::move(tensor)) {}
   Batch(torch::Tensor data, torch::Tensor target) : value_(List{std::move(data), std::move(target)}) {}
   Batch(List list) : value_(std::move(list)) {}
   Batch(Dict dict) : value_(std::move(dict)) {}
 
+  /// Kind of this node. Exactly one of the three is true.
   bool is_tensor() const { return std::holds_alternative<torch::Tensor>(value_); }
   bool is_list() const { return std::holds_alternative<List>(value_); }
   bool is_dict() const { return std::holds_alternative<Dict>(value_); }
 
-  // These throw std::invalid_argument that names what the batch is instead.
+  /// The tensor of a leaf, the items of a list, the entries of a dict.
   const torch::Tensor& tensor() const;
   const List& list() const;
   const Dict& dict() const;
-  const Batch& operator[](std::size_t index) const;       ///< of a list
-  const Batch& operator[](const std::string& key) const;  ///< of a dict; the message names the keys there are
-  /// The tensors of a list of N.
+  /// Item `index` of a list. Throws std::invalid_argument when the list is shorter.
+  const Batch& operator[](std::size_t index) const;
+  /// Entry `key` of a dict. Throws std::invalid_argument, with the existing keys, when there is none.
+  const Batch& operator[](const std::string& key) const;
+  /// The tensors of a list of exactly N tensors.
   template <std::size_t N>
   std::array<torch::Tensor, N> unpack() const {
     expect_list_of(N);
@@ -46,15 +54,16 @@ class Batch {
     for (std::size_t i = 0; i < N; ++i) tensors[i] = (*this)[i].tensor();
     return tensors;
   }
-  /// The tensor itself, or the first of a list.
+  /// The inputs: the tensor itself, or the first item of a list.
   const torch::Tensor& data() const { return is_list() ? (*this)[0].tensor() : tensor(); }
-  /// The second of a list.
+  /// The targets: the second item of a list.
   const torch::Tensor& target() const { return (*this)[1].tensor(); }
 
-  /// The first dimension of the first defined tensor found; 0 when there is none.
+  /// Number of records: the first dimension of the first defined tensor in depth-first order; 0 when there is
+  /// none.
   int64_t size() const;
 
-  /// The same nest with `change(tensor)` in place of every defined tensor.
+  /// Returns a batch of the same structure with every defined tensor replaced by `change(tensor)`.
   template <typename Change>
   Batch map(const Change& change) const {
     if (const auto* tensor = std::get_if<torch::Tensor>(&value_))
@@ -75,12 +84,13 @@ class Batch {
   std::variant<torch::Tensor, List, Dict> value_;
 };
 
-/// One batch of records (each without the first dimension): their tensors are stacked. All must have the same
-/// structure, shapes and types; throws std::invalid_argument that says where they differ, as `[1]["label"]`,
-/// and how.
+/// Stacks records (each without the batch dimension) into one batch, as torch.utils.data.default_collate. All
+/// records must have the same structure, shapes and types. Throws std::invalid_argument with the path of the
+/// first difference, for example `[1]["label"]`, and the two descriptions; also when `records` is empty.
 Batch default_collate(const std::vector<Batch>& records);
 
-/// A batch whose tensors are on `device`; copies from pinned memory do not wait.
+/// Returns `batch` with every tensor on `device`. Copies from pinned memory to a GPU are asynchronous; copies
+/// to the CPU are complete on return.
 Batch to_device(const Batch& batch, const torch::Device& device);
 
 }  // namespace det

@@ -1,5 +1,5 @@
-// Owns reading objects of a bucket: data sets that lie in S3, in Google's store (by its XML interface), or in
-// any other that speaks S3. Needs no LibTorch.
+// Reads objects of an S3-compatible bucket (Amazon S3, Google Cloud Storage by its XML interface, and
+// others), for data sets. Independent of LibTorch.
 #pragma once
 
 #include <memory>
@@ -8,21 +8,24 @@
 
 namespace det {
 
+/// A bucket of an S3-compatible store.
+///
 /// Requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment
-/// (of Google's store: an HMAC key's) in AWS_REGION; without them they are not, as public data wants it. What
-/// fails in passing is tried again; what fails for good throws std::runtime_error naming bucket, key and the
-/// mend. Any thread may call.
+/// (for Google Cloud Storage: an HMAC key), in the region AWS_REGION. Without these variables requests are
+/// anonymous, as public data requires. Transient failures are retried with back-off; permanent ones throw
+/// std::runtime_error with the bucket, the key and a remedy. Thread-safe. All calls block.
 class Bucket {
  public:
-  /// https://HOST/NAME, as in https://storage.googleapis.com/my-bucket. std::invalid_argument when it is no
-  /// such address.
+  /// `url` is https://HOST/NAME, for example https://storage.googleapis.com/my-bucket. Throws
+  /// std::invalid_argument for any other form. Sends no request.
   explicit Bucket(const std::string& url);
   ~Bucket();
   Bucket(Bucket&&) noexcept;
 
-  /// Keys that begin with `prefix`, sorted by their bytes.
+  /// Returns the keys that begin with `prefix`, sorted bytewise.
   std::vector<std::string> list(const std::string& prefix) const;
-  /// The object as a file at `path`, which is there whole or not at all. Folders are made.
+  /// Downloads an object of at most 1 GiB to the file `path`. The file appears atomically, complete or not at
+  /// all. Missing directories are created. The object is held in memory during the call.
   void fetch(const std::string& key, const std::string& path) const;
 
  private:

@@ -1,5 +1,5 @@
-// Owns TrialContext: what a trial is told (hyperparameters, configuration, identity) and through which it
-// hands its model, optimizers and the rest to the platform.
+// TrialContext: a trial's access to its hyperparameters and identity, and the registration of models,
+// optimizers, schedules and metric reducers with the platform.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -25,101 +25,115 @@
 
 namespace det {
 
-/// Thrown by a trial whose hyperparameters cannot work: the trial ends without counting as a failure, and a
-/// search may try another point.
+/// Thrown by a trial with hyperparameters that cannot work. The trial ends without counting as a failure, and
+/// a search may try another point.
 class InvalidHP : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// When the trainer steps a wrapped schedule. With `frequency` n: every n-th time.
+/// When the trainer steps a wrapped schedule. A `frequency` of n steps it every n-th time.
 enum class LRStepMode {
   kEveryEpoch,  ///< after the last optimizer step of an epoch
-  kEveryBatch,  ///< a batch that only adds gradients counts too: its step is made up for at the optimizer's
-                ///< next
-  kEveryOptimizerStep,  ///< counts optimizer steps, not batches
+  /// After every batch. Batches that only accumulate gradients count; their steps are made up for at the next
+  /// optimizer step.
+  kEveryBatch,
+  kEveryOptimizerStep,  ///< every optimizer step, not every batch
   kManual,              ///< the trial calls step()
 };
 
-/// Mixed precision of the whole trial.
+/// Mixed precision of a whole trial; see TrialContext::use_amp().
 struct AmpOptions {
-  torch::ScalarType dtype = torch::kBFloat16;  ///< or kHalf (CUDA), whose losses are scaled
-  bool channels_last = true;  ///< keep images and convolutions in the order that is fast in this precision
+  torch::ScalarType dtype = torch::kBFloat16;  ///< kBFloat16, or kHalf (CUDA only), which also scales losses
+  /// Use the channels-last layout, in which low-precision convolutions are fast.
+  bool channels_last = true;
 };
 
-/// Numbers kept with gradients; see TrialContext::aggregation.
+/// Gradient accumulation, as set by `optimizations` of the configuration or by InitOptions.
 struct Aggregation {
-  int64_t frequency = 1;  ///< batches whose gradients are added before an optimizer steps
-  bool average = true;    ///< divide their sum by `frequency`
+  int64_t frequency = 1;  ///< batches that accumulate gradients for one optimizer step
+  bool average = true;    ///< divide the sum by `frequency`
 };
 
 struct ContextState;
 class BatchStream;
 class TensorBoard;
 
-/// Walks over a loader once.
+/// Iterates once over the batches of a data loader. Used on one thread.
 class LoaderIterator {
  public:
   explicit LoaderIterator(std::unique_ptr<BatchStream> stream);
   LoaderIterator(LoaderIterator&& other) noexcept;
   ~LoaderIterator();
-  /// Nothing at the end.
+  /// Returns the next batch; nullopt at the end. Throws std::runtime_error that names the batch, with the
+  /// dataset's exception nested in it.
   std::optional<Batch> next();
 
  private:
   std::unique_ptr<BatchStream> stream_;
 };
 
-/// One per process, made by det::run or det::init; used on one thread. Everything wrapped is saved in
-/// checkpoints and restored from them, in the order of wrapping.
+/// Connects a trial with the platform: hyperparameters, configuration, devices, the other ranks, and the
+/// objects that training needs. There is one context per process, created by det::run or det::init. All calls
+/// must come from one thread.
+///
+/// Everything wrapped (models, optimizers, schedules, the scaler) is saved in checkpoints and restored from
+/// them, in the order of wrapping; a trial must wrap the same objects in the same order on every start.
 class TrialContext {
  public:
   explicit TrialContext(std::unique_ptr<ContextState> state);
   ~TrialContext();
   TrialContext(const TrialContext&) = delete;
 
-  /// The hyperparameter `name` ("optimizer.lr" reaches into a map). T is bool, int, int64_t, float, double,
-  /// std::string or Json. Throws std::invalid_argument when there is none of that name (naming those there
-  /// are) or its value is no T.
+  /// Returns the hyperparameter `name`; dots reach into maps ("optimizer.lr"). T is bool, int, int64_t,
+  /// float, double, std::string or Json. An integral float converts to int: searches may produce 64.0 for 64.
+  /// Throws std::invalid_argument, with the existing names, when there is no such hyperparameter, or when its
+  /// value is not a T.
   template <typename T>
   T get_hparam(const std::string& name) const;
+  /// All hyperparameters, as an object.
   const Json& get_hparams() const;
-  /// `data` of the experiment configuration; an empty object when it has none.
+  /// The section `data` of the experiment configuration; an empty object when absent.
   const Json& get_data_config() const;
-  /// An empty object when a script runs without a configuration.
+  /// The experiment configuration; an empty object when a script runs without one.
   const Json& get_experiment_config() const;
 
-  /// The hyperparameter global_batch_size.
+  /// The hyperparameter global_batch_size: records per batch over all processes. Throws std::invalid_argument
+  /// when it is absent or below 1.
   int64_t get_global_batch_size() const;
-  /// global_batch_size over the processes of this trial, with `reproducibility: exact` over its virtual
-  /// shards; at least 1.
+  /// Records per batch of one process: global_batch_size divided by the number of processes, or with
+  /// `reproducibility: exact` by the number of virtual shards; at least 1.
   int64_t get_per_slot_batch_size() const;
-  /// Seeds LibTorch before the trial is built, and orders shuffled data.
+  /// The seed of LibTorch's generators when the trial is constructed, and of shuffled data.
   int64_t get_trial_seed() const;
   /// 0 without a cluster.
   int64_t get_experiment_id() const;
   /// 0 without a cluster.
   int64_t get_trial_id() const;
-  /// The batch with which training starts: batches trained by the checkpoint it starts from.
+  /// Number of batches already trained when training starts; 0 unless the trial resumes from its own
+  /// checkpoint.
   int64_t get_initial_batch() const;
-  /// Rank, number of processes, and exchanges between them.
+  /// Ranks of this process and small exchanges between the processes.
   DistributedContext& distributed();
 
-  /// Where models and batches live: this process's CUDA device when there is one, else the CPU.
+  /// The device of models and batches: this process's CUDA device if there is one, else the CPU.
   const torch::Device& device() const;
-  /// For tensors of the trial's own; batches come on the device already.
+  /// Moves a batch to device(). Needed only for tensors that the trial creates: loaders deliver batches on
+  /// the device.
   Batch to_device(const Batch& batch) const { return det::to_device(batch, device()); }
-  /// Batches then come as the loader made them.
+  /// Makes loaders deliver batches as the dataset produced them, on the CPU.
   void disable_auto_to_device();
-  /// Allows loaders over a BatchSource, whose order the platform cannot promise to repeat.
+  /// Allows a training loader over a BatchSource. The platform cannot replay the order of its batches, so a
+  /// resumed trial may see other data.
   void disable_dataset_reproducibility_checks();
-  /// All batches of a loader in order, on the device, not shared among ranks: for evaluate_full_dataset.
+  /// Iterates over all batches of a loader, in order and on the device. The batches are not sharded over the
+  /// ranks. Intended for Trial::evaluate_full_dataset.
   LoaderIterator iterate(const DataLoader& loader) const;
 
-  /// Moves the model to the device and makes it part of every checkpoint; with several processes its
-  /// gradients are averaged over them, and rank 0's weights are everybody's at the start. Takes a module
-  /// holder (a TORCH_MODULE) or a shared_ptr to a module, and returns it. Before any optimizer over its
-  /// parameters is made.
+  /// Registers a model and moves it to device(). With several processes, rank 0's weights are broadcast when
+  /// training starts, and gradients are averaged over the processes. Accepts a module holder (TORCH_MODULE)
+  /// or a shared_ptr to a module, and returns it. Call it before an optimizer over its parameters is
+  /// constructed. Throws std::invalid_argument for a null model.
   template <typename Model>
   Model wrap_model(Model model) {
     if constexpr (requires { model.ptr(); }) {
@@ -130,9 +144,10 @@ class TrialContext {
     return model;
   }
 
-  /// Takes the optimizer over: `torch::optim::SGD& optimizer =
-  /// context.wrap_optimizer(torch::optim::SGD(…));`. The reference is good for the context's life. Its
-  /// parameters must belong to wrapped models.
+  /// Registers an optimizer and takes ownership: `torch::optim::SGD& optimizer =
+  /// context.wrap_optimizer(torch::optim::SGD(…));`. The reference is valid as long as the context. SGD,
+  /// Adam, AdamW, RMSprop, Adagrad and det::optim::Adadelta are supported. Throws std::invalid_argument for
+  /// other optimizers, and when a parameter belongs to no wrapped model.
   template <typename Optimizer,
             typename = std::enable_if_t<std::is_base_of_v<torch::optim::Optimizer, Optimizer>>>
   Optimizer& wrap_optimizer(Optimizer optimizer) {
@@ -141,11 +156,13 @@ class TrialContext {
     wrap_optimizer(std::unique_ptr<torch::optim::Optimizer>(std::move(owned)));
     return reference;
   }
+  /// The same for an optimizer that is chosen at run time.
   torch::optim::Optimizer& wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer);
 
-  /// Takes a schedule over: `context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 2}),
-  /// LRStepMode::kEveryEpoch)`. Its optimizer must be wrapped; ReduceLROnPlateau only goes with kManual.
-  /// Throws std::invalid_argument.
+  /// Registers a schedule and takes ownership: `context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size
+  /// = 2}), LRStepMode::kEveryEpoch)`. The reference is valid as long as the context. Throws
+  /// std::invalid_argument when its optimizer is not wrapped, when `frequency` < 1, and for a
+  /// ReduceLROnPlateau with another mode than kManual.
   template <typename Scheduler, typename = std::enable_if_t<std::is_base_of_v<LRScheduler, Scheduler>>>
   Scheduler& wrap_lr_scheduler(Scheduler scheduler, LRStepMode mode, int64_t frequency = 1) {
     auto owned = std::make_unique<Scheduler>(std::move(scheduler));
@@ -154,8 +171,10 @@ class TrialContext {
     return reference;
   }
 
-  /// Takes a reducer over: reset before each window, reduced over ranks after it. With a `name` its result is
-  /// the metric of that name; without, it must be an object name → number.
+  /// Registers a metric reducer, shared with the trial. It is reset before each reporting window (training)
+  /// or validation and reduced over the ranks after it. With a `name` its result is the metric of that name;
+  /// otherwise the result must be an object of name → number. Throws std::invalid_argument for a name that
+  /// contains a dot.
   template <typename Reducer, typename = std::enable_if_t<std::is_base_of_v<MetricReducer, Reducer>>>
   Reducer& wrap_reducer(Reducer reducer, std::string name = "", bool for_training = true,
                         bool for_validation = true) {
@@ -163,59 +182,73 @@ class TrialContext {
     add_reducer(owned, std::move(name), for_training, for_validation);
     return *owned;
   }
-  /// The function form: the values given to update() on all ranks, in the order of their batches, make one
-  /// result.
+  /// Registers a reducer made of one function, which receives the values passed to update() on all ranks in
+  /// the order of their batches.
   SimpleReducer& wrap_reducer(std::function<Json(const std::vector<Json>&)> reduce, std::string name = "",
                               bool for_training = true, bool for_validation = true) {
     return wrap_reducer(SimpleReducer(std::move(reduce)), std::move(name), for_training, for_validation);
   }
 
-  /// Runs train_batch and evaluate_batch in mixed precision. `optimizations.precision` of the configuration
-  /// (bf16, fp16) does the same. In the trial's constructor.
+  /// Runs train_batch and evaluate_batch in mixed precision, as `optimizations.precision: bf16` (or fp16) of
+  /// the configuration does. With kHalf it creates a GradScaler. Call it in the trial's constructor. Throws
+  /// std::invalid_argument when the device does not support the precision.
   void use_amp(const AmpOptions& options = {});
-  /// For a trial that calls Autocast itself: backward() scales with it, step_optimizer() unscales.
+  /// Registers a scaler for a trial that uses Autocast itself: backward() then scales losses, and
+  /// step_optimizer() unscales gradients and may skip a step. Throws std::invalid_argument when there already
+  /// is a scaler.
   GradScaler& wrap_scaler(GradScaler scaler);
 
+  /// Arguments of torch::Tensor::backward.
   struct BackwardOptions {
-    torch::Tensor gradient = {};  ///< for a loss of more than one element
+    torch::Tensor gradient = {};  ///< dLoss; required for a loss of more than one element
     bool retain_graph = false;
     bool create_graph = false;
   };
-  /// Adds the gradients of `loss` (a tensor of one element). With several processes they are their mean
-  /// afterwards, on the batches at whose end optimizers step.
+  /// Adds the gradients of `loss`, a tensor of one element, to the parameters' grad. Runs in full precision.
+  /// With several processes, at the batch that ends an aggregation window, it returns when the gradients are
+  /// averaged over the processes; all ranks must make the same calls. With `reproducibility: exact`
+  /// step_optimizer() averages instead. Throws std::invalid_argument when the loss is undefined, has several
+  /// elements, or depends on no parameter.
   void backward(const torch::Tensor& loss, const BackwardOptions& options);
+  /// The same with default options.
   void backward(const torch::Tensor& loss) { backward(loss, BackwardOptions()); }
-  /// Changes the gradients of the parameters it is given, as det::clip_grad_norm does.
+  /// Changes the gradients of the given parameters in place, for example by det::clip_grad_norm.
   using ClipGradients = std::function<void(std::vector<torch::Tensor>& parameters)>;
-  /// Averages what was aggregated, unscales, clips, steps, and clears the gradients (unless `auto_zero_grads`
-  /// is false, which does not go with aggregation). Does nothing on batches that only add gradients. Throws
-  /// std::logic_error when the optimizer was not wrapped.
+  /// Steps a wrapped optimizer: divides accumulated gradients by the aggregation frequency, unscales, clips,
+  /// steps, and clears the gradients unless `auto_zero_grads` is false. Does nothing on batches that only
+  /// accumulate. The step is skipped when a scaler found a gradient that is not finite. Throws
+  /// std::logic_error when the optimizer is not wrapped, or for `auto_zero_grads` = false together with
+  /// aggregation or `reproducibility: exact`.
   void step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients = nullptr,
                       bool auto_zero_grads = true);
+  /// Gradient accumulation of this trial.
   const Aggregation& aggregation() const;
 
-  /// About the batch in train_batch; also good in callbacks.
+  /// Position of the batch that train_batch is called with: first or last batch of its epoch, epoch and batch
+  /// counted from 0. Valid in callbacks, too.
   bool is_epoch_start() const;
   bool is_epoch_end() const;
   int64_t current_train_epoch() const;
   int64_t current_train_batch() const;
 
-  /// Ends training after this batch: validation and checkpoint are made, and the trial counts as completed.
+  /// Requests the end of training after the current batch (the current aggregation window). A validation and
+  /// a checkpoint follow, and the trial counts as completed. A request on one rank stops all ranks.
   void set_stop_requested(bool stop = true);
   bool get_stop_requested() const;
 
-  /// Writes traces of some batches (chrome://tracing and TensorBoard open them), by default to the
-  /// TensorBoard folder.
+  /// Enables the trace profiler, which writes traces of some batches for chrome://tracing and TensorBoard.
+  /// Files go to get_tensorboard_path(). Throws std::invalid_argument for an invalid schedule.
   void set_profiler(const ProfilerOptions& options = {});
-  /// The folder of this trial's TensorBoard files. Reported metrics are written there too, as
-  /// Determined/<name> and Determined/val_<name>, unless that is turned off.
+  /// Directory of this trial's TensorBoard event files. Reported metrics are also written there, as
+  /// Determined/<name> and Determined/val_<name>, unless that is disabled.
   const std::string& get_tensorboard_path() const;
-  /// For the trial's own scalars; flushed at every report. On the chief; elsewhere what is written goes
-  /// nowhere.
+  /// Writer for the trial's own scalars, flushed at every report. On ranks other than the chief it discards
+  /// everything.
   TensorBoard& get_tensorboard_writer();
+  /// Enables or disables writing reported metrics to TensorBoard files. Enabled by default.
   void set_enable_tensorboard_logging(bool enable);
 
-  /// For the library.
+  /// Internal state, for the library only.
   ContextState& state() { return *state_; }
 
  private:

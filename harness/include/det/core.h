@@ -1,14 +1,15 @@
-// Owns the Core API: what a training loop of any kind needs of the platform (metrics, checkpoints,
-// preemption, the other ranks, who am I). No LibTorch: link det::core.
+// The Core API: metrics, checkpoints, preemption and rank information for a training loop of any kind.
+// Independent of LibTorch; link det::core.
 //
-//   det::core::Context core = det::core::init();   // on a cluster from the environment, else local
+//   det::core::Context core = det::core::init();  // on a cluster from its environment, else local
 //   for (int step = 1; step <= steps; ++step) {
 //     …
 //     core.train().report_training_metrics(step, {{"loss", loss}});
 //     core.train().report_progress(double(step) / steps);
 //     if (core.preempt().should_preempt()) {
-//       core.checkpoint().store_path({{"steps_completed", step}}, [&](const std::string& dir) { save(dir);
-//       }); return 0;
+//       core.checkpoint().store_path({{"steps_completed", step}},
+//                                    [&](const std::string& directory) { save(directory); });
+//       return 0;
 //     }
 //   }
 #pragma once
@@ -26,141 +27,167 @@
 
 namespace det::core {
 
-/// Who this process is and what it was asked to train.
+/// Identity of this process and its task.
 struct Info {
-  bool on_cluster = false;  ///< an agent started this process
-  bool detached = false;    ///< init() made the experiment: this process is its trial, outside the cluster
+  bool on_cluster = false;  ///< started by an agent
+  bool detached = false;    ///< init() created the experiment; this process runs outside the cluster
   std::int64_t experiment_id = 0, trial_id = 0;  ///< 0 without a cluster
-  std::int32_t run = 0;  ///< how many times this trial has been started, from 1; 0 without a cluster
+  std::int32_t run = 0;  ///< number of this start of the trial, from 1; 0 without a cluster
+  /// Seed for all randomness of the trial; derived from the experiment's seed on a cluster.
   std::int64_t trial_seed = 0;
   Json hparams = Json::object(), experiment_config = Json::object();
-  std::string latest_checkpoint;   ///< uuid from which to go on; "" from the beginning
-  std::string checkpoint_storage;  ///< directory in which checkpoints lie, one folder a uuid; of a bucket: on
-                                   ///< their way
-  std::string master;              ///< host:port, or https://host:port; "" without a cluster
-  std::string cluster_id, agent_id, task_id, allocation_id;  ///< likewise
+  std::string latest_checkpoint;  ///< uuid to resume from; "" for a start from scratch
+  /// Directory of checkpoints, one subdirectory per uuid. With a bucket: the local staging directory.
+  std::string checkpoint_storage;
+  std::string master;  ///< host:port, or https://host:port; "" without a cluster
+  std::string cluster_id, agent_id, task_id, allocation_id;  ///< "" without a cluster
+  /// Device indices that the agent assigned to this task.
   std::vector<int> slot_ids;
 };
 
+/// How should_preempt() coordinates the ranks.
 enum class PreemptMode {
-  kWorkersAskChief,  ///< every rank calls should_preempt() equally often, and all get the chief's answer
-  kChiefOnly,        ///< only the chief may call it
+  kWorkersAskChief,  ///< every rank makes the same calls; all return the chief's result
+  kChiefOnly,        ///< only the chief may call should_preempt()
 };
+/// How the ranks of one machine share a checkpoint download.
 enum class DownloadMode {
-  kLocalWorkersShareDownload,  ///< every rank of a machine makes the call; the first does the work
+  kLocalWorkersShareDownload,  ///< every rank of a machine makes the call; local rank 0 downloads
   kNoSharedDownload,           ///< any rank may call alone
 };
-/// Why a trial ends before its length.
+/// Reason for a trial to end before its full length.
 enum class ExitedReason { kInvalidHP };
 
 class State;
 
-/// Reports. They are taken over at once and sent by a thread of their own, in order, also past an outage of
-/// the master; a call waits only when 64 MiB are unsent. On other ranks than the chief they do nothing.
+/// Reports metrics and progress to the master.
+///
+/// Calls only enqueue: a background thread sends reports in order and keeps them through an outage of the
+/// master. A call blocks only while 64 MiB of reports are unsent. On ranks other than the chief nothing is
+/// sent. Used on the context's thread.
 class TrainContext {
  public:
   explicit TrainContext(State& state) : state_(state) {}
-  /// `metrics` is an object name → number; NaN and infinities may be. Names are 1 to 256 characters of
-  /// printable ASCII, at most 1000. Everything of one group at one step goes in one call: a second, different
-  /// report of the step before throws std::invalid_argument, as does anything else that the master would
-  /// refuse.
+  /// Reports metrics of the group "training" after `steps_completed` steps. `metrics` is an object of name →
+  /// number; NaN and infinities are allowed. Limits: 1000 names of 1 to 256 printable ASCII characters, 1 MiB
+  /// in total. All metrics of a group and step must be reported in one call: repeating the newest report is
+  /// ignored, and different metrics for its step throw std::invalid_argument, as do values that the master
+  /// would reject.
   void report_training_metrics(std::int64_t steps_completed, const Json& metrics);
-  /// What a search and checkpoint policies look at. A null value throws std::invalid_argument.
+  /// Reports metrics of the group "validation", which searches and checkpoint policies use. A null value
+  /// throws std::invalid_argument.
   void report_validation_metrics(std::int64_t steps_completed, const Json& metrics);
-  /// A group of one's own: 1 to 128 characters without ".", not one of the profiler's (gpu, cpu, memory,
-  /// disk, network).
+  /// Reports metrics of a group of any name: 1 to 128 characters without ".", and none of the system
+  /// profiler's groups (gpu, cpu, memory, disk, network).
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics);
-  /// `progress` in [0, 1]. Progress never moves back: what has fewer steps than a report before is ignored.
-  /// `steps_completed` < 0 is that of the newest metrics reported.
+  /// Reports the fraction of training that is complete. `progress` is in [0, 1], otherwise
+  /// std::invalid_argument. `steps_completed` < 0 stands for the step of the newest metrics. A report with
+  /// fewer steps than an earlier one is ignored, so progress never moves back.
   void report_progress(double progress, std::int64_t steps_completed = -1);
-  /// The process should save nothing more and leave.
+  /// Reports that the trial ends early for `reason`. The process should then exit without saving further
+  /// checkpoints.
   void report_early_exit(ExitedReason reason);
 
  private:
   State& state_;
 };
 
+/// Location of a stored checkpoint: its directory, or its name in the bucket.
 struct StoredCheckpoint {
   std::string path, uuid;
 };
 
-/// Checkpoints: directories in the checkpoint storage, or names below a uuid in a bucket, that appear whole
-/// or not at all, each with a manifest of SHA-256. `metadata` must hold "steps_completed", an integer >= 0.
-/// Failures throw std::runtime_error naming the file; what cannot be asked for throws std::invalid_argument
-/// or std::logic_error.
+/// Stores and restores checkpoints. A checkpoint is a directory in the checkpoint storage, or the objects
+/// below a uuid in a bucket. It appears atomically, complete or not at all, and contains a manifest with
+/// sizes and SHA-256 digests. `metadata` must contain "steps_completed", an integer >= 0.
+///
+/// All calls block until the files are transferred. Failures of the storage throw std::runtime_error naming
+/// the file; invalid arguments throw std::invalid_argument; calls on the wrong rank throw std::logic_error.
 class CheckpointContext {
  public:
   explicit CheckpointContext(State& state) : state_(state) {}
-  /// Copies `directory` into a new checkpoint and reports it. Returns its uuid.
-  /// Without `shard` the chief calls it alone. With `shard` every rank calls it, with the same value of
-  /// nothing but "steps_completed" required: files of all ranks come together (one name twice only with the
-  /// same content; ranks that share a directory give it once), and so does metadata (one key with two values
-  /// throws on every rank). A rank without files gives "".
+  /// Copies `directory` into a new checkpoint, reports it, and returns its uuid.
+  ///
+  /// Without `shard` only the chief may call it. With `shard` every rank must call it, and the files and
+  /// metadata of all ranks are merged: "steps_completed" must come from at least one rank; a file name used
+  /// by several ranks must have the same content on each, and a metadata key the same value, otherwise every
+  /// rank throws. Ranks that share a directory contribute it once. A rank without files passes "".
   std::string upload(const std::string& directory, const Json& metadata, bool shard = false);
-  /// The same without a copy: `write` fills the directory it is given. An exception of `write` is thrown on,
-  /// on every rank, and leaves no checkpoint.
+  /// As upload(), but without a copy: `write` creates the files in an empty directory that it receives. An
+  /// exception of `write` is rethrown (on the other ranks as std::runtime_error), and no checkpoint is
+  /// created.
   StoredCheckpoint store_path(const Json& metadata,
                               const std::function<void(const std::string& directory)>& write,
                               bool shard = false);
-  /// Checks the manifest, then calls `read` with the checkpoint's directory, which must not be changed.
+  /// Downloads the checkpoint if necessary, verifies its manifest, and calls `read` with its directory.
+  /// `read` must not modify the directory.
   void restore_path(const std::string& uuid, const std::function<void(const std::string& directory)>& read,
                     DownloadMode mode = DownloadMode::kLocalWorkersShareDownload);
-  /// Copies the files to `directory`.
+  /// Verifies the checkpoint and copies its files, with manifest and metadata, to `directory`.
   void download(const std::string& uuid, const std::string& directory,
                 DownloadMode mode = DownloadMode::kLocalWorkersShareDownload);
-  /// The metadata it was stored with. Any rank may call it.
+  /// Returns the metadata that the checkpoint was stored with. Any rank may call it.
   Json get_metadata(const std::string& uuid);
-  /// Removes the files. Without a master only: its books would go on naming them, so it throws
-  /// std::logic_error.
+  /// Deletes a checkpoint without a master. On a cluster and in detached mode it throws std::logic_error: the
+  /// master's database would still list the checkpoint, so delete it there.
   void delete_(const std::string& uuid);
 
  private:
   State& state_;
 };
 
+/// Preemption of the trial by the cluster.
 class PreemptContext {
  public:
   explicit PreemptContext(State& state) : state_(state) {}
-  /// True once the slots are wanted back (or, without a cluster, after an interrupt): save and leave with 0.
-  /// Cheap with one process; with several an exchange between them. `auto_ack` acknowledges on the first
-  /// true: a process that then leaves with 0 is run again, one that leaves with 0 and did not acknowledge is
-  /// complete.
+  /// Returns true when the cluster requests the slots back, or without a cluster after an interrupt (SIGINT,
+  /// SIGTERM): the program should save a checkpoint and exit with 0. Once true, it stays true. Cheap with one
+  /// process; with several and kWorkersAskChief it is a broadcast.
+  ///
+  /// `auto_ack` acknowledges the request when it is first returned. A process that exits with 0 after an
+  /// acknowledgement is restarted later; one that exits with 0 without it is considered complete. Throws
+  /// std::logic_error when a rank other than the chief calls it with PreemptMode::kChiefOnly.
   bool should_preempt(bool auto_ack = true);
-  /// Throws std::logic_error unless should_preempt() has said true.
+  /// Acknowledges preemption, for `auto_ack` = false. Idempotent. Throws std::logic_error unless
+  /// should_preempt() has returned true.
   void acknowledge_preemption_signal();
 
  private:
   State& state_;
 };
 
-/// What the machine does while training: sampled by a thread, reported as metrics of the groups
-///   gpu      gpu_util.I (percent), gpu_free_memory.I (bytes) of each device I that the process sees
+/// Samples the utilization of the machine in a background thread and reports it as metrics of these groups:
+///
+///   gpu      gpu_util.I (percent), gpu_free_memory.I (bytes), for each device I visible to the process
 ///   cpu      cpu_util_simple (percent of all cores)
 ///   memory   memory_free (bytes)
-///   disk     disk_iops (a second), disk_throughput_read, disk_throughput_write (bytes a second), disk_util
-///   (percent
-///            used of the file system of "/")
-///   network  net_throughput_sent, net_throughput_recv (bytes a second, without the loopback)
-/// A report is the mean of its samples; its step is the time in seconds since 1970, so that runs of a trial
-/// never meet. Only the chief reports: of its machine.
+///   disk     disk_iops (per second), disk_throughput_read, disk_throughput_write (bytes per second),
+///            disk_util (percent used of the file system of "/")
+///   network  net_throughput_sent, net_throughput_recv (bytes per second, without the loopback interface)
+///
+/// A report is the mean of its samples. Its step is the time in seconds since 1970, so that the reports of
+/// different runs of a trial never overlap. Only the chief reports, and only its own machine.
 class ProfilerContext {
  public:
   explicit ProfilerContext(State& state) : state_(state) {}
-  /// Seconds > 0 and samples >= 1, else std::invalid_argument. No effect when on already.
+  /// Starts sampling every `sampling_interval` seconds, with one report per `samples_per_report` samples. The
+  /// interval must be in (0, 86400] and the number of samples at least 1, otherwise std::invalid_argument. No
+  /// effect when already on.
   void on(double sampling_interval = 1, int samples_per_report = 10);
+  /// Stops sampling. No effect when already off.
   void off();
 
  private:
   State& state_;
 };
 
-/// One per process, used on one thread.
+/// The Core API of one process. There is one per process, used on one thread.
 class Context {
  public:
   explicit Context(std::unique_ptr<State> state);
   Context(Context&&) noexcept;
-  /// Turns the profiler off and waits, a week at most, until everything reported is durable. In detached mode
-  /// the trial then ends: in ERROR when an exception is on its way up, else COMPLETED.
+  /// Stops the profiler and blocks, for at most a week, until all reports are durable. In detached mode it
+  /// then ends the trial: in ERROR during stack unwinding or after fail(), else COMPLETED.
   ~Context();
 
   TrainContext& train() { return train_; }
@@ -169,10 +196,10 @@ class Context {
   ProfilerContext& profiler() { return profiler_; }
   DistributedContext& distributed();
   const Info& info() const;
-  /// Waits until everything reported is durable; false when `timeout` passed before.
+  /// Blocks until all reports are durable. Returns false when `timeout` expires first.
   bool flush(std::chrono::seconds timeout);
-  /// Detached mode: the trial ends in ERROR with this message, when the context goes. For programs that catch
-  /// their exceptions before that.
+  /// Detached mode: makes the destructor end the trial in ERROR with this message. Intended for programs that
+  /// catch their exceptions inside the context's lifetime.
   void fail(const std::string& message);
 
  private:
@@ -181,39 +208,45 @@ class Context {
   CheckpointContext checkpoint_;
   PreemptContext preempt_;
   ProfilerContext profiler_;
-  int exceptions_;  // that were on their way when this began
+  int exceptions_;  // std::uncaught_exceptions() at construction
 };
 
-/// Detached mode: a program on any machine, started by hand, that reports to a master as an experiment with
-/// one trial. The master gives it no slots, and marks it ERROR when it is silent for long (`unmanaged_limit`,
-/// five minutes); a restart of the master does not matter. When a user ends the experiment, should_preempt()
-/// says true within a tenth of that time.
+/// Settings of detached mode: a program started by hand on any machine reports to a master as an experiment
+/// with one trial. The master assigns it no slots. It marks the trial ERROR after `unmanaged_limit` (five
+/// minutes) without a sign of life; restarts of the master are tolerated. When a user ends the experiment,
+/// should_preempt() returns true within a tenth of that limit.
 struct DetachedConfig {
-  std::string master;  ///< "" as the det command finds it: DET_MASTER, else localhost:8080
-  std::string
-      user;  ///< "" the last that logged in; else DET_USER_TOKEN, DET_USER with DET_PASS, or `det user login`
-  std::string name, description;  ///< name "" is one that the master makes up
+  std::string master;  ///< "": DET_MASTER, else localhost:8080, as for the det command
+  /// User name. The login is DET_USER_TOKEN, DET_USER with DET_PASS, or that of `det user login`, in this
+  /// order; "" selects the user of the last login.
+  std::string user;
+  std::string name, description;  ///< name "": generated by the master
   std::vector<std::string> labels;
   Json hparams = Json::object(), data = Json::object();
-  std::string searcher_metric = "validation_loss";  ///< of validation reports; the best of it is shown
+  /// Metric of validation reports; its best value is shown.
+  std::string searcher_metric = "validation_loss";
   bool smaller_is_better = true;
-  /// Directory of checkpoints; "" is the master's own default, which then must be reachable from here.
+  /// Directory of checkpoints. "" selects the master's default storage, which must be reachable from this
+  /// machine.
   std::string checkpoint_storage;
 };
 
+/// Arguments of init().
 struct Options {
-  std::string config_file;     ///< an experiment configuration in YAML; not read on a cluster
-  std::string checkpoint_dir;  ///< without a cluster; "" is the configuration's storage, else ./checkpoints
+  std::string config_file;  ///< experiment configuration in YAML; ignored on a cluster
+  /// Directory of checkpoints without a cluster. "" selects the configuration's storage, else ./checkpoints.
+  std::string checkpoint_dir;
   PreemptMode preempt_mode = PreemptMode::kWorkersAskChief;
-  /// The ranks; null: made from the variables that launchers set.
+  /// The ranks. Null: created from the variables that launchers set (see rank_info_from_environment()).
   std::shared_ptr<DistributedContext> distributed;
-  /// Present: detached mode. On a cluster it is ignored, so that the same program runs there as a trial.
+  /// Enables detached mode. Ignored on a cluster, where the same program runs as a trial.
   std::optional<DetachedConfig> detached;
 };
 
-/// On a cluster reads who this process is and (the chief) speaks with the master; else prints reports, and an
-/// interrupt asks for preemption. Throws std::runtime_error naming the variable or file that is wrong, or why
-/// the master did not take a detached experiment.
+/// Creates the context. On a cluster it reads the process's identity from the environment, and the chief
+/// connects to the master; elsewhere reports are printed, and an interrupt requests preemption. Collective:
+/// every rank must call it. Throws std::runtime_error naming the variable or file that is wrong, or with the
+/// reason why the master rejected a detached experiment.
 Context init(Options options = {});
 
 }  // namespace det::core

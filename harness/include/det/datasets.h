@@ -1,4 +1,4 @@
-// Owns the datasets that most trials need, and reading the files they come in.
+// Common datasets and readers of their file formats.
 #pragma once
 
 #include <torch/types.h>
@@ -13,10 +13,11 @@
 
 namespace det {
 
-/// Rows of tensors in memory: batches are one tensor of one, a list of several.
+/// Rows of tensors in memory. A batch is a tensor (for one tensor) or a list of tensors (for several).
 class TensorDataset : public Dataset {
  public:
-  /// Throws std::invalid_argument when there is none, or they have different numbers of rows.
+  /// All tensors must have the same first dimension. Throws std::invalid_argument otherwise, or for an empty
+  /// list.
   explicit TensorDataset(std::vector<torch::Tensor> tensors);
   explicit TensorDataset(torch::Tensor data) : TensorDataset(std::vector<torch::Tensor>{std::move(data)}) {}
   TensorDataset(torch::Tensor data, torch::Tensor target)
@@ -29,32 +30,33 @@ class TensorDataset : public Dataset {
   std::vector<torch::Tensor> tensors_;
 };
 
-/// Images and their classes as files give them: uint8 [N, H, W] or [N, C, H, W], and any integers [N].
+/// Images and class labels as stored in files: uint8 [N, H, W] or [N, C, H, W], and integers [N].
 struct LabeledImages {
   torch::Tensor images, labels;
 };
 
-/// What an ImageDataset makes of its bytes: first the random changes, then (byte / 255 - mean) / stddev, a
-/// pair of figures a channel.
+/// Preprocessing of an ImageDataset: random crop and flip, then (byte / 255 - mean) / stddev.
 struct ImageOptions {
+  /// One value per channel.
   std::vector<double> mean, stddev;
-  std::int64_t crop_padding =
-      0;            ///< crop at random to the same size after so many zeros on each side; 0: no crop
-  double flip = 0;  ///< left becomes right with this probability
+  /// Zeros added on each side before a random crop to the original size; 0 disables the crop.
+  std::int64_t crop_padding = 0;
+  double flip = 0;  ///< probability of a horizontal flip
 };
 
-/// Images kept as bytes and made floats batch by batch, in one go. Batches are [images, labels]: float [B, C,
-/// H, W] and int64 [B].
+/// Images kept as bytes and converted to floats batch by batch, in one pass. Batches are [images, labels]:
+/// float [B, C, H, W] and int64 [B].
 class ImageDataset : public Dataset {
  public:
-  /// Throws std::invalid_argument when shapes, types or the numbers of figures do not fit together.
+  /// Throws std::invalid_argument for shapes, types or numbers of channels that do not match.
   ImageDataset(torch::Tensor images, torch::Tensor labels, std::vector<double> mean,
                std::vector<double> stddev)
       : ImageDataset({std::move(images), std::move(labels)},
                      {.mean = std::move(mean), .stddev = std::move(stddev)}) {}
+  /// The same with augmentation.
   ImageDataset(const LabeledImages& data, const ImageOptions& options);
   std::int64_t size() const override { return images_.size(0); }
-  /// Without the random changes.
+  /// Returns a batch without augmentation.
   Batch get_batch(const std::vector<std::int64_t>& indices) const override;
   Batch get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const override;
 
@@ -64,30 +66,33 @@ class ImageDataset : public Dataset {
                                 std::vector<std::uint8_t>& into) const;
 
   torch::Tensor images_, labels_;
-  std::vector<float> scale_, shift_;  // of each channel: byte * scale + shift
+  std::vector<float> scale_, shift_;  // per channel: byte * scale + shift
   std::int64_t crop_padding_;
   double flip_;
 };
 
-/// Image files in a folder a class: classes are the names of the subfolders, sorted, and so are the files in
-/// them (at any depth). Records are [image, class]: uint8 [3, H, W] in RGB through the transform, and int64.
-/// JPEG, PNG, BMP and PNM. Where the transform makes large JPEGs smaller they are decoded at 1/2, 1/4 or 1/8
-/// of their size, whatever is still large enough: faster, at nearly the same pixels.
+/// Image files in one directory per class. Classes are the names of the subdirectories, sorted; their files
+/// are found at any depth, in sorted order. Records are [image, class]: uint8 [3, H, W] in RGB after the
+/// transform, and int64.
+///
+/// Formats: JPEG, PNG, BMP and PNM. A JPEG that the transform shrinks is decoded at 1/2, 1/4 or 1/8 of its
+/// size, as long as that is large enough: faster, with nearly the same pixels.
 class ImageFolder : public Dataset {
  public:
-  /// Throws std::runtime_error naming the folder without classes, the class without images, or the image of a
-  /// kind that cannot be read. Reads no image.
+  /// Lists the files without reading them. Throws std::runtime_error naming a directory without classes, a
+  /// class without images, or an image of an unsupported format.
   explicit ImageFolder(const std::string& directory,
                        transforms::Transform transform = transforms::to_tensor());
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
-  /// Errors name the file. The records of a batch must have the same size after the transform.
+  /// Errors name the file. All records of a batch must have the same size after the transform.
   Batch get_batch(const std::vector<std::int64_t>& indices, const SampleKey& key) const override;
   Batch get_batch(const std::vector<std::int64_t>& indices) const override {
     return get_batch(indices, SampleKey{});
   }
 
+  /// Class names; the index is the label.
   const std::vector<std::string>& classes() const { return classes_; }
-  /// Path and class of every record.
+  /// Path and label of every record.
   const std::vector<std::pair<std::string, std::int64_t>>& files() const { return files_; }
 
  private:
@@ -96,24 +101,24 @@ class ImageFolder : public Dataset {
   transforms::Transform transform_;
 };
 
-/// An image file as uint8 [3, H, W]. Throws std::runtime_error naming the file when it is absent, damaged, of
-/// an unknown kind, or larger than 2^27 pixels.
+/// Reads an image file as uint8 [3, H, W] in RGB. Throws std::runtime_error naming the file when it is
+/// missing, damaged, of an unsupported format, or larger than 2^27 pixels.
 torch::Tensor read_image(const std::string& path);
 
-/// Reads an IDX file of bytes (the format of MNIST), plain or gzip; when `path` is absent, `path`.gz. The
-/// tensor is uint8 in the file's shape. Throws std::runtime_error naming the file when it is absent, damaged
-/// or of another kind.
+/// Reads an IDX file of bytes (the format of MNIST), plain or gzipped; falls back to `path`.gz when `path`
+/// does not exist. Returns uint8 in the file's shape. Throws std::runtime_error naming the file when it is
+/// missing, damaged or of another type.
 torch::Tensor read_idx(const std::string& path);
 
-/// Reads CIFAR-10's binary version: data_batch_1.bin to data_batch_5.bin, or test_batch.bin. Images are uint8
-/// [N, 3, 32, 32], labels int64 [N] in [0, 10). Throws std::runtime_error naming the file that is absent or
-/// damaged.
+/// Reads the binary version of CIFAR-10: data_batch_1.bin to data_batch_5.bin, or test_batch.bin. Returns
+/// images as uint8 [N, 3, 32, 32] and labels as int64 [N] in [0, 10). Throws std::runtime_error naming the
+/// file that is missing or damaged.
 LabeledImages read_cifar10(const std::string& directory, bool train);
 
-/// Makes sure `path` holds a file with this SHA-256, fetching it from the first mirror that has it. A name
-/// ending in .gz is kept packed and `sha256` is of what is in it. False, with a line on stderr for each
-/// mirror, when none works. Safe for several processes at once. Needs the program curl unless the file is
-/// there.
+/// Ensures that `path` is a file with this SHA-256 digest, and downloads it from the first working mirror if
+/// it is not. A .gz file stays compressed; `sha256` is the digest of its content. Returns false, after a line
+/// on stderr per mirror, when no mirror works. Safe for concurrent calls of several processes. Requires the
+/// program curl unless the file exists. Blocks for up to five minutes per mirror.
 bool download(const std::string& path, const std::vector<std::string>& mirrors, const std::string& sha256);
 
 }  // namespace det

@@ -1,5 +1,5 @@
-// The umbrella: everything a trial author needs, with LibTorch. The other headers take only the parts they
-// use, because torch/torch.h costs fifteen seconds a source.
+// Umbrella header with everything that a trial needs. The library's other headers include only the parts of
+// LibTorch they use, because torch/torch.h adds about 15 s to the compilation of a source file.
 #pragma once
 
 #include <torch/torch.h>

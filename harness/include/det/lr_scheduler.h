@@ -1,10 +1,13 @@
-// Owns learning-rate schedules: those of torch.optim.lr_scheduler, with its names, formulas and defaults.
+// Learning-rate schedules of torch.optim.lr_scheduler, with PyTorch's names, formulas and defaults.
 //
 //   auto& schedule = context.wrap_lr_scheduler(det::StepLR(optimizer, {.step_size = 2, .gamma = 0.1}), …);
 //
-// Options have the names and defaults of PyTorch's keyword arguments; constructors throw
-// std::invalid_argument naming the option that cannot work. Schedules that multiply the current learning rate
-// (all that PyTorch calls chainable) go on from a learning rate that was changed by hand.
+// Options have the names and defaults of PyTorch's keyword arguments. Constructors throw
+// std::invalid_argument naming the option that is invalid. Schedules that multiply the current learning rate
+// (PyTorch's "chainable" ones) continue from a learning rate that was changed by hand.
+//
+// In the formulas below, base_lr is the initial learning rate of a parameter group and t the number of steps,
+// from 0.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -27,57 +30,62 @@
 
 namespace det {
 
-/// Sets the learning rate of each parameter group of an optimizer. As in PyTorch construction makes the first
-/// step (last_epoch 0), and every step() moves on by one; what a step is (batch, epoch) is for
-/// context.wrap_lr_scheduler to say. The optimizer must outlive the schedule, and gets no more parameter
-/// groups.
+/// Base class: sets the learning rate of each parameter group of an optimizer.
 ///
-/// Schedules of one optimizer share its initial learning rates (PyTorch's initial_lr): those it had when the
-/// first of the schedules that live was made. Make them on one thread.
+/// As in PyTorch, the constructor performs the first step (last_epoch becomes 0), and each step() advances by
+/// one. The unit of a step (batch, epoch) is chosen by context.wrap_lr_scheduler(). The optimizer must
+/// outlive the schedule, and must not get further parameter groups. Not thread-safe.
+///
+/// All schedules of one optimizer share its initial learning rates (PyTorch's initial_lr), taken when the
+/// first of the living schedules was constructed. Construct the schedules of an optimizer on one thread.
 class LRScheduler {
  public:
   explicit LRScheduler(torch::optim::Optimizer& optimizer);
   LRScheduler(LRScheduler&&) = default;
   virtual ~LRScheduler() = default;
-  /// Throws std::logic_error when the optimizer got another parameter group since.
+  /// Advances by one step and sets the learning rates. Throws std::logic_error when a parameter group was
+  /// added to the optimizer after construction.
   virtual void step();
-  /// Of each parameter group, as the last step set it.
+  /// Learning rate of each parameter group as set by the last step.
   const std::vector<double>& get_last_lr() const { return last_lr_; }
+  /// The optimizer that this schedule controls.
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
-  /// What PyTorch's state_dict() holds, under its names; numbers, texts, lists and maps only (integer keys,
-  /// those of MultiStepLR's milestones, are decimal text). load_state_dict(state_dict()) changes nothing. The
-  /// learning rates themselves are the optimizer's state, not the schedule's.
+  /// State under PyTorch's names, consisting of numbers, strings, lists and maps. Integer keys (MultiStepLR's
+  /// milestones) become decimal strings. The learning rates themselves belong to the optimizer's state.
   virtual Json state_dict() const;
-  /// Takes PyTorch's state too. Throws std::invalid_argument naming what is missing or of another kind;
-  /// nothing has changed then.
+  /// Restores state_dict(), of PyTorch as well. Throws std::invalid_argument naming the entry that is missing
+  /// or of another type; the state is then unchanged.
   virtual void load_state_dict(const Json& state);
 
  protected:
-  /// The learning rates after `last_epoch_` steps.
+  /// Learning rates of all groups after `last_epoch_` steps.
   virtual std::vector<double> get_lr() const = 0;
-  /// Sets what else goes with the learning rate (momentum); called at each step after it.
+  /// Sets further options that follow the learning rate, such as momentum. Called by each step, after the
+  /// learning rates.
   virtual void set_others() {}
-  /// Begins anew at last_epoch 0 from the initial learning rates, when SequentialLR comes to this schedule.
+  /// Restarts at last_epoch 0 from the initial learning rates. Called when SequentialLR switches to this
+  /// schedule.
   virtual void restart();
-  /// A variable of state_dict(): its name and where it lies. Lists of double have an element for each
+  /// An entry of state_dict(): its name and the member that holds it. Lists of double have one element per
   /// parameter group.
   struct Field {
     const char* name;
     std::variant<double*, std::int64_t*, bool*, std::string*, std::vector<double>*,
                  std::vector<std::int64_t>*, std::map<std::int64_t, std::int64_t>*>
         value;
-    bool required = true;  ///< of a state to load
+    bool required = true;  ///< a state without this entry is rejected
   };
-  /// All of them; derived classes add theirs to the base's.
+  /// Entries of state_dict(). Derived classes add theirs to those of the base class.
   virtual std::vector<Field> fields();
-  /// fields() of this class with more.
+  /// The base class's fields() and `more`.
   std::vector<Field> fields_and(std::initializer_list<Field> more);
 
-  /// For the constructors of derived classes, once their members are set: sets the first learning rates.
+  /// Sets the first learning rates. Called by constructors of derived classes once their members are set.
   void initial_step();
+  /// Learning rates that the optimizer has now, and their assignment.
   std::vector<double> current_lr() const;
   void set_lr(const std::vector<double>& lr);
-  /// Each initial learning rate times `factor`, each current one times `factor`.
+  /// The initial (current) learning rates, each multiplied by `factor`.
   std::vector<double> base_times(double factor) const;
   std::vector<double> current_times(double factor) const;
 
@@ -92,13 +100,14 @@ class LRScheduler {
   friend class ShardedSchedules;
 };
 
-/// A value for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
+/// One value for all parameter groups, or one per group: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
 class PerGroup {
  public:
   PerGroup(double value) : values_{value} {}
   PerGroup(std::initializer_list<double> values) : values_(values) {}
   PerGroup(std::vector<double> values) : values_(std::move(values)) {}
-  /// `groups` values; throws std::invalid_argument naming `name` when there are several, but not as many.
+  /// Returns `groups` values. Throws std::invalid_argument naming `name` when there are several values, but
+  /// not one per group.
   std::vector<double> expand(std::size_t groups, const char* name) const;
 
  private:
@@ -108,11 +117,13 @@ class PerGroup {
 /// A factor as a function of the step, counted from 0.
 using LRFunction = std::function<double(std::int64_t step)>;
 
-/// The initial learning rate times a function of the step.
+/// Sets the learning rate to lr = base_lr * lr_lambda(t). The functions are not part of the state: a resumed
+/// trial must construct the schedule with the same ones.
 class LambdaLR : public LRScheduler {
  public:
   LambdaLR(torch::optim::Optimizer& optimizer, LRFunction lr_lambda);
-  LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);  ///< one a group
+  /// One function per parameter group.
+  LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);
 
  protected:
   std::vector<double> get_lr() const override;
@@ -121,11 +132,13 @@ class LambdaLR : public LRScheduler {
   std::vector<LRFunction> lambdas_;
 };
 
-/// The current learning rate times a function of the step.
+/// Multiplies the learning rate by lr_lambda(t) at every step from t = 1. The functions are not part of the
+/// state.
 class MultiplicativeLR : public LRScheduler {
  public:
   MultiplicativeLR(torch::optim::Optimizer& optimizer, LRFunction lr_lambda);
-  MultiplicativeLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);  ///< one a group
+  /// One function per parameter group.
+  MultiplicativeLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);
 
  protected:
   std::vector<double> get_lr() const override;
@@ -137,9 +150,11 @@ class MultiplicativeLR : public LRScheduler {
 
 struct StepLROptions {
   std::int64_t step_size = 0;  ///< steps, >= 1
+  /// Factor of each decay.
   double gamma = 0.1;
 };
-/// Times gamma every step_size steps.
+/// Multiplies the learning rate by gamma every step_size steps: lr = base_lr * gamma^floor(t / step_size).
+/// Throws std::invalid_argument for step_size < 1.
 class StepLR : public LRScheduler {
  public:
   StepLR(torch::optim::Optimizer& optimizer, const StepLROptions& options);
@@ -153,10 +168,11 @@ class StepLR : public LRScheduler {
 };
 
 struct MultiStepLROptions {
-  std::vector<std::int64_t> milestones;  ///< steps; one named twice counts twice
+  std::vector<std::int64_t> milestones;  ///< steps; a duplicate decays twice
+  /// Factor of each decay.
   double gamma = 0.1;
 };
-/// Times gamma at each milestone.
+/// Multiplies the learning rate by gamma at each milestone: lr = base_lr * gamma^n after n milestones.
 class MultiStepLR : public LRScheduler {
  public:
   MultiStepLR(torch::optim::Optimizer& optimizer, const MultiStepLROptions& options);
@@ -166,15 +182,17 @@ class MultiStepLR : public LRScheduler {
   std::vector<Field> fields() override;
 
  private:
-  std::map<std::int64_t, std::int64_t> milestones_;  // step → how many times
+  std::map<std::int64_t, std::int64_t> milestones_;  // step → number of occurrences
   double gamma_;
 };
 
 struct ConstantLROptions {
   double factor = 1.0 / 3;  ///< in (0, 1]
+  /// Steps until the factor is removed.
   std::int64_t total_iters = 5;
 };
-/// Times factor until total_iters.
+/// Reduces the learning rate for the first steps: lr = base_lr * factor while t < total_iters, then base_lr.
+/// Throws std::invalid_argument for a factor outside (0, 1].
 class ConstantLR : public LRScheduler {
  public:
   explicit ConstantLR(torch::optim::Optimizer& optimizer, const ConstantLROptions& options = {});
@@ -192,7 +210,9 @@ struct LinearLROptions {
   double end_factor = 1;          ///< in [0, 1]
   std::int64_t total_iters = 5;   ///< >= 1
 };
-/// From start_factor to end_factor in total_iters equal steps.
+/// Scales the learning rate by a factor that changes linearly from start_factor to end_factor in total_iters
+/// steps, and stays at end_factor: a gradual warm-up (Goyal et al., Accurate, Large Minibatch SGD, 2017,
+/// section 2.2) or a linear decay. Throws std::invalid_argument for options out of range.
 class LinearLR : public LRScheduler {
  public:
   explicit LinearLR(torch::optim::Optimizer& optimizer, const LinearLROptions& options = {});
@@ -208,7 +228,8 @@ class LinearLR : public LRScheduler {
 struct ExponentialLROptions {
   double gamma = 0;  ///< > 0
 };
-/// Times gamma every step.
+/// Multiplies the learning rate by gamma at every step: lr = base_lr * gamma^t. Throws std::invalid_argument
+/// unless gamma > 0.
 class ExponentialLR : public LRScheduler {
  public:
   ExponentialLR(torch::optim::Optimizer& optimizer, const ExponentialLROptions& options);
@@ -223,9 +244,11 @@ class ExponentialLR : public LRScheduler {
 
 struct PolynomialLROptions {
   std::int64_t total_iters = 5;  ///< >= 1
+  /// Exponent of the decay.
   double power = 1;
 };
-/// Falls to 0 at total_iters as (1 - step / total_iters)^power.
+/// Lets the learning rate fall to 0 in total_iters steps: lr = base_lr * (1 - t / total_iters)^power. Throws
+/// std::invalid_argument for total_iters < 1.
 class PolynomialLR : public LRScheduler {
  public:
   explicit PolynomialLR(torch::optim::Optimizer& optimizer, const PolynomialLROptions& options = {});
@@ -239,11 +262,14 @@ class PolynomialLR : public LRScheduler {
 };
 
 struct CosineAnnealingLROptions {
-  std::int64_t T_max = 0;  ///< steps of half a wave, >= 1
+  std::int64_t T_max = 0;  ///< steps of half a cosine wave, >= 1
+  /// Minimum learning rate.
   double eta_min = 0;
 };
-/// Half a cosine wave from the initial learning rate to eta_min in T_max steps, and back in as many
-/// (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5, without restarts), in its recursive form.
+/// Half a cosine wave from base_lr to eta_min in T_max steps, and back to base_lr in the next T_max steps:
+/// lr = eta_min + (base_lr - eta_min) * (1 + cos(pi * t / T_max)) / 2 (Loshchilov and Hutter, SGDR, ICLR
+/// 2017, equation 5, without restarts). Computed recursively from the current learning rate, as in PyTorch.
+/// Throws std::invalid_argument for T_max < 1.
 class CosineAnnealingLR : public LRScheduler {
  public:
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, const CosineAnnealingLROptions& options);
@@ -257,11 +283,14 @@ class CosineAnnealingLR : public LRScheduler {
 };
 
 struct CosineAnnealingWarmRestartsOptions {
-  std::int64_t T_0 = 0;     ///< steps of the first fall, >= 1
-  std::int64_t T_mult = 1;  ///< every next fall is as many times longer, >= 1
+  std::int64_t T_0 = 0;     ///< steps until the first restart, >= 1
+  std::int64_t T_mult = 1;  ///< factor of the period after each restart, >= 1
+  /// Minimum learning rate.
   double eta_min = 0;
 };
-/// Falls as half a cosine wave, again and again (Loshchilov and Hutter, SGDR, ICLR 2017, equation 5).
+/// Cosine annealing with warm restarts: lr = eta_min + (base_lr - eta_min) * (1 + cos(pi * T_cur / T_i)) / 2,
+/// T_cur steps after a restart and with T_i steps until the next one (Loshchilov and Hutter, SGDR, ICLR 2017,
+/// equation 5). Throws std::invalid_argument for T_0 < 1 or T_mult < 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer,
@@ -276,24 +305,29 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
  private:
   CosineAnnealingWarmRestartsOptions options_;
   double T_cur_ = 0;  // steps since the last restart
-  std::int64_t T_i_;  // steps of this fall
+  std::int64_t T_i_;  // steps between the last restart and the next
 };
 
 struct OneCycleLROptions {
+  /// Peak learning rate.
   PerGroup max_lr = 0.0;
-  /// Steps of the whole cycle; or epochs and steps_per_epoch, whose product it is. One of the two must be
+  /// Steps of the cycle: total_steps, or the product of epochs and steps_per_epoch. One of the two must be
   /// given.
   std::optional<std::int64_t> total_steps, epochs, steps_per_epoch;
-  double pct_start = 0.3;               ///< part of the cycle in which the learning rate rises
+  double pct_start = 0.3;               ///< fraction of the cycle in which the learning rate rises
   std::string anneal_strategy = "cos";  ///< or "linear"
-  bool cycle_momentum = true;           ///< of SGD and RMSprop; beta1 of Adam and AdamW
+  /// Cycle momentum (SGD, RMSprop) or beta1 (Adam, AdamW) inversely to the learning rate.
+  bool cycle_momentum = true;
+  /// Momentum at the peak learning rate, and at the start and end of the cycle.
   PerGroup base_momentum = 0.85, max_momentum = 0.95;
-  double div_factor = 25;         ///< the first learning rate is max_lr / div_factor
-  double final_div_factor = 1e4;  ///< the last is the first / final_div_factor
-  bool three_phase = false;       ///< fall to the first learning rate as fast as it rose, then on to the last
+  double div_factor = 25;         ///< initial learning rate = max_lr / div_factor
+  double final_div_factor = 1e4;  ///< final learning rate = initial learning rate / final_div_factor
+  bool three_phase = false;       ///< fall to the initial rate as fast as it rose, then to the final one
 };
-/// Rises to max_lr, then falls to almost nothing, while momentum does the reverse (Smith and Topin,
-/// Super-Convergence, 2018). step() throws std::logic_error after total_steps steps.
+/// One cycle policy: the learning rate rises to max_lr and then falls to almost zero, while the momentum
+/// moves inversely (Smith and Topin, Super-Convergence, 2018). The constructor throws
+/// std::invalid_argument for options out of range, and for cycle_momentum with an optimizer that has neither
+/// momentum nor betas. step() throws std::logic_error after total_steps steps.
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options);
@@ -306,15 +340,16 @@ class OneCycleLR : public LRScheduler {
   std::vector<Field> fields() override;
 
  private:
-  /// A phase of the cycle: from where to where; 0 is the initial value, 1 the maximum, 2 the minimum.
+  /// A phase of the cycle. Learning rates are indices: 0 initial, 1 maximum, 2 minimum.
   struct Phase {
     double end_step;
     int start_lr, end_lr;
     bool start_at_max_momentum, end_at_max_momentum;
   };
   std::vector<Phase> phases() const;
-  /// The phase `last_epoch_` is in, and how far, 0 to 1.
+  /// The phase of step `last_epoch_`, and the completed fraction of it in [0, 1].
   std::pair<Phase, double> position() const;
+  /// Interpolates from `start` to `end` at fraction `part`, by the annealing strategy.
   double anneal(double start, double end, double part) const;
 
   std::int64_t total_steps_ = 0;
@@ -325,17 +360,26 @@ class OneCycleLR : public LRScheduler {
 };
 
 struct CyclicLROptions {
+  /// Lower and upper bound of the learning rate.
   PerGroup base_lr = 0.0, max_lr = 0.0;
+  /// Steps of the rising half of a cycle.
   std::int64_t step_size_up = 2000;
-  std::optional<std::int64_t> step_size_down;  ///< absent: as step_size_up
-  std::string mode = "triangular";  ///< or "triangular2" (half as high each cycle), "exp_range" (gamma^step)
+  std::optional<std::int64_t> step_size_down;  ///< steps of the falling half; absent: step_size_up
+  /// "triangular"; "triangular2" halves the amplitude after each cycle; "exp_range" scales it by gamma^t.
+  std::string mode = "triangular";
+  /// Base of "exp_range".
   double gamma = 1;
-  LRFunction scale_fn;               ///< instead of mode: the height's factor
-  std::string scale_mode = "cycle";  ///< what scale_fn is given: "cycle" (from 1) or "iterations"
-  bool cycle_momentum = true;        ///< of SGD and RMSprop; beta1 of Adam and AdamW
+  LRFunction scale_fn;  ///< scale of the amplitude, in place of mode
+  /// Argument of scale_fn: "cycle" (from 1) or "iterations" (from 0).
+  std::string scale_mode = "cycle";
+  /// Cycle momentum (SGD, RMSprop) or beta1 (Adam, AdamW) inversely to the learning rate.
+  bool cycle_momentum = true;
+  /// Lower and upper bound of the momentum.
   PerGroup base_momentum = 0.8, max_momentum = 0.9;
 };
-/// Up and down between base_lr and max_lr in straight lines (Smith, Cyclical Learning Rates, WACV 2017).
+/// Cycles the learning rate linearly between base_lr and max_lr (Smith, Cyclical Learning Rates for Training
+/// Neural Networks, WACV 2017). Throws std::invalid_argument for options out of range, and for cycle_momentum
+/// with an optimizer that has neither momentum nor betas.
 class CyclicLR : public LRScheduler {
  public:
   CyclicLR(torch::optim::Optimizer& optimizer, const CyclicLROptions& options);
@@ -346,7 +390,7 @@ class CyclicLR : public LRScheduler {
   std::vector<Field> fields() override;
 
  private:
-  /// How high in the cycle, 0 to 1, times its scale.
+  /// Position between the bounds in [0, 1], times the scale of the amplitude.
   double height() const;
 
   double total_size_, step_ratio_, gamma_;
@@ -356,8 +400,8 @@ class CyclicLR : public LRScheduler {
   std::vector<double> max_lrs_, base_momentums_, max_momentums_;
 };
 
-/// Schedules to be put together: `{LinearLR(optimizer), ExponentialLR(optimizer, {.gamma = 0.9})}`, made in
-/// this order.
+/// A list of schedules for SequentialLR and ChainedScheduler, constructed in order: `{LinearLR(optimizer),
+/// ExponentialLR(optimizer, {.gamma = 0.9})}`.
 class Schedules {
  public:
   template <typename... S>
@@ -373,11 +417,13 @@ class Schedules {
   std::vector<std::unique_ptr<LRScheduler>> list_;
 };
 
-/// One schedule after the other: the next takes over, from its beginning, at each milestone.
+/// Runs schedules one after another. At each milestone (a step) the next schedule takes over, from its
+/// beginning.
 class SequentialLR : public LRScheduler {
  public:
-  /// Throws std::invalid_argument unless there is a milestone between each two schedules, in rising order,
-  /// and all of them are of `optimizer` and neither of the kinds that hold others nor ReduceLROnPlateau.
+  /// Throws std::invalid_argument unless there is one milestone between each two schedules, in ascending
+  /// order, and all schedules belong to `optimizer`. Nested SequentialLR and ChainedScheduler, and
+  /// ReduceLROnPlateau, are rejected.
   SequentialLR(torch::optim::Optimizer& optimizer, Schedules schedules, std::vector<std::int64_t> milestones);
   void step() override;
   Json state_dict() const override;
@@ -392,10 +438,11 @@ class SequentialLR : public LRScheduler {
   std::vector<std::int64_t> milestones_;
 };
 
-/// All schedules at once, each changing what the one before left.
+/// Applies several schedules at every step, each to the result of the previous one.
 class ChainedScheduler : public LRScheduler {
  public:
-  /// Throws std::invalid_argument unless all are of one optimizer, and none is ReduceLROnPlateau.
+  /// Throws std::invalid_argument for an empty list, for schedules of different optimizers, and for
+  /// ReduceLROnPlateau.
   explicit ChainedScheduler(Schedules schedules);
   void step() override;
   Json state_dict() const override;
@@ -409,8 +456,9 @@ class ChainedScheduler : public LRScheduler {
   std::vector<std::unique_ptr<LRScheduler>> schedules_;
 };
 
-/// Rises in straight line from `start_factor` of the learning rate in `steps` steps, and goes on with `then`
-/// from its beginning: `warm_up(optimizer, 500, CosineAnnealingLR(optimizer, {.T_max = 10000}))`.
+/// Returns a schedule with linear warm-up: the learning rate rises from `start_factor` of its value in
+/// `steps` steps, and then follows `then` from its beginning: `warm_up(optimizer, 500,
+/// CosineAnnealingLR(optimizer, {.T_max = 10000}))`.
 template <std::derived_from<LRScheduler> Then>
 SequentialLR warm_up(torch::optim::Optimizer& optimizer, std::int64_t steps, Then then,
                      double start_factor = 1.0 / 3) {
@@ -420,24 +468,29 @@ SequentialLR warm_up(torch::optim::Optimizer& optimizer, std::int64_t steps, The
 }
 
 struct ReduceLROnPlateauOptions {
-  std::string mode = "min";  ///< a metric is better when lower; "max": when higher
+  std::string mode = "min";  ///< "min": lower metrics are better; "max": higher
   double factor = 0.1;       ///< < 1
+  /// Steps without improvement that are tolerated.
   std::int64_t patience = 10;
-  double threshold = 1e-4;             ///< how much better counts as better
-  std::string threshold_mode = "rel";  ///< `threshold` is of the best so far; "abs": it is a difference
+  double threshold = 1e-4;  ///< minimum improvement that counts
+  /// "rel": `threshold` is a fraction of the best metric; "abs": a difference.
+  std::string threshold_mode = "rel";
+  /// Steps after a reduction during which no step counts as bad.
   std::int64_t cooldown = 0;
+  /// Lower bound of the learning rate.
   PerGroup min_lr = 0.0;
-  double eps = 1e-8;  ///< smaller changes are not made
+  double eps = 1e-8;  ///< smaller reductions are not applied
 };
-/// Times factor when a metric has not become better for more than `patience` steps; then waits `cooldown`
-/// steps.
+/// Multiplies the learning rate by `factor` when a metric has not improved for more than `patience` steps,
+/// then waits for `cooldown` steps.
 class ReduceLROnPlateau : public LRScheduler {
  public:
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
-  /// NaN is no better than anything.
+  /// Advances by one step with the new value of the metric. NaN never counts as an improvement.
   void step(double metric);
-  /// Throws std::logic_error: this schedule needs the metric, and can be stepped by hand only.
+  /// Throws std::logic_error: this schedule requires a metric, so it must be stepped by hand
+  /// (LRStepMode::kManual).
   void step() override;
 
  protected:

@@ -1,5 +1,5 @@
-// Owns the trace profiler: which operator ran when, on which thread, in a file that chrome://tracing,
-// Perfetto and TensorBoard's PyTorch plugin open.
+// Trace profiler: records operators and their threads in a format that chrome://tracing, Perfetto and
+// TensorBoard's PyTorch plugin read.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,30 @@
 
 namespace det {
 
-/// The schedule of torch.profiler: `skip_first` steps once, then `repeat` times (0: for ever) `wait` steps of
-/// nothing, `warmup` steps recorded and thrown away, `active` steps recorded and written.
+/// Schedule of torch.profiler, in steps: skip `skip_first` once; then `repeat` times (0: without end) `wait`
+/// idle steps, `warmup` steps that are recorded and discarded, and `active` steps that are recorded and
+/// written.
 struct ProfilerOptions {
   std::int64_t skip_first = 0, wait = 0, warmup = 0, active = 1, repeat = 0;
+  /// Also record the shapes of operator inputs.
   bool record_shapes = false;
-  /// The first part of file names, which TensorBoard shows as the worker; "" is <host>_<pid>.
+  /// Prefix of file names, shown as the worker by TensorBoard; "" selects <host>_<pid>.
   std::string output;
 };
 
-/// Records every operator of every thread of the process (backward threads too) on the CPU; CUDA kernels show
-/// as their launches. Costs nothing outside warmup and active steps, and about a microsecond an operator
-/// inside. Used on one thread; one active at a time in a process.
+/// Records every operator of every thread of the process (including backward threads) on the CPU. CUDA
+/// kernels appear as their launches. Overhead: none outside warm-up and active steps, about 1 µs per operator
+/// inside. Used on one thread; only one profiler may be active in a process.
 class TraceProfiler {
  public:
-  /// The first step begins here. Throws std::invalid_argument when a length is negative or active is 0.
+  /// Starts the first step. Traces are written to `directory`. Throws std::invalid_argument for a negative
+  /// length or `active` = 0.
   TraceProfiler(ProfilerOptions options, std::string directory);
-  /// A step has ended, the next begins. The last active step of a cycle writes
-  /// <directory>/<output>.<milliseconds since 1970>.<cycle>.pt.trace.json; throws std::runtime_error when it
-  /// cannot.
+  /// Ends a step and starts the next. The last active step of a cycle writes
+  /// <directory>/<output>.<milliseconds since 1970>.<cycle>.pt.trace.json. Throws std::runtime_error when the
+  /// file cannot be written.
   void step();
-  /// Writes what active steps recorded since the last file; says on stderr when it cannot.
+  /// Writes the active steps recorded since the last file. Prints failures to stderr.
   ~TraceProfiler();
   TraceProfiler(const TraceProfiler&) = delete;
 

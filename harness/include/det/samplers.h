@@ -1,4 +1,4 @@
-// Owns samplers: the order in which a loader takes records, or batches of them. Standard library only.
+// Samplers: the order in which a loader reads records, or batches of records. Standard library only.
 #pragma once
 
 #include <concepts>
@@ -10,41 +10,46 @@
 
 namespace det {
 
-/// What count() says of a sampler whose pass never ends.
+/// SamplerOf::count() of a sampler with endless passes. As an item count it means "unlimited".
 inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-/// An order: pass 0, pass 1, … over some items, which are numbers of records (Sampler) or batches of them
-/// (BatchSamplerBase). Positions are numbers, so that going on in the middle costs nothing: at(pass, i) is a
-/// function of its arguments alone. Used by one thread at a time. The records of batches are numbers in [0,
-/// size of the dataset).
+/// A sequence of passes (0, 1, …) over items: record indices (Sampler) or lists of them (BatchSamplerBase).
+///
+/// at(pass, i) is a function of its arguments alone, so resuming in the middle of a pass costs nothing.
+/// Record indices are in [0, size of the dataset). Used by one thread at a time.
 template <typename Item>
 class SamplerOf {
  public:
   virtual ~SamplerOf() = default;
-  /// The length of an epoch: what len() of a sampler is in Python. The same for every pass.
+  /// Items of an epoch: Python's len(sampler). The same for every pass.
   virtual std::int64_t size() const = 0;
-  /// How many items a pass really has: more than size() for what repeats, less for what skips.
+  /// Items of a pass: more than size() for a sampler that repeats, fewer for one that skips.
   virtual std::int64_t count() const { return size(); }
-  /// Item i in [0, count()) of a pass >= 0.
+  /// Item i, in [0, count()), of a pass >= 0.
   virtual Item at(std::int64_t pass, std::int64_t i) const = 0;
 };
 
+/// Orders of records, and orders of batches of records.
 using Sampler = SamplerOf<std::int64_t>;
 using BatchSamplerBase = SamplerOf<std::vector<std::int64_t>>;
 
-/// A shared sampler of any kind. Made from a sampler by value or from a shared_ptr to one, so that orders are
-/// put together as in Python: `AnySampler s = SequentialSampler(n); s = ReproducibleShuffleSampler(s, seed);
-/// s = RepeatSampler(s);`
+/// Shared ownership of a sampler of any type. Converts from a sampler by value or from a shared_ptr, so
+/// samplers compose as in Python:
+///
+///   AnySampler sampler = SequentialSampler(records);
+///   sampler = ReproducibleShuffleSampler(sampler, seed);
+///   sampler = RepeatSampler(sampler);
 template <typename Item>
 class AnySamplerOf {
  public:
-  AnySamplerOf() = default;  ///< none
+  AnySamplerOf() = default;  ///< no sampler
   template <std::derived_from<SamplerOf<Item>> S>
   AnySamplerOf(S sampler) : sampler_(std::make_shared<const S>(std::move(sampler))) {}
   template <std::derived_from<SamplerOf<Item>> S>
   AnySamplerOf(std::shared_ptr<S> sampler) : sampler_(std::move(sampler)) {}
   AnySamplerOf(std::shared_ptr<const SamplerOf<Item>> sampler) : sampler_(std::move(sampler)) {}
 
+  /// False for an empty AnySampler, which must not be dereferenced.
   explicit operator bool() const { return sampler_ != nullptr; }
   const SamplerOf<Item>* operator->() const { return sampler_.get(); }
 
@@ -52,13 +57,14 @@ class AnySamplerOf {
   std::shared_ptr<const SamplerOf<Item>> sampler_;
 };
 
+/// A sampler of records, and a sampler of batches.
 using AnySampler = AnySamplerOf<std::int64_t>;
 using AnyBatchSampler = AnySamplerOf<std::vector<std::int64_t>>;
 
-// Everything below throws std::invalid_argument from its constructor for arguments that cannot work, among
-// them no sampler.
+// Constructors of the samplers below throw std::invalid_argument for invalid arguments, including a missing
+// sampler.
 
-/// 0, 1, …, records - 1.
+/// Visits the records 0, 1, …, records - 1 in order; `records` >= 0.
 class SequentialSampler final : public Sampler {
  public:
   explicit SequentialSampler(std::int64_t records);
@@ -69,7 +75,8 @@ class SequentialSampler final : public Sampler {
   std::int64_t records_;
 };
 
-/// `batch_size` items of a sampler each; the last batch of a pass is short, or left out with `drop_last`.
+/// Groups the items of a sampler into batches of `batch_size` >= 1. The last batch of a pass may be smaller;
+/// `drop_last` omits it then.
 class BatchSampler final : public BatchSamplerBase {
  public:
   BatchSampler(AnySampler sampler, std::int64_t batch_size, bool drop_last);
@@ -84,8 +91,8 @@ class BatchSampler final : public BatchSamplerBase {
   bool drop_last_;
 };
 
-/// The passes of `sampler` one after another, for ever; pass p begins with the sampler's pass p. The size
-/// stays.
+/// Repeats the passes of `sampler` endlessly; pass p starts with the sampler's pass p. size() is that of
+/// `sampler`, which must be finite and not empty.
 template <typename Item>
 class BasicRepeatSampler final : public SamplerOf<Item> {
  public:
@@ -98,8 +105,8 @@ class BasicRepeatSampler final : public SamplerOf<Item> {
   AnySamplerOf<Item> sampler_;
 };
 
-/// The shard of one of `num_workers` processes: items rank, rank + num_workers, …. Of n items these are
-/// n / num_workers + (n % num_workers > rank).
+/// The shard of one of `num_workers` processes: items rank, rank + num_workers, …; 0 <= rank < num_workers.
+/// With n items the size is n / num_workers, plus one if n % num_workers > rank.
 template <typename Item>
 class BasicDistributedSampler final : public SamplerOf<Item> {
  public:
@@ -114,7 +121,8 @@ class BasicDistributedSampler final : public SamplerOf<Item> {
   std::int64_t num_workers_, rank_;
 };
 
-/// Every pass without its first `skip` items. The size stays: it is the epoch's. Costs nothing.
+/// Skips the first `skip` >= 0 items of every pass, at no cost. size() is that of `sampler`: the length of an
+/// epoch.
 template <typename Item>
 class BasicSkipSampler final : public SamplerOf<Item> {
  public:
@@ -128,8 +136,9 @@ class BasicSkipSampler final : public SamplerOf<Item> {
   std::int64_t skip_;
 };
 
-/// Each pass of `sampler` in an order of its own, a function of the seed and the pass: Fisher and Yates's
-/// shuffle on SplitMix64, the same on every machine and in every release. The sampler must not be endless:
+/// Shuffles each pass of `sampler` by the Fisher-Yates algorithm with SplitMix64 random numbers. The order is
+/// a function of the seed and the pass, the same on every machine and in every release. The first access to a
+/// pass computes its order in O(count()) time and memory; not thread-safe. The sampler must not be endless:
 /// shuffle before repeating.
 template <typename Item>
 class BasicReproducibleShuffleSampler final : public SamplerOf<Item> {
@@ -142,11 +151,12 @@ class BasicReproducibleShuffleSampler final : public SamplerOf<Item> {
  private:
   AnySamplerOf<Item> sampler_;
   std::uint64_t seed_;
-  // The order of the pass asked last.
+  // Order of the most recently used pass: a cache of at().
   mutable std::int64_t shuffled_pass_ = -1;
   mutable std::vector<std::int64_t> order_;
 };
 
+/// The samplers above for records (RepeatSampler, …) and for batches (RepeatBatchSampler, …).
 using RepeatSampler = BasicRepeatSampler<std::int64_t>;
 using RepeatBatchSampler = BasicRepeatSampler<std::vector<std::int64_t>>;
 using DistributedSampler = BasicDistributedSampler<std::int64_t>;
@@ -156,15 +166,17 @@ using SkipBatchSampler = BasicSkipSampler<std::vector<std::int64_t>>;
 using ReproducibleShuffleSampler = BasicReproducibleShuffleSampler<std::int64_t>;
 using ReproducibleShuffleBatchSampler = BasicReproducibleShuffleSampler<std::vector<std::int64_t>>;
 
+/// Options of adapt_batch_sampler().
 struct AdaptOptions {
-  bool repeat = false;    ///< for training
-  std::int64_t skip = 0;  ///< batches of this replica trained already
+  bool repeat = false;    ///< repeat the passes endlessly, for training
+  std::int64_t skip = 0;  ///< batches that this replica has already trained
+  /// Number of processes, and index of this one.
   std::int64_t num_replicas = 1;
   std::int64_t rank = 0;
 };
 
-/// A batch sampler of one process made one of many: repeated, then sharded, then skipped, in this order. For
-/// loaders whose order is a trial's own (det::SampledBatches); a DataLoader does this by itself.
+/// Adapts a batch sampler of one process to several: repeats, then shards, then skips. For loaders with a
+/// custom order (det::SampledBatches); a DataLoader does this itself.
 AnyBatchSampler adapt_batch_sampler(AnyBatchSampler batch_sampler, const AdaptOptions& options);
 
 }  // namespace det

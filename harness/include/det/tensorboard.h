@@ -1,4 +1,4 @@
-// Owns TensorBoard: a trial's scalars in files that TensorBoard shows. No LibTorch.
+// TensorBoard: writes scalars to TensorBoard event files. Independent of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,19 @@
 
 namespace det {
 
-/// Makes its event file at the first scalar. Used by one thread.
+/// Writer of one event file, which is created at the first scalar. Scalars are buffered until flush(). Used
+/// by one thread.
 class TensorBoard {
  public:
-  /// "" writes nothing anywhere.
+  /// Writes to `directory`; "" discards everything.
   explicit TensorBoard(std::string directory);
+  /// Closes the file.
   ~TensorBoard();
   TensorBoard(const TensorBoard&) = delete;
 
-  /// Throws std::runtime_error naming the file that cannot be written.
+  /// Adds a point of the series `tag`. Throws std::runtime_error naming the file that cannot be written.
   void add_scalar(const std::string& tag, double value, int64_t step);
-  /// What was added is in the file.
+  /// Writes buffered points to the file.
   void flush();
 
  private:

@@ -1,4 +1,5 @@
-// Owns Trainer::fit: how long to train, and when to report, validate and save.
+// Trainer: the training loop of a trial, with its periods of reporting, validation and checkpoints; and the
+// entry points det::run and det::init.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@
 
 namespace det {
 
-/// A length of training, or a list of moments. Records are made batches by the global batch size, epochs by
-/// the training loader.
+/// A length of training, or a period. Records are converted to batches by the global batch size (rounded
+/// down, at least 1), epochs by the length of the training loader.
 struct Length {
   enum class Unit { kBatches, kEpochs, kRecords };
   Unit unit = Unit::kBatches;
   int64_t count = 0;
-  std::vector<int64_t> at = {};  ///< for periods: exactly after these many, instead of every `count`
+  std::vector<int64_t> at = {};  ///< for periods: due after exactly these, not every `count`
 };
+/// Lengths in batches, epochs and records: `Epochs(5)`, `Batches({100, 1000})`.
 struct Batches : Length {
   explicit Batches(int64_t count) : Length{Unit::kBatches, count} {}
   explicit Batches(std::vector<int64_t> at) : Length{Unit::kBatches, 0, std::move(at)} {}
@@ -36,54 +38,64 @@ struct Records : Length {
   explicit Records(std::vector<int64_t> at) : Length{Unit::kRecords, 0, std::move(at)} {}
 };
 
-/// What a validation does about checkpoints. Those of checkpoint_period, of a pause and of the end are made
-/// anyway.
+/// Whether a validation leads to a checkpoint. Checkpoints of checkpoint_period, of a preemption and of the
+/// end of training are saved regardless.
 enum class CheckpointPolicy {
-  kBest,  ///< save when the searcher's metric is the best of this trial so far; without a searcher as kAll
+  /// Save when the searcher's metric is the best of this trial so far. Without a searcher metric: as kAll.
+  kBest,
   kAll,
   kNone,
 };
 
-/// Absent periods mean never. With `entrypoint: model_def:Class` all of it comes from the experiment
-/// configuration.
+/// Options of Trainer::fit. A period that is absent is never due. With `entrypoint: model_def:Class` all
+/// options come from the experiment configuration.
 struct FitOptions {
   std::optional<Length> max_length;  ///< absent: searcher.max_length of the configuration
+  /// Periods of checkpoints and validations.
   std::optional<Length> checkpoint_period;
   std::optional<Length> validation_period;
   Length reporting_period = Batches(100);  ///< training metrics and progress
   CheckpointPolicy checkpoint_policy = CheckpointPolicy::kBest;
-  /// Where to start: a checkpoint's directory, its uuid in the checkpoint storage, or "latest" for the newest
-  /// complete one there. Absent: on a cluster what the cluster says, else from the beginning.
+  /// Checkpoint to start from: a directory, a uuid in the checkpoint storage, or "latest" for the newest
+  /// complete one there. Absent: on a cluster the checkpoint that the master selects, else none.
   std::optional<std::string> latest_checkpoint;
-  bool step_zero_validation = false;  ///< validate once before the first batch
-  bool test_mode = false;             ///< train, validate and save one batch, then leave
-  /// Report what the machine does (CPU, memory, disk, network, GPU) as metrics, and in the group "timing" the
-  /// seconds a batch of each phase: data, forward, backward, exchange, optimizer, validation, checkpoint,
-  /// report, other.
+  bool step_zero_validation = false;  ///< validate before the first batch of a trial
+  /// Train one batch, validate one batch, save a checkpoint, and return. Not allowed on a cluster.
+  bool test_mode = false;
+  /// Report the utilization of the machine (CPU, memory, disk, network, GPU) as metrics, and in the group
+  /// "timing" the seconds per batch of each phase: data, forward, backward, exchange, optimizer, validation,
+  /// checkpoint, report, other.
   bool profiling_enabled = false;
-  /// A training loss that is infinite or NaN ends the trial with an error that names the batch.
+  /// Fail with an error that names the batch when the training loss is infinite or NaN.
   bool stop_on_bad_loss = true;
 };
 
+/// Result of Trainer::fit.
 struct FitResult {
+  /// Why training ended: its length is reached, set_stop_requested(), or preemption.
   enum class Reason { kCompleted, kStopRequested, kPreempted };
   Reason reason = Reason::kCompleted;
+  /// Batches of the trial, including those before a resume.
   int64_t batches_trained = 0;
   std::map<std::string, double> validation_metrics;  ///< of the last validation of this call; may be empty
-  std::string checkpoint;  ///< directory of the newest checkpoint; "" when none was made
+  /// Directory of the newest checkpoint, or of the one training started from; "" without any.
+  std::string checkpoint;
 };
 
-/// Trains a trial. The same call works in a script and on a cluster; there it reports to the master, and
-/// leaves early with kPreempted and a checkpoint when the cluster wants the slots back: the script should
-/// then return.
+/// Trains a trial, in a script or on a cluster. On a cluster it reports to the master. When the cluster
+/// preempts the trial, fit() saves a checkpoint and returns kPreempted; the program should then exit.
 class Trainer {
  public:
+  /// `trial` and `context` must outlive the trainer.
   Trainer(Trial& trial, TrialContext& context) : trial_(trial), context_(context) {}
 
-  /// At a batch where several things are due the order is: training metrics, validation, checkpoint,
-  /// progress. At the end validates and saves what has not been validated or saved. Once per Trainer. Throws
-  /// std::invalid_argument for options that cannot work, std::runtime_error for a checkpoint that cannot be
-  /// read or written, and whatever the trial throws.
+  /// Trains until the length is reached, a stop is requested, or the trial is preempted. Blocks; must be
+  /// called at most once per Trainer, by all ranks. When several actions are due after a batch, their order
+  /// is: training metrics, validation, checkpoint, progress. At the end it validates and saves what has not
+  /// been validated or saved yet.
+  ///
+  /// Throws std::invalid_argument for invalid options, std::runtime_error for a checkpoint that cannot be
+  /// read or written, and exceptions of the trial.
   FitResult fit(const FitOptions& options = {});
 
  private:
@@ -91,28 +103,36 @@ class Trainer {
   TrialContext& context_;
 };
 
-/// The options an experiment configuration asks for: searcher.max_length / max_time / max_steps,
-/// min_validation_period, min_checkpoint_period, scheduling_unit, checkpoint_policy,
-/// perform_initial_validation.
+/// Returns the options that an experiment configuration specifies: searcher.max_length (or max_time,
+/// max_steps), min_validation_period, min_checkpoint_period, scheduling_unit, checkpoint_policy,
+/// perform_initial_validation and profiling.enabled. For a search with rungs and no validation period,
+/// validations are due at the rungs. Throws std::invalid_argument naming an invalid field.
 FitOptions fit_options(const Json& experiment_config);
 
+/// Options of run() and init().
 struct InitOptions {
-  std::string config_file;       ///< an experiment configuration in YAML; not read on a cluster
-  std::optional<Json> exp_conf;  ///< the configuration itself, instead of config_file
-  std::optional<Json> hparams;   ///< instead of those of the configuration
-  std::string model_dir;         ///< copied into checkpoints as code/; "" for none
-  std::string checkpoint_dir;    ///< without a cluster; "" is the configuration's storage, else ./checkpoints
-  std::optional<int64_t> aggregation_frequency;  ///< instead of optimizations.aggregation_frequency
+  std::string config_file;       ///< experiment configuration in YAML; ignored on a cluster
+  std::optional<Json> exp_conf;  ///< the configuration itself, in place of config_file
+  std::optional<Json> hparams;   ///< in place of those of the configuration
+  std::string model_dir;         ///< directory copied into checkpoints as code/; "" for none
+  /// Directory of checkpoints without a cluster; "" selects the configuration's storage, else ./checkpoints.
+  std::string checkpoint_dir;
+  /// Batches per optimizer step, in place of optimizations.aggregation_frequency.
+  std::optional<int64_t> aggregation_frequency;
+  /// Write reported metrics to TensorBoard event files.
   bool enable_tensorboard_logging = true;
 };
 
-/// The top of a training program: makes the context (from the cluster's environment when there is one; one of
-/// several processes when a launcher says so), calls `body`, and turns how it ended into main's exit code. An
-/// exception is printed, named, and is 1. Sets up threads (OMP_NUM_THREADS) and memory for training.
+/// Main function of a training program: creates the context, calls `body`, flushes reports, and returns the
+/// exit code for main. The identity comes from the environment of the cluster and of the launcher, if
+/// present. The code is 0, also after det::InvalidHP; 1 after any other exception, which is printed with the
+/// phase and batch in which it occurred. Sets the number of threads (OMP_NUM_THREADS) and memory allocation
+/// options for training.
 int run(const std::function<void(TrialContext&)>& body, const InitOptions& options = {});
 
-/// The same context for a program with a main of its own: `det::TrialContext context = det::init();`. An
-/// exception that leaves main ends as under run(). One at a time.
+/// Creates the context for a program with its own main: `det::TrialContext context = det::init();`. Installs
+/// a terminate handler, so that an exception that leaves main is handled as by run(). At most one context at
+/// a time.
 TrialContext init(const InitOptions& options = {});
 
 }  // namespace det

@@ -1,4 +1,4 @@
-// Owns Trial: the class a trial author writes.
+// Trial: the base class of a trial author's model, data and training step.
 #pragma once
 
 #include <cstdint>
@@ -13,52 +13,59 @@
 namespace det {
 
 /// A model, its data and its training step. The constructor takes `det::TrialContext&`, reads
-/// hyperparameters, wraps model and optimizers. All calls come on one thread. Any exception ends the trial
-/// and is its log's last line; det::InvalidHP ends it quietly.
+/// hyperparameters, and wraps models and optimizers. All calls come from one thread. An exception ends the
+/// trial and becomes the last line of its log; det::InvalidHP ends the trial without an error.
 class Trial {
  public:
   virtual ~Trial() = default;
 
-  /// Called once, after the constructor.
+  /// Creates the data loaders. Each is called once, after the constructor.
   virtual DataLoader build_training_data_loader() = 0;
   virtual DataLoader build_validation_data_loader() = 0;
 
-  /// One step of training: forward, context.backward(loss), context.step_optimizer(optimizer). Models are in
-  /// training mode. `batch_idx` counts all batches of the trial from 0; `epoch_idx` is batch_idx over the
-  /// batches of an epoch.
+  /// Performs one training step: forward pass, context.backward(loss), context.step_optimizer(optimizer).
+  /// Models are in training mode. `batch_idx` counts the batches of the trial from 0, `epoch_idx` is
+  /// batch_idx divided by the batches per epoch. The returned metrics must have the same names for every
+  /// batch.
   virtual Metrics train_batch(Batch& batch, int64_t epoch_idx, int64_t batch_idx) = 0;
 
-  /// What to measure on one batch of validation data; the same names for every batch. Models are in
-  /// evaluation mode, gradients are off. Override this or evaluate_full_dataset.
+  /// Returns the metrics of one batch of validation data, with the same names for every batch. Models are in
+  /// evaluation mode and gradients are disabled. Override either this function or evaluate_full_dataset.
   virtual Metrics evaluate_batch(Batch& batch);
-  /// All of validation at once, on the chief; `for (auto batches = context.iterate(loader); auto batch =
+  /// Chief only. Returns the metrics of the whole validation data, or nullopt (the default) to use
+  /// evaluate_batch. Iterate with `for (auto batches = context.iterate(loader); auto batch =
   /// batches.next();)`.
   virtual std::optional<Metrics> evaluate_full_dataset(const DataLoader& loader);
-  /// How the values of evaluate_batch become one.
+  /// How the values of evaluate_batch are reduced. The default is the mean over records.
   virtual EvaluationReducer evaluation_reducer() { return {}; }
 
+  /// Creates the callbacks of training. Called once, before the data loaders are built.
   virtual Callbacks build_callbacks() { return {}; }
-  /// Records in a batch, by which metrics are weighted.
+  /// Number of records in a batch: its weight in the mean of metrics.
   virtual int64_t get_batch_length(const Batch& batch) { return batch.size(); }
 
-  /// For kinds of trials that build themselves in steps; called before everything else.
+  /// For trial classes that construct themselves in steps. Called once, before all other functions.
   virtual void build() {}
 };
 
-/// The metric "loss", which must be a tensor. Throws std::invalid_argument naming what there is instead.
+/// Returns the metric "loss" as a tensor. Throws std::invalid_argument listing the actual metrics when there
+/// is none.
 torch::Tensor loss_of(const Metrics& metrics);
 
-/// The managed style: the trial says what its model, optimizer and loss are, and the platform does backward,
-/// zero_grad and step. `Net` is a module holder (a TORCH_MODULE or torch::nn::Sequential).
+/// Managed style: the trial provides model, optimizer and loss, and the platform performs the backward pass,
+/// the step and the clearing of gradients. `Net` is a module holder (a TORCH_MODULE or
+/// torch::nn::Sequential).
 template <typename Net>
 class ManagedTrial : public Trial {
  public:
   explicit ManagedTrial(TrialContext& context) : context_(context) {}
 
+  /// Creates the model and its optimizer. Each is called once.
   virtual Net build_model() = 0;
   virtual std::unique_ptr<torch::optim::Optimizer> optimizer(Net& model) = 0;
-  /// Returns at least {"loss", …}, from which gradients are taken.
+  /// Performs the forward pass and returns at least {"loss", …}, a tensor from which gradients are computed.
   virtual Metrics train_batch(Batch& batch, Net& model, int64_t epoch_idx, int64_t batch_idx) = 0;
+  /// As Trial::evaluate_batch.
   virtual Metrics evaluate_batch(Batch& batch, Net& model) = 0;
 
   void build() final {
@@ -81,13 +88,14 @@ class ManagedTrial : public Trial {
   torch::optim::Optimizer* optimizer_ = nullptr;
 };
 
-/// Initializes every layer again, as its constructor did.
+/// Reinitializes every layer with the reset_parameters() of its LibTorch class.
 void reset_parameters(torch::nn::Module& model);
 
 }  // namespace det
 
-/// Makes `Class` (a det::Trial with a constructor from det::TrialContext&) what this shared object holds, for
-/// det-harness. One a shared object; det writes it when it builds `entrypoint: model_def:Class`.
+/// Defines the entry points by which det-harness creates `Class`, a det::Trial with a constructor from
+/// det::TrialContext&, from this shared object. At most one per shared object. It is generated when det
+/// builds `entrypoint: model_def:Class`.
 #define DET_TRIAL(Class)                                        \
   extern "C" const char* det_trial_name() { return #Class; }    \
   extern "C" void* det_make_trial(det::TrialContext* context) { \

@@ -1,5 +1,5 @@
-// Catch2 3 under the header and the names of Catch2 2, which Debian 12 has. Used where find_package finds
-// version 3.
+// Maps the header and the names of Catch2 2 (which Debian 12 ships) to Catch2 3. On the include path where
+// find_package finds version 3.
 #pragma once
 
 #include <catch2/catch_all.hpp>

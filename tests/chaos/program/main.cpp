@@ -1,9 +1,10 @@
-// Owns a trial that keeps its own books: what the master has acknowledged goes, flushed to the disk, into a
-// ledger that no part of the product reads; and while it lives it holds a lock for each slot that it was
-// given.
+// A trial that keeps its own ledger, which no part of the product reads: every report that the master
+// acknowledged is flushed to disk there. While it runs it holds a file lock for each of its slots.
 //
-// In hparams.ledger: ledger-TRIAL-RUN-PID, lines "metric TRIAL RUN GROUP STEP LOSS" and "checkpoint TRIAL
-// UUID STEP"; overlaps, a line for each slot that was not free; token-TRIAL-RUN, "ALLOCATION TOKEN".
+// Files in hparams.ledger:
+//   ledger-TRIAL-RUN-PID   lines "metric TRIAL RUN GROUP STEP LOSS" and "checkpoint TRIAL UUID STEP"
+//   overlaps               a line for each slot that was not free
+//   token-TRIAL-RUN        "ALLOCATION TOKEN"
 #include <det/core.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +29,7 @@ class File {
       : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
     if (fd_ < 0) throw std::runtime_error("cannot open " + path);
   }
-  /// Returns when it is on the disk.
+  /// Returns when the text is on the disk.
   void append(const std::string& text) {
     if (::write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd_) != 0)
       throw std::runtime_error("cannot write the ledger");
@@ -38,7 +39,7 @@ class File {
   int fd_;
 };
 
-/// The locks are inherited: whoever this trial leaves behind still holds its slots.
+/// Child processes inherit the locks: a leftover process still holds the slots of its trial.
 void take_slots(const det::core::Info& info, const std::string& folder) {
   for (const int slot : info.slot_ids) {
     const std::string path = folder + "/slot-" + info.agent_id + "-" + std::to_string(slot);
@@ -49,7 +50,7 @@ void take_slots(const det::core::Info& info, const std::string& folder) {
   }
 }
 
-/// A process that nobody waits for, in a session of its own, deaf to SIGTERM, holding our output open.
+/// Starts a process in its own session that ignores SIGTERM and holds the output open.
 void leave_somebody_behind() {
   if (::fork() != 0) return;
   ::setsid();
@@ -58,7 +59,7 @@ void leave_somebody_behind() {
   for (;;) ::poll(nullptr, 0, 1000);
 }
 
-/// A function of (trial, step): what a later run reports again is the same.
+/// A function of (trial, step), so that a later run reports the same values again.
 double loss_of(std::int64_t seed, std::int64_t step) {
   const auto mixed =
       static_cast<std::uint64_t>(seed) * 2654435761u + static_cast<std::uint64_t>(step) * 40503u;
@@ -83,7 +84,7 @@ int main() {
   take_slots(info, folder);
   if (info.hparams.value("litter", false)) leave_somebody_behind();
 
-  // For who plays the same run once more when it is over.
+  // chaos.py sends reports as this run after it was replaced.
   File(folder + "/token-" + std::to_string(info.trial_id) + "-" + std::to_string(info.run))
       .append(info.allocation_id + " " + std::getenv("DET_SESSION_TOKEN") + "\n");
 
@@ -121,7 +122,7 @@ int main() {
     core.train().report_progress(static_cast<double>(done) / static_cast<double>(steps), done);
     asked = core.preempt().should_preempt();
     if (done % save_every == 0 || done == steps || asked) save();
-    // What is not durable by now is noted once it is.
+    // Reports that are not durable yet are recorded after a later flush.
     if (core.flush(std::chrono::seconds(done == steps || asked ? 3600 : 1))) {
       ledger.append(unacknowledged);
       unacknowledged.clear();

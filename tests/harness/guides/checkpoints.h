@@ -1,4 +1,4 @@
-// What one does with a finished checkpoint; the regions of the API guide's chapter on checkpoints.
+// Uses of a finished checkpoint. Regions of the API guide's chapter on checkpoints.
 #pragma once
 
 #include <det/det.h>

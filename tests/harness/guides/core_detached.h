@@ -1,4 +1,4 @@
-// A program that is not started by a cluster, and is seen by it all the same.
+// A program that runs outside the cluster and is tracked by it.
 #pragma once
 
 #include <det/core.h>

@@ -1,5 +1,4 @@
-// A training loop of one's own over the Core API: no LibTorch, no Trial. What it fits is a line through
-// points.
+// A hand-written training loop over the Core API, without LibTorch or Trial. It fits a line through points.
 #include <det/core.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Several processes of one trial over the Core API; the regions of the guide's chapter on ranks.
+// Several processes of one trial over the Core API. Regions of the guide's chapter on ranks.
 #pragma once
 
 #include <det/core.h>

@@ -1,4 +1,4 @@
-// Where data comes from; the regions of the API guide's chapter on data.
+// Sources of data. Regions of the API guide's chapter on data.
 #pragma once
 
 #include <det/det.h>
@@ -28,7 +28,7 @@ class DownloadingTrial : public MyTrial {
   std::string path_;
 };
 
-/// Stands for a program of one's own that makes or fetches files and must not run twice in the same place.
+/// Stands for user code that creates or downloads files and must not run twice in the same place.
 inline void prepare_data(const std::string& file) { std::ofstream(file) << "prepared"; }
 
 class PerRankTrial : public MyTrial {

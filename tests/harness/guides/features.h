@@ -1,4 +1,4 @@
-// What a trial may do beyond a loop, one class each; the regions of the API guide. All stand on the skeleton.
+// Features of a trial beyond a loop, one class each. Regions of the API guide, based on the skeleton.
 #pragma once
 
 #include <det/det.h>

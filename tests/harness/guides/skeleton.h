@@ -1,4 +1,4 @@
-// The skeleton with which the guides start: it trains on made-up data, which is the first thing one replaces.
+// The skeleton of the guides' examples. It trains on made-up data for users to replace.
 #pragma once
 
 #include <det/det.h>

@@ -1,4 +1,4 @@
-// The same program here, under a launcher, and on a cluster.
+// A program that runs locally, under a launcher, and on a cluster.
 #include "skeleton.h"
 
 int main() {

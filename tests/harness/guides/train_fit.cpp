@@ -1,4 +1,4 @@
-// A program that trains the skeleton here, without a configuration file.
+// Trains the skeleton locally, without a configuration file.
 #include "skeleton.h"
 
 int main() {

@@ -1,4 +1,4 @@
-// The same with a main of its own.
+// Trains the skeleton from a hand-written main.
 #include <iostream>
 
 #include "skeleton.h"

@@ -1,5 +1,5 @@
-// Owns the proof that every method lets in whom it should and nobody else: each method of each service, found
-// by reflection, called as everybody there is. What is expected stands in access.case.
+// Calls each method of each service, found by reflection, as every kind of caller. Expected results are in
+// access.case.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/text_format.h>
@@ -25,13 +25,13 @@ namespace {
 
 namespace pb = google::protobuf;
 
-/// In every text of the lab: no stranger may ever be sent it.
+/// Planted in every text of the workspace "lab"; no stranger may ever receive it.
 constexpr const char* kCanary = "canary-4711";
 const std::vector<std::string> kCallers = {"stranger", "viewer", "editor", "manager", "admin", "limited"};
 
 struct Line {
   std::string method;
-  std::vector<std::string> expected;  ///< in the order of kCallers
+  std::vector<std::string> expected;  ///< In the order of kCallers.
   std::string request;
 };
 
@@ -55,10 +55,10 @@ std::vector<Line> read_cases() {
 
 struct Answer {
   grpc::StatusCode code = grpc::StatusCode::OK;
-  std::string text;  ///< message and reply, as bytes
+  std::string text;  ///< Message and reply as bytes.
 };
 
-/// The lab with one of everything, and a token for each caller.
+/// The workspace "lab" with one object of each kind, and a token for each caller.
 struct Lab {
   test::Database database;
   Bench bench{database.connect()};
@@ -104,7 +104,7 @@ struct Lab {
     log_in();
   }
 
-  /// Logging out is among the methods.
+  /// Renews all sessions and tokens, because logging out is one of the methods under test.
   void log_in() {
     for (const auto& [name, user] : users_) {
       if (name == "limited") continue;
@@ -114,8 +114,8 @@ struct Lab {
     REQUIRE(db::create_token(bench.pool, {.user = users_["limited"], .most = db::Role::kViewer},
                              token_hash("limited"), std::chrono::hours(1)));
   }
-  /// What some methods take away.
-  /// What lives cannot be deleted, by whomever.
+  /// Restores what earlier calls deleted or changed. `deletes`: the method deletes experiments; experiments
+  /// then stay active, which blocks deletion for every caller.
   void restore(bool deletes) {
     (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
     REQUIRE(bench.pool.query("UPDATE checkpoints SET state = 'COMPLETED'"));
@@ -203,7 +203,7 @@ bool is_user_method(const std::string& method) {
 
 }  // namespace
 
-TEST_CASE("every method of every service has a line, and every line a method") {
+TEST_CASE("every method of every service has exactly one line in access.case") {
   std::set<std::string> written, offered;
   for (const Line& line : read_cases()) CHECK(written.insert(line.method).second);
   for (const auto* service : services())
@@ -212,14 +212,14 @@ TEST_CASE("every method of every service has a line, and every line a method") {
   CHECK(written == offered);
 }
 
-TEST_CASE("every method lets in whom it should, as everybody there is") {
+TEST_CASE("every method admits exactly the callers listed in access.case") {
   Lab lab;
   for (const Line& line : read_cases()) {
     for (std::size_t i = 0; i < kCallers.size(); ++i) {
       lab.restore(line.method.find("/DeleteExperiment") != std::string::npos);
       const Answer answer = lab.call_as(kCallers[i], line);
       INFO(line.method << " as " << kCallers[i] << ": " << answer.code << " " << answer.text);
-      // An agent or experiment that only the core would know is not there for anybody.
+      // Agents and experiments that exist only in the core are absent for every caller.
       const bool absent =
           answer.code == grpc::StatusCode::NOT_FOUND && line.expected[i] == "ok" &&
           (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetAllocation") ||
@@ -241,7 +241,7 @@ TEST_CASE("the body of a request is read only for a known caller") {
   CHECK(known.code == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(known.text.find("the request is not a det.v1.GetModelsRequest") != std::string::npos);
 }
-TEST_CASE("what a stranger may not see is answered like what is not there") {
+TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
   Lab lab;
   for (const Line& line : read_cases()) {
     if (line.expected[0] != "hidden" || line.request.find("config:") != std::string::npos) continue;
@@ -289,10 +289,10 @@ TEST_CASE("no method takes a token that is missing, made up, expired or revoked,
       {{"authorization", "Bearer expired"}},
       {{"authorization", "Bearer revoked"}},
       {{"x-user-token", "Bearer expired"}},
-      {{"authorization", "Bearer " + token_hash("admin")}},  // what the database keeps is no token
+      {{"authorization", "Bearer " + token_hash("admin")}},  // The stored hash is not a token.
       {{"authorization", "Bearer " + allocation}},
       {{"x-allocation-token", "Bearer " + allocation}},
-      {{"x-det-peer", "127.0.0.1"}},  // whom only the gateway may name
+      {{"x-det-peer", "127.0.0.1"}},  // Only the gateway may set this header.
   };
   for (const Line& line : read_cases()) {
     if (line.method == "AuthService/Login" || line.method == "ClusterService/GetMaster") continue;

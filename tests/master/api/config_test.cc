@@ -1,4 +1,4 @@
-// Owns the tests of the master's keys; deploy/master.yaml is what the table prints.
+// The master's options. deploy/master.yaml must equal the output of the option table.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,7 @@ TEST_CASE("the sample file itself is accepted") {
   CHECK(read_master_config(*options));
 }
 
-TEST_CASE("without more than a data directory the defaults hold") {
+TEST_CASE("a data directory alone gives the defaults") {
   const auto config = read({"--data-dir", "/var/lib/det/"});
   REQUIRE(config);
   CHECK(config->data_dir == "/var/lib/det");
@@ -43,8 +43,7 @@ TEST_CASE("without more than a data directory the defaults hold") {
         R"({"type":"shared_fs","host_path":"/var/lib/det/checkpoints"})");
 }
 
-TEST_CASE(
-    "the stores that a master contacts are those of its own storage, of its list, or anybody's elsewhere") {
+TEST_CASE("storage destinations come from the master storage and the list of allowed hosts") {
   const auto config = read({"--data-dir", "/d"});
   REQUIRE(config);
   CHECK_FALSE(config->storage_reach.anywhere);
@@ -65,7 +64,7 @@ TEST_CASE(
   CHECK(owner->storage_reach.own == "http://127.0.0.1:9000");
 }
 
-TEST_CASE("listening beyond this machine needs the operator's word") {
+TEST_CASE("listening beyond loopback requires TLS or explicit permission") {
   CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("security.tls.enabled") !=
         std::string::npos);
   CHECK(problem(read({"--data-dir", "/d", "--listen", "[::]:80"})).find("security.tls.enabled") !=
@@ -75,7 +74,7 @@ TEST_CASE("listening beyond this machine needs the operator's word") {
   CHECK(read({"--data-dir", "/d", "--listen", "[::1]:0"})->listen_address == "::1");
 }
 
-TEST_CASE("a certificate of the operator's own needs its key, and turns TLS on") {
+TEST_CASE("a custom certificate requires its key and enables TLS") {
   const auto config = read({"--data-dir", "/d", "--listen", "0.0.0.0:80", "--security-tls-cert", "/c",
                             "--security-tls-key", "/k"});
   REQUIRE(config);
@@ -89,14 +88,14 @@ TEST_CASE("a certificate of the operator's own needs its key, and turns TLS on")
         std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("what is no address is refused") {
+TEST_CASE("malformed addresses are refused") {
   for (const char* text : {"8080", "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:80x"}) {
     INFO(text);
     CHECK(problem(read({"--data-dir", "/d", "--listen", text})).find("numeric address") != std::string::npos);
   }
 }
 
-TEST_CASE("pools schedule as the file says, and as the rest where it does not") {
+TEST_CASE("pool scheduling options override the top-level ones field by field") {
   auto dir = TemporaryDirectory::create("det-config");
   REQUIRE(dir);
   const auto with = [&](const std::string& text) {
@@ -121,7 +120,7 @@ TEST_CASE("pools schedule as the file says, and as the rest where it does not") 
   }
 }
 
-TEST_CASE("contradictions come all at once") {
+TEST_CASE("all contradictions are reported at once") {
   const std::string message =
       problem(read({"--agent-lease", "5s", "--kill-repeat", "0s", "--log-level", "loud"}));
   for (const char* part : {"data_dir", "agent_lease", "kill_repeat", "log.level"}) {

@@ -1,4 +1,4 @@
-// Owns the tests of the border between our types and protobuf.
+// Conversions between core types and protobuf messages.
 #include "master/api/convert.h"
 
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 namespace det::api {
 namespace {
 
-TEST_CASE("times survive the way there and back") {
+TEST_CASE("times survive the round trip") {
   for (const std::int64_t micros :
        {0L, 1L, -1L, 1646187318299569L, -62135596800000000L, 253402300799999999L}) {
     google::protobuf::Timestamp time;
@@ -18,14 +18,14 @@ TEST_CASE("times survive the way there and back") {
   }
 }
 
-TEST_CASE("times that no calendar has are bounded") {
+TEST_CASE("times outside the calendar are clamped") {
   google::protobuf::Timestamp time;
   time.set_seconds(INT64_MAX);
   time.set_nanos(-5);
   CHECK(from_proto(time).micros == 253402300799000000L);
 }
 
-TEST_CASE("every state has its own name, and comes back") {
+TEST_CASE("every state has a distinct name and survives the round trip") {
   std::set<v1::State> seen;
   for (int i = 0; i <= static_cast<int>(core::State::kError); ++i) {
     const auto state = static_cast<core::State>(i);
@@ -40,7 +40,7 @@ TEST_CASE("every state has its own name, and comes back") {
   CHECK_FALSE(from_proto(v1::STATE_DELETING));
 }
 
-TEST_CASE("an active trial shows how far its allocation is") {
+TEST_CASE("an active trial shows the state of its allocation") {
   using A = core::AllocationState;
   CHECK(to_proto(core::State::kActive, std::nullopt) == v1::STATE_QUEUED);
   CHECK(to_proto(core::State::kActive, A::kPulling) == v1::STATE_PULLING);
@@ -50,7 +50,7 @@ TEST_CASE("an active trial shows how far its allocation is") {
   CHECK(to_proto(core::State::kCompleted, std::nullopt) == v1::STATE_COMPLETED);
 }
 
-TEST_CASE("what an agent holds survives the way there and back") {
+TEST_CASE("held allocations of an agent survive the round trip") {
   using A = core::AllocationState;
   for (const A state : {A::kPulling, A::kStarting, A::kRunning}) {
     v1::AllocationUpdate wire;
@@ -74,7 +74,7 @@ TEST_CASE("what an agent holds survives the way there and back") {
   }
 }
 
-TEST_CASE("an update without id or state is refused; a lost exit is a loss") {
+TEST_CASE("an update without id or state is refused, and an unspecified exit counts as lost") {
   v1::AllocationUpdate wire;
   wire.set_state(v1::AllocationUpdate::STATE_RUNNING);
   CHECK_FALSE(from_proto(wire));
@@ -97,7 +97,7 @@ TEST_CASE("log lines print as the command line shows them") {
   CHECK(log_message(row) == "[2022-03-02T02:15:18.299569Z]          [rank=1] || bad \xEF\xBF\xBD byte");
 }
 
-TEST_CASE("log levels have the names people write") {
+TEST_CASE("log levels accept their usual names") {
   for (const char* name : {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}) {
     CHECK(log_level_name(log_level(name)) == name);
   }
@@ -106,7 +106,7 @@ TEST_CASE("log levels have the names people write") {
   CHECK(log_level_name(v1::LOG_LEVEL_UNSPECIFIED) == "");
 }
 
-TEST_CASE("metrics keep their values, NaN as a string") {
+TEST_CASE("metrics keep their values, and NaN becomes a string") {
   v1::MetricsWorkload out;
   to_proto(
       db::MetricPoint{.group = "training", .steps_completed = 7, .metrics = R"({"loss":0.1,"bad":"NaN"})"},
@@ -129,7 +129,7 @@ TEST_CASE("series are joined by their steps") {
   CHECK(out.data(1).values().fields().at("acc").number_value() == 0.9);
 }
 
-TEST_CASE("pages say which part of the list they are") {
+TEST_CASE("a page carries its start, end and total") {
   const db::Window window = to_window(10, 0, v1::ORDER_BY_DESC, 100);
   CHECK(window.limit == 100);
   CHECK(window.descending);
@@ -141,7 +141,7 @@ TEST_CASE("pages say which part of the list they are") {
   CHECK(out.total() == 12);
 }
 
-TEST_CASE("an agent shows its slots and what holds them") {
+TEST_CASE("an agent shows its slots and the allocations that hold them") {
   core::Agent agent{.id = AgentId("a1"),
                     .address = "127.0.0.1",
                     .pool = "default",
@@ -159,7 +159,7 @@ TEST_CASE("an agent shows its slots and what holds them") {
   CHECK(out.containers().at("4.req.2").task_id() == "4.req");
 }
 
-TEST_CASE("a start command carries all that the agent needs") {
+TEST_CASE("a start command carries everything that the agent needs") {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->entrypoint = {"model_def:Net"};
   config->environment_variables = {{"A", "1"}};
@@ -192,7 +192,7 @@ TEST_CASE("a start command carries all that the agent needs") {
   CHECK(out.context_digest() == "digest");
 }
 
-TEST_CASE("a start command of a gang says who the others are and where they meet") {
+TEST_CASE("a start command of a gang carries its peers and the rendezvous address") {
   core::StartAllocation start{.agent = AgentId("b"),
                               .session = 1,
                               .part = 1,

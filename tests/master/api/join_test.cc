@@ -1,4 +1,4 @@
-// Owns the tests of join tokens and of agents' certificates, against PostgreSQL.
+// Join tokens and agent certificates, against PostgreSQL.
 #include "master/api/join.h"
 
 #include <sys/un.h>
@@ -42,12 +42,12 @@ db::AgentCertificate certificate(const std::string& agent, const std::string& ke
           .expires = {wall_now().micros + lifetime.count()}};
 }
 
-/// Nothing: it went well.
+/// Returns std::nullopt on success.
 std::optional<Code> code_of(const Status& status) {
   return status ? std::nullopt : std::optional(status.error().code);
 }
 
-TEST_CASE("a token lets in as many agents as it says, and no more") {
+TEST_CASE("a token admits as many agents as it allows, and no more") {
   World world;
   const std::string once = world.token(), twice = world.token({.uses_left = 2});
   CHECK(db::admit_agent(world.pool, once, certificate("a1", "k1")));
@@ -58,14 +58,14 @@ TEST_CASE("a token lets in as many agents as it says, and no more") {
   CHECK(db::list_join_tokens(world.pool)->empty());
 }
 
-TEST_CASE("an agent whose answer was lost may ask again with the same key, and uses up nothing") {
+TEST_CASE("an agent that repeats a join with the same key does not consume a use") {
   World world;
   const std::string token = world.token();
   for (int i = 0; i < 3; ++i) CHECK(db::admit_agent(world.pool, token, certificate("a1", "k1")));
   CHECK(code_of(db::admit_agent(world.pool, token, certificate("a1", "k2"))) == Code::kAlreadyExists);
 }
 
-TEST_CASE("tokens that are unknown, over, deleted or somebody else's let nobody in") {
+TEST_CASE("unknown, expired, deleted and foreign tokens admit no agent") {
   World world;
   const std::string over = world.token({}, -1s), deleted = world.token(),
                     bound = world.token({.agent = "a1"});
@@ -81,7 +81,7 @@ TEST_CASE("tokens that are unknown, over, deleted or somebody else's let nobody 
   CHECK(code_of(db::delete_join_token(world.pool, 4711)) == Code::kNotFound);
 }
 
-TEST_CASE("a name is one machine's until it is revoked") {
+TEST_CASE("a name belongs to one machine until it is revoked") {
   World world;
   const auto first = certificate("a1", "k1");
   CHECK(db::admit_agent(world.pool, world.token({.pool = "gpu"}), first));
@@ -96,7 +96,7 @@ TEST_CASE("a name is one machine's until it is revoked") {
   CHECK(db::find_agent_certificate(world.pool, first.fingerprint).error().code == Code::kPermissionDenied);
 }
 
-TEST_CASE("a renewed certificate keeps connections of the one before alive, for the same key alone") {
+TEST_CASE("after renewal the previous certificate stays valid for open connections with the same key only") {
   World world;
   const auto old = certificate("a1", "k1");
   CHECK(db::admit_agent(world.pool, world.token({.pool = "gpu"}), old));
@@ -112,7 +112,7 @@ TEST_CASE("a renewed certificate keeps connections of the one before alive, for 
   CHECK(db::find_agent_certificate(world.pool, fresh.fingerprint).error().code == Code::kPermissionDenied);
 }
 
-TEST_CASE("an agent is who its certificate says, and nobody without one when there is TLS") {
+TEST_CASE("an agent is identified by its certificate, which TLS makes mandatory") {
   World world;
   const auto known = certificate("a1", "k1");
   CHECK(db::admit_agent(world.pool, world.token(), known));
@@ -134,7 +134,7 @@ TEST_CASE("an agent is who its certificate says, and nobody without one when the
   CHECK_FALSE(caller->check_name("a2"));
 }
 
-/// A connection to the server as the tunnel makes it for an agent that showed a certificate.
+/// Connects like the TLS tunnel does for an agent that presented this certificate.
 std::shared_ptr<grpc::Channel> connect_as(api::Bench& bench, const std::string& fingerprint) {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
@@ -149,7 +149,7 @@ std::shared_ptr<grpc::Channel> connect_as(api::Bench& bench, const std::string& 
   return grpc::CreateInsecureChannelFromFd("master", ends[1]);
 }
 
-TEST_CASE("an agent ships the logs of allocations that it holds or held, and of no others") {
+TEST_CASE("an agent ships logs only of allocations that it holds or held") {
   World world;
   {
     test::RunningStore store(test::open_store(world.database));
@@ -175,7 +175,7 @@ TEST_CASE("an agent ships the logs of allocations that it holds or held, and of 
         ->ShipLogs(&context, request, &response)
         .error_code();
   };
-  // A foreign log is refused for good: the agent keeps nothing to try again.
+  // Logs of foreign allocations are refused permanently: the agent must not retry them.
   CHECK(ship(second, "1.task.1") == grpc::NOT_FOUND);
   CHECK(ship(first, "7.other.1") == grpc::NOT_FOUND);
   CHECK(world.database.number("SELECT count(*) FROM task_logs") == 0);

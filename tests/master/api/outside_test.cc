@@ -1,4 +1,5 @@
-// Owns the tests of who may report as a trial outside the cluster. They need a database: it knows the users.
+// Reports of trials that run outside the cluster, authorized by the token of their owner. Needs a database
+// for the users.
 #include <catch2/catch.hpp>
 
 #include "base/wait.h"
@@ -37,7 +38,8 @@ struct Outside {
         .request_id = RequestId("r1"), .owner = owner, .config = config, .unmanaged = unmanaged}));
   }
   core::State state() {
-    auto state = core::State::kCompleted;  // of what the core has forgotten
+    // The default covers trials that the core has already dropped.
+    auto state = core::State::kCompleted;
     bench.loop.inspect([&](const core::Core& core) {
       if (core.trials().contains(kTrial)) state = core.trials().at(kTrial).state;
     });
@@ -91,7 +93,7 @@ v1::Report ended(v1::State state) {
   return report;
 }
 
-TEST_CASE("its owner reports, says that the process lives, and ends it") {
+TEST_CASE("the owner of an unmanaged trial reports, sends heartbeats, and ends it") {
   Outside outside;
   outside.bench.settings.unmanaged_limit = std::chrono::seconds(20);
   outside.submit(true);
@@ -107,13 +109,13 @@ TEST_CASE("its owner reports, says that the process lives, and ends it") {
   process.report(2, ended(v1::STATE_COMPLETED));
   CHECK(process.next().acknowledged().sequence() == 2);
   CHECK(outside.state() == core::State::kCompleted);
-  // What it goes on to say, and whoever comes after it, is told that it is over.
+  // Later messages of this session and later sessions are rejected because the trial has ended.
   process.alive();
   CHECK(process.end() == grpc::StatusCode::ABORTED);
   CHECK(Process(outside.bench, "owner's token").end() == grpc::StatusCode::ABORTED);
 }
 
-TEST_CASE("nobody else reports for it") {
+TEST_CASE("other users cannot report for an unmanaged trial") {
   Outside outside;
   outside.submit(true);
   CHECK(Process(outside.bench, "another's token").end() == grpc::StatusCode::PERMISSION_DENIED);
@@ -122,14 +124,14 @@ TEST_CASE("nobody else reports for it") {
   CHECK(outside.state() == core::State::kActive);
 }
 
-TEST_CASE("a trial of the cluster takes no owner's token") {
+TEST_CASE("a managed trial rejects the token of its owner") {
   Outside outside;
   outside.submit(false);
   CHECK(Process(outside.bench, "owner's token", 0).end() == grpc::StatusCode::PERMISSION_DENIED);
   CHECK(outside.state() == core::State::kActive);
 }
 
-TEST_CASE("an end that is none ends the session instead") {
+TEST_CASE("an end report with a non-terminal state ends the session instead") {
   Outside outside;
   outside.submit(true);
   for (const v1::State state : {v1::STATE_UNSPECIFIED, v1::STATE_ACTIVE, v1::STATE_STOPPING_ERROR}) {

@@ -1,4 +1,4 @@
-// Owns the tests of password forms, hashes and the throttle.
+// Password forms, hashes, and the login throttle.
 #include "master/api/passwords.h"
 
 #include <catch2/catch.hpp>
@@ -6,7 +6,7 @@
 namespace det::api {
 namespace {
 
-TEST_CASE("a plain password becomes the form that upstream's clients send") {
+TEST_CASE("a plain password becomes the form that Determined's clients send") {
   // sha512("GubPEmmotfiK9TMD6Zdw" + "correct horse"), from an independent tool.
   const std::string form =
       "2447a141acc80af004f38355177c3e93343720d9dbb20a21365b074f2a12abed5cc9b027d8d9c4f818d392b90add277818c816"
@@ -15,7 +15,7 @@ TEST_CASE("a plain password becomes the form that upstream's clients send") {
   CHECK(password_form(form, true) == form);
 }
 
-TEST_CASE("what is no password has no form") {
+TEST_CASE("invalid passwords have no form") {
   CHECK_FALSE(password_form("", false));
   CHECK_FALSE(password_form("", true));
   CHECK_FALSE(password_form(std::string(1025, 'x'), false));
@@ -24,7 +24,7 @@ TEST_CASE("what is no password has no form") {
   CHECK(password_form(std::string(1024, 'x'), false));
 }
 
-TEST_CASE("a hash knows its password and no other, and is salted") {
+TEST_CASE("a hash matches its password and no other, and is salted") {
   const std::string form = *password_form("correct horse", false);
   const std::string hash = hash_password(form);
   CHECK(hash.starts_with("$argon2id$"));
@@ -60,7 +60,7 @@ TEST_CASE("after five failures the wait doubles up to fifteen minutes") {
   }
 }
 
-TEST_CASE("others are not held up by somebody's failures, and success clears them") {
+TEST_CASE("failures of one user do not delay others, and success clears them") {
   Throttle throttle;
   for (int i = 0; i < 10; ++i) throttle.failed("admin", "10.0.0.1", at(0));
   CHECK_FALSE(throttle.allow("admin", "10.0.0.1", at(0)));
@@ -70,7 +70,7 @@ TEST_CASE("others are not held up by somebody's failures, and success clears the
   CHECK(throttle.allow("admin", "10.0.0.1", at(0)));
 }
 
-TEST_CASE("an address has sixty guesses a minute, whatever the names") {
+TEST_CASE("an address is limited to sixty guesses a minute over all names") {
   Throttle throttle;
   for (int i = 0; i < 60; ++i) {
     const std::string name = "user" + std::to_string(i);

@@ -1,4 +1,4 @@
-// Owns the tests of what a training process may say, of errors on the wire, and of the checkpoint archive.
+// Checks of harness reports, errors on the wire, and the checkpoint archive.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -24,12 +24,12 @@ v1::MetricsReport report(const std::string& metrics, const std::string& group = 
   return out;
 }
 
-TEST_CASE("a usual report is taken") {
+TEST_CASE("a usual report is accepted") {
   CHECK(check_metrics(report(R"({"loss":0.5,"grad norm":"NaN","nested":{"a":[1,2]}})")));
   CHECK(check_metrics(report("{}", "validation")));
 }
 
-TEST_CASE("reports that nobody could show or store are refused") {
+TEST_CASE("reports that cannot be stored or displayed are refused") {
   CHECK_FALSE(check_metrics(report("[1]")));
   CHECK_FALSE(check_metrics(report("{")));
   CHECK_FALSE(check_metrics(report(R"({"":1})")));
@@ -53,11 +53,11 @@ TEST_CASE("the searcher's metric is a number, NaN or absent") {
   CHECK_FALSE(metric_value(R"({"loss":"high"})", "loss"));
 }
 
-TEST_CASE("an allocation's task is its id without the run") {
+TEST_CASE("the task id of an allocation is its id without the run") {
   CHECK(task_of(AllocationId("7.abc.12")) == TaskId("7.abc"));
 }
 
-TEST_CASE("a refused document carries its problems, and fits into gRPC's metadata") {
+TEST_CASE("a refused document carries its problems and fits into gRPC's metadata") {
   std::vector<Problem> problems;
   for (int i = 0; i < 200; ++i) {
     problems.push_back({"E-CFG-RANGE", "searcher.max_trials", std::string(100, 'm'), "const.yaml", i, 1});
@@ -80,7 +80,7 @@ TEST_CASE("random names have three words") {
   CHECK(std::count(name.begin(), name.end(), '-') == 2);
 }
 
-TEST_CASE("checkpoint files are packed, and links lead nowhere") {
+TEST_CASE("checkpoint files are packed, and links outside the checkpoint are not followed") {
   auto directory = TemporaryDirectory::create();
   REQUIRE(directory);
   const std::string root = directory->path() + "/ckpt";

@@ -1,4 +1,3 @@
-// Owns the tests of what is shown of a configuration's secrets.
 #include "master/api/secrets.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +22,7 @@ data:
   secrets: {db: canary-6, deep: {list: [canary-7]}}
 )";
 
-TEST_CASE("secrets are masked wherever they stand, and nothing else is") {
+TEST_CASE("secrets are masked at every depth, and other values are not") {
   const std::string shown = masked_yaml(kMaskedConfig);
   INFO(shown);
   CHECK(shown.find("canary") == std::string::npos);
@@ -37,7 +36,7 @@ TEST_CASE("secrets are masked wherever they stand, and nothing else is") {
             .find("canary") == std::string::npos);
 }
 
-TEST_CASE("variables for each kind of device, and as a map, are masked too") {
+TEST_CASE("variables for each kind of device, and as a map, are masked") {
   Json config = Json::parse(R"({"environment": {"environment_variables":
       {"cpu": ["MY_TOKEN=canary", "A=b"], "cuda": {"DB_PASSWORD": "canary", "C": "d"}}}})");
   CHECK(mask_secrets(config));
@@ -45,7 +44,7 @@ TEST_CASE("variables for each kind of device, and as a map, are masked too") {
                          R"("cuda":{"DB_PASSWORD":"****","C":"d"}}}})");
 }
 
-TEST_CASE("a text without secrets stays as it was written") {
+TEST_CASE("a text without secrets stays as written") {
   const std::string text = "# mine\nname:   x\nenvironment: {environment_variables: [TOKEN=, A=b]}\n";
   CHECK(masked_yaml(text) == text);
   CHECK(masked_yaml("no: [yaml") == "no: [yaml");
@@ -53,7 +52,7 @@ TEST_CASE("a text without secrets stays as it was written") {
 }
 
 }  // namespace
-TEST_CASE("the master's settings are shown without the secrets of its defaults") {
+TEST_CASE("the master's settings are shown without the secrets of their defaults") {
   Json config = {{"task_container_defaults",
                   {{"environment",
                     {{"registry_auth", {{"username", "u"}, {"password", "canary-9"}}},

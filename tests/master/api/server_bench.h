@@ -1,5 +1,5 @@
-// Owns a gRPC server of the real services whose database is away, unless one is given: what needs no row
-// works, the rest fails.
+// A gRPC server with the real services. By default its database is unreachable: calls that need no row
+// succeed, all others fail.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-// Owns the test that every call without credentials is refused, made against a real server over both its ways
-// in.
+// Credentials and limits of the real server, over its TCP port and over sockets handed to it.
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
 
@@ -24,7 +23,7 @@ grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, const std::stri
   return done.get_future().get();
 }
 
-TEST_CASE("without credentials every call is refused") {
+TEST_CASE("calls without credentials are refused") {
   Bench bench;
   for (const auto& channel : {bench.server.channel(), bench.over_socket()}) {
     for (const auto* service : services()) {
@@ -42,7 +41,7 @@ TEST_CASE("without credentials every call is refused") {
   }
 }
 
-TEST_CASE("the master says who it is to anyone") {
+TEST_CASE("the identity of the master is public") {
   Bench bench;
   auto stub = v1::ClusterService::NewStub(bench.over_socket());
   grpc::ClientContext context;
@@ -67,7 +66,7 @@ grpc::Status attach(Bench& bench, const std::string& token) {
   return stream->Finish();
 }
 
-TEST_CASE("a harness needs its own allocation's token, and a run that is current") {
+TEST_CASE("a harness needs the token of its own allocation and a current run") {
   Bench bench;
   const std::string other = allocation_token(bench.settings.cluster_secret, AllocationId("1.a.2"));
   CHECK(attach(bench, other).error_code() == grpc::StatusCode::UNAUTHENTICATED);
@@ -75,7 +74,7 @@ TEST_CASE("a harness needs its own allocation's token, and a run that is current
   CHECK(attach(bench, own).error_code() == grpc::StatusCode::ABORTED);
 }
 
-TEST_CASE("a message beyond four mebibytes is refused from outside") {
+TEST_CASE("a message over 4 MiB from outside is refused") {
   Bench bench;
   auto channel = bench.over_socket();
   grpc::GenericStub stub(channel);

@@ -1,5 +1,4 @@
-// Owns the tests of the two long streams: an agent's link and a harness's session, from submission to the end
-// of a trial.
+// The two bidirectional streams, agent link and harness session, from submission to the end of a trial.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +30,7 @@ void submit(Bench& bench) {
   REQUIRE(answer);
 }
 
-/// An agent on this machine, as the master sees it.
+/// An agent on this machine, from the master's point of view.
 struct Agent {
   std::unique_ptr<v1::AgentService::Stub> stub;
   grpc::ClientContext context;
@@ -146,7 +145,7 @@ v1::StartAllocation started(Bench& bench, Agent& agent) {
   return command.start();
 }
 
-TEST_CASE("a trial from submission to its end, over both streams") {
+TEST_CASE("a trial runs from submission to its end over both streams") {
   Bench bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
@@ -184,7 +183,7 @@ TEST_CASE("a trial from submission to its end, over both streams") {
   bench.loop.inspect([](const core::Core& core) { CHECK(core.experiments().empty()); });
 }
 
-TEST_CASE("several reports in one message are taken in order, up to the first that is wrong") {
+TEST_CASE("several reports in one message are applied in order, up to the first invalid one") {
   Bench bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
@@ -205,7 +204,7 @@ TEST_CASE("several reports in one message are taken in order, up to the first th
       [](const core::Core& core) { CHECK(core.trials().at(TrialId(1)).last_validation == 100); });
 }
 
-TEST_CASE("pausing reaches the harness, killing reaches the agent") {
+TEST_CASE("a pause reaches the harness, a kill reaches the agent") {
   Bench bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
@@ -219,7 +218,7 @@ TEST_CASE("pausing reaches the harness, killing reaches the agent") {
   CHECK(agent.next().kill().allocation_id() == start.allocation_id());
 }
 
-TEST_CASE("what a harness must not say ends its session with the reason") {
+TEST_CASE("an invalid harness message ends the session with the reason") {
   Bench bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
@@ -244,8 +243,7 @@ TEST_CASE("what a harness must not say ends its session with the reason") {
   CHECK(refused([](Harness& h) { h.report({}); }) == grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_CASE(
-    "a session with neither token is refused; with a user's it needs the database to know whose it is") {
+TEST_CASE("a session without a token is refused, and one with a user's token needs the database") {
   Bench bench;
   submit(bench);
   const auto attach = [&](const std::string& key, const std::string& token) {
@@ -289,7 +287,7 @@ TEST_CASE("a newer session of the same allocation takes over") {
   CHECK(first.end().error_code() == grpc::StatusCode::ABORTED);
 }
 
-TEST_CASE("agents from elsewhere, without a name, or with another's name are refused") {
+TEST_CASE("agents from another address, without a name, or with the name of another agent are refused") {
   Bench bench;
   CHECK(Agent(bench, "10.0.0.7").end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
   Agent nameless(bench);
@@ -302,7 +300,7 @@ TEST_CASE("agents from elsewhere, without a name, or with another's name are ref
   CHECK(impostor.end().error_code() == grpc::StatusCode::ALREADY_EXISTS);
 }
 
-TEST_CASE("heartbeats are answered, and silence ends the link") {
+TEST_CASE("heartbeats are acknowledged, and a silent link is closed") {
   Bench bench;
   bench.settings.heartbeat = std::chrono::milliseconds(100);
   Agent agent(bench);

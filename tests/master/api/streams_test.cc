@@ -1,5 +1,5 @@
-// Owns the tests of what happens to open streams when their reader loses the right to read, and of passwords
-// and tokens over the wire, and of who is remembered as a token's holder. They need a database.
+// Streams closed when their reader loses access, passwords and tokens over the wire, and the session cache.
+// Needs a database.
 #include <catch2/catch.hpp>
 
 #include "base/log_history.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kPassword = "correct horse battery";
 
-/// A running trial in the default workspace; ada is the admin, eve an editor.
+/// A running trial in the default workspace. ada is the admin, eve an editor.
 struct Office {
   test::Database database;
   Bench bench{database.connect()};
@@ -59,7 +59,7 @@ struct Office {
     (void)call("", &v1::AuthService::Stub::Login, request, &response);
     return response.token();
   }
-  /// "" when refused.
+  /// Returns "" when refused.
   std::string make_token(const std::string& as, const std::string& role = "",
                          const std::string& lifespan = "") {
     v1::PostAccessTokenRequest request;
@@ -82,7 +82,7 @@ struct Office {
   }
 };
 
-/// A reader that follows the trial's log.
+/// Follows the log of the trial.
 struct Follower {
   grpc::ClientContext context;
   v1::LogService::Stub stub;
@@ -106,7 +106,7 @@ struct Follower {
 
 }  // namespace
 
-TEST_CASE("a followed log ends within a second of its reader's rights, whichever way they end") {
+TEST_CASE("a followed log ends within a second of losing access") {
   Office office;
   const auto ends_within_a_second = [&](const std::function<void(const std::string&)>& act,
                                         grpc::StatusCode expected) {
@@ -126,7 +126,7 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
         },
         grpc::StatusCode::UNAUTHENTICATED);
   }
-  SECTION("by being put out") {
+  SECTION("by deactivating the user") {
     ends_within_a_second(
         [&](const std::string&) {
           v1::PatchUser change;
@@ -135,7 +135,7 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
         },
         grpc::StatusCode::UNAUTHENTICATED);
   }
-  SECTION("by a new password") {
+  SECTION("by changing the password") {
     ends_within_a_second(
         [&](const std::string&) {
           v1::PatchUser change;
@@ -157,7 +157,7 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
         },
         grpc::StatusCode::NOT_FOUND);
   }
-  SECTION("by the experiment moving where the reader has no role") {
+  SECTION("by moving the experiment to a workspace without a role") {
     ends_within_a_second(
         [&](const std::string&) {
           const auto lab = db::create_workspace(office.bench.pool, "lab", UserId(1)).value();
@@ -172,20 +172,19 @@ TEST_CASE("a followed log ends within a second of its reader's rights, whichever
   }
 }
 
-TEST_CASE(
-    "who holds a token is asked again when rights have changed, when the session is over, and else seldom") {
+TEST_CASE("the session cache reloads a user after a change of rights, after expiry, and periodically") {
   Office office;
   Sessions sessions(office.bench.pool);
   const auto eve = [&] { return sessions.find(token_hash("eve")); };
   const auto make = [&](Duration lifetime) {
     REQUIRE(db::create_session(office.bench.pool, office.eve, token_hash("eve"), lifetime));
   };
-  SECTION("nobody is remembered as unknown") {
+  SECTION("unknown tokens are not cached") {
     CHECK(eve().error().code == Code::kNotFound);
     make(std::chrono::hours(1));
     CHECK(eve()->user.name == "eve");
   }
-  SECTION("rights that change") {
+  SECTION("changed rights") {
     make(std::chrono::hours(1));
     REQUIRE(eve());
     REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
@@ -193,17 +192,17 @@ TEST_CASE(
     sessions.changed();
     CHECK(eve().error().code == Code::kNotFound);
   }
-  SECTION("a session that is over") {
+  SECTION("an expired session") {
     make(std::chrono::seconds(1));
     REQUIRE(eve());
-    // It expires by our clock too, not when its row goes.
+    // The cached session expires by the local clock, even if its row still exists.
     REQUIRE(office.bench.pool.query(
         "UPDATE sessions SET expires = now() + interval '1 hour' WHERE user_id = $1", office.eve));
     REQUIRE(eve());
     REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
     CHECK(wait_until([&] { return !eve(); }, std::chrono::seconds(4)));
   }
-  SECTION("what was changed past the master") {
+  SECTION("changes that bypass the master") {
     make(std::chrono::hours(1));
     REQUIRE(eve());
     REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
@@ -211,7 +210,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a followed log of a token ends within a second of its revocation; another's goes on") {
+TEST_CASE("a followed log ends within a second of revoking its token, and others continue") {
   Office office;
   const std::string login = office.log_in(), token = office.make_token(login);
   REQUIRE_FALSE(token.empty());
@@ -231,7 +230,7 @@ TEST_CASE("a followed log of a token ends within a second of its revocation; ano
   CHECK(other.end() == grpc::StatusCode::CANCELLED);
 }
 
-TEST_CASE("an administrator reads the master's own log from where he likes, and follows it while he is one") {
+TEST_CASE("an administrator reads the master's log from any offset, and follows it until the role ends") {
   log::keep_history(1000);
   Office office;
   for (int i = 0; i < 3; ++i) log::warn("told before", {{"number", i}});
@@ -250,7 +249,7 @@ TEST_CASE("an administrator reads the master's own log from where he likes, and 
     CHECK(reader->Finish().ok());
     return lines;
   };
-  // Each reading is noted in the log too, behind what was told before.
+  // Each read is logged too, after the lines that were logged before.
   CHECK(read(newest - 3, 2) == std::vector<std::string>{"told before number=0", "told before number=1"});
   CHECK(read(0, 1).size() == 1);
   CHECK(read(1 << 20, 0).empty());
@@ -280,7 +279,7 @@ TEST_CASE("an administrator reads the master's own log from where he likes, and 
   CHECK(mono_now() - start < std::chrono::seconds(1));
 }
 
-TEST_CASE("how much the master logs is changed while it runs, by administrators") {
+TEST_CASE("administrators change the master's log level at run time") {
   Office office;
   const auto set = [&](const std::string& as, const std::string& level) {
     v1::PatchMasterConfigRequest request;
@@ -301,7 +300,7 @@ TEST_CASE("how much the master logs is changed while it runs, by administrators"
   CHECK(set("ada", "info") == grpc::StatusCode::OK);
 }
 
-TEST_CASE("a token may be less than its user, never more") {
+TEST_CASE("a token may have fewer rights than its user, never more") {
   Office office;
   const std::string login = office.log_in(), viewer = office.make_token(login, "Viewer");
   REQUIRE_FALSE(viewer.empty());
@@ -318,11 +317,11 @@ TEST_CASE("a token may be less than its user, never more") {
   change.mutable_admin()->set_value(true);
   CHECK(office.patch_eve(login, change).error_code() == grpc::StatusCode::PERMISSION_DENIED);
   CHECK(office.database.number("SELECT count(*) FROM users WHERE admin") == 1);
-  // Only hashes are kept.
+  // The database keeps hashes only.
   CHECK(office.database.number("SELECT count(*) FROM sessions WHERE length(token_hash) <> 64") == 0);
 }
 
-TEST_CASE("no password is blank, easy, or the user's name, however it is sent") {
+TEST_CASE("blank, easy and name-like passwords are refused in every encoding") {
   Office office;
   const auto refused = [&](const std::string& password, bool hashed) {
     v1::PostUserRequest request;
@@ -344,7 +343,7 @@ TEST_CASE("no password is blank, easy, or the user's name, however it is sent") 
     CHECK(refused(password_form(password, false).value(), true));
   CHECK_FALSE(refused("Gr8 enough", false));
   CHECK(office.database.number("SELECT count(*) FROM users WHERE name = 'mallory'") == 1);
-  // A new user of a fresh cluster may edit in the default workspace, and nothing else.
+  // In a new cluster, a new user may edit in the default workspace and nothing else.
   CHECK(office.database.value(
             "SELECT role || ' ' || workspace_id FROM grants g JOIN users u ON u.id = g.user_id"
             " WHERE u.name = 'mallory'") == "EDITOR 1");

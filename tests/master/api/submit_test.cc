@@ -1,5 +1,4 @@
-// Owns the tests of what a submission is held against: templates, config policies and the cluster. They need
-// a database.
+// Submissions are checked against templates, config policies and the cluster. Needs a database.
 #include <catch2/catch.hpp>
 
 #include "det/status.pb.h"
@@ -59,7 +58,7 @@ struct Desk {
     request.set_template_(template_name);
     return call(&v1::ExperimentService::Stub::CreateExperiment, request, response);
   }
-  /// The problems that refuse it, a line each; "" when it is accepted.
+  /// The problems that refuse the submission, one a line; "" when it is accepted.
   std::string refused(const std::string& config, const std::string& template_name = "") {
     v1::CreateExperimentResponse response;
     const grpc::Status status = create(config, &response, template_name);
@@ -104,7 +103,7 @@ struct Desk {
 
 }  // namespace
 
-TEST_CASE("what no agent of the pool could run is refused, with every problem, and nothing is stored") {
+TEST_CASE("a submission that no agent of the pool can run is refused with every problem and not stored") {
   Desk desk;
   desk.connect_agent("a1", "default", 4);
   desk.connect_agent("a2", "default", 4);
@@ -127,16 +126,16 @@ TEST_CASE("what no agent of the pool could run is refused, with every problem, a
   CHECK(desk.stored() == 0);
 }
 
-TEST_CASE("a pool that nobody has joined yet may still get its agents") {
+TEST_CASE("a pool that has never had an agent accepts submissions") {
   Desk desk;
   v1::CreateExperimentResponse response;
   const auto status = desk.create(std::string(kPlain) + "resources: {slots_per_trial: 64}\n", &response);
-  // The row is read from the database, which this bench's store does not write to.
+  // The reply reads the row from the database, which this bench's store does not write to.
   CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
   CHECK(desk.experiments() == 1);
 }
 
-TEST_CASE("a template is checked when it is set, fills in, and is told of when it is missing") {
+TEST_CASE("a template is checked when set, fills in defaults, and is reported when missing") {
   Desk desk;
   const grpc::Status wrong = desk.set_template("net", "name: y\nresources: {priority: 300}\n");
   CHECK(wrong.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
@@ -166,7 +165,7 @@ TEST_CASE("a template is checked when it is set, fills in, and is told of when i
         grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_CASE("policies are the admin's to set, and bind everybody") {
+TEST_CASE("policies are set by admins and bind all users") {
   Desk desk;
   desk.token = "eve's token";
   CHECK(desk.set_policies("constraints: {priority_limit: 40}\n").error_code() ==
@@ -197,7 +196,7 @@ TEST_CASE("policies are the admin's to set, and bind everybody") {
         std::string::npos);
 }
 
-TEST_CASE("policies of a workspace bind what goes into it, beside the cluster's, which win") {
+TEST_CASE("workspace policies apply to their workspace, and cluster policies override them") {
   Desk desk;
   const std::int64_t lab = db::create_workspace(desk.bench.pool, "lab", UserId(1)).value();
   REQUIRE(db::create_project(desk.bench.pool, lab, "vision", "", UserId(1)));
@@ -238,7 +237,7 @@ TEST_CASE("policies of a workspace bind what goes into it, beside the cluster's,
   CHECK(none.text().empty());
 }
 
-TEST_CASE("an experiment goes where the request says, else the cluster's policy, else the file") {
+TEST_CASE("the destination comes from the request, then the cluster's policy, then the file") {
   Desk desk;
   const std::int64_t lab = db::create_workspace(desk.bench.pool, "lab", UserId(1)).value();
   const std::int64_t vision = db::create_project(desk.bench.pool, lab, "vision", "", UserId(1)).value();
@@ -250,7 +249,7 @@ TEST_CASE("an experiment goes where the request says, else the cluster's policy,
     const int before = desk.experiments();
     const grpc::Status status = desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response);
     if (desk.experiments() == before) return status.error_message();
-    // The rows of this core are in memory, so the answer does not find them.
+    // The core keeps its rows in memory, so the reply does not find them in the database.
     std::int64_t project = 0;
     REQUIRE(desk.bench.loop.inspect(
         [&](const core::Core& core) { project = core.experiments().rbegin()->second.project; }));
@@ -270,7 +269,7 @@ TEST_CASE("an experiment goes where the request says, else the cluster's policy,
   CHECK_THAT(goes_to(), Catch::Contains("no project \"none\" in a workspace \"lab\" is open to you"));
 }
 
-TEST_CASE("the queue cannot be used to go past a policy") {
+TEST_CASE("queue changes cannot bypass a policy") {
   Desk desk;
   v1::CreateExperimentResponse response;
   (void)desk.create(std::string(kPlain) + "resources: {priority: 42}\n", &response);
@@ -302,8 +301,7 @@ TEST_CASE("the queue cannot be used to go past a policy") {
   CHECK(told([](auto* control) { control->set_max_slots(4); }).empty());
 }
 
-TEST_CASE(
-    "policies of tasks bind commands, those of their workspace too, and the queue does not go past them") {
+TEST_CASE("task policies of cluster and workspace bind commands, and queue changes cannot bypass them") {
   Desk desk;
   v1::PutConfigPoliciesResponse stored;
   v1::PutWorkspaceConfigPoliciesRequest lab;
@@ -327,7 +325,7 @@ TEST_CASE(
   CHECK_THAT(refused.error_details(),
              Catch::Contains("task config policy of workspace \"Uncategorized\":1:31"));
   launch.set_text("entrypoint: [x]\ndescription: mine\nresources: {slots: 0, priority: 35}\n");
-  // The bench's store keeps nothing: what is asked of the row afterwards fails, what the core was told holds.
+  // The bench's store keeps nothing: reading the row back fails, although the core launched the command.
   (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
   std::string job, description;
   REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {

@@ -1,4 +1,4 @@
-// Owns the tests of agents that come, go, come back changed, or never come back.
+// Agents that connect, disconnect, reconnect with other devices, or never return.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -20,7 +20,7 @@ TEST_CASE("a start that was lost on the way is sent again") {
   CHECK(bench.live(kTrial)->run == 1);
 }
 
-TEST_CASE("an agent that comes back with its allocation goes on with it") {
+TEST_CASE("an agent that reconnects with its allocation continues it") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -32,7 +32,7 @@ TEST_CASE("an agent that comes back with its allocation goes on with it") {
   CHECK(bench.live(kTrial)->run == 1);
 }
 
-TEST_CASE("an exit while the agent was away is an exit") {
+TEST_CASE("an exit during a disconnect is reported on reconnect") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -44,7 +44,7 @@ TEST_CASE("an exit while the agent was away is an exit") {
   CHECK(bench.trial(kTrial).state == State::kCompleted);
 }
 
-TEST_CASE("what had started and is not there any more runs again") {
+TEST_CASE("an allocation that is missing on reconnect runs again") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 0));
@@ -55,9 +55,7 @@ TEST_CASE("what had started and is not there any more runs again") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE(
-    "what a user wants gone from a silent agent is over in seconds, and its slots are used when it has "
-    "gone") {
+TEST_CASE("killing a trial on an unreachable agent ends it within seconds and frees its slots at the exit") {
   const auto action = GENERATE(ExperimentAction::kKill, ExperimentAction::kCancel);
   const bool asked_before = GENERATE(false, true);
   Bench bench;
@@ -90,9 +88,7 @@ TEST_CASE(
   CHECK(bench.live(TrialId(2)));
 }
 
-TEST_CASE(
-    "what an agent that was silent for long runs is over at once when a user kills it, else only with its "
-    "lease") {
+TEST_CASE("a kill ends an allocation of a long silent agent at once, a pause only with the lease") {
   Bench bench;
   bench.connect("a1", 2);
   const ExperimentId killed = bench.submit(bench.config()), paused = bench.submit(bench.config());
@@ -111,8 +107,7 @@ TEST_CASE(
   CHECK(bench.live(TrialId(2))->run == 2);
 }
 
-TEST_CASE(
-    "what was killed is over in seconds when its agent does not come back after a restart of the master") {
+TEST_CASE("killed trials end within seconds when their agent does not return after a restart of the master") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -123,13 +118,14 @@ TEST_CASE(
   CHECK(bench.experiment(id).state == State::kCanceled);
 }
 
-TEST_CASE("what cannot be started is tried again, later each time") {
+TEST_CASE("an allocation that cannot start is retried with increasing delay") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 0));
   const auto lose = [&] { bench.exit(kTrial, ExitKind::kLost); };
   lose();
-  REQUIRE(bench.live(kTrial) != nullptr);  // at once: it may have been chance
+  // The first retry is immediate: the failure may be a coincidence.
+  REQUIRE(bench.live(kTrial) != nullptr);
   for (const int wait : {1, 2, 4, 8, 16, 32, 64, 64}) {
     lose();
     const RunNumber run = bench.trial(kTrial).run;
@@ -145,7 +141,7 @@ TEST_CASE("what cannot be started is tried again, later each time") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE("a trial that waits to be tried again may be paused, and starts at once when activated") {
+TEST_CASE("a trial in back-off may be paused, and starts at once when activated") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config(1, 0));
@@ -161,7 +157,7 @@ TEST_CASE("a trial that waits to be tried again may be paused, and starts at onc
   CHECK(bench.live(kTrial) != nullptr);
 }
 
-TEST_CASE("what was to be killed and never started is gone") {
+TEST_CASE("an allocation that was to be killed and never started is gone") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -172,7 +168,7 @@ TEST_CASE("what was to be killed and never started is gone") {
   CHECK(bench.experiment(id).state == State::kCanceled);
 }
 
-TEST_CASE("a kill that found nobody is sent when the agent is back") {
+TEST_CASE("a kill for a disconnected agent is sent when it returns") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -183,7 +179,7 @@ TEST_CASE("a kill that found nobody is sent when the agent is back") {
   CHECK(bench.sends<KillAllocation>().size() == 1);
 }
 
-TEST_CASE("what nobody knows is killed, and forgotten once it is gone") {
+TEST_CASE("unknown allocations are killed, and forgotten after their exit") {
   Bench bench;
   bench.connect("a1", 1, {{AllocationId("9.x.1"), AllocationState::kRunning, std::nullopt}});
   CHECK(bench.sends<KillAllocation>().size() == 1);
@@ -204,7 +200,7 @@ TEST_CASE("an exit is counted once") {
   CHECK(bench.sends<AllocationForgotten>().size() == 1);
 }
 
-TEST_CASE("messages of an earlier session are not heard") {
+TEST_CASE("messages of an earlier session are ignored") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -216,7 +212,7 @@ TEST_CASE("messages of an earlier session are not heard") {
   CHECK(bench.core().agents().at(AgentId("a1")).session == 2);
 }
 
-TEST_CASE("a silent agent is given up after its lease, not before") {
+TEST_CASE("a silent agent is given up at the end of its lease, not before") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -231,7 +227,7 @@ TEST_CASE("a silent agent is given up after its lease, not before") {
   CHECK_FALSE(bench.core().agents().contains(AgentId("a1")));
 }
 
-TEST_CASE("another machine may not take the name of a busy or connected agent") {
+TEST_CASE("another machine cannot take the name of a busy or connected agent") {
   Bench bench;
   bench.connect("a1", 1);
   CHECK(bench.connect("a1", 1, {}, "impostor")->error().code == Code::kAlreadyExists);
@@ -244,14 +240,14 @@ TEST_CASE("another machine may not take the name of a busy or connected agent") 
   CHECK(*bench.connect("a1", 1, {}, "impostor"));
 }
 
-TEST_CASE("an idle agent's name may be taken over once it has gone") {
+TEST_CASE("the name of a disconnected idle agent can be taken over") {
   Bench bench;
   bench.connect("a1", 1);
   bench.disconnect("a1");
   CHECK(*bench.connect("a1", 4, {}, "its replacement"));
 }
 
-TEST_CASE("an agent may not come back with other devices under running allocations") {
+TEST_CASE("an agent cannot reconnect with other devices under running allocations") {
   Bench bench;
   bench.connect("a1", 2);
   bench.submit(bench.config(2));

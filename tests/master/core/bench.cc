@@ -1,4 +1,3 @@
-// Owns the bench.
 #include "bench.h"
 
 #include <algorithm>

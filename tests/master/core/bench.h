@@ -1,5 +1,5 @@
-// Owns the bench on which core tests stand: a core over a store in memory, a clock moved by hand, and short
-// words for what users, agents and harnesses do. After every step the invariants must hold.
+// Bench for core tests: a core over a store in memory, a clock moved by hand, and short calls for the actions
+// of users, agents and harnesses. The invariants are checked after every step.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace det::core {
 
-const TrialId kTrial{1};  ///< the first trial that a bench submits
+const TrialId kTrial{1};  ///< The first trial that a bench submits.
 
-/// The error code of a refused input. A reply that is missing or a success fails the test.
+/// The error code of a refused input. Fails the test if the reply is missing or a success.
 Code code_of(const std::optional<Result<ReplyValue>>& reply);
 
 class Bench {
  public:
   explicit Bench(Options options = {});
 
-  /// Steps, schedules, writes; gives the reply, if there is one.
+  /// Steps, schedules, writes. Returns the reply, if there is one.
   std::optional<Result<ReplyValue>> step(Input input);
-  /// Moves the clock to the next deadline until `duration` has passed.
+  /// Moves the clock from deadline to deadline until `duration` has passed.
   void pass(Duration duration);
-  /// A new core from what is stored, with another monotonic clock.
+  /// Builds a new core from the stored rows, with another monotonic clock.
   void restart();
 
   std::shared_ptr<expconf::ExperimentConfig> config(int slots = 1, int max_restarts = 2,
@@ -37,7 +37,7 @@ class Bench {
                                             std::vector<HeldAllocation> held = {},
                                             const std::string& instance = "");
   void disconnect(const std::string& agent);
-  /// The agent of a part of the trial's allocation reports.
+  /// Reports a state from the agent that runs part `part` of the trial's allocation.
   void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt,
               std::size_t part = 0);
   void exit(TrialId trial, ExitKind kind, std::size_t part = 0);
@@ -50,7 +50,7 @@ class Bench {
   const Trial& trial(TrialId id) const { return disk_.trials.at(id); }
   const Experiment& experiment(ExperimentId id) const { return disk_.experiments.at(id); }
   const Allocation* live(TrialId id) const;
-  /// Of the last step and its schedule.
+  /// The messages of type T that the last step and its schedule sent.
   template <typename T>
   std::vector<T> sends() const {
     std::vector<T> found;

@@ -1,4 +1,4 @@
-// Owns the proof that a command waits like a trial, runs once whatever happens, and ends as its process did.
+// Commands wait like trials, run at most once, and end with the exit of their process.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -33,7 +33,7 @@ struct Commands : Bench {
   }
 };
 
-TEST_CASE("a command is started with what was asked for, and ends with its exit") {
+TEST_CASE("a command starts as submitted and ends with its exit") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
   const auto starts = bench.sends<StartAllocation>();
@@ -47,7 +47,7 @@ TEST_CASE("a command is started with what was asked for, and ends with its exit"
     bench.exit(as_trial(id), ExitKind::kSucceeded);
     CHECK(bench.state(id) == State::kCompleted);
   }
-  SECTION("another") {
+  SECTION("another exit code") {
     bench.exit(as_trial(id), ExitKind::kFailed);
     CHECK(bench.state(id) == State::kError);
     CHECK(bench.row(id).exit->code == 7);
@@ -56,7 +56,7 @@ TEST_CASE("a command is started with what was asked for, and ends with its exit"
   CHECK(bench.core().commands().empty());
 }
 
-TEST_CASE("a command without slots starts at once where no slot is free") {
+TEST_CASE("a command without slots starts at once when no slot is free") {
   Commands bench;
   bench.submit(bench.config(1));
   REQUIRE(bench.live(TrialId(1)));
@@ -66,12 +66,12 @@ TEST_CASE("a command without slots starts at once where no slot is free") {
   CHECK(bench.live(as_trial(starts))->parts.front().slots.empty());
 }
 
-TEST_CASE("commands and trials stand in one queue, in the order of their priorities") {
+TEST_CASE("commands and trials share one queue, ordered by priority") {
   Commands bench;
   bench.submit(bench.config(1));
   bench.submit(bench.config(1));
   const CommandId urgent = bench.launch("urgent", 1, 1);
-  // Never pre-empted, but it may pre-empt.
+  // Commands are never preempted, but they may preempt.
   CHECK(bench.core().allocations().begin()->second.kill_requested);
   bench.exit(TrialId(1), ExitKind::kStopped);
   REQUIRE(bench.live(as_trial(urgent)));
@@ -89,22 +89,22 @@ TEST_CASE("a repeated submission launches one command") {
   CHECK(bench.runs(id) == 1);
 }
 
-TEST_CASE("a command is killed whether it waits, is about to start or runs") {
+TEST_CASE("a command can be killed while it waits, is about to start, or runs") {
   Commands bench;
-  SECTION("it waits") {
+  SECTION("while it waits") {
     const CommandId id = bench.launch("c", 2);
     REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
     CHECK(bench.state(id) == State::kCanceled);
     CHECK_FALSE(bench.row(id).exit);
     CHECK(bench.runs(id) == 0);
   }
-  SECTION("it has slots") {
+  SECTION("with slots assigned") {
     const CommandId id = bench.launch("c", 1);
     REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
     CHECK(bench.state(id) == State::kStoppingKilled);
     CHECK(bench.sends<KillAllocation>().size() == 1);
-    SECTION("and obeys") { bench.exit(as_trial(id), ExitKind::kStopped); }
-    SECTION("and ends by itself") { bench.exit(as_trial(id), ExitKind::kSucceeded); }
+    SECTION("exits because of the kill") { bench.exit(as_trial(id), ExitKind::kStopped); }
+    SECTION("exits by itself") { bench.exit(as_trial(id), ExitKind::kSucceeded); }
     CHECK(bench.state(id) == State::kCanceled);
   }
   CHECK(*bench.step(KillCommand{0, TaskId("c")}));
@@ -115,7 +115,7 @@ TEST_CASE("a lost command is not run again") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
   bench.update(as_trial(id), AllocationState::kRunning);
-  SECTION("the agent has lost it") { bench.connect("a", 1); }
+  SECTION("the agent lost the command") { bench.connect("a", 1); }
   SECTION("the agent is lost") {
     bench.disconnect("a");
     bench.pass(std::chrono::hours(1));
@@ -125,7 +125,7 @@ TEST_CASE("a lost command is not run again") {
   CHECK(bench.runs(id) == 1);
 }
 
-TEST_CASE("a restarted master goes on with commands that wait and that run") {
+TEST_CASE("a restarted master continues waiting and running commands") {
   Commands bench;
   const CommandId running = bench.launch("running", 1), waiting = bench.launch("waiting", 1);
   bench.update(as_trial(running), AllocationState::kRunning);
@@ -133,7 +133,7 @@ TEST_CASE("a restarted master goes on with commands that wait and that run") {
   bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
   CHECK(bench.sends<KillAllocation>().empty());
   REQUIRE(*bench.step(KillCommand{0, TaskId("running")}));
-  SECTION("a kill is not forgotten") {
+  SECTION("a kill survives the restart") {
     bench.restart();
     bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
     CHECK(bench.sends<KillAllocation>().size() == 1);
@@ -143,13 +143,13 @@ TEST_CASE("a restarted master goes on with commands that wait and that run") {
   CHECK(bench.live(as_trial(waiting)));
 }
 
-TEST_CASE("the place of a command in the queue can be changed until it runs") {
+TEST_CASE("the queue position of a command can be changed until it runs") {
   Commands bench;
   bench.submit(bench.config(1));
   const CommandId first = bench.launch("first", 1), second = bench.launch("second", 1);
   using Beside = UpdateJob::Beside;
   SECTION("by priority") { REQUIRE(*bench.step(UpdateJob{.experiment = as_job(second), .priority = 41})); }
-  SECTION("beside another") {
+  SECTION("relative to another job") {
     REQUIRE(*bench.step(
         UpdateJob{.experiment = as_job(second), .beside = Beside{scheduler::Side::kAhead, as_job(first)}}));
     bench.restart();
@@ -173,7 +173,7 @@ TEST_CASE("the place of a command in the queue can be changed until it runs") {
         Code::kInvalidArgument);
 }
 
-TEST_CASE("reports of a trial are not taken from a command") {
+TEST_CASE("trial reports are refused for a command") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
   CHECK(code_of(bench.step(HarnessAttached{0, as_trial(id), 1})) == Code::kAborted);

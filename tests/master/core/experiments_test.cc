@@ -1,4 +1,4 @@
-// Owns the tests of what users do: submit, pause, activate, cancel, kill; and of what follows from exits.
+// User actions (submit, pause, activate, cancel, kill) and the effects of exits.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -40,7 +40,7 @@ TEST_CASE("a trial waits for slots, runs, and completes its experiment") {
   CHECK(bench.core().allocations().empty());
 }
 
-TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
+TEST_CASE("a failing trial restarts max_restarts times, then ends in error") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config(1, 2));
@@ -55,9 +55,7 @@ TEST_CASE("a failing trial restarts max_restarts times, then is an error") {
   CHECK(bench.experiment(id).state == State::kError);
 }
 
-TEST_CASE(
-    "want of memory and a hang count as failures, want of storage is tried again later each time and counts "
-    "nothing") {
+TEST_CASE("out-of-memory and hangs consume a restart, while a full storage backs off and does not") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 1));
@@ -80,7 +78,7 @@ TEST_CASE(
   CHECK(bench.trial(kTrial).exit_reason == "out of memory");
 }
 
-TEST_CASE("want of storage counts when it goes on for hours, unless a checkpoint was saved meanwhile") {
+TEST_CASE("a full storage consumes a restart after hours, unless a checkpoint was saved meanwhile") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config(1, 1));
@@ -113,7 +111,7 @@ TEST_CASE("want of storage counts when it goes on for hours, unless a checkpoint
   CHECK(bench.experiment(id).state == State::kError);
 }
 
-TEST_CASE("losing the machine is no fault of the trial") {
+TEST_CASE("losing the machine does not consume a restart") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 0));
@@ -125,7 +123,7 @@ TEST_CASE("losing the machine is no fault of the trial") {
   CHECK(bench.live(kTrial)->run == 6);
 }
 
-TEST_CASE("pause asks an attached harness to leave, and the trial goes on from its checkpoint") {
+TEST_CASE("pause preempts an attached harness, and the trial resumes from its checkpoint") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -145,7 +143,7 @@ TEST_CASE("pause asks an attached harness to leave, and the trial goes on from i
   CHECK(bench.sends<StartAllocation>()[0].trial.steps_completed == 30);
 }
 
-TEST_CASE("pause kills what has no harness to ask, and does not count it") {
+TEST_CASE("pause kills an allocation without a harness and does not consume a restart") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config(1, 0));
@@ -157,7 +155,7 @@ TEST_CASE("pause kills what has no harness to ask, and does not count it") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE("a trial that finished although it was asked to leave is complete") {
+TEST_CASE("a trial that finishes despite a preemption request is complete") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -168,7 +166,7 @@ TEST_CASE("a trial that finished although it was asked to leave is complete") {
   CHECK(bench.experiment(id).state == State::kCompleted);
 }
 
-TEST_CASE("who ignores the request to leave is killed, again and again") {
+TEST_CASE("a trial that ignores preemption is killed repeatedly") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -182,7 +180,7 @@ TEST_CASE("who ignores the request to leave is killed, again and again") {
   CHECK(bench.sends<KillAllocation>().size() == 1);
 }
 
-TEST_CASE("slots come free at the exit, not at the kill") {
+TEST_CASE("slots are released at the exit, not at the kill") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId first = bench.submit(bench.config());
@@ -195,7 +193,7 @@ TEST_CASE("slots come free at the exit, not at the kill") {
   CHECK(bench.experiment(first).state == State::kCanceled);
 }
 
-TEST_CASE("cancel asks nicely, kill after it does not") {
+TEST_CASE("cancel requests preemption, a later kill does not") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -213,7 +211,7 @@ TEST_CASE("cancel asks nicely, kill after it does not") {
   CHECK(bench.experiment(id).state == State::kCanceled);
 }
 
-TEST_CASE("what does not run yet ends at once") {
+TEST_CASE("a waiting experiment ends at once") {
   Bench bench;
   const ExperimentId id = bench.submit(bench.config());
   SECTION("canceled") { bench.act(id, ExperimentAction::kCancel); }
@@ -228,7 +226,7 @@ TEST_CASE("what does not run yet ends at once") {
   CHECK(bench.core().experiments().empty());
 }
 
-TEST_CASE("actions are refused when they cannot be, and repeat safely when they are done") {
+TEST_CASE("impossible actions are refused, and completed ones can be repeated") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -244,7 +242,7 @@ TEST_CASE("actions are refused when they cannot be, and repeat safely when they 
   CHECK(bench.step(KillTrial{0, TrialId(99)})->error().code == Code::kNotFound);
 }
 
-TEST_CASE("a more important trial pre-empts, and the other comes back after it") {
+TEST_CASE("a higher priority preempts, and the preempted trial resumes afterwards") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 2, 50));
@@ -260,7 +258,7 @@ TEST_CASE("a more important trial pre-empts, and the other comes back after it")
   CHECK(bench.live(kTrial)->run == 2);
 }
 
-TEST_CASE("the task's log tells the story") {
+TEST_CASE("the task log records the lifecycle") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config(1, 1));

@@ -1,4 +1,4 @@
-// Owns the tests of searches that go on: more trials or time, and another try for failed trials.
+// Continued searches: more trials, more time, and retries of failed trials.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -23,14 +23,14 @@ void run_to_end(Bench& bench, std::int64_t first, std::int64_t last, ExitKind ki
   for (std::int64_t id = first; id <= last; ++id) bench.exit(TrialId{id}, kind);
 }
 
-/// nullopt: done.
+/// Returns std::nullopt on success.
 std::optional<Code> code_of(Bench& bench, ContinueSearch input) {
   const auto answer = bench.step(input);
   if (!answer) return Code::kUnknown;
   return *answer ? std::nullopt : std::optional(answer->error().code);
 }
 
-TEST_CASE("a search that has ended makes more trials when it is extended") {
+TEST_CASE("extending a finished search creates more trials") {
   Bench bench;
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 2));
@@ -46,7 +46,7 @@ TEST_CASE("a search that has ended makes more trials when it is extended") {
   CHECK(bench.disk().trials.size() == 5);
 }
 
-TEST_CASE("asking whether a search could go on is answered as going on would be, and changes nothing") {
+TEST_CASE("a dry run of an extension returns the same result and changes nothing") {
   Bench bench;
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 2));
@@ -63,11 +63,11 @@ TEST_CASE("asking whether a search could go on is answered as going on would be,
       code_of(bench, {.experiment = id, .extend = fewer, .ended = rows_of(bench, id)}));
   CHECK(bench.experiment(id).state == State::kCompleted);
   CHECK(bench.disk().trials.size() == 2);
-  // It was forgotten again: without its rows it is not known.
+  // The dry run dropped the experiment again: without its rows the core does not find it.
   CHECK(code_of(bench, {.experiment = id, .extend = more}) == Code::kNotFound);
 }
 
-TEST_CASE("a search that was killed goes on without the trials it had asked for in vain") {
+TEST_CASE("a killed search continues without the trials that it never created") {
   Bench bench;
   bench.connect("a1", 8);
   auto config = random_search(bench, 4);
@@ -86,7 +86,7 @@ TEST_CASE("a search that was killed goes on without the trials it had asked for 
   CHECK(bench.experiment(id).state == State::kCompleted);
 }
 
-TEST_CASE("an extension survives the master's end, and its trials are given the longer length") {
+TEST_CASE("an extension survives a restart of the master, and its trials get the longer length") {
   Bench bench;
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 2));
@@ -106,7 +106,7 @@ TEST_CASE("an extension survives the master's end, and its trials are given the 
   CHECK_FALSE(bench.sends<StartAllocation>().empty());
 }
 
-TEST_CASE("failed trials run again from their checkpoints, and the others are left alone") {
+TEST_CASE("failed trials run again from their checkpoints, and other trials are unchanged") {
   Bench bench;
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 3));
@@ -129,7 +129,7 @@ TEST_CASE("failed trials run again from their checkpoints, and the others are le
   CHECK(bench.core().experiments().empty());
 }
 
-TEST_CASE("rows from before an experiment was taken up again are refused") {
+TEST_CASE("rows from before a continuation are refused") {
   Bench bench;
   bench.connect("a1", 8);
   const ExperimentId id = bench.submit(random_search(bench, 1));
@@ -143,7 +143,7 @@ TEST_CASE("rows from before an experiment was taken up again are refused") {
   CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = old}) == Code::kAborted);
 }
 
-TEST_CASE("what is ending, unknown, or cannot grow is not continued") {
+TEST_CASE("ending, unknown and fixed-size searches are not continued") {
   Bench bench;
   bench.connect("a1", 8);
   const searcher::Extended more{.max_trials = 9, .max_time = std::nullopt};

@@ -1,4 +1,4 @@
-// Owns the proof that a gang over several agents starts whole, dies as one and says why.
+// Gangs over several agents start together, end together, and report the first failure.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -6,7 +6,7 @@
 namespace det::core {
 namespace {
 
-/// Two agents of one slot each and a trial of two slots.
+/// Two agents with one slot each, and a trial with two slots.
 struct Pair : Bench {
   explicit Pair(Options options = {}) : Bench(std::move(options)) {
     connect("a", 1);
@@ -21,7 +21,7 @@ struct Pair : Bench {
   ExperimentId experiment_id;
 };
 
-TEST_CASE("a gang waits until every part of it has a place") {
+TEST_CASE("a gang waits until all its parts can be placed") {
   Bench bench;
   bench.connect("a", 1);
   bench.submit(bench.config(2));
@@ -40,7 +40,7 @@ TEST_CASE("a gang waits until every part of it has a place") {
   CHECK(bench.live(kTrial)->slot_count() == 2);
 }
 
-TEST_CASE("a gang for one machine does not spread") {
+TEST_CASE("a gang limited to one machine is not split") {
   Bench bench;
   bench.connect("a", 1);
   bench.connect("b", 1);
@@ -54,7 +54,7 @@ TEST_CASE("a gang for one machine does not spread") {
   CHECK(bench.live(kTrial)->port == 0);
 }
 
-TEST_CASE("a gang is as far as its last part") {
+TEST_CASE("the state of a gang is that of its slowest part") {
   Pair pair;
   pair.update(kTrial, AllocationState::kRunning, std::nullopt, 0);
   CHECK(pair.live(kTrial)->state == AllocationState::kAssigned);
@@ -64,7 +64,7 @@ TEST_CASE("a gang is as far as its last part") {
   CHECK(pair.live(kTrial)->state == AllocationState::kRunning);
 }
 
-TEST_CASE("one part's failure ends all, and is the reason that is kept") {
+TEST_CASE("the failure of one part ends the gang and is kept as its reason") {
   Pair pair;
   pair.run();
   pair.exit(kTrial, ExitKind::kFailed, 1);
@@ -73,7 +73,8 @@ TEST_CASE("one part's failure ends all, and is the reason that is kept") {
   CHECK(kills[0].agent == AgentId("a"));
   CHECK(pair.live(kTrial)->state == AllocationState::kTerminating);
   pair.submit(pair.config(1));
-  CHECK(pair.live(TrialId(2)) == nullptr);  // slots come free when all of it has gone
+  // Slots are released when all parts have exited.
+  CHECK(pair.live(TrialId(2)) == nullptr);
   pair.exit(kTrial, ExitKind::kStopped, 0);
   const Allocation& ended = pair.disk().allocations.begin()->second;
   CHECK(ended.exit == Exit{ExitKind::kFailed, 7, "exit code 7 (on agent b)"});
@@ -81,30 +82,30 @@ TEST_CASE("one part's failure ends all, and is the reason that is kept") {
   CHECK(pair.trial(kTrial).run == 2);
 }
 
-TEST_CASE("the kill of what is left is repeated, and survives a restart of the master") {
+TEST_CASE("kills of the remaining parts are repeated and survive a restart of the master") {
   Pair pair;
   pair.run();
   pair.disconnect("a");
   pair.exit(kTrial, ExitKind::kFailed, 1);
   CHECK(pair.sends<KillAllocation>().empty());
   const AllocationId id = pair.live(kTrial)->id;
-  SECTION("restart") {
+  SECTION("with a restart") {
     pair.restart();
     CHECK(pair.live(kTrial)->exit->message.starts_with("exit code 7"));
   }
-  SECTION("no restart") {}
+  SECTION("without a restart") {}
   pair.connect("a", 1, {{id, AllocationState::kRunning, std::nullopt}});
   CHECK(pair.sends<KillAllocation>().size() == 1);
 }
 
-TEST_CASE("what peers say when an agent is lost uses up no restart") {
+TEST_CASE("peer failures after the loss of an agent do not consume a restart") {
   Pair pair;
   pair.run();
-  SECTION("the agent is known to be gone when they say it") {
+  SECTION("the loss is known when the peers fail") {
     pair.disconnect("a");
     pair.exit(kTrial, ExitKind::kFailed, 1);
   }
-  SECTION("it is found out later") {
+  SECTION("the loss is found later") {
     pair.exit(kTrial, ExitKind::kFailed, 1);
     pair.disconnect("a");
   }
@@ -113,7 +114,7 @@ TEST_CASE("what peers say when an agent is lost uses up no restart") {
   CHECK(pair.disk().allocations.begin()->second.exit->kind == ExitKind::kLost);
 }
 
-TEST_CASE("a gang that was pre-empted leaves when all its parts have") {
+TEST_CASE("a preempted gang ends when all its parts have exited") {
   Pair pair;
   pair.run();
   pair.act(pair.experiment_id, ExperimentAction::kPause);
@@ -127,7 +128,7 @@ TEST_CASE("a gang that was pre-empted leaves when all its parts have") {
   CHECK(pair.trial(kTrial).state == State::kPaused);
 }
 
-TEST_CASE("a kill goes to every part") {
+TEST_CASE("a kill is sent to every part") {
   Pair pair;
   pair.run();
   pair.act(pair.experiment_id, ExperimentAction::kKill);
@@ -138,7 +139,7 @@ TEST_CASE("a kill goes to every part") {
   CHECK(pair.experiment(pair.experiment_id).state == State::kCanceled);
 }
 
-TEST_CASE("gangs that live at one time meet at different ports") {
+TEST_CASE("concurrent gangs use different rendezvous ports") {
   Bench bench;
   for (const char* agent : {"a", "b", "c", "d"}) bench.connect(agent, 1);
   bench.submit(bench.config(2));
@@ -148,7 +149,7 @@ TEST_CASE("gangs that live at one time meet at different ports") {
   CHECK(bench.live(TrialId(1))->port != bench.live(TrialId(2))->port);
 }
 
-TEST_CASE("a restarted core knows the pools as the one before did, and decides the same") {
+TEST_CASE("a restarted core restores the pools and decides the same") {
   Bench bench;
   bench.connect("a", 2);
   bench.connect("b", 2);
@@ -167,7 +168,7 @@ TEST_CASE("a restarted core knows the pools as the one before did, and decides t
   CHECK(after.running == before.running);
 }
 
-TEST_CASE("an experiment holds no more than its max_slots") {
+TEST_CASE("an experiment holds at most max_slots") {
   Bench bench;
   bench.connect("a", 4);
   auto config = bench.config(1);
@@ -179,7 +180,7 @@ TEST_CASE("an experiment holds no more than its max_slots") {
   CHECK(bench.core().allocations().size() == 2);
 }
 
-TEST_CASE("a part that is a helper is ended when the others have succeeded, and its end does not count") {
+TEST_CASE("a helper part is ended after the others succeed, and its exit does not count") {
   Pair pair;
   pair.run();
   CHECK(pair.step(MarkDaemon{0, kTrial, 1, 2})->error().code == Code::kInvalidArgument);
@@ -190,7 +191,7 @@ TEST_CASE("a part that is a helper is ended when the others have succeeded, and 
   pair.update(kTrial, AllocationState::kTerminated, Exit{ExitKind::kSucceeded, 0, "exit code 0"}, 0);
   REQUIRE(pair.sends<KillAllocation>().size() == 1);
   CHECK(pair.sends<KillAllocation>()[0].agent == AgentId("b"));
-  SECTION("also when the master is another one by then") {
+  SECTION("with a restart of the master in between") {
     pair.restart();
     pair.connect("b", 1, {{pair.live(kTrial)->id, AllocationState::kRunning, std::nullopt}});
     CHECK(pair.sends<KillAllocation>().size() == 1);
@@ -200,7 +201,7 @@ TEST_CASE("a part that is a helper is ended when the others have succeeded, and 
   CHECK(pair.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE("a process that knows that its machine goes is asked to leave, and runs again") {
+TEST_CASE("a process that reports its machine's shutdown is preempted and runs again") {
   Pair pair;
   pair.run();
   REQUIRE(*pair.step(AskToLeave{0, kTrial, 1}));

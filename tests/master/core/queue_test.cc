@@ -1,4 +1,4 @@
-// Owns the proof that queues are moved and agents taken out of service as people say, over restarts too.
+// Queue positions and agent availability as set by users, across restarts.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -6,7 +6,7 @@
 namespace det::core {
 namespace {
 
-/// One agent of one slot; the first experiment runs, two wait.
+/// One agent with one slot. The first experiment runs, two wait.
 struct Line : Bench {
   Line() {
     connect("a", 1);
@@ -14,7 +14,7 @@ struct Line : Bench {
     second = submit(config());
     third = submit(config());
   }
-  /// Which trial has the slot once trial 1 has gone.
+  /// The trial that gets the slot after trial 1 ends.
   TrialId next() {
     act(first, ExperimentAction::kKill);
     exit(TrialId(1), ExitKind::kStopped);
@@ -24,22 +24,22 @@ struct Line : Bench {
   ExperimentId first, second, third;
 };
 
-TEST_CASE("who is moved ahead goes first, over a restart") {
+TEST_CASE("a job moved ahead runs first, also after a restart") {
   Line line;
   REQUIRE(*line.step(UpdateJob{.experiment = line.third,
                                .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.second}}));
   const AllocationId running = line.live(TrialId(1))->id;
-  SECTION("restart") {
+  SECTION("with a restart") {
     line.restart();
     line.connect("a", 1, {{running, AllocationState::kRunning, std::nullopt}});
   }
-  SECTION("no restart") {}
+  SECTION("without a restart") {}
   CHECK(line.next() == TrialId(3));
 }
 
-TEST_CASE("nobody is moved, and the first in line goes first") { CHECK(Line().next() == TrialId(2)); }
+TEST_CASE("the queue runs in submission order by default") { CHECK(Line().next() == TrialId(2)); }
 
-TEST_CASE("a better priority pre-empts, and goes back to the place of submission") {
+TEST_CASE("a better priority preempts, and the preempted trial returns to its submission position") {
   Line line;
   REQUIRE(*line.step(UpdateJob{.experiment = line.third, .priority = 1}));
   CHECK(line.sends<KillAllocation>().size() == 1);
@@ -48,7 +48,7 @@ TEST_CASE("a better priority pre-empts, and goes back to the place of submission
   CHECK(line.live(TrialId(3)));
 }
 
-TEST_CASE("another pool takes what waits and what runs") {
+TEST_CASE("waiting and running jobs can be moved to another pool") {
   Line line;
   AgentConnected other{
       .agent = AgentId("b"), .instance = "b", .pool = "other", .slots = {Device{}}, .session = 99};
@@ -58,12 +58,12 @@ TEST_CASE("another pool takes what waits and what runs") {
   REQUIRE(*line.step(UpdateJob{.experiment = line.first, .pool = "other"}));
   CHECK(line.live(TrialId(1))->kill_requested);
   line.exit(TrialId(1), ExitKind::kStopped);
-  CHECK(line.live(TrialId(1)) == nullptr);  // it waits behind trial 2
+  CHECK(line.live(TrialId(1)) == nullptr);  // Trial 1 waits behind trial 2.
   CHECK(line.live(TrialId(3))->parts[0].agent == AgentId("a"));
   CHECK(line.trial(TrialId(1)).restarts == 0);
 }
 
-TEST_CASE("what makes no sense of a job is refused") {
+TEST_CASE("invalid job changes are refused") {
   Line line;
   CHECK(code_of(line.step(UpdateJob{.experiment = ExperimentId(9), .priority = 1})) == Code::kNotFound);
   CHECK(code_of(line.step(UpdateJob{.experiment = line.first, .priority = 0})) == Code::kInvalidArgument);
@@ -76,7 +76,7 @@ TEST_CASE("what makes no sense of a job is refused") {
         Code::kInvalidArgument);
 }
 
-TEST_CASE("a disabled agent is left and given nothing, until it is enabled") {
+TEST_CASE("a disabled agent is vacated and gets no work until it is enabled") {
   Line line;
   REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false}));
   CHECK(line.sends<KillAllocation>().size() == 1);
@@ -89,7 +89,7 @@ TEST_CASE("a disabled agent is left and given nothing, until it is enabled") {
   CHECK(line.live(TrialId(1)));
 }
 
-TEST_CASE("a draining agent keeps what runs") {
+TEST_CASE("a draining agent keeps its running allocations") {
   Line line;
   REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false, .drain = true}));
   CHECK(line.sends<KillAllocation>().empty());
@@ -98,7 +98,7 @@ TEST_CASE("a draining agent keeps what runs") {
   CHECK(line.core().allocations().empty());
 }
 
-TEST_CASE("a disabled slot is left, the one beside it is not") {
+TEST_CASE("a disabled slot is vacated, and its neighbor is not") {
   Bench bench;
   bench.connect("a", 2);
   bench.submit(bench.config());

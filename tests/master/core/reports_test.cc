@@ -1,4 +1,4 @@
-// Owns the tests of what harnesses report: fences, repeats, rollbacks, metrics.
+// Harness reports: fencing, repeats, rollbacks, metrics.
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -24,7 +24,7 @@ struct Running : Bench {
   }
 };
 
-TEST_CASE("reports of a run that is not current are refused") {
+TEST_CASE("reports of a stale run are refused") {
   Running bench;
   bench.exit(kTrial, ExitKind::kLost);
   REQUIRE(bench.live(kTrial)->run == 2);
@@ -40,7 +40,7 @@ TEST_CASE("reports of a run that is not current are refused") {
   CHECK(bench.disk().validations.empty());
 }
 
-TEST_CASE("reports of a run that has ended are refused, its trial's too") {
+TEST_CASE("reports of an ended run and of its trial are refused") {
   Running bench;
   bench.disconnect("a1");
   bench.pass(Options{}.agent_wait());
@@ -50,7 +50,7 @@ TEST_CASE("reports of a run that has ended are refused, its trial's too") {
   CHECK(bench.validate(kTrial, 1, 10, 0.5).error().code == Code::kAborted);
 }
 
-TEST_CASE("a validation counts once, however often it is sent") {
+TEST_CASE("a repeated validation counts once") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
@@ -61,7 +61,7 @@ TEST_CASE("a validation counts once, however often it is sent") {
   CHECK(bench.trial(kTrial).best_metric == 0.4);
 }
 
-TEST_CASE("after a resume repeated steps are stored again, but are no news to the searcher") {
+TEST_CASE("steps repeated after a resume are stored again but not sent to the searcher") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.checkpoint(kTrial, 1, 15, "c15"));
@@ -77,10 +77,10 @@ TEST_CASE("after a resume repeated steps are stored again, but are no news to th
     if (!row.archived) visible.emplace_back(row.row.run, row.row.steps_completed);
   }
   CHECK(visible == std::vector<std::pair<RunNumber, std::int64_t>>{{1, 10}, {2, 20}, {2, 30}});
-  CHECK(searcher_events(bench).size() == 4);  // started, 10, 20, 30
+  CHECK(searcher_events(bench).size() == 4);  // Started, 10, 20, 30.
 }
 
-TEST_CASE("a checkpoint reported late does not hide that its steps were never validated") {
+TEST_CASE("a late checkpoint report does not hide missing validations of its steps") {
   Running bench;
   REQUIRE(bench.checkpoint(kTrial, 1, 10, "c10"));
   REQUIRE(bench.validate(kTrial, 1, 20, 0.5));
@@ -101,7 +101,7 @@ TEST_CASE("the newest checkpoint is the one with the most steps") {
   CHECK(bench.disk().checkpoints.size() == 3);
 }
 
-TEST_CASE("NaN is reported, stored, and never the best") {
+TEST_CASE("NaN is stored and never the best") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, kNan));
   CHECK_FALSE(bench.trial(kTrial).best_metric);
@@ -111,7 +111,7 @@ TEST_CASE("NaN is reported, stored, and never the best") {
   CHECK(bench.disk().validations.size() == 3);
 }
 
-TEST_CASE("the best metric is the largest where larger is better") {
+TEST_CASE("the best metric is the largest when smaller_is_better is false") {
   Bench bench;
   bench.connect("a1", 1);
   auto config = bench.config();
@@ -123,7 +123,7 @@ TEST_CASE("the best metric is the largest where larger is better") {
   CHECK(bench.trial(kTrial).best_metric == 0.7);
 }
 
-TEST_CASE("a validation without the searcher's metric is stored all the same") {
+TEST_CASE("a validation without the searcher's metric is stored") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, std::nullopt));
   CHECK(bench.disk().validations.size() == 1);
@@ -131,7 +131,7 @@ TEST_CASE("a validation without the searcher's metric is stored all the same") {
   CHECK(bench.trial(kTrial).state == State::kActive);
 }
 
-TEST_CASE("progress only grows within a run and becomes the experiment's") {
+TEST_CASE("progress is monotonic within a run and becomes the experiment's") {
   Running bench;
   bench.step(ReportProgress{0, kTrial, 1, 0.5, 50});
   bench.step(ReportProgress{0, kTrial, 1, 0.2, 20});
@@ -143,13 +143,13 @@ TEST_CASE("progress only grows within a run and becomes the experiment's") {
   CHECK(bench.trial(kTrial).progress == 1);
 }
 
-TEST_CASE("invalid hyperparameters end the trial as complete") {
+TEST_CASE("invalid hyperparameters complete the trial") {
   Running bench;
   bench.step(ReportInvalidHp{0, kTrial, 1});
   bench.step(ReportInvalidHp{0, kTrial, 1});
   CHECK(bench.trial(kTrial).state == State::kStoppingCompleted);
-  SECTION("when it leaves by itself") { bench.exit(kTrial, ExitKind::kFailed); }
-  SECTION("when it has to be killed") {
+  SECTION("the process exits by itself") { bench.exit(kTrial, ExitKind::kFailed); }
+  SECTION("the process has to be killed") {
     bench.pass(std::chrono::seconds(10));
     CHECK(bench.live(kTrial)->kill_requested);
     bench.exit(kTrial, ExitKind::kStopped);
@@ -159,14 +159,13 @@ TEST_CASE("invalid hyperparameters end the trial as complete") {
   CHECK(searcher_events(bench).back().find("invalid_hp") != std::string::npos);
 }
 
-TEST_CASE("who was not asked to leave cannot agree to it") {
+TEST_CASE("acknowledging a preemption that was not requested is refused") {
   Running bench;
   CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
 }
 
 }  // namespace
-TEST_CASE(
-    "a run that finds its checkpoint damaged goes on from the one before, and the rest has not happened") {
+TEST_CASE("a run with a damaged checkpoint resumes from the one before and discards later steps") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.checkpoint(kTrial, 1, 10, "older"));
@@ -195,22 +194,20 @@ TEST_CASE(
   CHECK_FALSE(bench.disk().validations.at({kTrial, 1, 10}).archived);
   CHECK(bench.disk().validations.at({kTrial, 1, 20}).archived);
 
-  // What the run then reports counts again, and its search hears of step 20 once.
+  // Reports of the new run count again, and the searcher receives step 20 once.
   const auto heard = searcher_events(bench).size();
   REQUIRE(bench.validate(kTrial, 2, 20, 0.4));
   CHECK_FALSE(bench.disk().validations.at({kTrial, 2, 20}).archived);
   CHECK(searcher_events(bench).size() == heard);
 }
 
-TEST_CASE(
-    "without a sound checkpoint a trial begins again, and one that has trained is not moved back under its "
-    "feet") {
+TEST_CASE("without a sound checkpoint a trial restarts from zero, unless the run has already trained") {
   Running bench;
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
   REQUIRE(bench.checkpoint(kTrial, 1, 10, "only"));
   bench.exit(kTrial, ExitKind::kLost);
   const ReportDamage damage{0, kTrial, 2, CheckpointId("only"), "it is gone", std::nullopt};
-  SECTION("it has trained") {
+  SECTION("the run has trained") {
     REQUIRE(bench.validate(kTrial, 2, 20, 0.4));
     CHECK(bench.step(damage)->error().code == Code::kFailedPrecondition);
     CHECK(bench.trial(kTrial).latest_checkpoint == "only");

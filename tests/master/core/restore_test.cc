@@ -1,4 +1,4 @@
-// Owns the tests of the start from a store: what goes on, what is given up, what is refused.
+// Recovery of a core from its store.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -6,7 +6,7 @@
 namespace det::core {
 namespace {
 
-TEST_CASE("after a restart an agent that never comes back is given up") {
+TEST_CASE("after a restart, an agent that never reconnects is given up") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -17,7 +17,7 @@ TEST_CASE("after a restart an agent that never comes back is given up") {
   CHECK(bench.live(kTrial)->parts[0].agent == AgentId("a2"));
 }
 
-TEST_CASE("after a restart a running trial goes on") {
+TEST_CASE("after a restart, a running trial continues") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());
@@ -29,7 +29,7 @@ TEST_CASE("after a restart a running trial goes on") {
   CHECK(bench.trial(kTrial).state == State::kCompleted);
 }
 
-TEST_CASE("an acknowledged pre-emption is remembered over a restart") {
+TEST_CASE("an acknowledged preemption survives a restart") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -43,7 +43,7 @@ TEST_CASE("an acknowledged pre-emption is remembered over a restart") {
   CHECK(bench.trial(kTrial).state == State::kPaused);
 }
 
-TEST_CASE("a request to leave keeps a deadline over a restart") {
+TEST_CASE("a preemption request has a deadline again after a restart") {
   Bench bench;
   bench.connect("a1", 1);
   const ExperimentId id = bench.submit(bench.config());
@@ -56,7 +56,7 @@ TEST_CASE("a request to leave keeps a deadline over a restart") {
   CHECK(bench.live(kTrial)->kill_requested);
 }
 
-TEST_CASE("waiting trials wait on in the same order") {
+TEST_CASE("waiting trials keep their order") {
   Bench bench;
   for (int i = 0; i < 3; ++i) bench.submit(bench.config(1, 2, i == 2 ? 10 : 42));
   bench.restart();
@@ -66,7 +66,7 @@ TEST_CASE("waiting trials wait on in the same order") {
   CHECK(bench.live(TrialId(2)) == nullptr);
 }
 
-TEST_CASE("ids go on where they were") {
+TEST_CASE("ids continue from the highest stored one") {
   Bench bench;
   bench.act(bench.submit(bench.config()), ExperimentAction::kKill);
   bench.restart();
@@ -93,7 +93,7 @@ Error refusal(Recovered recovered) {
   return core.error();
 }
 
-TEST_CASE("rows that contradict each other are refused") {
+TEST_CASE("inconsistent rows are refused") {
   Bench bench;
   bench.connect("a1", 2);
   bench.submit(bench.config());
@@ -102,11 +102,11 @@ TEST_CASE("rows that contradict each other are refused") {
   SECTION("an allocation without its trial") { rows.trials.pop_back(); }
   SECTION("a trial without its experiment") { rows.experiments.pop_back(); }
   SECTION("a missing event") { rows.searchers.begin()->second.events.clear(); }
-  SECTION("an event that is no JSON") { rows.searchers.begin()->second.events[0] = "{"; }
+  SECTION("an event that is not JSON") { rows.searchers.begin()->second.events[0] = "{"; }
   SECTION("an allocation of an older run") { rows.trials[0].run = 7; }
-  SECTION("one slot for two") { rows.allocations[1].parts = rows.allocations[0].parts; }
-  SECTION("an experiment that has ended") { rows.experiments[0].state = State::kCompleted; }
-  SECTION("a trial twice") { rows.trials.push_back(rows.trials[0]); }
+  SECTION("one slot used by two allocations") { rows.allocations[1].parts = rows.allocations[0].parts; }
+  SECTION("an experiment in a terminal state") { rows.experiments[0].state = State::kCompleted; }
+  SECTION("a duplicate trial") { rows.trials.push_back(rows.trials[0]); }
   CHECK(refusal(std::move(rows)).code == Code::kDataLoss);
 }
 

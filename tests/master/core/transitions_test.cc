@@ -1,4 +1,3 @@
-// Owns the tests of the tables of states.
 #include "master/core/transitions.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +10,7 @@ const std::vector<State> kAll = {State::kActive,           State::kPaused,      
                                  State::kStoppingCanceled, State::kStoppingKilled, State::kStoppingError,
                                  State::kCompleted,        State::kCanceled,       State::kError};
 
-TEST_CASE("an end is the end") {
+TEST_CASE("terminal states have no transition") {
   for (State from : kAll) {
     for (State to : kAll) {
       if (is_terminal(from)) CHECK_FALSE(is_legal(from, to));
@@ -19,7 +18,7 @@ TEST_CASE("an end is the end") {
   }
 }
 
-TEST_CASE("stopping only worsens, and ends as it says or as an error") {
+TEST_CASE("stopping states only escalate, and end as named or in error") {
   for (State from : kAll) {
     if (!is_stopping(from)) continue;
     CHECK_FALSE(is_legal(from, State::kActive));
@@ -32,7 +31,7 @@ TEST_CASE("stopping only worsens, and ends as it says or as an error") {
   }
 }
 
-TEST_CASE("names of states read back") {
+TEST_CASE("state names survive the round trip") {
   for (State state : kAll) CHECK(parse_state(state_name(state)) == state);
   for (int i = 0; i <= static_cast<int>(AllocationState::kTerminated); ++i) {
     const auto state = static_cast<AllocationState>(i);

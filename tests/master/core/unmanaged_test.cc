@@ -1,4 +1,4 @@
-// Owns the tests of experiments whose trial runs outside the cluster.
+// Unmanaged experiments: the trial runs outside the cluster.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -31,7 +31,7 @@ struct Outside : Bench {
   }
 };
 
-TEST_CASE("a trial outside the cluster runs at once, in run 1, and never gets slots") {
+TEST_CASE("an unmanaged trial is active at once in run 1 and never gets slots") {
   Outside bench;
   CHECK(bench.experiment(kExperiment).unmanaged);
   CHECK(bench.experiment(kExperiment).state == State::kActive);
@@ -43,13 +43,13 @@ TEST_CASE("a trial outside the cluster runs at once, in run 1, and never gets sl
   bench.restart();
   bench.connect("a1", 4);
   CHECK(bench.disk().allocations.empty());
-  // Others go on as ever.
+  // Managed experiments are scheduled as usual.
   const ExperimentId managed = bench.submit(bench.config());
   CHECK(bench.experiment(managed).unmanaged == false);
   CHECK(bench.live(TrialId(2)) != nullptr);
 }
 
-TEST_CASE("its reports are taken and kept like those of any trial") {
+TEST_CASE("reports of an unmanaged trial are stored like those of a managed one") {
   Outside bench;
   CHECK_FALSE(std::get<Attached>(*bench.attach(kTrial, 1)).preempt);
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
@@ -64,7 +64,7 @@ TEST_CASE("its reports are taken and kept like those of any trial") {
   CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
 }
 
-TEST_CASE("it ends as its process says, and so does the experiment") {
+TEST_CASE("an unmanaged trial and its experiment end as the process reports") {
   Outside bench;
   SECTION("completed") {
     REQUIRE(bench.finish(State::kCompleted));
@@ -93,7 +93,7 @@ TEST_CASE("it ends as its process says, and so does the experiment") {
   CHECK_FALSE(bench.core().next_deadline());
 }
 
-TEST_CASE("no end that is none is taken, and no end from outside of a trial of the cluster") {
+TEST_CASE("non-terminal end states and end reports for managed trials are refused") {
   Outside bench;
   CHECK(bench.finish(State::kStoppingError).error().code == Code::kInvalidArgument);
   CHECK(bench.finish(State::kActive).error().code == Code::kInvalidArgument);
@@ -105,7 +105,7 @@ TEST_CASE("no end that is none is taken, and no end from outside of a trial of t
   CHECK(bench.step(HarnessAlive{0, TrialId(2), 1})->has_value());
 }
 
-TEST_CASE("silence beyond the limit is failure; anything it says is not silence") {
+TEST_CASE("silence beyond the limit ends the trial in error, and any message resets the limit") {
   Outside bench;
   const Duration limit = Options{}.unmanaged_limit, nearly = limit - std::chrono::seconds(1);
   bench.pass(nearly);
@@ -123,7 +123,7 @@ TEST_CASE("silence beyond the limit is failure; anything it says is not silence"
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
-TEST_CASE("a restart of the master starts the wait anew, and forgets nothing") {
+TEST_CASE("a restart of the master resets the silence limit and keeps all state") {
   Outside bench;
   const Duration limit = Options{}.unmanaged_limit;
   bench.pass(limit - std::chrono::seconds(1));
@@ -136,20 +136,20 @@ TEST_CASE("a restart of the master starts the wait anew, and forgets nothing") {
   CHECK(bench.trial(kTrial).state == State::kError);
 }
 
-TEST_CASE("users end it at once, and cannot pause it") {
+TEST_CASE("users can end an unmanaged experiment at once and cannot pause it") {
   Outside bench;
   CHECK(bench.act(kExperiment, ExperimentAction::kPause)->error().code == Code::kFailedPrecondition);
   CHECK(bench.act(kExperiment, ExperimentAction::kActivate)->has_value());
   CHECK(bench.trial(kTrial).state == State::kActive);
   SECTION("cancel") { REQUIRE(bench.act(kExperiment, ExperimentAction::kCancel)->has_value()); }
   SECTION("kill") { REQUIRE(bench.act(kExperiment, ExperimentAction::kKill)->has_value()); }
-  SECTION("kill its trial") { REQUIRE(bench.step(KillTrial{0, kTrial})->has_value()); }
+  SECTION("kill the trial") { REQUIRE(bench.step(KillTrial{0, kTrial})->has_value()); }
   CHECK(bench.experiment(kExperiment).state == State::kCanceled);
   CHECK(bench.alive().error().code == Code::kAborted);
   CHECK_FALSE(bench.core().next_deadline());
 }
 
-TEST_CASE("a submission sent again makes one experiment, and one that searches is refused") {
+TEST_CASE("a repeated submission creates one experiment, and a multi-trial searcher is refused") {
   Outside bench;
   const auto again = bench.submit_unmanaged("first");
   CHECK(std::get<ExperimentCreated>(**again).repeated);
@@ -158,7 +158,7 @@ TEST_CASE("a submission sent again makes one experiment, and one that searches i
   CHECK(bench.disk().experiments.size() == 1);
 }
 
-TEST_CASE("a trial outside the cluster that is taken up begins a new run from its checkpoint") {
+TEST_CASE("a continued unmanaged trial begins a new run from its checkpoint") {
   Outside bench;
   REQUIRE(*bench.step(TakeUpTrial{.trial = kTrial, .hparams = R"({"lr":1})", .new_run = false}));
   CHECK(bench.trial(kTrial).run == 1);

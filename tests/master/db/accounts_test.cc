@@ -1,4 +1,4 @@
-// Owns the tests of users, sessions, the cluster's identity and stored contexts.
+// Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
 #include "master/db/accounts.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 
 namespace det::test {
 
-TEST_CASE("the cluster's identity is made once") {
+TEST_CASE("the cluster's identity is created once") {
   const Database database;
   db::Pool pool(database.connect());
   const auto first = db::load_cluster(pool);
@@ -23,10 +23,11 @@ TEST_CASE("the cluster's identity is made once") {
   CHECK(second->secret == first->secret);
 }
 
-TEST_CASE("the first admin is made only in an empty cluster") {
+TEST_CASE("the first admin is created only in an empty cluster") {
   const Database database;
   db::Pool pool(database.connect());
-  CHECK(db::create_first_admin(pool, "admin", "hash") == false);  // the test's own user is there
+  // The test's own user exists already.
+  CHECK(db::create_first_admin(pool, "admin", "hash") == false);
   REQUIRE(database.connection().query("DELETE FROM users"));
   CHECK(db::create_first_admin(pool, "admin", "hash") == true);
   CHECK(db::create_first_admin(pool, "admin", "other") == false);
@@ -40,7 +41,7 @@ TEST_CASE("the first admin is made only in an empty cluster") {
   CHECK(db::change_user(pool, UserId(99), {.password_hash = "x"}, "").error().code == Code::kNotFound);
 }
 
-TEST_CASE("names are taken whatever their case") {
+TEST_CASE("user names are unique regardless of case") {
   const Database database;
   db::Pool pool(database.connect());
   const auto bob = db::create_user(pool, "Bob", "hash", false);
@@ -51,7 +52,7 @@ TEST_CASE("names are taken whatever their case") {
   CHECK(db::find_user(pool, "nobody").error().code == Code::kNotFound);
 }
 
-TEST_CASE("a session lives until it ends, is deleted, or its user is put out") {
+TEST_CASE("a session lives until it expires, is deleted, or its user is deactivated") {
   const Database database;
   db::Pool pool(database.connect());
   const UserId ada(1);
@@ -78,7 +79,7 @@ TEST_CASE("a session lives until it ends, is deleted, or its user is put out") {
         Code::kNotFound);
 }
 
-TEST_CASE("a login that nobody uses ends, and its use is noted") {
+TEST_CASE("an unused login expires, and each use is recorded") {
   const Database database;
   db::Pool pool(database.connect());
   REQUIRE(db::create_session(pool, UserId(1), "token-a", std::chrono::hours(1)));
@@ -88,7 +89,7 @@ TEST_CASE("a login that nobody uses ends, and its use is noted") {
   CHECK(db::find_session(pool, "token-a", std::chrono::hours(1)));
 }
 
-TEST_CASE("a new password and being put out end every session but the one that asked") {
+TEST_CASE("a new password and a deactivation end all sessions except the caller's") {
   const Database database;
   db::Pool pool(database.connect());
   const UserId bob = db::create_user(pool, "bob", "hash", false).value();
@@ -113,7 +114,7 @@ TEST_CASE("a new password and being put out end every session but the one that a
   CHECK(db::change_user(pool, bob, {.name = "ADA"}, "").error().code == Code::kAlreadyExists);
 }
 
-TEST_CASE("the last active admin can be neither put out nor lose the role") {
+TEST_CASE("the last active admin cannot be deactivated or lose the role") {
   const Database database;
   db::Pool pool(database.connect());
   REQUIRE(db::add_grants(pool, {{UserId(1), db::Role::kClusterAdmin, std::nullopt}}));
@@ -127,7 +128,7 @@ TEST_CASE("the last active admin can be neither put out nor lose the role") {
   CHECK(db::change_user(pool, bob, {.admin = false}, "").error().code == Code::kFailedPrecondition);
 }
 
-TEST_CASE("roles add up, hold where they were given, and are cut to what a token may") {
+TEST_CASE("roles accumulate, apply to their scope, and are capped by the token") {
   const Database database;
   db::Pool pool(database.connect());
   const UserId bob = db::create_user(pool, "bob", "hash", false).value();
@@ -157,10 +158,10 @@ TEST_CASE("roles add up, hold where they were given, and are cut to what a token
   CHECK(db::add_grants(pool, {{bob, db::Role::kEditor, lab}, {UserId(99), db::Role::kViewer, lab}})
             .error()
             .code == Code::kNotFound);
-  CHECK(db::list_grants(pool, bob, lab)->size() == 2);  // the one in lab and the one everywhere
+  CHECK(db::list_grants(pool, bob, lab)->size() == 2);  // The grant in lab and the global one.
 }
 
-TEST_CASE("a token is listed until it ends, and once revoked stays so") {
+TEST_CASE("a token is listed until it expires, and stays revoked") {
   const Database database;
   db::Pool pool(database.connect());
   const auto id =
@@ -183,7 +184,7 @@ TEST_CASE("a token is listed until it ends, and once revoked stays so") {
   CHECK(db::find_session(pool, "login"));
 }
 
-TEST_CASE("what has a place is found in its workspace") {
+TEST_CASE("projects are found through their workspace") {
   const Database database;
   db::Pool pool(database.connect());
   const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
@@ -211,7 +212,7 @@ TEST_CASE("what has a place is found in its workspace") {
   CHECK(db::list_grants(pool, UserId(1), lab)->empty());
 }
 
-TEST_CASE("where an experiment goes is found with the policies that bind it there") {
+TEST_CASE("the destination of an experiment is returned with its policies") {
   const Database database;
   db::Pool pool(database.connect());
   const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
@@ -234,7 +235,7 @@ TEST_CASE("where an experiment goes is found with the policies that bind it ther
     CHECK(to.cluster_policies == "all");
     CHECK(to.workspace_policies == "theirs");
   }
-  // Of others nothing is said but what binds everybody.
+  // Invisible and missing destinations return the cluster's policies only.
   for (const db::Destination& to :
        {by_name("sound", std::nullopt), by_name("vision", std::vector<std::int64_t>{1}),
         db::find_destination(pool, "EXPERIMENT", 99).value()}) {
@@ -245,7 +246,7 @@ TEST_CASE("where an experiment goes is found with the policies that bind it ther
   CHECK(db::find_destination(pool, "EXPERIMENT", db::kDefaultProject)->workspace_policies.empty());
 }
 
-TEST_CASE("a context is stored once by its content") {
+TEST_CASE("equal contexts are stored once") {
   const Database database;
   db::Pool pool(database.connect());
   const std::string tgz("\x1f\x8b\0binary\xff", 10);

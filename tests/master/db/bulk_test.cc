@@ -1,4 +1,4 @@
-// Owns the promises of bulk ingest: acknowledged means stored, once, and never by a stale run.
+// Bulk ingest guarantees: an acknowledged row is stored exactly once and never by a stale run.
 #include "master/db/bulk.h"
 
 #include <atomic>
@@ -16,7 +16,7 @@ db::MetricRow row(std::int64_t steps, std::string metrics = R"({"loss":0.5})",
   return {std::move(group), steps, std::move(metrics), WallTime{steps}};
 }
 
-/// Pushes and waits for the answer.
+/// Pushes a batch and waits for its status.
 Status send(db::BulkWriter& bulk, RunNumber run, std::vector<db::MetricRow> rows, std::int64_t trial = 1) {
   auto answers = std::make_shared<Queue<Status>>(1);
   REQUIRE(bulk.push(db::MetricBatch{TrialId(trial), run, std::move(rows),
@@ -32,7 +32,7 @@ void create_trial(RunningStore& store, RunNumber run = 1) {
 
 }  // namespace
 
-TEST_CASE("a metric report sent again is stored once, as it was first") {
+TEST_CASE("a repeated metric report keeps the first version") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store);
@@ -45,8 +45,7 @@ TEST_CASE("a metric report sent again is stored once, as it was first") {
   CHECK(database.value("SELECT metrics FROM metrics WHERE steps_completed = 2") == R"({"loss":0.5})");
 }
 
-TEST_CASE(
-    "a stale run, a future run and an unknown trial are refused, and others in the same batch are not") {
+TEST_CASE("stale runs, future runs and unknown trials are refused without failing the rest of the batch") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store, 2);
@@ -59,7 +58,7 @@ TEST_CASE(
   CHECK(database.number("SELECT count(*) FROM metrics") == 1);
 }
 
-TEST_CASE("data that cannot be stored fails alone") {
+TEST_CASE("an invalid row fails alone") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store);
@@ -79,7 +78,7 @@ TEST_CASE("data that cannot be stored fails alone") {
   CHECK(database.number("SELECT count(*) FROM metrics") == 19);
 }
 
-TEST_CASE("a new run leaves no visible row of the old one beyond its checkpoint, however they race") {
+TEST_CASE("a new run hides the old run's rows beyond its checkpoint despite races") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store);
@@ -97,8 +96,8 @@ TEST_CASE("a new run leaves no visible row of the old one beyond its checkpoint,
   CHECK(send(bulk, 2, {row(11), row(5)}));
   CHECK(*stored + *stale == kReports);
   CHECK(*stale > 0);
-  // Acknowledged is stored, archived or not; beyond the checkpoint only the new run shows; at each step one
-  // row does.
+  // Each acknowledged row is stored, archived or not. Beyond the checkpoint only rows of the new run are
+  // visible, and each step has one visible row.
   CHECK(database.number("SELECT count(*) FROM metrics WHERE run = 1") == *stored);
   CHECK(database.number(
             "SELECT count(*) FROM metrics WHERE run = 1 AND steps_completed > 10 AND NOT archived") == 0);
@@ -107,7 +106,7 @@ TEST_CASE("a new run leaves no visible row of the old one beyond its checkpoint,
   CHECK(database.number("SELECT count(*) FROM metrics WHERE run = 2 AND NOT archived") == 1);
 }
 
-TEST_CASE("what the machine did stays visible when a new run starts from an earlier step") {
+TEST_CASE("system metrics stay visible when a new run starts from an earlier step") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store);
@@ -124,7 +123,7 @@ TEST_CASE("what the machine did stays visible when a new run starts from an earl
   CHECK(database.number("SELECT count(*) FROM metrics WHERE NOT archived") == 2);
 }
 
-TEST_CASE("what is acknowledged while sessions are killed is there, once") {
+TEST_CASE("acknowledged rows are stored once although sessions are killed") {
   const Database database;
   RunningStore store(open_store(database));
   create_trial(store);
@@ -148,7 +147,7 @@ TEST_CASE("what is acknowledged while sessions are killed is there, once") {
   CHECK(database.number("SELECT count(DISTINCT steps_completed) FROM metrics") == 1000);
 }
 
-TEST_CASE("a bulk writer whose database is away answers so, and stops") {
+TEST_CASE("a bulk writer without its database reports unavailability and stops") {
   db::BulkWriter bulk(
       {.connect = {.url = "host='/nonexistent' user=x dbname=x"}, .give_up = std::chrono::milliseconds(100)});
   CHECK(send(bulk, 1, {row(1)}).error().code == Code::kUnavailable);
@@ -157,7 +156,7 @@ TEST_CASE("a bulk writer whose database is away answers so, and stops") {
   CHECK_FALSE(bulk.try_push(std::move(late)));
 }
 
-TEST_CASE("JSON that PostgreSQL could not read back is refused") {
+TEST_CASE("JSON that PostgreSQL cannot read back is refused") {
   CHECK(db::check_json_object(R"({"a":1,"b":"NaN","c":[1e-300, 0.0, 0e0],"é":"日"})"));
   CHECK_FALSE(db::check_json_object(R"({"a":"nul \u0000"})"));
   CHECK_FALSE(db::check_json_object("{\"a\\u0000\":1}"));

@@ -1,4 +1,4 @@
-// Owns the tests of reading commands, on rows that the store wrote.
+// Queries of commands, on rows that the store wrote.
 #include <catch2/catch.hpp>
 
 #include "master/db/grants.h"
@@ -24,7 +24,7 @@ core::Allocation allocation_of(std::int64_t id, core::AllocationState state) {
   return row;
 }
 
-/// Three commands: one that waits, one that runs, one that has ended, in workspaces 1, 1 and 2.
+/// Three commands, in workspaces 1, 1 and 2: one waits, one runs, one has ended.
 struct Three {
   Database database;
   db::Pool pool{database.connect(), 2};
@@ -52,7 +52,7 @@ struct Three {
 
 using Ids = std::vector<std::string>;
 
-TEST_CASE("a command is read with its owner and what its allocation does") {
+TEST_CASE("a command is read with its owner and the state of its allocation") {
   Three three;
   const auto waits = db::get_command(three.pool, TaskId("command-1"));
   REQUIRE(waits);
@@ -67,7 +67,7 @@ TEST_CASE("a command is read with its owner and what its allocation does") {
   CHECK(db::get_command(three.pool, TaskId("command-4")).error().code == Code::kNotFound);
 }
 
-TEST_CASE("commands are listed by who may see them, owner and workspace, in order and in pages") {
+TEST_CASE("commands are filtered by visibility, owner and workspace, sorted, and paged") {
   Three three;
   CHECK(three.listed({}) == Ids{"command-1", "command-2", "command-3"});
   CHECK(three.listed({.visible = std::vector<std::int64_t>{2}}) == Ids{"command-3"});
@@ -82,7 +82,7 @@ TEST_CASE("commands are listed by who may see them, owner and workspace, in orde
         Ids{"command-2"});
 }
 
-TEST_CASE("a task is a trial's or a command, and is over with it") {
+TEST_CASE("a task is a trial or a command and ends with it") {
   Three three;
   CHECK_FALSE(db::get_task(three.pool, TaskId("command-2"))->ended);
   CHECK(db::get_task(three.pool, TaskId("command-3"))->ended);
@@ -94,7 +94,7 @@ TEST_CASE("a task is a trial's or a command, and is over with it") {
   CHECK(db::list_allocations(three.pool, core::as_trial(core::CommandId(2)))->size() == 1);
 }
 
-TEST_CASE("who has slots of a pool is read with the time since when") {
+TEST_CASE("holders of a pool's slots are read with their start times") {
   Three three;
   const core::Allocation runs = allocation_of(2, core::AllocationState::kRunning);
   const auto live = db::live_since(three.pool, runs.pool);

@@ -29,7 +29,7 @@ Server& shared_server() {
   return server;
 }
 
-/// Of tests that are over.
+/// Databases of finished tests, for reuse.
 Queue<std::string>& idle_databases() {
   static Queue<std::string> idle(64);
   return idle;
@@ -41,7 +41,7 @@ Database::Database(bool migrated) {
   static int made = 0;
   if (auto idle = idle_databases().pop_batch(1, std::chrono::seconds(0)); !idle.empty()) {
     url_ = idle.front();
-    // Emptied, it is as good as new, and a new one costs eight megabytes of disk.
+    // Reuses an emptied database: a new one takes eight megabytes of disk.
     REQUIRE(connection().script(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid(); DROP SCHEMA public CASCADE; CREATE SCHEMA public"));
@@ -81,7 +81,7 @@ std::int64_t Database::number(const char* sql) const {
   return (*rows)[0].next<std::int64_t>();
 }
 
-/// Reports arrive on the store's thread and are read on the test's: queues carry them over.
+/// Reports arrive on the store's thread and are read on the test's thread, through queues.
 struct RunningStore::Shared {
   std::atomic<db::Sequence> durable{0};
   Queue<db::Sequence> reports{1 << 20};

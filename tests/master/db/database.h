@@ -1,4 +1,4 @@
-// Owns the PostgreSQL that this test program shares: one private server, a fresh database for each test.
+// One private PostgreSQL server for a test program, and a separate database for each test.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace det::test {
 
-/// A database of its own, empty or with the schema and one user (id 1).
+/// A private database, empty or with the schema and one user (id 1).
 class Database {
  public:
   explicit Database(bool migrated = true);
@@ -20,7 +20,7 @@ class Database {
   db::ConnectOptions connect() const { return {.url = url_}; }
   const std::string& url() const { return url_; }
   db::Connection connection() const;
-  /// One value of one row, as text: for checks that look past the code under test.
+  /// One value of one row as text, for checks that bypass the code under test.
   std::string value(const char* sql) const;
   std::int64_t number(const char* sql) const;
 
@@ -28,13 +28,13 @@ class Database {
   std::string url_;
 };
 
-/// A store that is started, and what it has reported.
+/// A started store and everything that it has reported.
 class RunningStore {
  public:
   explicit RunningStore(std::unique_ptr<db::Store> store);
   ~RunningStore();
   db::Store& store() { return *store_; }
-  /// Appends and waits until it is durable; fails the test when that does not happen within 60 s.
+  /// Appends a group and waits until it is durable. Fails the test after 60 s.
   void write(std::vector<core::Write> group);
   bool wait_durable(db::Sequence number);
   std::vector<db::Sequence> reports() const;

@@ -1,4 +1,4 @@
-// Owns the promises of task logs: every line once and in order, found by any filter, bytes as they were.
+// Task logs: every line once, in order, byte for byte, and found by every filter.
 #include <catch2/catch.hpp>
 
 #include "base/queue.h"
@@ -41,20 +41,20 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("log lines sent again are skipped, whole batches and halves") {
+TEST_CASE("repeated log lines are skipped, in whole batches and partial ones") {
   const Database database;
   db::BulkWriter bulk({.connect = database.connect()});
   CHECK(ship(bulk, 1, {line("1"), line("2")}) == 3);
   CHECK(ship(bulk, 1, {line("1"), line("2")}) == 3);
   CHECK(ship(bulk, 2, {line("2"), line("3"), line("4")}) == 5);
   CHECK(ship(bulk, 1, {}) == 5);
-  CHECK(ship(bulk, 8, {line("8")}) == 9);  // the agent dropped 5 to 7
+  CHECK(ship(bulk, 8, {line("8")}) == 9);  // The agent dropped lines 5 to 7.
   CHECK(ship(bulk, 1, {line("other")}, "t.2") == 2);
   db::Pool pool(database.connect());
   CHECK(texts(pool, {}) == Texts{"1", "2", "3", "4", "8", "other"});
 }
 
-TEST_CASE("a line is stored byte for byte, whatever is in it") {
+TEST_CASE("a line is stored byte for byte") {
   const Database database;
   db::BulkWriter bulk({.connect = database.connect()});
   db::LogLine odd = line(std::string("\xff\x00\\N\t\n\xc3", 7));
@@ -68,7 +68,7 @@ TEST_CASE("a line is stored byte for byte, whatever is in it") {
   CHECK(database.number("SELECT count(*) FROM task_logs WHERE log = ''::bytea") == 1);
 }
 
-TEST_CASE("many batches in a queue keep their order") {
+TEST_CASE("queued batches keep their order") {
   const Database database;
   db::BulkWriter bulk({.connect = database.connect()});
   for (std::int64_t i = 0; i < 300; ++i)
@@ -84,7 +84,7 @@ TEST_CASE("many batches in a queue keep their order") {
                         " AS place FROM task_logs WHERE log <> 'last') numbered WHERE n = place") == 300);
 }
 
-TEST_CASE("logs are read by position, from either end and by every filter") {
+TEST_CASE("logs are read by position, from either end, and by every filter") {
   const Database database;
   db::BulkWriter bulk({.connect = database.connect()});
   const std::string raw("raw \xff\0 bytes", 12);
@@ -116,14 +116,13 @@ TEST_CASE("logs are read by position, from either end and by every filter") {
         Code::kInvalidArgument);
 }
 
-TEST_CASE(
-    "logs go so many days after the end of their task as its configuration says, else as the master says") {
+TEST_CASE("log retention follows the experiment's configuration, else the master's default") {
   const Database database;
   db::Pool pool(database.connect());
   RunningStore store(open_store(database));
   core::Experiment of_its_own = plain_experiment(2);
   store.write({core::PutExperiment{plain_experiment(1), true}, core::PutExperiment{of_its_own, true}});
-  // Days since the end; -1: it runs.
+  // Days since the end of the trial; -1: the trial runs.
   const std::pair<std::int64_t, std::int64_t> trials[] = {{1, 40}, {1, 20}, {1, -1}, {2, 40}, {2, 400}};
   std::int64_t id = 0;
   for (const auto& [experiment, days] : trials) {
@@ -148,7 +147,7 @@ TEST_CASE(
   CHECK(*db::forget_logs(pool, 0) == 0);
 }
 
-TEST_CASE("a reader that follows by id misses no line, though two writers commit") {
+TEST_CASE("following by id misses no line when two writers commit") {
   const Database database;
   RunningStore store(open_store(database));
   db::BulkWriter bulk({.connect = database.connect()});

@@ -1,5 +1,4 @@
-// Owns the proof that series from memory say what the rows say: whole, reduced, extended, rolled back, and
-// late.
+// Cached series must equal the rows: whole, reduced, extended, rolled back, and with late rows.
 #include "master/db/metric_cache.h"
 
 #include <algorithm>
@@ -55,7 +54,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("a series grows by the rows that have come since it was read") {
+TEST_CASE("a cached series grows by the rows stored since the last read") {
   World world;
   CHECK(world.show().empty());
   world.train(10, R"({"loss":2,"lr":0.1,"note":"text","deep":{"loss":1},"list":[1]})");
@@ -72,7 +71,7 @@ TEST_CASE("a series grows by the rows that have come since it was read") {
   CHECK(world.show({.trials = {TrialId(1)}, .wanted = lr}) == "training.lr 10; ");
 }
 
-TEST_CASE("rows that come late are found, whoever wrote them") {
+TEST_CASE("late rows of both writers are found") {
   World world;
   world.train(20, R"({"loss":1})");
   world.validate(40);
@@ -85,7 +84,7 @@ TEST_CASE("rows that come late are found, whoever wrote them") {
   CHECK(world.show() == "training.loss 5 10 20 30; validation.accuracy 30 40; ");
 }
 
-TEST_CASE("what a roll-back archived is in no series") {
+TEST_CASE("rows archived by a rollback are in no series") {
   World world;
   for (std::int64_t steps : {10, 20, 30}) world.train(steps, R"({"loss":1})");
   CHECK(world.show() == "training.loss 10 20 30; ");
@@ -95,7 +94,7 @@ TEST_CASE("what a roll-back archived is in no series") {
   CHECK(world.show() == "training.loss 10 30; ");
 }
 
-TEST_CASE("memory is bounded, and what was dropped is read again") {
+TEST_CASE("memory is bounded, and evicted series are read again") {
   World world;
   REQUIRE(world.database.connection().query(
       "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'group' || "
@@ -109,7 +108,7 @@ TEST_CASE("memory is bounded, and what was dropped is read again") {
   }
 }
 
-TEST_CASE("summaries say what the visible rows say, and take no NaN") {
+TEST_CASE("summaries match the visible rows and ignore NaN") {
   World world;
   world.train(100, R"({"loss":2})");
   world.train(200, R"({"loss":4,"lr":0.1})");
@@ -128,7 +127,7 @@ TEST_CASE("summaries say what the visible rows say, and take no NaN") {
   CHECK((*summaries)[1].last == 0.1);
 }
 
-TEST_CASE("a reduced series has the smallest and the largest point of every stretch") {
+TEST_CASE("a reduced series has the smallest and the largest point of every bucket") {
   Random random{7};
   for (int round = 0; round < 200; ++round) {
     db::MetricColumn column;
@@ -153,7 +152,7 @@ TEST_CASE("a reduced series has the smallest and the largest point of every stre
       REQUIRE(reduced.size() == points.size());
       continue;
     }
-    // The naive way: each point into its bucket.
+    // Reference implementation: put each point into its bucket.
     const double span =
         static_cast<double>(points.back().steps_completed - points.front().steps_completed) + 1;
     const auto buckets = static_cast<double>(most / 2);
@@ -173,8 +172,7 @@ TEST_CASE("a reduced series has the smallest and the largest point of every stre
   }
 }
 
-TEST_CASE(
-    "a column comes back from its points, and from its extremes with every extreme and the same summary") {
+TEST_CASE("a column is restored from points exactly, and from extremes with the same extremes and summary") {
   Random random{11};
   db::Columns columns, points, extremes;
   std::int64_t steps = 0;
@@ -200,7 +198,7 @@ TEST_CASE(
   CHECK(extremes["rare"].reduced(0, INT64_MAX, 1000).size() == 200);
   CHECK(extremes["once"].reduced(0, INT64_MAX, 1000).size() == 1);
   CHECK(extremes["never a number"].reduced(0, INT64_MAX, 50).empty());
-  // Whatever the buckets: their lowest and highest are those of the points between the same two.
+  // For any buckets, the extremes equal those of the points in the same range.
   const auto all = columns["often"].reduced(0, INT64_MAX, 100'000);
   const auto blocks = columns["often"].extremes(db::kExtremesOf);
   REQUIRE(extremes["often"].size() == blocks.size());
@@ -225,7 +223,7 @@ TEST_CASE(
   CHECK(db::unpack_points(torn, none).error().code == Code::kDataLoss);
 }
 
-TEST_CASE("long series are packed as they come, and packed rows follow roll-backs and late rows") {
+TEST_CASE("long series are packed on arrival, and packed rows follow rollbacks and late rows") {
   World world;
   const auto reported = [](RunNumber run, std::int64_t first, std::int64_t last, db::BulkWriter& bulk) {
     Queue<Status> answers(1);
@@ -238,7 +236,7 @@ TEST_CASE("long series are packed as they come, and packed rows follow roll-back
     REQUIRE(answers.pop()->has_value());
   };
   const auto packed = [&] { return world.database.number("SELECT count(*) FROM metric_chunks"); };
-  // A master that has just started: its own memory is empty.
+  // A master that has just started, with an empty cache.
   const auto seen = [&](db::BulkWriter& bulk, int most) {
     db::MetricCache fresh(world.pool, bulk);
     const auto series = fresh.series({.trials = {TrialId(1)}, .max_datapoints = most});
@@ -256,7 +254,7 @@ TEST_CASE("long series are packed as they come, and packed rows follow roll-back
   };
   using Seen = std::pair<std::int64_t, std::pair<double, double>>;
   for (std::int64_t first = 2; first < 40'000; first += 8'000) reported(1, first, first + 7'999, world.bulk);
-  world.bulk.stop();  // packs what it was asked for
+  world.bulk.stop();  // Packs the requested groups.
   CHECK(packed() == 2);
   db::BulkWriter second({.connect = world.database.connect()});
   CHECK(seen(second, 200) == Seen{40'000, {-5, 77}});
@@ -264,7 +262,7 @@ TEST_CASE("long series are packed as they come, and packed rows follow roll-back
   reported(1, 1, 1, second);
   CHECK(packed() == 0);
   CHECK(seen(second, 200) == Seen{40'001, {-5, 77}});
-  second.stop();  // the reader asked for what was not packed
+  second.stop();  // The reader requested the groups that were not packed.
   CHECK(packed() == 2);
   db::BulkWriter third({.connect = world.database.connect()});
   CHECK(seen(third, 200) == Seen{40'001, {-5, 77}});
@@ -275,7 +273,7 @@ TEST_CASE("long series are packed as they come, and packed rows follow roll-back
   CHECK(seen(third, 200) == Seen{25'010, {0, 77}});
 }
 
-TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, which are packed again") {
+TEST_CASE("a series whose packed chunks are damaged is read from the rows and packed again") {
   World world;
   const auto insert = [&](std::int64_t first, std::int64_t last) {
     REQUIRE(world.database.connection().query(
@@ -304,18 +302,17 @@ TEST_CASE("a chart whose packed series cannot be read is drawn from the rows, wh
       CHECK(fresh.summaries(TrialId(1))->front().count == 40'000);
     }
   }
-  world.bulk.stop();  // packs what the reader asked for
+  world.bulk.stop();  // Packs the groups that the reader requested.
   CHECK(world.database.number(
             "SELECT count(*) FROM metric_chunks WHERE length(extremes) > 1000 AND length(points) >"
             " 1000") == 2);
 }
 
-TEST_CASE(
-    "a closer look reads the chunks that it touches: a long middle by extremes, its ends and what is not "
-    "packed whole") {
+TEST_CASE("a zoomed series reads only its chunks: extremes in a long middle, points at the ends") {
   World world;
   constexpr std::int64_t kChunks = 12, kRows = kChunks * db::kChunkRows + 100;
-  constexpr std::int64_t kChunk = 2 * db::kChunkRows;  // in steps, of which every second has a row
+  // In steps. Every second step has a row.
+  constexpr std::int64_t kChunk = 2 * db::kChunkRows;
   REQUIRE(world.database.connection().query(
       "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', "
       "2 * s, now(),"
@@ -324,8 +321,8 @@ TEST_CASE(
   db::Connection connection = world.database.connection();
   REQUIRE(db::pack_group(connection, TrialId(1), "training"));
   REQUIRE(world.database.number("SELECT count(*) FROM metric_chunks") == kChunks);
-  // Of the middle only extremes are left, of the fifth chunk only points: whoever reads what is damaged drops
-  // all.
+  // The middle chunks keep only extremes, the fifth only points. Reading a damaged part drops all chunks,
+  // which the count below would show.
   REQUIRE(connection.query("UPDATE metric_chunks SET extremes = 'x' WHERE first_steps = 4 * $1::bigint + 2",
                            kChunk));
   REQUIRE(connection.query(
@@ -364,7 +361,7 @@ TEST_CASE(
     CHECK((found_low == low && found_high == high));
   }
   CHECK(world.database.number("SELECT count(*) FROM metric_chunks") == kChunks);
-  // What comes at the end is part of a look that is open, and what comes late of one that is not.
+  // A new row at the end appears in an open range, and a late row appears in a closed one.
   world.train(2 * kRows + 1, R"({"loss":-1})");
   CHECK(look(5 * kChunk + 34, INT64_MAX).back().value == -1);
   CHECK(look(4 * kChunk + 10, 4 * kChunk + 12).size() == 2);
@@ -372,7 +369,7 @@ TEST_CASE(
   CHECK(look(4 * kChunk + 10, 4 * kChunk + 12).size() == 3);
 }
 
-TEST_CASE("a chunk is not stored behind one that has gone since its rows were read") {
+TEST_CASE("a chunk is not stored after its predecessor was deleted concurrently") {
   World world;
   db::Connection connection = world.database.connection();
   const auto insert = [&](std::int64_t first, std::int64_t last) {

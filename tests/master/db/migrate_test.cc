@@ -1,4 +1,4 @@
-// Owns the proof that migrations make exactly schema.sql, and that no start leaves a schema in between.
+// The migrations produce exactly schema.sql, and a failed start leaves no intermediate schema.
 #include "master/db/migrate.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 namespace det::test {
 namespace {
 
-/// Everything the catalog says of our schema, one line a fact, sorted.
+/// The catalog entries of the schema, one a line, sorted.
 std::string catalog(const Database& database) {
   return database.value(R"(
 SELECT string_agg(fact, E'\n' ORDER BY fact) FROM (
@@ -31,7 +31,7 @@ SELECT string_agg(fact, E'\n' ORDER BY fact) FROM (
 
 }  // namespace
 
-TEST_CASE("the migrations make exactly schema.sql") {
+TEST_CASE("the migrations produce exactly schema.sql") {
   const Database migrated;
   const Database written(false);
   db::Connection connection = written.connection();
@@ -45,7 +45,7 @@ TEST_CASE("the migrations make exactly schema.sql") {
   CHECK(catalog(migrated).size() > 5000);
 }
 
-TEST_CASE("migrating again changes nothing") {
+TEST_CASE("repeating the migrations changes nothing") {
   const Database database;
   const std::string before = catalog(database);
   db::Connection connection = database.connection();
@@ -60,7 +60,7 @@ TEST_CASE("migrations are numbered from one without gaps") {
   for (const db::Migration& step : db::migrations()) CHECK(step.version == ++version);
 }
 
-TEST_CASE("a newer schema is refused with one clear line") {
+TEST_CASE("a newer schema is refused with a one-line error") {
   const Database database;
   db::Connection connection = database.connection();
   REQUIRE(connection.query("INSERT INTO schema_migrations (version, name) VALUES (999, 'later')"));
@@ -71,7 +71,7 @@ TEST_CASE("a newer schema is refused with one clear line") {
              Catch::Contains("999") && Catch::Contains("newer") && !Catch::Contains("\n"));
 }
 
-TEST_CASE("a migration that fails or is killed half-way leaves the step before, and goes on from there") {
+TEST_CASE("a failed or killed migration leaves the previous step and resumes from there") {
   const Database database(false);
   const std::vector<db::Migration> good = {
       {1, "0001_a", "CREATE TABLE a (x int);"},
@@ -94,7 +94,7 @@ TEST_CASE("a migration that fails or is killed half-way leaves the step before, 
   CHECK(database.number("SELECT count(*) FROM b") == 1);
 }
 
-TEST_CASE("what a master of before the gangs left running is taken up with one part") {
+TEST_CASE("allocations from before multi-agent gangs are migrated to one part") {
   const Database database(false);
   db::Connection connection = database.connection();
   const auto& all = db::migrations();

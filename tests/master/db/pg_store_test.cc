@@ -1,5 +1,5 @@
-// Owns what only the store in PostgreSQL promises: exactly once through lost connections, and one master at a
-// time.
+// Guarantees of the PostgreSQL store beyond the store contract: exactly-once writes across lost connections,
+// and a single master.
 #include "master/db/pg_store.h"
 
 #include <unistd.h>
@@ -17,12 +17,12 @@
 namespace det::test {
 namespace {
 
-/// A write without a key: done twice, it shows.
+/// A write without a key: a repeat is visible as a second row.
 core::AppendTaskLog line(int number) {
   return {TaskId("task"), AllocationId("task.1"), "INFO", std::to_string(number), WallTime{number}};
 }
 
-/// The numbers of all lines, in order of id, joined.
+/// The numbers of all lines, joined in order of id.
 std::string lines(const Database& database) {
   return database.value(
       "SELECT coalesce(string_agg(convert_from(log, 'UTF8'), ' ' ORDER BY id), '') FROM task_logs");
@@ -34,8 +34,8 @@ std::string numbers(int count) {
   return text;
 }
 
-/// Who fails because of a deadlock would be tried again, and nothing would show: from now on that takes half
-/// a minute.
+/// Raises the deadlock timeout to 30 s, beyond the time limit of the tests. The store retries a deadlock
+/// victim, which would otherwise hide the deadlock.
 void take_long_over_deadlocks(const Database& database) {
   db::Connection connection = database.connection();
   REQUIRE(
@@ -49,7 +49,7 @@ core::InsertCheckpoint checkpoint(const char* uuid, std::int64_t trial) {
       R"({"model.bin":10})", "{}",           WallTime{1}};
 }
 
-/// That so many sessions of the database wait for locks.
+/// Waits until `sessions` sessions of the database wait for locks.
 bool wait_for_waiting(const Database& database, std::int64_t sessions) {
   return wait_until(
       [&] {
@@ -62,13 +62,13 @@ bool wait_for_waiting(const Database& database, std::int64_t sessions) {
 
 }  // namespace
 
-TEST_CASE("a COMMIT whose answer is lost is neither forgotten nor repeated") {
+TEST_CASE("a COMMIT with a lost reply is neither lost nor repeated") {
   const Database database;
   Proxy proxy(database.url());
   auto opened = db::PgStore::open({.connect = proxy.connect()});
   REQUIRE(opened);
   RunningStore running(std::move(*opened));
-  // Also in a session that has committed before.
+  // The same in a session that has committed before.
   for (int i = 1; i <= 20; ++i) {
     proxy.cut(i % 2 == 0 ? Proxy::Cut::kAfterCommit : Proxy::Cut::kBeforeCommit);
     running.write({line(i)});
@@ -82,7 +82,7 @@ TEST_CASE("a COMMIT whose answer is lost is neither forgotten nor repeated") {
   CHECK(lines(database) == numbers(40));
 }
 
-TEST_CASE("sessions killed while groups queue up lose and double nothing") {
+TEST_CASE("sessions killed while groups queue lose and duplicate nothing") {
   const Database database;
   auto opened = open_store(database);
   db::PgStore& store = *opened;
@@ -97,7 +97,7 @@ TEST_CASE("sessions killed while groups queue up lose and double nothing") {
   CHECK(lines(database) == numbers(kCount));
 }
 
-TEST_CASE("a second master is refused at once, and told who is there") {
+TEST_CASE("a second master is refused at once with the holder's name") {
   const Database database;
   auto first = open_store(database);
   const MonoTime begun = mono_now();
@@ -111,7 +111,7 @@ TEST_CASE("a second master is refused at once, and told who is there") {
   CHECK(db::PgStore::open({.connect = database.connect()}));
 }
 
-TEST_CASE("a master that was away while another ran fails instead of writing") {
+TEST_CASE("a master that lost its session to another master fails instead of writing") {
   const Database database;
   auto opened = open_store(database);
   db::PgStore& store = *opened;
@@ -126,7 +126,7 @@ TEST_CASE("a master that was away while another ran fails instead of writing") {
   CHECK(lines(database) == numbers(1));
 }
 
-TEST_CASE("a master whose place another has taken writes nothing, though its session lives") {
+TEST_CASE("a master with a stale epoch writes nothing although its session is open") {
   const Database database;
   RunningStore running(open_store(database));
   running.write({line(1)});
@@ -137,9 +137,7 @@ TEST_CASE("a master whose place another has taken writes nothing, though its ses
   CHECK(lines(database) == numbers(1));
 }
 
-TEST_CASE(
-    "a master without anything to write takes its place again after a lost session, and leaves when another "
-    "has it") {
+TEST_CASE("an idle master reopens a lost session, and fails if another master took over") {
   const Database database;
   Proxy proxy(database.url());
   const auto look = std::chrono::milliseconds(50);
@@ -160,7 +158,7 @@ TEST_CASE(
   CHECK(running.failure()->code == Code::kFailedPrecondition);
 }
 
-TEST_CASE("a database that stays away is waited for, then given up") {
+TEST_CASE("an unreachable database is retried until the deadline") {
   const Database database;
   Proxy proxy(database.url());
   auto opened = db::PgStore::open({.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300)});
@@ -174,14 +172,15 @@ TEST_CASE("a database that stays away is waited for, then given up") {
   CHECK(lines(database) == numbers(1));
 }
 
-TEST_CASE("what comes before a write that can never succeed is kept, and nothing after it") {
+TEST_CASE("groups before a permanently failing write are kept, and later groups are not written") {
   const Database database;
   auto opened = open_store(database);
   db::PgStore& store = *opened;
-  // Appended before the writer starts: one batch.
+  // Appended before the writer starts, so that they form one batch.
   store.append({line(1)});
   store.append({line(2)});
-  store.append({line(3), core::PutTrial{plain_trial(1, 77)}});  // there is no experiment 77
+  // There is no experiment 77.
+  store.append({line(3), core::PutTrial{plain_trial(1, 77)}});
   store.append({line(4)});
   RunningStore running(std::move(opened));
   REQUIRE(running.wait_failed());
@@ -190,7 +189,7 @@ TEST_CASE("what comes before a write that can never succeed is kept, and nothing
   CHECK(lines(database) == numbers(2));
 }
 
-TEST_CASE("text that PostgreSQL cannot hold is repaired, and bytes of a log line are kept") {
+TEST_CASE("text that PostgreSQL cannot hold is repaired, and bytes of log lines are kept") {
   const Database database;
   RunningStore running(open_store(database));
   core::Trial trial = plain_trial();
@@ -202,7 +201,7 @@ TEST_CASE("text that PostgreSQL cannot hold is repaired, and bytes of a log line
   CHECK(database.value("SELECT log FROM task_logs") == raw);
 }
 
-TEST_CASE("a row that one transaction writes several times is stored as it is in the end") {
+TEST_CASE("a row that one transaction writes several times is stored in its last version") {
   const Database database;
   RunningStore running(open_store(database));
   core::Experiment experiment = plain_experiment(), paused = experiment;
@@ -224,15 +223,15 @@ TEST_CASE("a row that one transaction writes several times is stored as it is in
   CHECK(database.number("SELECT trials FROM experiment_summaries") == 2);
 }
 
-TEST_CASE("checkpoints of several experiments are written and removed at once without a deadlock") {
+TEST_CASE("writing and removing checkpoints of several experiments concurrently does not deadlock") {
   const Database database;
   take_long_over_deadlocks(database);
   RunningStore running(open_store(database));
   running.write({core::PutExperiment{plain_experiment(1), true}, core::PutTrial{plain_trial(1, 1)},
                  core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)},
                  checkpoint("a1", 1), checkpoint("a2", 2)});
-  // Both come to experiment 1 while it is held, the remover first; the writer has been at experiment 2 by
-  // then, were it not for the order.
+  // Both threads block on experiment 1, the remover first. Without the lock order the writer would already
+  // hold experiment 2.
   db::Connection gate = database.connection();
   REQUIRE(gate.begin());
   REQUIRE(gate.query("SELECT FROM experiment_summaries WHERE experiment_id = 1 FOR UPDATE"));
@@ -255,13 +254,13 @@ TEST_CASE("checkpoints of several experiments are written and removed at once wi
                        " ORDER BY experiment_id) FROM experiment_summaries") == "1:1:10 2:1:10");
 }
 
-TEST_CASE("an experiment is deleted while its checkpoints are removed without a deadlock") {
+TEST_CASE("deleting an experiment while its checkpoints are removed does not deadlock") {
   const Database database;
   take_long_over_deadlocks(database);
   RunningStore running(open_store(database));
   core::Experiment ended = plain_experiment(1);
   ended.state = core::State::kCanceled;
-  // As they lie in the table, "b" comes first.
+  // In table order "b" comes first.
   running.write({core::PutExperiment{ended, true}, core::PutTrial{plain_trial(1, 1)}, checkpoint("b", 1),
                  checkpoint("a", 1)});
   db::Connection gate = database.connection();
@@ -284,7 +283,7 @@ TEST_CASE("an experiment is deleted while its checkpoints are removed without a 
   CHECK(database.number("SELECT count(*) FROM experiments") == 0);
 }
 
-TEST_CASE("a checkpoint's size is the sum of its files") {
+TEST_CASE("the size of a checkpoint is the sum of its files") {
   const Database database;
   RunningStore running(open_store(database));
   running.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()},

@@ -1,4 +1,4 @@
-// Owns the tests of the layer over libpq: values there and back, and what a failure means.
+// The libpq wrapper: value conversions, error codes, transactions, and the connection pool.
 #include "master/db/pg.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 
 namespace det::test {
 
-TEST_CASE("values go to PostgreSQL and come back to the bit") {
+TEST_CASE("values survive the round trip bit for bit") {
   const Database database(false);
   db::Connection connection = database.connection();
   const std::string bytes("\0\xff\x80 raw", 7);
@@ -42,7 +42,7 @@ TEST_CASE("values go to PostgreSQL and come back to the bit") {
   }
 }
 
-TEST_CASE("an empty array is an array") {
+TEST_CASE("an empty array stays an array") {
   const Database database(false);
   auto rows = database.connection().query("SELECT cardinality($1::text[]), cardinality($2::bigint[])",
                                           std::vector<std::string>{}, std::vector<std::int64_t>{});
@@ -52,7 +52,7 @@ TEST_CASE("an empty array is an array") {
   CHECK(row.next<std::int64_t>() == 0);
 }
 
-TEST_CASE("failures are told apart") {
+TEST_CASE("failures map to distinct error codes") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.script("CREATE TABLE t (x int PRIMARY KEY CHECK (x > 0)); INSERT INTO t VALUES (1)"));
@@ -74,7 +74,7 @@ TEST_CASE("failures are told apart") {
   CHECK_FALSE(db::is_retryable({Code::kUnknown, "", {}}));
 }
 
-TEST_CASE("statements that go as one transaction happen whole or not at all") {
+TEST_CASE("statements of one transaction are applied atomically") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.script("CREATE TABLE t (x bigint PRIMARY KEY)"));
@@ -104,7 +104,8 @@ TEST_CASE("statements that go as one transaction happen whole or not at all") {
   REQUIRE(connection.transact({}));
 }
 
-TEST_CASE("what is refused at COMMIT was not done, and a session that is cut off there does not know") {
+TEST_CASE(
+    "a transaction refused at COMMIT is not applied, and a lost connection at COMMIT reports kUnknown") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.script("CREATE TABLE t (x bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)"));
@@ -121,7 +122,7 @@ TEST_CASE("what is refused at COMMIT was not done, and a session that is cut off
   CHECK(cut.error().code == Code::kUnknown);
 }
 
-TEST_CASE("a pool lends the connection that was used last") {
+TEST_CASE("a pool reuses the most recently used connection") {
   const Database database(false);
   db::Pool pool(database.connect(), 4);
   const auto process = [](db::Connection& connection) { return Result<int>(connection.backend_pid()); };
@@ -130,7 +131,7 @@ TEST_CASE("a pool lends the connection that was used last") {
   for (int i = 0; i < 5; ++i) CHECK(pool.with<int>(process) == first);
 }
 
-TEST_CASE("a commit of a failed transaction is no success") {
+TEST_CASE("committing a failed transaction is an error") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.begin());
@@ -138,7 +139,7 @@ TEST_CASE("a commit of a failed transaction is no success") {
   CHECK_FALSE(connection.commit());
 }
 
-TEST_CASE("a server that is away is unavailable, and waiting for it ends") {
+TEST_CASE("an unreachable server reports kUnavailable, and waiting for it can be canceled") {
   const db::ConnectOptions nowhere{.url = "host='/nonexistent' user=x dbname=x"};
   const auto connection = db::Connection::open(nowhere);
   REQUIRE_FALSE(connection);
@@ -150,7 +151,7 @@ TEST_CASE("a server that is away is unavailable, and waiting for it ends") {
   canceler.join();
 }
 
-TEST_CASE("a statement asked again has the answer of then, whatever else its text was asked with") {
+TEST_CASE("prepared statements are separated by parameter types") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(connection.script("CREATE TABLE t (x int)"));
@@ -159,7 +160,7 @@ TEST_CASE("a statement asked again has the answer of then, whatever else its tex
     auto rows = connection.run_prepared("SELECT count(*) FROM t WHERE x = $1", db::Params(1));
     REQUIRE(rows);
     CHECK((*rows)[0].next<std::int64_t>() == i + 1);
-    // The same bits are another number as another type.
+    // The same bits mean another value as another type.
     auto number = connection.run_prepared("SELECT $1", db::Params(std::int64_t{3}));
     auto text = connection.run_prepared("SELECT $1", db::Params("3"));
     REQUIRE((number && text));
@@ -167,7 +168,7 @@ TEST_CASE("a statement asked again has the answer of then, whatever else its tex
     CHECK((*text)[0].next<std::string>() == "3");
   }
   CHECK_FALSE(connection.run_prepared("SELECT no such thing", db::Params()));
-  // More texts than are kept, and a pipeline that forgets all of them.
+  // More statements than the cache holds, then a failed pipeline that clears it.
   for (int i = 0; i < 600; ++i) {
     auto rows = connection.run_prepared(("SELECT " + std::to_string(i)).c_str(), db::Params());
     REQUIRE(rows);
@@ -178,7 +179,7 @@ TEST_CASE("a statement asked again has the answer of then, whatever else its tex
   CHECK(connection.transact({{"INSERT INTO t VALUES (2)", db::Params()}}));
 }
 
-TEST_CASE("rows that are copied come back to the bit; one that cannot be stored takes the others with it") {
+TEST_CASE("copied rows survive the round trip, and one bad row fails the whole copy") {
   const Database database(false);
   db::Connection connection = database.connection();
   REQUIRE(
@@ -217,7 +218,7 @@ TEST_CASE("rows that are copied come back to the bit; one that cannot be stored 
   CHECK((*connection.query("SELECT count(*) FROM t"))[0].next<std::int64_t>() == 2);
 }
 
-TEST_CASE("the pool goes on after its connections were killed") {
+TEST_CASE("the pool recovers after its connections were killed") {
   const Database database(false);
   db::Pool pool(database.connect(), 2);
   REQUIRE(pool.query("SELECT 1"));

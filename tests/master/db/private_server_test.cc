@@ -1,4 +1,4 @@
-// Owns the tests of the private PostgreSQL's life: made, stopped, killed, taken over, refused.
+// The private PostgreSQL server: created, stopped, killed, taken over, refused.
 #include "master/db/private_server.h"
 
 #include <signal.h>
@@ -41,7 +41,7 @@ bool running(int pid) { return kill(pid, 0) == 0; }
 
 }  // namespace
 
-TEST_CASE("a private server lives through stops, takeovers and kills") {
+TEST_CASE("a private server survives stops, takeovers and kills") {
   auto temporary = TemporaryDirectory::create("det-pg-life");
   REQUIRE(temporary);
   const std::string directory = temporary->path() + "/postgres";
@@ -50,7 +50,7 @@ TEST_CASE("a private server lives through stops, takeovers and kills") {
     db::PrivateServer server = start(directory);
     pid = server.pid();
     write_number(server, 1);
-    // A session of its own: the terminal's Ctrl-C does not reach it.
+    // The server has its own session, so that Ctrl-C in the terminal does not reach it.
     CHECK(getsid(pid) == pid);
     struct stat data {};
     REQUIRE(stat((directory + "/data").c_str(), &data) == 0);
@@ -77,7 +77,7 @@ TEST_CASE("a private server lives through stops, takeovers and kills") {
     CHECK(server.pid() == pid);
     CHECK(count(server) == 2);
     REQUIRE(kill(pid, SIGKILL) == 0);
-    // This process is its parent still, as no new master would be: the body goes.
+    // Unlike a new master, this process is still the parent, so it has to reap the child.
     REQUIRE(waitpid(pid, nullptr, 0) == pid);
   }
   {
@@ -89,7 +89,7 @@ TEST_CASE("a private server lives through stops, takeovers and kills") {
   }
 }
 
-TEST_CASE("a private server that is killed under its master is started again, at the same place") {
+TEST_CASE("a private server killed under its master is restarted at the same address") {
   auto temporary = TemporaryDirectory::create("det-pg-killed");
   REQUIRE(temporary);
   for (const std::string& name : {std::string("/postgres"), "/" + std::string(120, 'x')}) {
@@ -107,10 +107,10 @@ TEST_CASE("a private server that is killed under its master is started again, at
   }
 }
 
-TEST_CASE("a path too long for a socket, and one only root may enter, serve all the same") {
+TEST_CASE("data directories with long paths or root-only access work") {
   auto temporary = TemporaryDirectory::create("det-pg-long");
   REQUIRE(temporary);
-  // Mode 0700 and ours: the user postgres cannot go through it by its own rights.
+  // Mode 0700 and owned by root: the user postgres cannot traverse it.
   struct stat top {};
   REQUIRE(stat(temporary->path().c_str(), &top) == 0);
   REQUIRE((top.st_mode & 0777) == 0700);
@@ -126,7 +126,7 @@ TEST_CASE("a path too long for a socket, and one only root may enter, serve all 
   CHECK_FALSE(path_exists(socket));
 }
 
-TEST_CASE("data of a PostgreSQL that is not installed is refused with the mend") {
+TEST_CASE("a data directory of another PostgreSQL version is refused with instructions") {
   auto temporary = TemporaryDirectory::create("det-pg-old");
   REQUIRE(temporary);
   const std::string directory = temporary->path() + "/postgres";
@@ -139,7 +139,7 @@ TEST_CASE("data of a PostgreSQL that is not installed is refused with the mend")
   CHECK_THAT(old.error().message, Catch::Contains("PostgreSQL 12") && Catch::Contains("postgresql-12"));
 }
 
-TEST_CASE("an initdb that was killed half-way is done again") {
+TEST_CASE("an interrupted initdb is repeated") {
   auto temporary = TemporaryDirectory::create("det-pg-half");
   REQUIRE(temporary);
   const std::string directory = temporary->path() + "/postgres";

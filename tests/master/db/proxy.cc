@@ -34,17 +34,17 @@ std::string quoted_after(const std::string& text, const std::string& key) {
 
 bool forward(int to, std::string_view bytes) { return write_all(to, bytes).has_value(); }
 
-/// Finds COMMIT in what a client sends: as a query of its own, or as a prepared statement that is bound.
+/// Finds COMMIT in the client's bytes, as a simple query or as a bound prepared statement.
 class CommitFinder {
  public:
-  /// Where in `bytes` the message begins that brings COMMIT, if it does; each byte of a connection is given
-  /// once.
+  /// The offset in `bytes` of the message that carries COMMIT, if there is one. Each byte of a connection
+  /// must be passed once.
   std::optional<std::size_t> commit_in(std::string_view bytes) {
     const std::size_t before = held_.size();
     held_ += bytes;
     std::size_t at = 0;
     std::optional<std::size_t> found;
-    // The first message of a connection has no type.
+    // The first message of a connection has no type byte.
     while (held_.size() >= at + (started_ ? 5 : 4)) {
       const std::size_t head = started_ ? 1 : 0;
       std::uint32_t length = 0;
@@ -74,9 +74,9 @@ class CommitFinder {
   std::optional<std::string> name_;
 };
 
-/// The last message says that the server is ready for the next query.
+/// Whether the last message is ReadyForQuery.
 bool ends_answer(std::string_view bytes) {
-  constexpr std::string_view kReady("Z\0\0\0\5", 5);  // and the state of the transaction
+  constexpr std::string_view kReady("Z\0\0\0\5", 5);  // One byte with the transaction state follows.
   return bytes.size() > kReady.size() &&
          bytes.substr(bytes.size() - kReady.size() - 1, kReady.size()) == kReady;
 }
@@ -134,7 +134,7 @@ struct Proxy::Impl {
     return count > 0 && forward(to, {buffer, static_cast<std::size_t>(count)});
   }
 
-  /// False when the connection is to be cut.
+  /// Returns false if the connection has to be cut.
   bool from_client(Pair& pair) {
     char buffer[65536];
     const ssize_t count = recv(pair.client.get(), buffer, sizeof buffer, 0);

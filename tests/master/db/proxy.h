@@ -1,4 +1,4 @@
-// Owns a man in the middle between libpq and PostgreSQL that cuts connections at the worst moment.
+// A proxy between libpq and PostgreSQL that cuts connections around COMMIT.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,15 @@ class Proxy {
  public:
   enum class Cut {
     kNever,
-    kBeforeCommit,  ///< COMMIT does not reach the server
-    kAfterCommit,   ///< COMMIT is carried out, its answer does not come back
-    kEverything,    ///< no connection gets through
+    kBeforeCommit,  ///< COMMIT does not reach the server.
+    kAfterCommit,   ///< COMMIT is executed, its reply is lost.
+    kEverything,    ///< No connection passes.
   };
-  /// In front of the socket that `url` names.
+  /// Forwards to the Unix socket named in `url`.
   explicit Proxy(const std::string& url);
   ~Proxy();
   db::ConnectOptions connect() const;
-  /// The next COMMIT is cut so; after it kNever holds again (kEverything stays).
+  /// Applies `how` to the next COMMIT, then returns to kNever. kEverything stays in force.
   void cut(Cut how);
   int cuts() const;
 

@@ -1,4 +1,4 @@
-// Owns the tests of reads for the API, on rows that the store and the bulk writer wrote.
+// Queries of the API, on rows that the store and the bulk writer wrote.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -43,7 +43,7 @@ core::Allocation allocation(std::int64_t trial, RunNumber run, core::AllocationS
   return row;
 }
 
-/// Experiment 1 (accuracy, larger is better) with trials 1 and 2; 2 waits.
+/// Experiment 1 (accuracy, larger is better) with trials 1 and 2. Trial 2 waits.
 struct World {
   Database database;
   RunningStore store{open_store(database)};
@@ -82,7 +82,7 @@ using Ids = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("an experiment is shown with all that belongs to it") {
+TEST_CASE("an experiment is shown with its details") {
   World world;
   const auto digest = db::put_model_definition(world.pool, "archive");
   core::Experiment row = plain_experiment(2);
@@ -128,7 +128,7 @@ TEST_CASE("an experiment is shown with all that belongs to it") {
   CHECK_FALSE(*db::find_experiment(world.pool, RequestId("request-9")));
 }
 
-TEST_CASE("experiments are filtered, sorted and cut into pages") {
+TEST_CASE("experiments are filtered, sorted and paged") {
   World world;
   for (std::int64_t i = 2; i <= 5; ++i) {
     core::Experiment row = plain_experiment(i);
@@ -180,7 +180,7 @@ TEST_CASE("experiments are filtered, sorted and cut into pages") {
   CHECK(page->start == 3);
 }
 
-TEST_CASE("a trial is shown with its best and newest, and NaN is never best") {
+TEST_CASE("a trial is shown with its best and latest validation, and NaN is never best") {
   World world;
   const auto row = db::get_trial(world.pool, TrialId(1));
   if (!row) FAIL(row.error().message);
@@ -209,7 +209,7 @@ TEST_CASE("a trial is shown with its best and newest, and NaN is never best") {
   CHECK(db::get_trial(world.pool, TrialId(3)).error().code == Code::kNotFound);
 }
 
-TEST_CASE("a trial with nothing but NaN has no best") {
+TEST_CASE("a trial with only NaN has no best validation") {
   World world;
   world.store.write({validation(2, 1, kNaN), checkpoint("n", 2, 1)});
   const auto row = db::get_trial(world.pool, TrialId(2));
@@ -219,7 +219,7 @@ TEST_CASE("a trial with nothing but NaN has no best") {
   CHECK_FALSE(row->best_checkpoint);
 }
 
-TEST_CASE("what a roll-back archived is never shown") {
+TEST_CASE("rows archived by a rollback are never shown") {
   World world;
   world.store.write({core::PutTrial{plain_trial(1, 1, 2)}, core::ArchiveMetrics{TrialId(1), 100}});
   const auto row = db::get_trial(world.pool, TrialId(1));
@@ -230,7 +230,7 @@ TEST_CASE("what a roll-back archived is never shown") {
   CHECK(workloads->total == 1);
 }
 
-TEST_CASE("trials of an experiment are listed in pages") {
+TEST_CASE("trials of an experiment are paged") {
   World world;
   const auto all = db::list_trials(world.pool, {.experiment = ExperimentId(1)});
   if (!all) FAIL(all.error().message);
@@ -245,7 +245,7 @@ TEST_CASE("trials of an experiment are listed in pages") {
             ->rows.empty());
 }
 
-TEST_CASE("workloads come in order of batches, filtered and in pages") {
+TEST_CASE("workloads are sorted by batches, filtered and paged") {
   World world;
   world.train(200, R"({"loss":1})");
   world.train(150, R"({"x":1})", "custom");
@@ -294,7 +294,7 @@ TEST_CASE("checkpoints carry the metrics of their steps") {
   CHECK(db::list_checkpoints(world.pool, {}).error().code == Code::kInvalidArgument);
 }
 
-TEST_CASE("a window means what it says at every edge") {
+TEST_CASE("windows resolve offsets and limits at every edge") {
   const auto span = [](std::int64_t offset, std::int64_t limit, std::int64_t total) {
     const db::Span s = db::resolve({.offset = offset, .limit = limit}, total);
     return std::pair(s.first, s.count);
@@ -307,7 +307,7 @@ TEST_CASE("a window means what it says at every edge") {
   CHECK(span(0, -2, 10) == std::pair<std::int64_t, std::int64_t>(0, 0));
 }
 
-TEST_CASE("what runs outside the cluster is running until it ends, and says so") {
+TEST_CASE("an unmanaged trial is shown as running until it ends") {
   const Database database;
   RunningStore store(open_store(database));
   db::Pool pool{database.connect()};
@@ -328,7 +328,7 @@ TEST_CASE("what runs outside the cluster is running until it ends, and says so")
   CHECK(db::get_trial(pool, TrialId(1))->wall_clock == 3.5);
 }
 
-TEST_CASE("in place of a damaged checkpoint stands the newest sound one before it") {
+TEST_CASE("a damaged checkpoint is replaced by the newest sound one before it") {
   World world;
   const auto older = [&](const char* uuid) {
     return db::older_checkpoint(world.pool, TrialId(1), CheckpointId(uuid)).value();

@@ -98,7 +98,7 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
 
 core::Command Sampler::command(core::CommandId id) {
   core::Command row;
-  // What never changes is a function of the id.
+  // Immutable fields are functions of the id.
   row.id = id;
   row.task = TaskId("command-" + std::to_string(id.value));
   row.job_id = "job of " + row.task.value;

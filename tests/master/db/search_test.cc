@@ -1,4 +1,4 @@
-// Owns the tests of looking through experiments: what a search means in SQL, and what it finds.
+// Experiment search: the SQL that it generates and the rows that it finds.
 #include <catch2/catch.hpp>
 
 #include "master/db/queries_allocation.h"
@@ -26,14 +26,14 @@ std::string refusal(const db::ExperimentSearch& search) {
 
 }  // namespace
 
-TEST_CASE("a search names every column, operator and direction it does not know at once") {
+TEST_CASE("unknown columns, operators and directions of a search are reported together") {
   const std::string message =
       refusal({.filter = group("and", field("bogus", "=", "1") + "," + field("name", "like", "1")),
                .sort = "other=asc,name=sideways"});
   for (const char* part : {"bogus", "like", "other", "sideways"}) CHECK_THAT(message, Catch::Contains(part));
 }
 
-TEST_CASE("what is no filter is refused") {
+TEST_CASE("malformed filters are refused") {
   for (const char* filter : {"[]", "{", "7", R"({"filterGroup":{"kind":7}})", R"({"filterGroup":[]})"})
     CHECK_FALSE(db::search_sql({.filter = filter}));
   std::string deep = field("id", "=", "1");
@@ -41,7 +41,7 @@ TEST_CASE("what is no filter is refused") {
   CHECK_FALSE(db::search_sql({.filter = R"({"filterGroup":)" + deep + "}"}));
 }
 
-TEST_CASE("nothing that a search says becomes SQL text") {
+TEST_CASE("search text is never part of the SQL text") {
   const auto sql = db::search_sql({.text = "'; DROP TABLE users; --",
                                    .filter = group("or", field("hp.x'y", "contains", R"("a' OR true")")),
                                    .sort = "hp.o'clock=desc"});
@@ -53,20 +53,20 @@ TEST_CASE("nothing that a search says becomes SQL text") {
   CHECK(sql->params.size() == 4);
 }
 
-TEST_CASE("whether a time is there is asked without writing it as text") {
+TEST_CASE("checks for missing times compare without a text cast") {
   const auto sql = db::search_sql({.filter = group("and", field("endTime", "notEmpty", "0"))});
   REQUIRE(sql);
   CHECK_THAT(sql->count, Catch::Contains("NOT (e.ended IS NULL)"));
 }
 
-TEST_CASE("counting reads no table that only the order needs") {
+TEST_CASE("counting joins no table that only the order needs") {
   const auto sql = db::search_sql({.sort = "hp.lr=asc"});
   REQUIRE(sql);
   CHECK_THAT(sql->page, Catch::Contains("best.hparams"));
   CHECK_THAT(sql->count, !Catch::Contains("best") && !Catch::Contains("users"));
 }
 
-TEST_CASE("a state is found by the name under which it is shown") {
+TEST_CASE("a state is found by its displayed name") {
   const auto sql = db::search_sql({.filter = group("and", field("state", "=", R"("STATE_QUEUED")"))});
   REQUIRE(sql);
   const auto view = sql->params.view();
@@ -132,7 +132,7 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK((attempts->front().id == AllocationId("a.1") && attempts->front().state == "TERMINATED"));
 }
 
-TEST_CASE("what is searched follows the best trial through better validations, roll-backs and checkpoints") {
+TEST_CASE("the search index follows the best trial through validations, rollbacks and checkpoints") {
   Database database;
   RunningStore store(open_store(database));
   db::Pool pool(database.connect());
@@ -171,12 +171,12 @@ TEST_CASE("what is searched follows the best trial through better validations, r
   validate(second, 20, 0.75);
   CHECK((one().row.best_trial == TrialId(2) && one().row.best_metric == 0.75));
   CHECK((one().best_hparams == second.hparams && one().best_training == R"({"loss": 7})"));
-  validate(first, 20, 0.25);  // worse than what is known
+  validate(first, 20, 0.25);  // Worse than the current best.
   CHECK(one().best_validation == R"({"loss": 0.750000})");
   validate(second, 30, 0.875);
   CHECK((one().best_validation == R"({"loss": 0.875000})" && one().best_training == R"({"loss": 8})"));
 
-  // The best validation is rolled back, and comes again as good.
+  // The best validation is rolled back and then reported again with the same value.
   second.run += 1;
   second.last_validation = 20;
   store.write({core::ArchiveMetrics{second.id, 20}, core::PutTrial{second}});
@@ -191,7 +191,7 @@ TEST_CASE("what is searched follows the best trial through better validations, r
     saved.resources = R"({"f":"30"})";
     saved.metadata = "{}";
     store.write({saved});
-    store.write({saved});  // sent again
+    store.write({saved});  // A repeated report.
   }
   CHECK((one().row.checkpoint_count == 2 && one().row.checkpoint_size == 60));
   store.write({core::MarkDamaged{CheckpointId("a")}});

@@ -1,4 +1,4 @@
-// Owns what every store promises (master/db/store.h), checked on each implementation.
+// The contract of master/db/store.h, checked on each implementation.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -9,7 +9,7 @@
 namespace det::test {
 namespace {
 
-/// One disk; each call opens a store on it, after the one before has stopped.
+/// One disk. Each call opens a store on it after the previous one has stopped.
 using Open = std::function<std::unique_ptr<db::Store>()>;
 
 core::Recovered load(const Open& open) {
@@ -26,7 +26,7 @@ void groups_are_numbered_and_reported_in_order(const Open& open) {
   RunningStore running(open());
   db::Sequence last = 0;
   for (int i = 0; i < 200; ++i) {
-    // An empty group is a group.
+    // Empty groups are numbered too.
     std::vector<core::Write> group;
     if (i % 3 != 0) group.push_back(core::PutExperiment{plain_experiment(), i == 1});
     const db::Sequence number = running.store().append(std::move(group));
@@ -50,7 +50,7 @@ void every_field_comes_back(const Open& open) {
       for (const core::Write& one : group) expected.apply(one);
       running.write(std::move(group));
     };
-    // The second round writes over all the rows of the first.
+    // The second round overwrites all rows of the first.
     for (int round = 0; round < 2; ++round)
       for (std::int64_t i = 1; i <= 20; ++i) {
         const ExperimentId experiment(i);
@@ -148,33 +148,33 @@ void stop_writes_what_is_queued(const Open& open) {
 }
 
 void check_contract(const std::function<Open()>& fresh) {
-  SECTION("an empty store has nothing and begins at one") {
+  SECTION("an empty store has no rows and numbers groups from one") {
     an_empty_store_has_nothing_and_begins_at_one(fresh());
   }
   SECTION("groups are numbered and reported in order") { groups_are_numbered_and_reported_in_order(fresh()); }
-  SECTION("every field comes back") { every_field_comes_back(fresh()); }
-  SECTION("what has ended is not loaded but its ids stay taken") {
+  SECTION("every field survives the round trip") { every_field_comes_back(fresh()); }
+  SECTION("ended experiments are not loaded, but their ids stay taken") {
     what_has_ended_is_not_loaded_but_its_ids_stay_taken(fresh());
   }
-  SECTION("a search comes back from its newest snapshot on") {
+  SECTION("a search is restored from its newest snapshot") {
     a_search_comes_back_from_its_newest_snapshot_on(fresh());
   }
   SECTION("a group that repeats the effect of another changes nothing") {
     a_group_that_repeats_the_effect_of_another_changes_nothing(fresh());
   }
-  SECTION("stop writes what is queued") { stop_writes_what_is_queued(fresh()); }
+  SECTION("stop writes the queued groups") { stop_writes_what_is_queued(fresh()); }
 }
 
 }  // namespace
 
-TEST_CASE("the store in memory keeps the contract") {
+TEST_CASE("the memory store keeps the contract") {
   check_contract([] {
     auto disk = std::make_shared<sim::MemoryDisk>();
     return [disk] { return std::make_unique<sim::MemoryStore>(*disk); };
   });
 }
 
-TEST_CASE("the store in PostgreSQL keeps the contract") {
+TEST_CASE("the PostgreSQL store keeps the contract") {
   check_contract([] {
     auto database = std::make_shared<Database>();
     return [database] { return open_store(*database); };

@@ -1,5 +1,4 @@
-// Owns the tests of usage accounting: sums are held against a walk over the same allocations, second by
-// second.
+// Usage accounting. Sums are compared with a second-by-second walk over the same allocations.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -13,7 +12,7 @@ namespace det::test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kDay = 86'400 * kSecond;
-constexpr std::int64_t kFirst = 1'767'225'600 * kSecond;  // 2026-01-01
+constexpr std::int64_t kFirst = 1'767'225'600 * kSecond;  // 2026-01-01.
 
 core::Allocation allocation(const std::string& id, TrialId trial, WallTime started,
                             std::optional<WallTime> ended, int slots) {
@@ -62,7 +61,7 @@ struct Cluster {
   }
 };
 
-TEST_CASE("an allocation counts in each day it touches, with its slots") {
+TEST_CASE("an allocation counts in each day it touches, times its slots") {
   Cluster cluster;
   // 1 hour on the first day, 2 on the second, 3 slots.
   cluster.run("a", TrialId(2), kFirst + kDay - 3600 * kSecond, kFirst + kDay + 7200 * kSecond, 3);
@@ -77,14 +76,14 @@ TEST_CASE("an allocation counts in each day it touches, with its slots") {
   CHECK(days[2].by_pool == std::map<std::string, double>{{"even", days[2].total}});
   CHECK(days[2].by_label == std::map<std::string, double>{{"blue", days[2].total}, {"red", days[2].total}});
   CHECK(days[2].by_experiment == std::map<std::string, double>{{"2", days[2].total}});
-  // A month is cut to the days that were asked for.
+  // A month is clipped to the requested days.
   const auto months = cluster.days("2026-01-02", "2026-02-10", true);
   REQUIRE(months.size() == 2);
   CHECK(months[0].start == "2026-01-01");
   CHECK(months[0].total == Approx(3 * 7200));
 }
 
-TEST_CASE("what runs counts until now, what held no slots not at all") {
+TEST_CASE("a running allocation counts until now, and one without slots is not counted") {
   Cluster cluster;
   const WallTime begun{wall_now().micros - 3600 * kSecond};
   cluster.store.write(
@@ -99,13 +98,13 @@ TEST_CASE("what runs counts until now, what held no slots not at all") {
   CHECK((*entries)[0].seconds == Approx(3600).margin(60));
 }
 
-TEST_CASE("a clock that is set back does no harm") {
+TEST_CASE("a clock that is set back gives no negative usage") {
   Cluster cluster;
   cluster.run("a", TrialId(1), kFirst + 100 * kSecond, kFirst + 10 * kSecond, 1);
   CHECK(cluster.days("2026-01-01", "2026-01-01")[0].total == 0);
 }
 
-TEST_CASE("only what may be seen is counted") {
+TEST_CASE("only visible workspaces are counted") {
   Cluster cluster;
   cluster.run("a", TrialId(1), kFirst, kFirst + 100 * kSecond, 1);
   cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 1);
@@ -117,7 +116,7 @@ TEST_CASE("only what may be seen is counted") {
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{})[0].total == 0);
 }
 
-TEST_CASE("what a deleted experiment used is still known") {
+TEST_CASE("the usage of a deleted experiment is kept") {
   Cluster cluster;
   cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 4);
   const auto before = cluster.days("2026-01-01", "2026-01-01")[0];
@@ -130,7 +129,7 @@ TEST_CASE("what a deleted experiment used is still known") {
   CHECK(after.by_experiment == before.by_experiment);
 }
 
-TEST_CASE("sums of any allocations are those of a walk over them") {
+TEST_CASE("sums equal a walk over random allocations") {
   Cluster cluster;
   Random random{7, 0};
   struct One {
@@ -165,7 +164,7 @@ TEST_CASE("sums of any allocations are those of a walk over them") {
   }
 }
 
-TEST_CASE("capacity follows agents that come, grow and go; a pause of less than a minute is none") {
+TEST_CASE("capacity follows connecting and changing agents, and bridges gaps of less than a minute") {
   Cluster cluster;
   const auto offers = [&](const char* agent, std::int64_t seconds, std::int64_t slots,
                           const char* pool = "even") {
@@ -175,8 +174,8 @@ TEST_CASE("capacity follows agents that come, grow and go; a pause of less than 
   offers("a", 0, 8);
   offers("b", 3600, 4, "odd");
   offers("a", 7200, 0);
-  offers("a", 7230, 8);  // back at once
-  offers("a", 7260, 8);  // said twice
+  offers("a", 7230, 8);  // Reconnects at once.
+  offers("a", 7260, 8);  // Repeated report.
   offers("b", 3 * 3600, 6, "odd");
   offers("b", 4 * 3600, 0);
   offers("b", 4 * 3600, 0);
@@ -195,8 +194,7 @@ TEST_CASE("capacity follows agents that come, grow and go; a pause of less than 
   CHECK(days[2].capacity == std::map<std::string, double>{{"even", 8 * 3600}});
 }
 
-TEST_CASE(
-    "a master that starts ends what nobody has said since, and an agent that is still there had never gone") {
+TEST_CASE("a starting master ends open capacity rows, and agents that reconnect continue theirs") {
   Database database;
   const auto rows = [&](const char* of) { return database.number(of); };
   {

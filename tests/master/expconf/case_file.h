@@ -1,4 +1,4 @@
-// Owns the form of a .case file: "### [flags] title", the document, "---", the expectations.
+// Reader of .case files: "### [flags] title", the document, "---", the expectations.
 #pragma once
 
 #include <ctime>
@@ -14,13 +14,13 @@
 
 namespace det::expconf::test {
 
-/// The processor time of this program: what a check of time must go by on a machine that others use too.
+/// CPU time of this process, which other load on the machine does not distort.
 inline Duration cpu_now() {
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(double(std::clock()) / CLOCKS_PER_SEC));
 }
 
-/// The longest that reading any document may take. Instrumented code is not what users wait for.
+/// Time limit for reading any document. Instrumented builds get a larger one.
 #ifdef DET_SANITIZED
 constexpr Duration kLongest = std::chrono::seconds(2);
 #else
@@ -30,10 +30,12 @@ constexpr Duration kLongest = std::chrono::milliseconds(50);
 struct Case {
   std::string title;
   std::vector<std::string> flags;
-  std::string document;  ///< lines that begin with "> " are command line assignments and not in it
-  std::vector<std::string> overrides;  ///< of those lines
+  /// Without its lines that begin with "> ", which are command-line assignments.
+  std::string document;
+  std::vector<std::string> overrides;  ///< Those assignments.
   std::map<std::string, std::string>
-      layers;  ///< what follows a line "&template", "&policies", "&more_policies", "&tasks", "&storage"
+      /// Text after the lines "&template", "&policies", "&more_policies", "&tasks", "&storage".
+      layers;
   std::vector<std::string> expected;
 
   bool has(const std::string& flag) const {
@@ -52,7 +54,7 @@ inline std::string read_all(const std::string& path) {
   return text.str();
 }
 
-/// `@{3*ab}` is ababab, with the number of the copy for each #; `@{xFF}` is the byte.
+/// Expands `@{3*ab}` to ababab (each # becomes the number of the copy), and `@{xFF}` to the byte.
 inline std::string expand(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -74,7 +76,7 @@ inline std::string expand(const std::string& text) {
   return out;
 }
 
-/// `&dash;` at the start of a line stands for the document marker, which would end the document's part.
+/// `&dash;` on a line of its own stands for the document marker "---", which would end the document.
 inline std::vector<Case> read_cases(const std::string& path) {
   std::vector<Case> cases;
   bool expecting = false;

@@ -1,4 +1,4 @@
-// Owns running cases/*.case: a document, and every problem, warning or resolved value it must give.
+// Runs cases/*.case: a document and the problems, warnings and resolved values that it must give.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -14,8 +14,8 @@
 namespace det::expconf::test {
 namespace {
 
-/// The user's file and the command line go without saying; "T:" is the template, "P:" the policies, "M:" the
-/// master.
+/// Prefix of a problem's position: none for the user's file and the command line, "T:" for the template, "P:"
+/// for the policies, "M:" for the master.
 std::string origin(const Problem& problem) {
   if (problem.file == (problem.line == 0 ? "command line" : "t.yaml")) return "";
   return problem.file == "T" || problem.file == "P" ? problem.file + ":"
@@ -23,8 +23,8 @@ std::string origin(const Problem& problem) {
                                                     : problem.file + ":";
 }
 
-/// "4:15 max_restarts E-CFG-RANGE words": the words may stand anywhere in the message; column 0 and path *
-/// are any.
+/// `expected` is "4:15 max_restarts E-CFG-RANGE words". The words may occur anywhere in the message; column 0
+/// and path * match any.
 bool matches(const std::string& expected, const Problem& problem) {
   const std::vector<std::string> parts = split(expected, ' ');
   if (parts.size() < 3) return false;
@@ -54,7 +54,8 @@ void check_value(const std::string& expectation, const Json& resolved) {
   CHECK(dump_json(*value) == expectation.substr(equals + 3));
 }
 
-/// Eight slots in two halves, one more pool, one project, one directory to lend.
+/// A pool of eight slots with at most four on one machine, a second pool, one project, one mountable
+/// directory.
 ClusterFacts small_cluster(bool launch_error) {
   return {.pools = {"default", "gpu"},
           .unfit = [](const std::string& pool, int slots, bool single_node) -> std::string {
@@ -110,7 +111,7 @@ Result<Parsed> read(const Case& test) {
   return parsed;
 }
 
-/// "4:15 …" and "T:4:15 …"; not "name = …".
+/// True for "4:15 …" and "T:4:15 …", false for "name = …".
 bool is_problem(const std::string& line) {
   const std::size_t colon = line.find(':');
   return colon != std::string::npos && colon < line.find(' ') && line.find(" = ") == std::string::npos;
@@ -135,7 +136,7 @@ void run(const Case& test) {
   check_lines(problems, {});
   check_lines(warnings, parsed->warnings);
   for (const std::string& value : values) check_value(value, parsed->config.resolved);
-  // What was accepted is stored, and a restart of the master reads it back; a fork submits it again.
+  // The master stores an accepted configuration and reads it back at a restart. A fork submits it again.
   const std::string stored = dump_json(parsed->config.resolved);
   const auto back = from_resolved(*parse_json(stored));
   INFO(stored << (back ? "" : back.error().message));
@@ -148,7 +149,7 @@ void run(const Case& test) {
 
 }  // namespace
 
-TEST_CASE("every case of cases/ gives the problems and values it names") {
+TEST_CASE("every case in cases/ gives its expected problems and values") {
   int files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/master/expconf/cases")) {
@@ -163,7 +164,7 @@ TEST_CASE("every case of cases/ gives the problems and values it names") {
   CHECK(files >= 9);
 }
 
-TEST_CASE("all 86 kinds of invalid configuration are among the cases") {
+TEST_CASE("the cases cover all 86 kinds of invalid configuration") {
   std::set<std::string> ids;
   for (const Case& test : read_cases(DET_SOURCE_DIR "/tests/master/expconf/cases/invalid.case")) {
     INFO(test.title);

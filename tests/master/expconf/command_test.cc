@@ -1,5 +1,4 @@
-// Owns the proof that the configuration of a command is read as it is meant, and that what is wrong with it
-// is said.
+// Parsing of command configurations and the problems that it reports.
 #include "master/expconf/command.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +14,7 @@ CommandConfig read(const std::string& yaml, const Defaults& defaults = {}) {
   return std::move(parsed->config);
 }
 
-TEST_CASE("what is not said of a command has its default") {
+TEST_CASE("unset fields of a command have their defaults") {
   const CommandConfig config = read("entrypoint: [echo, a b]");
   CHECK(config.entrypoint == std::vector<std::string>{"echo", "a b"});
   CHECK(config.slots == 1);
@@ -23,12 +22,12 @@ TEST_CASE("what is not said of a command has its default") {
   CHECK(config.resource_pool.empty());
 }
 
-TEST_CASE("a command given as one line is for the shell") {
+TEST_CASE("a command given as one string runs in the shell") {
   CHECK(read("entrypoint: echo $HOME | wc").entrypoint ==
         std::vector<std::string>{"/bin/sh", "-c", "echo $HOME | wc"});
 }
 
-TEST_CASE("a command takes the template and the master's defaults where it is silent") {
+TEST_CASE("unset fields of a command come from the template and the master's defaults") {
   Defaults defaults;
   defaults.template_ =
       Document{"template \"t\"", "description: from the template\nresources: {slots: 3, priority: 5}"};
@@ -42,7 +41,7 @@ TEST_CASE("a command takes the template and the master's defaults where it is si
   CHECK(config.environment_variables == std::map<std::string, std::string>{{"A", "1"}, {"B", "3"}});
 }
 
-TEST_CASE("policies of tasks go over what users say of commands, and bound it") {
+TEST_CASE("task policies override and bound command configurations") {
   Defaults defaults;
   defaults.policies = {
       {"P",
@@ -71,17 +70,17 @@ TEST_CASE("policies of tasks go over what users say of commands, and bound it") 
         0);
   CHECK(refused.error().problems[1].message.find(
             "at least 45 (smaller goes first), got 44; priority_limit is set by W:1:") == 0);
-  // Where the limit is below the default, it is the default.
+  // A limit below the default replaces the default.
   defaults.policies = {{"P", "constraints: {resources: {max_slots: 0}}"}};
   CHECK(read("entrypoint: [x]", defaults).slots == 0);
-  // What is no part of a command is no policy of tasks, and the other way round.
+  // Task policies accept fields of commands only, and experiment policies fields of experiments only.
   CHECK(!read_policies("invariant_config: {max_restarts: 3}", "P", Workload::kTask));
   CHECK(!read_policies("invariant_config: {resources: {slots: 3}}", "P", Workload::kExperiment));
   CHECK(!read_policies("invariant_config: {resources: {slots: 3}}\nconstraints: {resources: {max_slots: 2}}",
                        "P", Workload::kTask));
 }
 
-TEST_CASE("a command mounts what the cluster allows, and nothing else") {
+TEST_CASE("a command mounts only paths that the cluster allows") {
   ClusterFacts cluster;
   cluster.host_paths = {"/data"};
   const auto refused = [&](const std::string& mounts) {
@@ -95,7 +94,7 @@ TEST_CASE("a command mounts what the cluster allows, and nothing else") {
   CHECK(refused("[{host_path: sets, container_path: sets}]") == "E-CFG-RANGEbind_mounts[0].host_path");
 }
 
-TEST_CASE("a stored configuration of a command reads as it was") {
+TEST_CASE("a stored command configuration survives the round trip") {
   const CommandConfig config =
       read("entrypoint: [x]\nwork_dir: /tmp\nbind_mounts: [{host_path: /a, container_path: b}]");
   auto again = command_from_resolved(config.resolved);
@@ -104,7 +103,7 @@ TEST_CASE("a stored configuration of a command reads as it was") {
   CHECK(again->entrypoint == config.entrypoint);
 }
 
-TEST_CASE("all that is wrong with a command is said at once") {
+TEST_CASE("all problems of a command configuration are reported at once") {
   const auto parsed = parse_command(
       "entrypoint: []\nresources: {slots: -1, slot: 1, priority: 100}\nsearcher: {}\n", "c.yaml", {});
   REQUIRE_FALSE(parsed);
@@ -115,14 +114,14 @@ TEST_CASE("all that is wrong with a command is said at once") {
                                          "E-CFG-UNKNOWN searcher"});
 }
 
-TEST_CASE("a command that runs nothing is refused") {
+TEST_CASE("a command without an entrypoint is refused") {
   for (const char* yaml : {"{}", "", "entrypoint: ''", "entrypoint: [' ']", "entrypoint: 7", "[a]"}) {
     INFO(yaml);
     CHECK_FALSE(parse_command(yaml, "c.yaml", {}));
   }
 }
 
-TEST_CASE("a command that no agent could hold is refused, or told to wait") {
+TEST_CASE("a command larger than every agent is refused, or accepted with a warning") {
   ClusterFacts facts;
   facts.pools = {"default"};
   facts.default_pool = "default";

@@ -1,4 +1,4 @@
-// Owns what the struct says of a valid configuration.
+// The parsed struct of valid configurations.
 #include <catch2/catch.hpp>
 
 #include "case_file.h"
@@ -23,7 +23,7 @@ ExperimentConfig from_file(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("what the user does not say has the default of the struct") {
+TEST_CASE("unset fields have the defaults of the struct") {
   const ExperimentConfig config = config_of("entrypoint: run");
   const ExperimentConfig plain;
   CHECK(config.max_restarts == plain.max_restarts);
@@ -42,7 +42,7 @@ TEST_CASE("what the user does not say has the default of the struct") {
   CHECK(!config.resources.max_slots);
 }
 
-TEST_CASE("every field arrives in the struct") {
+TEST_CASE("every field is stored in the struct") {
   const ExperimentConfig config = from_file("everything.yaml");
   CHECK(config.name == "everything");
   CHECK(config.labels == std::vector<std::string>{"one", "two"});
@@ -87,7 +87,7 @@ TEST_CASE("every field arrives in the struct") {
   CHECK(config.debug);
 }
 
-TEST_CASE("hyperparameters of every type arrive with their ranges") {
+TEST_CASE("hyperparameters of every type are parsed with their ranges") {
   const HyperparameterMap map = from_file("everything.yaml").hyperparameters;
   using Type = Hyperparameter::Type;
   CHECK(map.at("constant").value == 3);
@@ -117,7 +117,7 @@ TEST_CASE("module:Class names a trial class, everything else is a command") {
   CHECK_FALSE(config_of("entrypoint: [\"model_def:MNistTrial\"]").trial_class());
 }
 
-TEST_CASE("checkpoints live under the storage's root") {
+TEST_CASE("checkpoint paths are under the storage's root") {
   CheckpointStorage storage;
   storage.host_path = "/shared";
   CHECK(storage.root() == "/shared");
@@ -130,13 +130,13 @@ TEST_CASE("checkpoints live under the storage's root") {
   CHECK(storage.root() == "/checkpoints");
 }
 
-TEST_CASE("assignments are merged into the text that is sent") {
+TEST_CASE("command-line assignments are merged into the submitted text") {
   const auto same = apply_overrides("name: a # kept\n", "t.yaml", {});
   REQUIRE(same);
   CHECK(*same == "name: a # kept\n");
   const auto merged = apply_overrides("name: a\nsearcher:\n  name: single\n", "t.yaml",
                                       {{"searcher.max_length.epochs=3"}, {"name=b: c"}, {"labels=[x]"}});
-  // A value that is a map is a map, as it would be in the file.
+  // A map value becomes a map, as in the file.
   REQUIRE(merged);
   CHECK(*merged ==
         "name:\n  b: c\nsearcher:\n  name: single\n  max_length:\n    epochs: 3\nlabels:\n  - x\n");

@@ -1,5 +1,5 @@
-// Owns properties of the configuration as a whole: stored and read back it is the same; a leaf of the wrong
-// type is found at its path, quickly.
+// Properties of all configurations: they survive storing and reading back, and a leaf with a wrong type is
+// reported at its path in bounded time.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = YamlNode::Kind;
 
-/// The seeds' configurations, one of ours with every field, and those of the examples.
+/// The seed configurations, one with every field, and those of the examples.
 std::vector<std::string> examples() {
   std::vector<std::string> texts;
   for (const auto& entry : fs::directory_iterator(DET_SOURCE_DIR "/tests/master/expconf/seeds"))
@@ -27,7 +27,7 @@ std::vector<std::string> examples() {
   return texts;
 }
 
-/// Calls with every scalar (or empty list or map) below, which may be changed, and its path.
+/// Calls `visit` with every scalar, empty list or empty map below the node, mutable, and its path.
 void each_leaf(YamlNode& node, const std::string& path,
                const std::function<void(YamlNode&, const std::string&)>& visit) {
   for (YamlEntry& entry : node.entries)
@@ -37,14 +37,14 @@ void each_leaf(YamlNode& node, const std::string& path,
   if (node.entries.empty() && node.items.empty()) visit(node, path);
 }
 
-/// The user's own ground: any type is right there.
+/// Whether the path takes values of any type.
 bool any_type(const std::string& path) {
   return path.starts_with("data") || path.find(".val") != std::string::npos ||
          (path.starts_with("hyperparameters.") && path.find('.', 16) == std::string::npos) ||
          path == "hyperparameters.nested.empty";
 }
 
-/// What is of another type than the leaf, and of none that its field takes as well.
+/// Values of other types than the leaf's, except those that its field accepts too.
 std::vector<Json> wrong_values(const YamlNode& node, const std::string& path) {
   std::vector<Json> wrong{{{"x", 1}}, Json::array({Json::array({1})})};
   if (node.kind != Kind::kBool) wrong.push_back(true);
@@ -57,7 +57,8 @@ std::vector<Json> wrong_values(const YamlNode& node, const std::string& path) {
   return wrong;
 }
 
-/// The indented block after `.. code:: yaml` (or python: one seed calls its YAML so) and between fences.
+/// The indented blocks after `.. code:: yaml` (or python, which one seed uses for YAML), and fenced yaml
+/// blocks.
 std::vector<std::string> blocks_of(const std::string& text) {
   std::vector<std::string> blocks;
   const std::vector<std::string> lines = split(text, '\n');
@@ -68,7 +69,8 @@ std::vector<std::string> blocks_of(const std::string& text) {
     std::string block;
     for (++i; i < lines.size(); ++i) {
       if (fenced ? lines[i].starts_with("```") : !lines[i].empty() && lines[i][0] != ' ') break;
-      if (lines[i] != "...") block += lines[i] + "\n";  // that is where the seed leaves something out
+      // "..." marks an omission.
+      if (lines[i] != "...") block += lines[i] + "\n";
     }
     if (!fenced) --i;
     if (fenced || block.find("searcher:") != std::string::npos) blocks.push_back(block);
@@ -78,7 +80,7 @@ std::vector<std::string> blocks_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the configurations of the seeds and of the examples are accepted as they stand") {
+TEST_CASE("the seed and example configurations are accepted") {
   for (const std::string& text : examples()) {
     const auto parsed = parse(text, "seed.yaml", {});
     INFO(text << (parsed ? "" : parsed.error().message));
@@ -87,7 +89,7 @@ TEST_CASE("the configurations of the seeds and of the examples are accepted as t
   }
 }
 
-TEST_CASE("what the seeds show, where they are at hand, is accepted letter by letter") {
+TEST_CASE("the original seed texts, if present, are accepted unchanged") {
   const fs::path seeds = fs::path(DET_SOURCE_DIR).parent_path() / "shared/seeds";
   if (!fs::is_directory(seeds)) return;
   int whole = 0, parts = 0;
@@ -106,7 +108,7 @@ TEST_CASE("what the seeds show, where they are at hand, is accepted letter by le
   CHECK(parts >= 1);
 }
 
-TEST_CASE("a resolved configuration reads back as itself") {
+TEST_CASE("a resolved configuration survives the round trip") {
   for (const std::string& text : examples()) {
     const auto parsed =
         parse(text, "seed.yaml", {.checkpoint_storage = nullptr, .experiment_seed = 3, .name = "n"});
@@ -124,7 +126,7 @@ TEST_CASE("a resolved configuration reads back as itself") {
   }
 }
 
-TEST_CASE("a stored configuration that is damaged is refused, never a crash") {
+TEST_CASE("a damaged stored configuration is refused without a crash") {
   const auto parsed = parse(examples().front(), "seed.yaml", {});
   REQUIRE(parsed);
   for (const auto& [key, value] : parsed->config.resolved.items()) {
@@ -138,7 +140,7 @@ TEST_CASE("a stored configuration that is damaged is refused, never a crash") {
   CHECK(!from_resolved(Json(nullptr)));
 }
 
-TEST_CASE("a leaf of a wrong type is a problem at its own path, within 50 ms") {
+TEST_CASE("a leaf with a wrong type is reported at its path within 50 ms") {
   int mutations = 0, told = 0;
   Duration slowest(0);
   for (const std::string& text : examples()) {
@@ -170,7 +172,7 @@ TEST_CASE("a leaf of a wrong type is a problem at its own path, within 50 ms") {
   CHECK(slowest < kLongest);
 }
 
-TEST_CASE("at most 20 problems are told") {
+TEST_CASE("at most 20 problems are reported") {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "unknown" + std::to_string(i) + ": 1\n";
   const auto parsed = parse(text, "t.yaml", {});
@@ -178,8 +180,8 @@ TEST_CASE("at most 20 problems are told") {
   CHECK(parsed.error().problems.size() == 20);
 }
 
-TEST_CASE("the reference page shows every field as the code reads it") {
-  // To write the page anew: DET_REWRITE=1 in the environment of this test.
+TEST_CASE("the reference page lists every field as parsed") {
+  // DET_REWRITE=1 in the environment rewrites the page.
   const std::string path = DET_SOURCE_DIR "/master/expconf/README.md";
   const std::string begin = "<!-- fields: written by expconf_test -->\n", end = "<!-- end of fields -->\n";
   std::string page = read_all(path);
@@ -195,7 +197,7 @@ TEST_CASE("the reference page shows every field as the code reads it") {
   CHECK(page.substr(start, to - start) == reference());
 }
 
-TEST_CASE("every field of the reference is in the example with all fields, and every one has its words") {
+TEST_CASE("the example with all fields covers the reference, and every field is described") {
   const std::string example = read_all(DET_SOURCE_DIR "/tests/master/expconf/seeds/everything.yaml");
   std::set<std::string> missing;
   for (const std::string& line : split(reference(), '\n')) {
@@ -206,7 +208,7 @@ TEST_CASE("every field of the reference is in the example with all fields, and e
     if (example.find(name) == std::string::npos && line.find("without effect") == std::string::npos)
       missing.insert(name);
   }
-  // Alternatives of what it says, older words for it, and what would end it.
+  // Alternatives of fields in the example, deprecated names, and fields that the example cannot have.
   const std::set<std::string> others{"container_path", "max_steps",    "num_rungs",  "source_checkpoint_uuid",
                                      "bucket",         "prefix",       "epochs",     "batches_per_step",
                                      "version",        "endpoint_url", "access_key", "secret_key"};

@@ -1,4 +1,4 @@
-// Owns the tests of the removal of checkpoints: real rows, real directories, agents that are functions.
+// Removal of checkpoints: real rows and directories, agents as local functions.
 #include "master/gc/collector.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ constexpr const char* kCluster = "this-cluster";
 
 std::string name_of(int number) { return "00000000-0000-4000-8000-00000000000" + std::to_string(number); }
 
-/// Experiment 1 with trial 1 (run 2) in a storage of its own; trial and experiment have not ended.
+/// Experiment 1 with trial 1 (run 2) in a private storage. Trial and experiment have not ended.
 struct World {
   Database database;
   RunningStore store{open_store(database)};
@@ -60,7 +60,7 @@ struct World {
     if (!owner.is_null()) manifest["owner"] = owner;
     REQUIRE(write_file_atomic(root + "/" + name + "/manifest.json", dump_json(manifest)));
   }
-  /// Saved, reported and made the trial's latest.
+  /// Saves a checkpoint, reports it, and makes it the trial's latest.
   void save(int number, std::optional<double> metric = std::nullopt) {
     const std::int64_t steps = number * 10;
     make_files(name_of(number));
@@ -87,7 +87,7 @@ struct World {
          name_of(number) + "'")
             .c_str());
   }
-  /// An agent for each name, with this machine's files.
+  /// Agents with these names, which work on local files.
   gc::Hands agents(std::vector<std::string> names) {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               asked.push_back(agent.value);
@@ -106,7 +106,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("while a trial trains its older checkpoints go, and what it would go on from stays") {
+TEST_CASE("older checkpoints are removed while a trial trains, and the resume candidates stay") {
   World world;
   world.save(1, 0.5);
   world.save(2, 0.1);
@@ -115,8 +115,8 @@ TEST_CASE("while a trial trains its older checkpoints go, and what it would go o
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK_FALSE(world.there(1));
   CHECK(world.state(1) == "DELETED {}");
-  CHECK(world.there(2));  // the best
-  CHECK(world.there(3));  // should the newest be damaged
+  CHECK(world.there(2));  // The best.
+  CHECK(world.there(3));  // The fallback if the newest is damaged.
   CHECK(world.there(4));
   CHECK(world.state(4) == R"(COMPLETED {"a":10})");
 
@@ -127,7 +127,7 @@ TEST_CASE("while a trial trains its older checkpoints go, and what it would go o
   CHECK(world.there(4));
 }
 
-TEST_CASE("another policy takes effect on what has ended, too") {
+TEST_CASE("a changed policy applies to ended experiments") {
   World world;
   world.save(1, 0.5);
   world.save(2, 0.1);
@@ -142,20 +142,20 @@ TEST_CASE("another policy takes effect on what has ended, too") {
   CHECK(world.state(2) == "DELETED {}");
 }
 
-TEST_CASE("a removal that stopped anywhere goes on from there") {
+TEST_CASE("an interrupted removal resumes from any point") {
   World world;
   world.save(1);
   world.end();
   const CheckpointId uuid(name_of(1));
   REQUIRE(db::mark_for_removal(world.pool, {uuid})->size() == 1);
   CHECK(world.state(1) == R"(PARTIALLY_DELETED marked {"a":10})");
-  SECTION("after the mark") {}
-  SECTION("after the files went out of sight") {
+  SECTION("after marking") {}
+  SECTION("after renaming the files") {
     REQUIRE(::rename((world.root + "/" + uuid.value).c_str(),
                      (world.root + "/" + uuid.value + ".partial").c_str()) == 0);
   }
-  SECTION("out of sight twice") { world.make_files(uuid.value + ".partial"); }
-  SECTION("after the files were removed") { REQUIRE(remove_tree(world.root + "/" + uuid.value)); }
+  SECTION("after renaming, with files at both names") { world.make_files(uuid.value + ".partial"); }
+  SECTION("after removing the files") { REQUIRE(remove_tree(world.root + "/" + uuid.value)); }
   REQUIRE(world.collector().remove({uuid}));
   CHECK(world.state(1) == "DELETED {}");
   CHECK_FALSE(world.there(1));
@@ -163,7 +163,7 @@ TEST_CASE("a removal that stopped anywhere goes on from there") {
   REQUIRE(world.collector().remove({uuid}));
 }
 
-TEST_CASE("what runs goes on from is not marked, whoever asks") {
+TEST_CASE("the latest checkpoint of a running trial is never marked") {
   World world;
   world.save(1);
   world.save(2);
@@ -171,7 +171,7 @@ TEST_CASE("what runs goes on from is not marked, whoever asks") {
         std::vector{CheckpointId(name_of(1))});
 }
 
-TEST_CASE("from which an experiment that has not ended starts its trials is kept") {
+TEST_CASE("the source checkpoint of an active experiment is kept") {
   World world;
   world.save(1, 0.5);
   world.save(2, 0.1);
@@ -189,7 +189,7 @@ TEST_CASE("from which an experiment that has not ended starts its trials is kept
   CHECK_FALSE(world.there(1));
 }
 
-TEST_CASE("files that the master does not reach are removed by the agent that wrote them") {
+TEST_CASE("files that the master cannot reach are removed by the agent that wrote them") {
   World world("directory");
   world.save(1);
   world.end();
@@ -198,8 +198,7 @@ TEST_CASE("files that the master does not reach are removed by the agent that wr
   const CheckpointId uuid(name_of(1));
   REQUIRE(db::mark_for_removal(world.pool, {uuid}));
 
-  // The master has a directory of that name, but it is another one; so has an agent that never ran this
-  // trial.
+  // The master has another directory of the same name, and so does an agent that never ran this trial.
   REQUIRE(make_directories(world.root));
   REQUIRE(make_directories(world.place.path() + "/a2"));
   const Status without = world.collector(world.agents({"a2"})).remove({uuid});
@@ -214,7 +213,7 @@ TEST_CASE("files that the master does not reach are removed by the agent that wr
   CHECK(world.state(1) == "DELETED {}");
 }
 
-TEST_CASE("files of a storage that all agents share are removed by any of them") {
+TEST_CASE("files of a shared storage are removed by any agent") {
   World world;
   world.save(1);
   world.end();
@@ -225,7 +224,7 @@ TEST_CASE("files of a storage that all agents share are removed by any of them")
   CHECK_FALSE(path_exists(world.place.path() + "/a3/" + name_of(1)));
 }
 
-TEST_CASE("an experiment's files go with it") {
+TEST_CASE("deleting an experiment removes its files") {
   World world;
   world.save(1);
   world.save(2);
@@ -240,17 +239,21 @@ TEST_CASE("an experiment's files go with it") {
   CHECK(path_exists(world.root + "/tensorboard/experiment_12"));
 }
 
-TEST_CASE("checkpoints that were never reported are found once nobody can report them, and strangers' stay") {
+TEST_CASE("unreported checkpoints are removed once they cannot be reported, and foreign files stay") {
   World world;
   world.save(1);
   const auto owner = [](const char* cluster, int trial, int run) {
     return Json{{"cluster", cluster}, {"trial", trial}, {"run", run}};
   };
-  world.make_files(name_of(2), owner(kCluster, 1, 1));  // of a run that was replaced
-  world.make_files(name_of(3), owner(kCluster, 1, 2));  // of the run that may report it any moment
+  // Written by a replaced run.
+  world.make_files(name_of(2), owner(kCluster, 1, 1));
+  // Written by the current run, which may still report it.
+  world.make_files(name_of(3), owner(kCluster, 1, 2));
   world.make_files(name_of(4), owner("another", 1, 1));
-  world.make_files(name_of(5));                         // who knows
-  world.make_files(name_of(6), owner(kCluster, 9, 1));  // newer than these books
+  // Without an owner.
+  world.make_files(name_of(5));
+  // Written by a trial that is newer than the database.
+  world.make_files(name_of(6), owner(kCluster, 9, 1));
   REQUIRE(make_directories(world.root + "/tensorboard"));
   REQUIRE(db::load_cluster(world.pool));
   CHECK(world.collector().sweep().value() == 1);
@@ -265,7 +268,7 @@ TEST_CASE("checkpoints that were never reported are found once nobody can report
   for (const int number : {1, 4, 5}) CHECK(world.there(number));
 }
 
-TEST_CASE("a checkpoint that is DELETED and yet there goes again") {
+TEST_CASE("files of a DELETED checkpoint that reappear are removed again") {
   World world;
   world.save(1);
   world.end();
@@ -276,9 +279,7 @@ TEST_CASE("a checkpoint that is DELETED and yet there goes again") {
   CHECK_FALSE(world.there(1));
 }
 
-TEST_CASE(
-    "files of a trial outside the cluster are its user's: removed by command, left by the policy, and no "
-    "chain for it") {
+TEST_CASE("unmanaged checkpoints are removed on request only, never by the policy") {
   World world("directory");
   world.experiment.unmanaged = true;
   world.store.write({core::PutExperiment{world.experiment, false}});
@@ -296,7 +297,7 @@ TEST_CASE(
   CHECK(world.collector().remove_all(ExperimentId(1)));
 }
 
-TEST_CASE("no name leads out of a storage") {
+TEST_CASE("no checkpoint name escapes the storage") {
   const auto place = TemporaryDirectory::create("gc").value();
   REQUIRE(make_directories(place.path() + "/storage"));
   REQUIRE(make_directories(place.path() + "/precious"));
@@ -324,7 +325,7 @@ TEST_CASE("no name leads out of a storage") {
 
 namespace {
 
-/// The same world, whose storage is a bucket.
+/// The same world with a bucket as its storage.
 struct BucketWorld : World {
   Store store;
   storage::Bucket bucket = store.bucket();
@@ -336,7 +337,7 @@ struct BucketWorld : World {
                    " (config->'checkpoint_storage')::jsonb || $1::jsonb)::json",
                    config));
   }
-  /// Without its manifest it is an upload that died.
+  /// Uploads a checkpoint. Without `whole` it lacks the manifest, like an interrupted upload.
   void upload(int number, RunNumber run, bool whole) {
     REQUIRE(storage::begin_upload(bucket, name_of(number), {kCluster, trial.id, run}));
     REQUIRE(bucket.put(name_of(number) + "/weights", "12345"));
@@ -353,7 +354,7 @@ struct BucketWorld : World {
 
 }  // namespace
 
-TEST_CASE("in a bucket the master removes what the policy lets go, and tries again while the store is away") {
+TEST_CASE("in a bucket the master removes the checkpoints and retries while the store is away") {
   BucketWorld world;
   for (const int number : {1, 2, 3}) world.save_there(number);
   world.end();
@@ -367,11 +368,12 @@ TEST_CASE("in a bucket the master removes what the policy lets go, and tries aga
   CHECK(world.asked.empty());
 }
 
-TEST_CASE("in a bucket uploads that died go once their run cannot finish them, and with their experiment") {
+TEST_CASE(
+    "in a bucket interrupted uploads are removed when their run is replaced or their experiment deleted") {
   BucketWorld world;
   world.save_there(1);
-  world.upload(2, 1, false);  // of the run before
-  world.upload(3, 2, false);  // of the run that may still be at it
+  world.upload(2, 1, false);  // By the previous run.
+  world.upload(3, 2, false);  // By the current run, which may still be uploading.
   gc::Collector collector = world.collector();
   REQUIRE(collector.sweep());
   CHECK((world.in_bucket(1) && !world.in_bucket(2) && world.in_bucket(3)));

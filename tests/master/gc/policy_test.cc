@@ -1,4 +1,4 @@
-// Owns the reader of policy.case.
+// Runs policy.case.
 #include "master/gc/policy.h"
 
 #include <catch2/catch.hpp>
@@ -64,7 +64,7 @@ std::string text(const std::vector<CheckpointId>& uuids) {
 
 }  // namespace
 
-TEST_CASE("the policy lets go of what policy.case says") {
+TEST_CASE("the policy removes the checkpoints that policy.case expects") {
   const std::vector<Case> cases = read_cases();
   REQUIRE(cases.size() >= 19);
   for (const Case& one : cases) {
@@ -74,7 +74,7 @@ TEST_CASE("the policy lets go of what policy.case says") {
   }
 }
 
-TEST_CASE("what is superfluous stays so when the rest is gone: a second pass removes nothing") {
+TEST_CASE("a second pass removes nothing") {
   for (Case one : read_cases()) {
     INFO(one.title);
     const auto gone = superfluous(one.books);

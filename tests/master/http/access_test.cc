@@ -1,5 +1,5 @@
-// Owns the proof that no HTTP route is a side door: each route that the services declare, and each path
-// beside them, asked with every kind of bad credential, over real sockets. It needs a database.
+// Calls each declared HTTP route, and the paths beside them, with every kind of bad credential over real
+// sockets. Needs a database.
 #include <catch2/catch.hpp>
 
 #include "base/text.h"
@@ -60,7 +60,7 @@ struct Door {
   bool body = false;
 };
 
-/// Every route with its parameters filled in so that the objects exist, and what is served beside the routes.
+/// All routes with parameters of existing objects, and the paths served beside the routes.
 std::vector<Door> doors() {
   std::vector<Door> all = {{"GET", "/checkpoints/c-1", false},
                            {"GET", "/api/v1/events", false},
@@ -101,7 +101,7 @@ std::string ask(const World& world, const Door& door, const std::string& header)
                  door.body ? "{}" : "");
 }
 
-TEST_CASE("no route takes a token that is missing, made up or expired, in a header or in a cookie") {
+TEST_CASE("invalid tokens are refused on every route, in a header and in a cookie") {
   World world;
   int asked = 0;
   for (const Door& door : doors()) {
@@ -111,7 +111,7 @@ TEST_CASE("no route takes a token that is missing, made up or expired, in a head
                                "Grpc-Metadata-x-allocation-token: Bearer guessed", "X-Det-Peer: 127.0.0.1"}) {
       const std::string answer = ask(world, door, header);
       INFO(door.verb << ' ' << door.path << " with " << header << '\n' << answer);
-      // A body that does not fit is told before anything is looked up.
+      // A malformed body is rejected before the credentials are checked.
       const int status = status_of(answer);
       CHECK((status == 401 || (door.body && status == 400)));
       CHECK(answer.find(kCanary) == std::string::npos);
@@ -122,7 +122,7 @@ TEST_CASE("no route takes a token that is missing, made up or expired, in a head
   CHECK(asked > 400);
 }
 
-TEST_CASE("a stranger gets no content from any route, and no route breaks") {
+TEST_CASE("a stranger gets no content from any route, and no route fails") {
   World world;
   for (const Door& door : doors()) {
     if (door.path == "/api/v1/events" || door.path == "/api/v1/auth/logout") continue;
@@ -135,7 +135,7 @@ TEST_CASE("a stranger gets no content from any route, and no route breaks") {
   }
 }
 
-TEST_CASE("a change that only brings the session's cookie is refused on every route") {
+TEST_CASE("a change authorized only by the session cookie is refused on every route") {
   World world;
   for (const Door& door : doors()) {
     if (door.verb == "GET" || is_public(door)) continue;
@@ -148,13 +148,14 @@ TEST_CASE("a change that only brings the session's cookie is refused on every ro
   }
 }
 
-TEST_CASE("the event stream of a stranger carries nothing of what it may not see") {
+TEST_CASE("the event stream of a stranger omits invisible objects") {
   World world;
   test::Client client(world.site->port());
   client.send("GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer stranger\r\n\r\n");
   REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
   std::string heard;
-  // An agent's change is everybody's: when it has come, the experiment's before it has been left out.
+  // Agent changes are visible to all users. When one arrives, the experiment change before it has been
+  // filtered out.
   for (int i = 0; i < 100 && heard.find("agent") == std::string::npos; ++i) {
     world.bench.hub.publish(
         {.kind = loop::Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = kCanary});

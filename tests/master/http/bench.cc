@@ -1,4 +1,3 @@
-// Owns the fakes and sockets of bench.h.
 #include "bench.h"
 
 #include <arpa/inet.h>
@@ -138,7 +137,7 @@ Bench::Bench(http::SiteOptions options)
                   .serial = serial_,
                   .grpc = [this](UniqueFd) { ++grpc_connections_; },
                   .health = "{\"status\":\"up\"}\n"});
-  // The tick looks at site_ from its own thread.
+  // The tick reads site_ on its own thread.
   std::promise<void> placed;
   serial_.post([&] {
     site_ = std::move(*site);

@@ -1,5 +1,5 @@
-// Owns a public port in the test's own process: a Site in front of a gRPC server with small services, and raw
-// sockets.
+// A public port in the test process: a Site in front of a gRPC server with small fake services, and raw
+// client sockets.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -16,9 +16,9 @@
 
 namespace det::test {
 
-/// Answers from what was asked, so that a test sees what arrived.
+/// Fake services. Replies are built from the request, so that a test can check what arrived.
 class FakeAuth : public v1::AuthService::Service {
-  /// Of the token "narrow" the experiment 1 and the task "seen"; of others all.
+  /// The token "narrow" sees experiment 1 and task "seen", other tokens see everything.
   grpc::Status VisibleExperiments(grpc::ServerContext*, const v1::VisibleExperimentsRequest*,
                                   v1::VisibleExperimentsResponse*) override;
 
@@ -43,7 +43,7 @@ class FakeTrials : public v1::TrialService::Service {
                              v1::CompareTrialsResponse*) override;
 };
 class FakeLogs : public v1::LogService::Service {
-  /// `limit` entries; trial 404 is not found; trial 500 fails behind the first entry.
+  /// Sends `limit` entries. Trial 404 is not found; trial 500 fails after the first entry.
   grpc::Status TrialLogs(grpc::ServerContext*, const v1::TrialLogsRequest*,
                          grpc::ServerWriter<v1::LogEntry>*) override;
 };
@@ -69,29 +69,29 @@ class Bench {
   std::unique_ptr<http::Site> site_;
 };
 
-/// A TCP connection to this machine's port.
+/// A TCP connection to the port on loopback.
 class Client {
  public:
   explicit Client(int port);
   bool open() const { return static_cast<bool>(fd_); }
   void send(std::string_view bytes);
-  /// Reads until `until` has arrived or `seconds` have passed or the server closed; all bytes so far.
+  /// Reads until `until` has arrived, `seconds` have passed, or the server closed. Returns all bytes so far.
   std::string read_until(const std::string& until, int seconds = 10);
-  /// Reads until the server closes; "still open" behind the bytes when it does not within `seconds`.
+  /// Reads until the server closes. Appends "still open" if it does not within `seconds`.
   std::string read_all(int seconds = 10);
   void shutdown_writing();
 
  private:
-  /// False at the end of the stream or the deadline.
+  /// Returns false at the end of the stream or at the deadline.
   bool read_some(std::int64_t deadline_micros);
   UniqueFd fd_;
   std::string seen_;
   bool ended_ = false;
 };
 
-/// One request on a connection of its own: the whole answer, headers too.
+/// One request on a separate connection. Returns the whole response with its headers.
 std::string request(int port, const std::string& head, const std::string& body = "");
-/// The status code of an answer; 0 when there is none.
+/// The status code of a response; 0 when there is none.
 int status_of(const std::string& answer);
 std::string body_of(const std::string& answer);
 

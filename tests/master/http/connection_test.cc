@@ -1,4 +1,4 @@
-// Owns the tests of the acceptor and of HTTP/1.1 itself, byte for byte.
+// The acceptor and HTTP/1.1 framing, byte for byte.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@ using test::Client;
 using test::request;
 using test::status_of;
 
-TEST_CASE("health answers without a login, with the security headers") {
+TEST_CASE("health responds without a login, with the security headers") {
   Bench bench;
   const std::string answer = request(bench.port(), "GET /health HTTP/1.1");
   CHECK(status_of(answer) == 200);
@@ -30,7 +30,7 @@ TEST_CASE("health answers without a login, with the security headers") {
   CHECK(answer.find("frame-ancestors 'none'") != std::string::npos);
 }
 
-TEST_CASE("what could smuggle a second request is refused and the connection closed") {
+TEST_CASE("request smuggling attempts are refused and the connection closed") {
   Bench bench;
   const std::string get = "GET /health HTTP/1.1\r\n";
   const std::string tail = "\r\n\r\nGET /health HTTP/1.1\r\nHost: b\r\n\r\n";
@@ -59,7 +59,7 @@ TEST_CASE("what could smuggle a second request is refused and the connection clo
     const std::string answer = client.read_all();
     CHECK(status_of(answer) == 400);
     CHECK(answer.find("still open") == std::string::npos);
-    // One answer only: what came behind was not served.
+    // One response only: the bytes behind the request were not served.
     CHECK(answer.find("HTTP/1.1 ", 5) == std::string::npos);
   }
 }
@@ -77,7 +77,7 @@ TEST_CASE("pipelined requests are answered in order on one connection") {
   CHECK(answers.ends_with("\r\n\r\n"));
 }
 
-TEST_CASE("a request may come byte by byte, its body in chunks") {
+TEST_CASE("a request may arrive byte by byte, with its body in chunks") {
   Bench bench;
   Client client(bench.port());
   for (const char c :
@@ -89,7 +89,7 @@ TEST_CASE("a request may come byte by byte, its body in chunks") {
   CHECK(status_of(client.read_until("\"bo\"")) == 200);
 }
 
-TEST_CASE("headers and bodies have their limits") {
+TEST_CASE("headers and bodies have size limits") {
   Bench bench;
   CHECK(status_of(request(bench.port(), "GET /health HTTP/1.1\r\nX: " + std::string(9000, 'x'))) == 431);
   CHECK(status_of(request(bench.port(), "GET /" + std::string(5000, 'x') + " HTTP/1.1")) == 431);
@@ -104,7 +104,7 @@ TEST_CASE("headers and bodies have their limits") {
   CHECK(status_of(chunked.read_all()) == 413);
 }
 
-TEST_CASE("a body is asked for when the client waits to be asked") {
+TEST_CASE("Expect: 100-continue requests the body") {
   Bench bench;
   Client client(bench.port());
   client.send(
@@ -114,7 +114,7 @@ TEST_CASE("a body is asked for when the client waits to be asked") {
   CHECK(client.read_until("401 ").find("HTTP/1.1 401") != std::string::npos);
 }
 
-TEST_CASE("HTTP/2 goes to gRPC, also when its preface comes in pieces") {
+TEST_CASE("HTTP/2 connections go to gRPC, even if the preface arrives in pieces") {
   Bench bench;
   Client whole(bench.port()), pieces(bench.port());
   whole.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -125,7 +125,7 @@ TEST_CASE("HTTP/2 goes to gRPC, also when its preface comes in pieces") {
   CHECK(wait_until([&] { return bench.grpc_connections() == 2; }, std::chrono::seconds(5)));
 }
 
-TEST_CASE("who says nothing, or half a preface, is closed after five seconds and delays nobody") {
+TEST_CASE("silent connections are closed after five seconds and delay no other") {
   Bench bench;
   std::vector<std::unique_ptr<Client>> silent;
   for (int i = 0; i < 100; ++i) {
@@ -136,7 +136,7 @@ TEST_CASE("who says nothing, or half a preface, is closed after five seconds and
   for (auto& client : silent) CHECK(client->read_all(8).find("still open") == std::string::npos);
 }
 
-TEST_CASE("beyond the cap connections are closed at once, and places come free again") {
+TEST_CASE("connections beyond the limit are closed at once, and closed ones free their place") {
   http::SiteOptions options;
   options.connections = 4;
   Bench bench(options);
@@ -151,13 +151,13 @@ TEST_CASE("beyond the cap connections are closed at once, and places come free a
   held.clear();
   CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
                    std::chrono::seconds(10)));
-  // Handed to the fake server, which closes them: noticed too.
+  // Connections passed to the fake gRPC server, which closes them, also free their place.
   for (int i = 0; i < 4; ++i) Client(bench.port()).send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
                    std::chrono::seconds(10)));
 }
 
-/// Run by the test below in a process of its own, since the limit holds for a whole process.
+/// The next test runs this one in a separate process, because the limit applies to the whole process.
 TEST_CASE("a flooded port with few descriptors answers again", "[.flood]") {
   Bench bench;
   rlimit limit{};
@@ -165,7 +165,7 @@ TEST_CASE("a flooded port with few descriptors answers again", "[.flood]") {
   limit.rlim_cur = 96;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
   {
-    // Takes every descriptor but one, which the client then takes: none is left to accept with.
+    // Takes all descriptors but one, which the client uses: accept() has none left.
     std::vector<UniqueFd> taken;
     do taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     while (taken.back());
@@ -174,7 +174,7 @@ TEST_CASE("a flooded port with few descriptors answers again", "[.flood]") {
       taken.pop_back();
       Client client(bench.port());
       REQUIRE(client.open());
-      // Turned away at once, not left to wait.
+      // The connection is closed at once instead of waiting in the backlog.
       CHECK(client.read_all().empty());
       taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     }

@@ -1,4 +1,3 @@
-// Owns the tests of the event stream.
 #include "master/http/events.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +17,7 @@ std::string subscribe(const std::string& token, const std::string& more = "") {
   return "GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token + "\r\n" + more + "\r\n";
 }
 
-TEST_CASE("an event says what changed, and nothing more") {
+TEST_CASE("an event carries the changed object only") {
   const loop::Event event{
       7,
       {.kind = Change::Kind::kTrial, .experiment = ExperimentId(1), .trial = TrialId(2), .name = "ACTIVE"}};
@@ -26,7 +25,7 @@ TEST_CASE("an event says what changed, and nothing more") {
         "id: 7\nevent: trial\ndata: {\"experimentId\":1,\"trialId\":2,\"state\":\"STATE_ACTIVE\"}\n\n");
 }
 
-TEST_CASE("what moves a job is told as a change of the job too, under the same number") {
+TEST_CASE("a change that affects the queue is also sent as a job event with the same id") {
   const loop::Event event{
       8, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"}};
   CHECK(http::event_text(event) ==
@@ -34,19 +33,19 @@ TEST_CASE("what moves a job is told as a change of the job too, under the same n
         "event: job\ndata: {\"experimentId\":1}\n\n");
 }
 
-TEST_CASE("strangers hear nothing") {
+TEST_CASE("the event stream requires a login") {
   Bench bench;
   Client client(bench.port());
   client.send(subscribe("bad"));
   CHECK(status_of(client.read_until("not logged in")) == 401);
 }
 
-TEST_CASE("a listener hears changes, and after a break those it missed") {
+TEST_CASE("a reconnecting subscriber receives the events it missed") {
   Bench bench;
   Client first(bench.port());
   first.send(subscribe("good"));
   REQUIRE(first.read_until("retry:").find("text/event-stream") != std::string::npos);
-  // The subscription is made behind the first bytes.
+  // The subscription starts after the first bytes have been sent.
   CHECK(wait_until(
       [&] {
         bench.hub().publish(
@@ -66,14 +65,14 @@ TEST_CASE("a listener hears changes, and after a break those it missed") {
   CHECK(resumed.find("\"uuid\":\"u-u\"") != std::string::npos);
 }
 
-TEST_CASE("whoever comes back after too long is told so") {
+TEST_CASE("reconnecting after too long a break sends a reset") {
   Bench bench;
   Client client(bench.port());
   client.send(subscribe("good", "Last-Event-ID: 12\r\n"));
   CHECK(client.read_until("event: reset").find("event: reset") != std::string::npos);
 }
 
-TEST_CASE("who sees a part is told of commands, logs and experiments in it, and of nothing else") {
+TEST_CASE("the event stream contains only visible commands, logs and experiments") {
   Bench bench;
   Client client(bench.port());
   client.send(subscribe("narrow"));

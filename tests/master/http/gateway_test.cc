@@ -1,4 +1,4 @@
-// Owns the tests of the JSON face: routes, parameters, bodies, streams, errors, the session cookie.
+// The JSON gateway: routes, parameters, bodies, streams, errors, the session cookie.
 #include <google/protobuf/descriptor.h>
 
 #include <catch2/catch.hpp>
@@ -32,12 +32,12 @@ Json get(const Bench& bench, const std::string& target) {
   return json_of(request(bench.port(), "GET " + target + " HTTP/1.1"));
 }
 
-/// What the fake service was asked, as protobuf's debug text.
+/// The request that the fake service received, as protobuf's debug text.
 std::string asked(const Bench& bench, const std::string& query) {
   return get(bench, "/api/v1/experiments?" + query)["experiments"][0]["description"].get<std::string>();
 }
 
-TEST_CASE("path parameters reach their fields; literal paths go before them") {
+TEST_CASE("path parameters reach their fields, and literal paths take precedence") {
   Bench bench;
   CHECK(get(bench, "/api/v1/experiments/7")["experiment"]["id"] == 7);
   CHECK(get(bench, "/api/v1/trials/time-series?trialIds=3&trial_ids=4")["trials"].size() == 2);
@@ -62,7 +62,7 @@ TEST_CASE("query parameters: both spellings, repeated, enums, wrappers, escapes;
   CHECK(status_of(request(bench.port(), "GET /api/v1/experiments?name=%ff HTTP/1.1")) == 400);
 }
 
-TEST_CASE("answers have camelCase names, default values, and 64-bit integers as strings") {
+TEST_CASE("responses have camelCase names, default values, and 64-bit integers as strings") {
   Bench bench;
   const Json json = get(bench, "/api/v1/experiments/7")["experiment"];
   CHECK(json["numTrials"] == 0);
@@ -73,7 +73,7 @@ TEST_CASE("answers have camelCase names, default values, and 64-bit integers as 
         std::string::npos);
 }
 
-TEST_CASE("a body is read strictly enough, with both spellings of its fields") {
+TEST_CASE("bodies are validated and accept both spellings of field names") {
   Bench bench;
   const std::string post = "POST /api/v1/experiments HTTP/1.1";
   CHECK(json_of(request(
@@ -96,7 +96,7 @@ TEST_CASE("a whole context fits into one body") {
                         body))["experiment"]["checkpointSize"] == std::to_string(20 << 20));
 }
 
-TEST_CASE("errors have upstream's form") {
+TEST_CASE("errors have Determined's form") {
   Bench bench;
   const std::string answer = request(bench.port(), "GET /api/v1/experiments/404 HTTP/1.1");
   CHECK(status_of(answer) == 404);
@@ -123,7 +123,7 @@ TEST_CASE("a refused document lists its problems") {
   CHECK(error["error"].get<std::string>().find("const.yaml:14") != std::string::npos);
 }
 
-TEST_CASE("streams are lines of results") {
+TEST_CASE("streams are sent as lines of results") {
   Bench bench;
   Client client(bench.port());
   client.send("GET /api/v1/trials/1/logs?limit=1000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -137,7 +137,7 @@ TEST_CASE("streams are lines of results") {
   CHECK(answer.ends_with("0\r\n\r\n"));
 }
 
-TEST_CASE("a stream that cannot begin is an error; one that breaks ends with an error line") {
+TEST_CASE("a stream that fails to start returns an error, one that breaks ends with an error line") {
   Bench bench;
   CHECK(status_of(request(bench.port(), "GET /api/v1/trials/404/logs HTTP/1.1")) == 404);
   const std::string broken = request(bench.port(), "GET /api/v1/trials/500/logs?limit=5 HTTP/1.1");
@@ -146,7 +146,7 @@ TEST_CASE("a stream that cannot begin is an error; one that breaks ends with an 
   CHECK(broken.find("broke in the middle") != std::string::npos);
 }
 
-TEST_CASE("login sets the cookie that only the server can read, logout takes it back") {
+TEST_CASE("login sets an HttpOnly cookie, logout clears it") {
   Bench bench;
   const std::string answer =
       request(bench.port(), "POST /api/v1/auth/login HTTP/1.1", R"({"username":"bo","password":"right"})");
@@ -159,7 +159,7 @@ TEST_CASE("login sets the cookie that only the server can read, logout takes it 
   CHECK(request(bench.port(), "POST /api/v1/auth/logout HTTP/1.1").find("Max-Age=0") != std::string::npos);
 }
 
-TEST_CASE("header and cookie both carry the session, and the client's address goes with it") {
+TEST_CASE("the session is accepted from header and cookie, and the client's address is forwarded") {
   Bench bench;
   const std::string get = "GET /api/v1/me HTTP/1.1\r\n";
   CHECK(status_of(request(bench.port(), get + "X: y")) == 401);
@@ -167,11 +167,11 @@ TEST_CASE("header and cookie both carry the session, and the client's address go
         "127.0.0.1");
   CHECK(status_of(request(bench.port(), get + "Cookie: a=b; auth=good")) == 200);
   CHECK(status_of(request(bench.port(), get + "Cookie: auth=bad")) == 401);
-  // The header goes first.
+  // The header takes precedence.
   CHECK(status_of(request(bench.port(), get + "Cookie: auth=good\r\nAuthorization: Bearer bad")) == 401);
 }
 
-TEST_CASE("a change by cookie needs a sign that our own page made it") {
+TEST_CASE("a change by cookie requires a proof of same origin") {
   Bench bench;
   const std::string post = "POST /api/v1/experiments/1/kill HTTP/1.1\r\nCookie: auth=good";
   CHECK(status_of(request(bench.port(), post)) == 403);
@@ -181,7 +181,7 @@ TEST_CASE("a change by cookie needs a sign that our own page made it") {
   CHECK(status_of(request(bench.port(), post + "\r\nAuthorization: Bearer good")) == 200);
 }
 
-TEST_CASE("every route of the services is unambiguous and names fields that exist") {
+TEST_CASE("all routes are unambiguous and name existing fields") {
   const http::Routes routes({v1::LoginRequest::descriptor()->file()->service(0),
                              v1::GetMasterRequest::descriptor()->file()->service(0),
                              v1::GetExperimentsRequest::descriptor()->file()->service(0),

@@ -1,4 +1,4 @@
-// Owns the tests of what is let through to gRPC: floods and oversizes as rows of frames.
+// HTTP/2 frame sequences that the guard passes to gRPC or refuses as floods or oversized.
 #include "master/http/http2_guard.h"
 
 #include <catch2/catch.hpp>
@@ -32,8 +32,8 @@ std::string bytes(std::size_t count) { return std::string(count, 'x'); }
 
 struct Case {
   const char* what;
-  std::string sent;  ///< behind the preface
-  const char* why;   ///< "": let through
+  std::string sent;  ///< Bytes after the preface.
+  const char* why;   ///< Expected reason for the refusal; "" if the bytes pass.
 };
 
 std::vector<Case> cases() {
@@ -60,7 +60,7 @@ std::vector<Case> cases() {
   };
 }
 
-TEST_CASE("honest frames pass and floods end, however the bytes are cut") {
+TEST_CASE("valid frames pass and floods are refused, for any segmentation of the bytes") {
   for (const Case& each : cases()) {
     for (const std::size_t piece :
          {std::size_t{1} << 20, std::size_t{1000}, std::size_t{7}, std::size_t{1}}) {
@@ -76,14 +76,14 @@ TEST_CASE("honest frames pass and floods end, however the bytes are cut") {
   }
 }
 
-TEST_CASE("what is rare enough is never too much") {
+TEST_CASE("rate-limited frames pass below the limit") {
   Http2Guard guard;
   CHECK(guard.look(kPreface, MonoTime{}) == nullptr);
   for (int i = 0; i < 5000; ++i)
     REQUIRE(guard.look(frame(3, 0, bytes(4)), MonoTime{std::int64_t{i} * 20'000}) == nullptr);
 }
 
-TEST_CASE("HTTP/1.1 is none of the guard's business; half a preface with something else behind it is") {
+TEST_CASE("HTTP/1.1 is not inspected, and a preface with another continuation is refused") {
   Http2Guard http;
   CHECK(http.look("POST /x HTTP/1.1\r\nHost: a\r\n\r\n" + times(1000, frame(3, 0, bytes(4))), MonoTime{}) ==
         nullptr);

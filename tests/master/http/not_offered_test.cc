@@ -1,4 +1,4 @@
-// Owns the tests of the list of calls that are not offered, and of the description of those that are.
+// Calls that return 501, and the OpenAPI description of the calls that exist.
 #include "master/http/not_offered.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@
 namespace det::http {
 namespace {
 
-/// The cells of a table's rows, trimmed; `separator` is '|' or a tab.
+/// The trimmed cells of a table's rows. `separator` is '|' or a tab.
 std::vector<std::vector<std::string>> rows_of(const std::string& path, char separator) {
   std::vector<std::vector<std::string>> rows;
   const std::string text = read_file(path).value();
@@ -30,7 +30,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path, char sepa
 
 }  // namespace
 
-TEST_CASE("the calls that answer 501 are those that the README lists, with the same reasons") {
+TEST_CASE("the calls that return 501 match the README, with the same reasons") {
   std::set<std::string> told, known;
   for (const auto& cells : rows_of(std::string(DET_SOURCE_DIR) + "/master/http/README.md", '|')) {
     if (cells.size() != 5 || !cells[2].starts_with('`')) continue;
@@ -42,7 +42,7 @@ TEST_CASE("the calls that answer 501 are those that the README lists, with the s
   CHECK(known.size() == not_offered().size());
 }
 
-TEST_CASE("every endpoint of upstream's table is offered, another service's, or answers 501") {
+TEST_CASE("every endpoint of Determined is offered, served elsewhere, or returns 501") {
   std::set<std::string> missing, counted;
   for (const auto& cells :
        rows_of(std::string(DET_SOURCE_DIR) + "/tests/master/http/data/endpoints.tsv", '\t')) {
@@ -57,14 +57,14 @@ TEST_CASE("every endpoint of upstream's table is offered, another service's, or 
   CHECK(missing == known);
 }
 
-TEST_CASE("a path of the table is found with any names in it, and no other") {
+TEST_CASE("a path of the table matches with any parameter, and no other path matches") {
   REQUIRE(find_not_offered("GET", "/api/v1/notebooks/abc") != nullptr);
   CHECK(find_not_offered("GET", "/api/v1/notebooks/") == nullptr);
   CHECK(find_not_offered("PUT", "/api/v1/notebooks/abc") == nullptr);
   CHECK(find_not_offered("GET", "/api/v1/nothing") == nullptr);
 }
 
-TEST_CASE("the description names every route, with its parameters and answers") {
+TEST_CASE("the OpenAPI description has every route with its parameters and responses") {
   const std::vector services{v1::GetExperimentRequest::descriptor()->file()->service(0)};
   const Json api = parse_json(openapi_json(services), {.bytes = 8 << 20, .depth = 64}).value();
   std::size_t described = 0;
@@ -77,7 +77,7 @@ TEST_CASE("the description names every route, with its parameters and answers") 
   CHECK(names.contains("labels"));
   CHECK(names.contains("experimentIdFilter.gt"));
   CHECK(api["definitions"]["v1Experiment"]["properties"]["checkpointSize"]["type"] == "string");
-  // Every reference leads somewhere.
+  // Every reference resolves.
   const std::string text = dump_json(api);
   const std::string mark = "\"#/definitions/";
   for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1)) {

@@ -1,4 +1,3 @@
-// Owns the tests of the table of files.
 #include "master/http/static_files.h"
 
 #include <catch2/catch.hpp>
@@ -36,7 +35,7 @@ struct Ui {
   }
 };
 
-TEST_CASE("the page is fresh, hashed files are forever") {
+TEST_CASE("the page is revalidated, hashed files are immutable") {
   const Ui ui;
   const Response page = ui.get("/det/");
   CHECK(page.body == "<p>page");
@@ -50,7 +49,7 @@ TEST_CASE("the page is fresh, hashed files are forever") {
   CHECK(again.body.empty());
 }
 
-TEST_CASE("the compressed form goes to who takes it") {
+TEST_CASE("the compressed form is sent to clients that accept it") {
   const Ui ui;
   const std::string path = "/det/assets/main-4F7QX2KD.js";
   CHECK(ui.get(path, {{"accept-encoding", "br, gzip;q=0.8"}}).body == "packed");
@@ -59,7 +58,7 @@ TEST_CASE("the compressed form goes to who takes it") {
   CHECK(ui.get("/det/", {{"accept-encoding", "gzip"}}).body == "<p>page");
 }
 
-TEST_CASE("pages of the application get the page, missing files do not") {
+TEST_CASE("application paths return the page, missing files return 404") {
   const Ui ui;
   CHECK(ui.get("/det/experiments/12").body == "<p>page");
   CHECK(ui.get("/det/assets/none.js").status == 404);
@@ -68,7 +67,7 @@ TEST_CASE("pages of the application get the page, missing files do not") {
   CHECK(ui.files.answer({.method = "POST", .path = "/det/"}).status == 405);
 }
 
-TEST_CASE("no path leads out of the table") {
+TEST_CASE("no path escapes the table of files") {
   const Ui ui;
   for (const char* path :
        {"/det/../secret.txt", "/det/%2e%2e/secret.txt", "/det/..%2fsecret.txt", "/det/%252e%252e/secret.txt",
@@ -80,7 +79,7 @@ TEST_CASE("no path leads out of the table") {
   }
 }
 
-TEST_CASE("without a directory there is an empty table") {
+TEST_CASE("a missing directory gives an empty table") {
   const auto none = StaticFiles::load("/nowhere-at-all");
   REQUIRE(none);
   CHECK(none->empty());

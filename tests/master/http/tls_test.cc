@@ -1,4 +1,4 @@
-// Owns the tests of TLS on the public port, with OpenSSL's and gRPC's own clients on real sockets.
+// TLS on the public port, with the clients of OpenSSL and gRPC on real sockets.
 #include <grpcpp/grpcpp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -34,8 +34,8 @@ struct Pki {
   }
 };
 
-/// An HTTPS request with OpenSSL, whatever certificate the server shows; the whole answer. `most`: the newest
-/// TLS that the client speaks.
+/// Sends an HTTPS request with OpenSSL, without verifying the server's certificate. Returns the whole
+/// response. `most` is the newest TLS version that the client offers.
 std::string https(int port, const std::string& request, int most = TLS1_3_VERSION,
                   const Identity* own = nullptr) {
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
@@ -69,7 +69,7 @@ std::string https(int port, const std::string& request, int most = TLS1_3_VERSIO
 
 constexpr const char* kHealth = "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-TEST_CASE("HTTPS is served from TLS 1.2 on, and browsers are told to stay with it") {
+TEST_CASE("HTTPS requires TLS 1.2 and sends HSTS") {
   const Pki pki;
   const test::Bench bench(pki.options());
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -80,7 +80,7 @@ TEST_CASE("HTTPS is served from TLS 1.2 on, and browsers are told to stay with i
   CHECK(https(bench.port(), kHealth, TLS1_1_VERSION).empty());
 }
 
-TEST_CASE("the session's cookie travels over TLS alone") {
+TEST_CASE("the session cookie is Secure over TLS") {
   const Pki pki;
   const test::Bench bench(pki.options());
   const std::string login =
@@ -89,10 +89,10 @@ TEST_CASE("the session's cookie travels over TLS alone") {
   CHECK(https(bench.port(), login).find("SameSite=Strict; Secure;") != std::string::npos);
 }
 
-TEST_CASE("gRPC is served on the same port to who believes the right authority under the right name") {
+TEST_CASE("gRPC on the same port requires the right authority and server name") {
   const Pki pki;
   const test::Bench bench(pki.options());
-  // The bench closes what arrives: that it arrived is what counts.
+  // The bench closes the connections that arrive: the test counts arrivals only.
   const auto arrives = [&](const MasterTrust& trust) {
     grpc::ChannelArguments arguments;
     const auto credentials = channel_credentials(trust, arguments).value();
@@ -112,7 +112,7 @@ TEST_CASE("gRPC is served on the same port to who believes the right authority u
   CHECK(arrives({.tls = true, .cert_file = pki.ca, .cert_name = "localhost"}));
 }
 
-TEST_CASE("who speaks plainly to a port of TLS is told so in both languages") {
+TEST_CASE("plain HTTP and HTTP/2 to a TLS port get an error message") {
   const Pki pki;
   const test::Bench bench(pki.options());
   for (const std::string& bytes : {std::string(kHealth), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
@@ -125,7 +125,7 @@ TEST_CASE("who speaks plainly to a port of TLS is told so in both languages") {
   CHECK(bench.grpc_connections() == 0);
 }
 
-TEST_CASE("a handshake that does not come to its end is cut, and bytes that are none too") {
+TEST_CASE("unfinished handshakes and invalid bytes close the connection") {
   const Pki pki;
   const test::Bench bench(pki.options());
   Client silent(bench.port());
@@ -137,7 +137,7 @@ TEST_CASE("a handshake that does not come to its end is cut, and bytes that are 
   CHECK(status_of(https(bench.port(), kHealth)) == 200);
 }
 
-TEST_CASE("large answers and bodies pass, and a client may close its half first") {
+TEST_CASE("large bodies pass, and a client may half-close first") {
   const Pki pki;
   const test::Bench bench(pki.options());
   const std::string body = "{\"config\":\"" + std::string(700'000, 'x') + "\"}";
@@ -149,7 +149,7 @@ TEST_CASE("large answers and bodies pass, and a client may close its half first"
   CHECK(status_of(answer) != 0);
 }
 
-TEST_CASE("a probe says who is there and why not to believe it") {
+TEST_CASE("a TLS probe returns the chain and the verification problem") {
   const Pki pki;
   const test::Bench bench(pki.options());
   const auto right = probe_tls("127.0.0.1", bench.port(), "localhost", pki.authority.certificate, 5s);
@@ -163,17 +163,17 @@ TEST_CASE("a probe says who is there and why not to believe it") {
   CHECK(probe_tls("127.0.0.1", plain.port(), "localhost", "", 5s).error().code == Code::kUnavailable);
 }
 
-TEST_CASE("who floods HTTP/2 behind TLS is cut off, and others are served meanwhile") {
+TEST_CASE("an HTTP/2 flood over TLS is closed, and others are served meanwhile") {
   const Pki pki;
   const test::Bench bench(pki.options());
   std::string flood = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\4\0\0\0\0\0", 9);
-  // gRPC takes no notice of PRIORITY frames, for ever.
+  // gRPC ignores PRIORITY frames without a limit.
   for (int i = 0; i < 1000; ++i) flood += std::string("\0\0\5\2\0\0\0\0\1xxxxx", 14);
-  (void)https(bench.port(), flood);  // comes back: the connection was closed
+  (void)https(bench.port(), flood);  // Returns only because the server closed the connection.
   CHECK(status_of(https(bench.port(), kHealth)) == 200);
 }
 
-TEST_CASE("a key that is not the certificate's is refused by name") {
+TEST_CASE("a key that does not match the certificate is refused with the option's name") {
   const Pki pki, other;
   CHECK(http::make_tls_server(pki.server.certificate, other.server.key, pki.authority.certificate)
             .error()

@@ -1,4 +1,4 @@
-// Owns a store that becomes durable when the test says so.
+// A store with groups that become durable only when the test calls make_durable().
 #pragma once
 
 #include <atomic>

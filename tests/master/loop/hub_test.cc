@@ -1,4 +1,4 @@
-// Owns the tests of the hub and the workers.
+// The event hub and the workers.
 #include "master/loop/hub.h"
 
 #include <catch2/catch.hpp>
@@ -37,7 +37,7 @@ Change experiment(std::int64_t id) {
   return {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(id)};
 }
 
-TEST_CASE("listeners hear changes in order, with growing ids") {
+TEST_CASE("listeners receive changes in order with growing ids") {
   Hub hub;
   Ear ear;
   hub.subscribe(ear.listener());
@@ -49,7 +49,7 @@ TEST_CASE("listeners hear changes in order, with growing ids") {
   CHECK(events[0]->id < events[1]->id);
 }
 
-TEST_CASE("a listener that comes back hears what it missed, or that it missed too much") {
+TEST_CASE("a resumed listener receives the missed events, or a gap marker when too many were missed") {
   Hub hub(2);
   Ear first;
   hub.subscribe(first.listener());
@@ -66,7 +66,7 @@ TEST_CASE("a listener that comes back hears what it missed, or that it missed to
   CHECK(resumed[1]->change.experiment == ExperimentId(3));
 }
 
-TEST_CASE("a change of a task's log names the trial, once the hub has heard of it") {
+TEST_CASE("a log change carries the trial of its task after the hub has seen the trial") {
   Hub hub;
   Ear ear;
   hub.subscribe(ear.listener());
@@ -83,7 +83,7 @@ TEST_CASE("a change of a task's log names the trial, once the hub has heard of i
   CHECK(events[2]->change.experiment == ExperimentId(1));
 }
 
-TEST_CASE("who unsubscribes hears no more") {
+TEST_CASE("an unsubscribed listener receives no more events") {
   Hub hub;
   Ear leaver, stayer;
   const auto subscription = hub.subscribe(leaver.listener());
@@ -94,7 +94,7 @@ TEST_CASE("who unsubscribes hears no more") {
   CHECK(leaver.heard->size() == 0);
 }
 
-TEST_CASE("one worker never overlaps its jobs and its tick") {
+TEST_CASE("a single worker never overlaps its jobs and its tick") {
   std::atomic<int> inside{0}, most{0}, ticks{0}, jobs{0};
   auto enter = [&](std::atomic<int>& counter) {
     most = std::max(most.load(), ++inside);

@@ -1,4 +1,4 @@
-// Owns the promise of the loop: nothing is said before it is durable, and all of it in order.
+// The loop releases nothing before it is durable, and releases in order.
 #include "master/loop/loop.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Bench {
       said.push(name + (answer ? " created" : " refused: " + answer.error().message));
     });
   }
-  /// The next thing said, changes and sends left out.
+  /// The next released reply; changes and sends are skipped.
   std::string next() {
     for (;;) {
       auto batch = said.pop_batch(1, std::chrono::seconds(10));
@@ -55,7 +55,7 @@ struct Bench {
   }
 };
 
-/// The group in which the `count`th row of this kind is written, counted from now; empty when none comes.
+/// The group with the `count`th row of this type, counted from now. Empty after ten seconds.
 template <typename Row>
 std::vector<core::Write> group_with(test::FakeStore& store, int count = 1) {
   std::vector<core::Write> found;
@@ -80,7 +80,7 @@ TEST_CASE("a reply waits until its writes are durable") {
   CHECK(bench.next() == "a created");
 }
 
-TEST_CASE("replies come in the order of their inputs, and no further than what is durable") {
+TEST_CASE("replies come in input order, up to the last durable write") {
   Bench bench;
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
@@ -98,7 +98,7 @@ TEST_CASE("replies come in the order of their inputs, and no further than what i
   CHECK(bench.next() == "c created");
 }
 
-TEST_CASE("an input without writes is answered behind what was appended before it") {
+TEST_CASE("the reply to an input without writes waits for the writes before it") {
   Bench bench;
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
@@ -110,7 +110,7 @@ TEST_CASE("an input without writes is answered behind what was appended before i
   CHECK(bench.next() == "not found");
 }
 
-TEST_CASE("a read of the core answers when all it may have seen is durable") {
+TEST_CASE("a committed read of the core waits until all that it may have seen is durable") {
   Bench bench;
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
@@ -122,7 +122,7 @@ TEST_CASE("a read of the core answers when all it may have seen is durable") {
   CHECK(*seen == 1);
 }
 
-TEST_CASE("a glance at the core waits for no write") {
+TEST_CASE("an uncommitted read of the core waits for no write") {
   Bench bench;
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
@@ -139,7 +139,7 @@ TEST_CASE("commands to agents are held back like replies") {
   bench.loop.submit(agent_connects("a1", 1));
   bench.submit("a");
   const auto group = group_with<core::PutAllocation>(bench.store);
-  // One commit lies between a free slot and its use.
+  // A free slot and its use are committed in different groups.
   CHECK(std::any_of(group.begin(), group.end(), [](const core::Write& write) {
     const auto* experiment = std::get_if<core::PutExperiment>(&write);
     return experiment && experiment->first;
@@ -156,7 +156,7 @@ TEST_CASE("commands to agents are held back like replies") {
       std::chrono::seconds(10)));
 }
 
-TEST_CASE("after the store has failed nobody hears success") {
+TEST_CASE("no success is reported after the store has failed") {
   Bench bench;
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
@@ -166,7 +166,7 @@ TEST_CASE("after the store has failed nobody hears success") {
   CHECK(bench.failures.pop()->message == "disk on fire");
 }
 
-TEST_CASE("stop finishes what is queued, and later inputs are refused") {
+TEST_CASE("stop finishes queued inputs and refuses later ones") {
   Bench bench;
   for (int i = 0; i < 20; ++i) bench.submit("e" + std::to_string(i));
   bench.loop.stop();

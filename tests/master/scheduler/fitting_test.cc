@@ -1,4 +1,4 @@
-// Owns the tests of the geometry: cutting a gang over agents against trying every choice.
+// Splitting a gang over agents, compared with trying all subsets.
 #include "master/scheduler/fitting.h"
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace det::scheduler {
 namespace {
 
-TEST_CASE("a gang is cut over the fewest agents with the least left over, as trying every choice finds") {
+TEST_CASE("a gang is split over the fewest agents with the fewest slots left over") {
   Random random{5, 0};
   for (int round = 0; round < 20000; ++round) {
     std::vector<int> free(1 + random.below(8));
     std::map<int, int, std::greater<>> kinds;
     for (int& one : free) ++kinds[one = static_cast<int>(1 + random.below(9))];
     const int count = static_cast<int>(1 + random.below(30));
-    std::optional<std::pair<int, int>> best;  // agents, left over
+    std::optional<std::pair<int, int>> best;  // Agents, slots left over.
     for (unsigned mask = 1; mask < (1U << free.size()); ++mask) {
       int sum = 0, agents = 0;
       for (std::size_t i = 0; i < free.size(); ++i) {
@@ -37,14 +37,14 @@ TEST_CASE("a gang is cut over the fewest agents with the least left over, as try
   }
 }
 
-TEST_CASE("a huge pool of many kinds of agents is cut in bounded steps") {
+TEST_CASE("a large pool of many kinds of agents is split in bounded time") {
   std::vector<std::pair<int, int>> kinds;
   for (int free = 200; free >= 1; --free) kinds.emplace_back(free, 5);
   const std::vector<int> chosen = choose_agents(kinds, 20001);
   REQUIRE(std::accumulate(chosen.begin(), chosen.end(), 0) >= 20001);
 }
 
-TEST_CASE("devices are free, as many as asked for, and of one link group when one has enough") {
+TEST_CASE("chosen devices are free, as many as requested, and of one link group if possible") {
   Random random{6, 0};
   for (int round = 0; round < 20000; ++round) {
     std::vector<Slot> slots(1 + random.below(16));

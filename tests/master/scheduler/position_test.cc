@@ -1,5 +1,4 @@
-// Owns the tests of queue positions: whoever is put ahead or behind stands there, and nobody else changes
-// places.
+// Queue positions: a moved job stands directly beside its anchor, and no other job changes its rank.
 #include "master/scheduler/position.h"
 
 #include <algorithm>
@@ -51,7 +50,7 @@ TEST_CASE("a moved job stands directly beside its anchor and all others keep the
   }
 }
 
-TEST_CASE("between two experiments submitted a microsecond apart nobody else has to move") {
+TEST_CASE("moving between two experiments submitted a microsecond apart changes one position") {
   std::vector<Job> queue{{.id = ExperimentId(1), .position = position_of({1'700'000'000'000'000})},
                          {.id = ExperimentId(2), .position = position_of({1'700'000'000'000'001})},
                          {.id = ExperimentId(3), .position = position_of({1'700'000'000'000'002})}};
@@ -60,7 +59,7 @@ TEST_CASE("between two experiments submitted a microsecond apart nobody else has
   REQUIRE(changed->size() == 1);
 }
 
-TEST_CASE("a move names what is not in the queue") {
+TEST_CASE("an error names the job that is not in the queue") {
   const std::vector<Job> queue{{.id = ExperimentId(1)}};
   const auto lost = move(queue, ExperimentId(1), Side::kAhead, ExperimentId(9));
   REQUIRE_FALSE(lost);

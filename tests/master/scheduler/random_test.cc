@@ -1,5 +1,4 @@
-// Owns the scheduler under random events: at every step its answer is that of the reference, and no rule is
-// broken.
+// Random events: at every step the decision equals the reference's, and no rule is broken.
 #include "base/random.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 namespace det::scheduler {
 namespace {
 
-/// A pool that things happen to.
+/// A pool with random events.
 class World {
  public:
   explicit World(std::uint64_t seed) : random_{seed, 0}, scheduler_(rules()) {
@@ -25,13 +24,14 @@ class World {
   int starts() const { return starts_; }
   int overtaken() const { return overtaken_; }
 
-  /// What is said of the queue without a copy of it.
+  /// Checks the queue queries that work without a copy of the pool.
   void check_waiting() {
     const Snapshot pool = scheduler_.snapshot();
     std::map<ExperimentId, Scheduler::Standing> standing;
     for (const Request& request : pool.requests) {
       Scheduler::Standing& its = standing[request.job];
-      if (its.requests++ == 0) its.first = request.trial;  // in their order
+      // Requests are in queue order.
+      if (its.requests++ == 0) its.first = request.trial;
       its.slots += request.slots;
       REQUIRE(scheduler_.waits(request.trial));
     }
@@ -46,14 +46,14 @@ class World {
     for (const auto& [job, its] : standing) REQUIRE(scheduler_.standing(job) == its);
   }
 
-  /// Images stay what they were, whatever has happened since.
+  /// Checks that images do not change after later events.
   void check_images() {
     for (const auto& [image, before] : images_) REQUIRE(show(image.snapshot()) == before);
     images_.emplace_back(scheduler_.image(), show(scheduler_.snapshot()));
     if (images_.size() > 4) images_.pop_front();
   }
 
-  /// Every suggestion is tried, and judged by the reference.
+  /// Applies every suggestion and checks with the reference that it works.
   int check_explanations() {
     const Snapshot pool = scheduler_.snapshot();
     int tried = 0;
@@ -119,7 +119,7 @@ class World {
     }
     agent.open = !one_in(6);
     agent.max_zero_slot = below(3);
-    // What runs there keeps its slots: as the core sees to.
+    // An agent cannot lose slots; the core guarantees this.
     for (const Agent& known : scheduler_.snapshot().agents) {
       if (known.id == agent.id) agent.slots.resize(known.slots.size());
     }
@@ -171,7 +171,7 @@ class World {
   }
   void lose(const AgentId& id, const Snapshot& now) {
     scheduler_.remove_agent(id);
-    if (one_in(2)) return;  // its work may yet come back
+    if (one_in(2)) return;  // Its work may return.
     for (const Running& one : now.running) {
       const bool there =
           std::any_of(one.parts.begin(), one.parts.end(), [&](const Part& part) { return part.agent == id; });
@@ -190,7 +190,7 @@ class World {
     for (const Part& part : parts) slots += static_cast<int>(part.slots.size());
     return slots;
   }
-  /// What must hold of any decision, said without the reference.
+  /// Invariants of every decision, checked without the reference.
   void check(const Snapshot& before, const Plan& plan) {
     const Snapshot after = scheduler_.snapshot();
     std::set<std::pair<AgentId, int>> given;
@@ -239,9 +239,9 @@ class World {
   int starts_ = 0, overtaken_ = 0;
 };
 
-TEST_CASE("after any events the scheduler decides what the reference decides over the whole pool") {
+TEST_CASE("the scheduler decides like the reference after any sequence of events") {
 #ifdef DET_SANITIZED
-  constexpr std::uint64_t kSeeds = 300;  // a seed takes ten times as long
+  constexpr std::uint64_t kSeeds = 300;  // Sanitizers make a seed ten times slower.
 #else
   constexpr std::uint64_t kSeeds = 1500;
 #endif
@@ -253,12 +253,12 @@ TEST_CASE("after any events the scheduler decides what the reference decides ove
     starts += world.starts();
     overtaken += world.overtaken();
   }
-  // A start that a later pass of the same decision takes back is lawful, and rare.
+  // A later pass of the same decision may take a start back. This is legal and rare.
   INFO(overtaken << " of " << starts);
   CHECK(overtaken * 1000 < starts);
 }
 
-TEST_CASE("what an explanation suggests starts the request") {
+TEST_CASE("applying a suggestion of an explanation starts the request") {
   int tried = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     INFO("seed " << seed);

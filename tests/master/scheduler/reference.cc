@@ -13,9 +13,9 @@ namespace det::scheduler {
 namespace {
 
 constexpr int kNobody = 100;
-using Victims = std::vector<std::size_t>;  // positions in Snapshot::running
+using Victims = std::vector<std::size_t>;  // Positions in Snapshot::running.
 
-/// One walk over the queue, and what is promised on the way.
+/// One pass over the queue, and the slots promised on the way.
 class Walk {
  public:
   Walk(Snapshot& snapshot, Plan& plan, std::vector<Hold>& holds) : s_(snapshot), plan_(plan), holds_(holds) {}
@@ -94,7 +94,7 @@ class Walk {
     return best;
   }
 
-  // Agents.
+  /// Whether the request may use the agent: it is open and not reserved for another request.
   bool seen(const Agent& a) const { return a.open && !(reserved_ && reserved_->agent == a.id && !lifted_); }
   static bool usable(const Agent& a, int slot) {
     return slot < static_cast<int>(a.slots.size()) && a.slots[static_cast<std::size_t>(slot)].enabled;
@@ -157,7 +157,7 @@ class Walk {
     const Agent* best = nullptr;
     int fewest = 0;
     for (const Agent& a : s_.agents) {
-      if (!a.open) continue;  // a reservation is for slots
+      if (!a.open) continue;  // Reservations concern slots only.
       int count = 0;
       for (const Running& one : s_.running) {
         for (const Part& part : one.parts) count += part.agent == a.id && part.slots.empty();
@@ -222,7 +222,7 @@ class Walk {
   }
 
   void keep(const Request& r, const Agent* a, Hold::Why why) {
-    if (r.slots == 1) a = nullptr;  // any will do
+    if (r.slots == 1) a = nullptr;  // Any agent will do.
     if (a) {
       const int coming = std::min(leaving(*a), r.slots);
       promised_[a->id].first += r.slots - coming;
@@ -279,8 +279,8 @@ class Walk {
       if (without >= need) victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  /// Takes victims until they give `need`; each is the last in rank of those that may be taken then.
-  /// At most `looks` of those that `owe` something are looked at for the next.
+  /// Takes victims until they give `need` slots. Each is the lowest-ranked of the running trials that may be
+  /// taken at that point. Inspects at most `looks` of those that `owe` a slot for each victim.
   template <typename Owes, typename May, typename Gain>
   Victims take(int need, int looks, const Owes& owes, const May& may, const Gain& gain) {
     Victims chosen;
@@ -359,7 +359,7 @@ class Walk {
     auto may = [&](std::size_t i) {
       return by_priority() ? level(s_.running[i]) > above(r) : restores_share(r, i);
     };
-    // Who has nothing to give, not even a slot, costs no look.
+    // Trials without a slot to give do not count as inspected.
     auto owes = [&](std::size_t i) { return by_priority() || restores_share(r, i, 1); };
     return take(need, by_priority() ? INT_MAX : kLooks, owes, may, gain);
   }
@@ -396,8 +396,8 @@ class Walk {
   std::vector<Hold>& holds_;
   std::map<Shape, int> dropped_;
   std::set<TrialId> holding_;
-  std::map<ExperimentId, std::pair<int, int>> promised_to_;  // slots, requests
-  std::map<AgentId, std::pair<int, int>> promised_;          // free, leaving
+  std::map<ExperimentId, std::pair<int, int>> promised_to_;  // Slots, requests.
+  std::map<AgentId, std::pair<int, int>> promised_;          // Free, leaving.
   int anywhere_ = 0;
   std::optional<Reserved> reserved_;
   bool lifted_ = false;

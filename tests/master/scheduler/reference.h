@@ -1,4 +1,5 @@
-// Owns how the scheduler's tests write down a decision, and the oracle that they hold it against.
+// Text form of decisions for the scheduler's tests, and the reference implementation that they are compared
+// with.
 #pragma once
 
 #include <string>
@@ -7,15 +8,15 @@
 
 namespace det::scheduler {
 
-/// "start 7 on a1:0,1 a2:0", "preempt 3", a line each.
+/// "start 7 on a1:0,1 a2:0", "preempt 3", one a line.
 std::string show(const Plan& plan);
-/// The pool, as a .case file has it.
+/// The pool in the syntax of a .case file.
 std::string show(const Snapshot& snapshot);
-/// "hold 7 reserved on a1 slots 4"
+/// "hold 7 reserved on a1 slots 4", one a line.
 std::string show(const std::vector<Hold>& holds);
 
-/// The rules of scheduler.h over a whole snapshot, by brute force and without an index: every step looks at
-/// every request, agent and allocation anew. Shares only the geometry (fitting.h) with what it judges.
+/// Applies the rules of scheduler.h to a whole snapshot by brute force, without an index: every step visits
+/// every request, agent and allocation. Shares only the geometry (fitting.h) with the scheduler.
 Plan reference_decide(const Snapshot& snapshot, std::vector<Hold>& holds);
 
 }  // namespace det::scheduler

@@ -1,20 +1,20 @@
-// Owns the reader of the scheduler's .case files: a cluster, a queue, and what is expected of a decision.
+// Runs the scheduler's .case files: a cluster, a queue, and the expected decision.
 //
-//   case <what it shows>
+//   case <title>
 //   pool [policy priority|fair_share|round_robin] [preemption off] [holders <n>] [weight <user>=<w>,…]
 //   agent <id> <slots> [closed] [disabled <a,b>] [links <group of each slot>] [zero <max zero-slot>]
 //   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>]
 //   running <trial> [of <job>] on <agent[:a,b]>… [leaving] [fixed]
 //   request <trial> [of <job>] slots <n> [single] [fixed]
-// Keys of a job on a running or request line are of its job; without `of` that is the job of the trial's
-// number.
-//   start <trial> on <agent:slots>… | preempt <trial> | nothing        what is expected, in order
-//   hold <trial> leaving|preempting|reserved [on <agent>] slots <n>    looked at when a block names one
-//   then <any of the first lines> | then ended|leaving|withdraw|forget <id> | then gone <agent>
-//   explain <trial> [recent <seconds,…>] [age <trial>=<seconds>]        asked after the decision; the text
-//   follows, `| line` shape <pool> <slots of each agent>, and fits <pool> <slots> [single]: the answer
-//   follows, `| message` or `| yes`
-// `then` changes the pool after a decision; what is expected next is the next decision.
+// Job keys on a running or request line apply to its job. Without `of` the job has the trial's number.
+//   start <trial> on <agent:slots>… | preempt <trial> | nothing        expected, in order
+//   hold <trial> leaving|preempting|reserved [on <agent>] slots <n>    checked when a block has one
+//   then <any of the first lines>                                      changes the pool after a decision
+//   then ended|leaving|withdraw|forget <id> | then gone <agent>        the same
+//   explain <trial> [recent <seconds,…>] [age <trial>=<seconds>]       after the decision; `| line` follows
+//   shape <pool> <slots of each agent>                                 a pool for `fits`
+//   fits <pool> <slots> [single]                                       `| message` or `| yes` follows
+// Lines after a `then` expect the next decision.
 #include "master/scheduler/scheduler.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::vector<int> read_numbers(const std::string& text) {
   return numbers;
 }
 
-/// A line's words: "key value" pairs, lone flags, and the places after `on`.
+/// The words of a line: "key value" pairs, flags, and the agents after `on`.
 struct Words {
   std::map<std::string, std::string> values;
   std::vector<Part> parts;
@@ -216,7 +216,7 @@ class Play {
   bool expecting_ = false, holds_ = false;
 };
 
-TEST_CASE("the scheduler does what the case files say") {
+TEST_CASE("the scheduler decides as the case files expect") {
   std::size_t count = 0;
   for (const auto& file : std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/master/scheduler")) {
     if (file.path().extension() != ".case") continue;

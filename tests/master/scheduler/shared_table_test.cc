@@ -1,4 +1,4 @@
-// Owns the tests of the table whose copies share its pieces.
+// The copy-on-write table. Its copies share blocks.
 #include "master/scheduler/shared_table.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using Known = std::map<std::int64_t, std::int64_t>;
 
-/// Every value names its key, so that what is visited can be held against what is known.
+/// Every value contains its key, so that visited values can be matched with expected ones.
 struct Value {
   std::int64_t key = 0, number = 0;
 };
@@ -24,7 +24,7 @@ Known all_of(const SharedTable<Value>::Copy& copy) {
   return found;
 }
 
-TEST_CASE("a shared table holds what a map holds, and its copies what it held when they were made") {
+TEST_CASE("a shared table behaves like a map, and its copies keep the values at their creation") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
     Random random{seed, 0};
@@ -35,7 +35,7 @@ TEST_CASE("a shared table holds what a map holds, and its copies what it held wh
     for (int step = 0; step < 20'000; ++step) {
       const auto some = [&] {
         return static_cast<std::int64_t>(random.below(4000)) - 500;
-      };  // commands are below zero
+      };  // Command keys are negative.
       const std::uint64_t kind = random.below(1000);
       if (kind < 500) {
         const std::int64_t key = kind < 400 ? ++newest : some();
@@ -60,7 +60,7 @@ TEST_CASE("a shared table holds what a map holds, and its copies what it held wh
   }
 }
 
-TEST_CASE("a copy of a table outlives it") {
+TEST_CASE("a copy outlives its table") {
   SharedTable<Value>::Copy copy;
   {
     SharedTable<Value> table;

@@ -1,4 +1,4 @@
-// Owns the test vectors of the rung, bracket and concurrency arithmetic (determined-0.38 §1.6).
+// Test vectors of the rung, bracket and concurrency arithmetic, taken from Determined 0.38.
 #include "master/searcher/brackets.h"
 
 #include <catch2/catch.hpp>
@@ -15,10 +15,11 @@ struct Row {
   std::string mode;
   std::int64_t max_trials, max_time, limit;
   double divisor;
-  std::vector<Bracket> brackets;  ///< concurrency here: how many trials it begins with
+  /// The concurrency is capped at the bracket's trials, the number that it begins with.
+  std::vector<Bracket> brackets;
 };
 
-TEST_CASE("brackets are those that the old system made, integers where it used logarithms") {
+TEST_CASE("brackets equal those of Determined, with exact integers instead of logarithms") {
   const std::vector<Row> rows{
       {"standard", 16, 937, 16, 4, {{{58, 234, 937}, 12, 8}, {{234, 937}, 4, 4}}},
       {"standard",
@@ -65,7 +66,7 @@ TEST_CASE("brackets are those that the old system made, integers where it used l
   }
 }
 
-TEST_CASE("trials and concurrency are shared as upstream's own unit tests have it") {
+TEST_CASE("trials and concurrency are shared as in Determined's unit tests") {
   CHECK(share_trials(20, 3, {3, 2, 1}) == Numbers{12, 5, 3});
   CHECK(share_trials(50, 3, {4, 3}) == Numbers{35, 15});
   CHECK(share_trials(50, 4, {3, 2}) == Numbers{37, 13});
@@ -75,7 +76,7 @@ TEST_CASE("trials and concurrency are shared as upstream's own unit tests have i
   CHECK(share_concurrency(0, 4, {40, 10}) == Numbers{10, 10});
 }
 
-TEST_CASE("243 by 3 has six rungs, 1000 by 10 four: no logarithm rounds one away") {
+TEST_CASE("exact powers of the divisor do not lose a rung to rounding") {
   expconf::SearcherConfig config;
   config.name = "adaptive_asha";
   config.mode = "aggressive";
@@ -91,7 +92,7 @@ TEST_CASE("a longer search gets rungs above its top") {
   CHECK(rungs_above(1, 10, 2.5) == Numbers{2, 6, 10});
 }
 
-TEST_CASE("a preview says how many trials end at each length") {
+TEST_CASE("a preview lists how many trials end at each length") {
   auto config = make_config("adaptive_asha", 16, 16);
   config->searcher.divisor = 4;
   config->searcher.max_time = 937;

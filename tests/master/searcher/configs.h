@@ -1,4 +1,4 @@
-// Owns the configurations that the searcher tests share, and how actions are shown.
+// Configurations and text forms that the searcher tests share.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,7 @@ inline expconf::HyperparameterMap every_kind() {
           {"batch", constant(64)}};
 }
 
-/// `name` may end in "+promote" and "+tpe": async_halving+promote+tpe.
+/// `name` may end in "+promote" and "+tpe", for example async_halving+promote+tpe.
 inline Config make_config(std::string name, std::int64_t max_trials = 20, std::int64_t concurrent = 4) {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   auto ends = [&name](const std::string& word) {
@@ -93,7 +93,7 @@ inline const std::vector<std::string>& every_search() {
   return names;
 }
 
-/// Doubles that went through pow, log or exp are shown to nine digits: their last bit is the C library's.
+/// Rounds doubles to nine digits: the last bit of pow, log and exp depends on the C library.
 inline nlohmann::json rounded(nlohmann::json value) {
   if (value.is_number_float()) {
     const double real = value.get<double>();

@@ -1,4 +1,4 @@
-// Owns the tests of what halving searches decide, case by case.
+// Decisions of the halving searches, case by case.
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace {
 
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// A search of three rungs (10, 30, 90), divisor 3, told by short words.
+/// A search with rungs 10, 30, 90 and divisor 3, with actions as short text.
 struct Told {
   Config config;
   Searcher searcher;
@@ -35,23 +35,23 @@ struct Told {
   }
 };
 
-TEST_CASE("a stopping search stops who is not among the best, once, and creates another at once") {
+TEST_CASE("a stopping search stops a trial below the best once and creates its replacement at once") {
   Told search("async_halving", 8, 4);
   CHECK(search.reports(0, 0.5, 5) == "");
-  CHECK(search.reports(0, 0.5, 10) == "");  // the first goes on
+  CHECK(search.reports(0, 0.5, 10) == "");  // The first trial of a rung continues.
   CHECK(search.reports(1, 0.6, 10) == "stop1 create4");
-  CHECK(search.reports(1, 0.1, 30) == "");               // W2: stopped, not heard again
-  CHECK(search.reports(0, 0.4, 20) == "");               // one entry for a trial and rung
-  CHECK(search.reports(2, 0.5, 10) == "");               // a tie passes
-  CHECK(search.reports(3, 0.1, 95) == "stop3 create5");  // all three rungs at once
+  CHECK(search.reports(1, 0.1, 30) == "");               // Reports of a stopped trial are ignored.
+  CHECK(search.reports(0, 0.4, 20) == "");               // A trial has one entry in a rung.
+  CHECK(search.reports(2, 0.5, 10) == "");               // A tie passes.
+  CHECK(search.reports(3, 0.1, 95) == "stop3 create5");  // All three rungs in one report.
   CHECK(search.exits(3) == "");
 }
 
-TEST_CASE("NaN is the worst whichever way is better, and never ties with the best") {
+TEST_CASE("NaN ranks last in both directions and never ties with the best") {
   for (bool smaller : {true, false}) {
     Told search("async_halving", 9, 9);
     search.config->searcher.smaller_is_better = smaller;
-    CHECK(search.reports(0, kNan, 10) == "");  // alone it goes on
+    CHECK(search.reports(0, kNan, 10) == "");  // The only trial of the rung continues.
     CHECK(search.reports(1, kNan, 10) == "stop1");
     CHECK(search.reports(2, kNan, 10) == "stop2");
     CHECK(search.reports(3, smaller ? 1e9 : -1e9, 10) == "");
@@ -59,12 +59,12 @@ TEST_CASE("NaN is the worst whichever way is better, and never ties with the bes
   }
 }
 
-TEST_CASE("a trial that fails counts as the worst of its rung; an invalid one leaves no trace") {
+TEST_CASE("a failed trial ranks last in its rung, and an invalid one leaves no entry") {
   Told search("async_halving", 4, 3);
   CHECK(search.reports(0, 0.5, 10) == "");
   CHECK(search.exits(1, ExitReason::kErrored) == "create3");
   CHECK(search.exits(0, ExitReason::kInvalidHp) == "create4");
-  CHECK(search.reports(2, 0.9, 10) == "");  // only the failed one beside it
+  CHECK(search.reports(2, 0.9, 10) == "");  // Only the failed trial is in its rung.
   CHECK(search.exits(2) == "");
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a promoting search holds at every rung and promotes from the highest"
   CHECK(search.reports(5, 0.27, 10) == "hold5 resume2");
   CHECK(search.reports(2, 0.4, 30) == "hold2 create6");
   CHECK(search.exits(6, ExitReason::kErrored) == "create7");
-  CHECK(search.exits(0, ExitReason::kCanceled) == "");  // a held trial has no slot to give
+  CHECK(search.exits(0, ExitReason::kCanceled) == "");  // A held trial has no slot to release.
   CHECK(search.reports(7, 0.29, 10) == "hold7 create8");
   CHECK(search.reports(8, 0.28, 10) == "hold8 resume3");
   CHECK(search.reports(3, 0.3, 30) == "hold3 resume1");
@@ -88,7 +88,7 @@ TEST_CASE("a promoting search holds at every rung and promotes from the highest"
   CHECK(search.exits(8) == "shutdown");
 }
 
-TEST_CASE("a promoting search of few trials still trains one to its end") {
+TEST_CASE("a promoting search of few trials trains one to its end") {
   Told search("async_halving+promote", 2, 2);
   CHECK(search.reports(0, 0.3, 10) == "hold0");
   CHECK(search.reports(1, 0.2, 10) == "hold1 resume1");
@@ -96,13 +96,13 @@ TEST_CASE("a promoting search of few trials still trains one to its end") {
   CHECK(search.reports(1, 0.2, 90) == "stop1 stop0");
 }
 
-TEST_CASE("one report may be of several rungs: its holder is promoted without running") {
+TEST_CASE("a report that passes several rungs promotes its trial without a run") {
   Told search("async_halving+promote", 1, 1);
   CHECK(search.reports(0, 0.3, 95) == "hold0 stop0");
   CHECK(search.exits(0) == "shutdown");
 }
 
-TEST_CASE("more trials for a finished search: it goes on and shuts down again") {
+TEST_CASE("a finished search with more trials continues and shuts down again") {
   for (const char* name : {"random", "async_halving"}) {
     Told search(name, 2, 2);
     search.exits(0);
@@ -112,7 +112,7 @@ TEST_CASE("more trials for a finished search: it goes on and shuts down again") 
   }
 }
 
-TEST_CASE("more time resumes every completed trial of a random search, as many at a time as ever") {
+TEST_CASE("more time resumes all completed trials of a random search within its concurrency") {
   Told search("random", 3, 2);
   search.exits(0);
   search.exits(1, ExitReason::kErrored);
@@ -122,7 +122,7 @@ TEST_CASE("more time resumes every completed trial of a random search, as many a
   CHECK(search.exits(2) == "shutdown");
 }
 
-TEST_CASE("more time gives a halving search rungs above the top, for the best of those that were there") {
+TEST_CASE("more time adds rungs above the top of a halving search for its best trials") {
   for (const char* name : {"async_halving", "async_halving+promote"}) {
     Told search(name, 3, 3);
     const bool promotes = search.config->searcher.rung_policy == "promote";
@@ -137,7 +137,7 @@ TEST_CASE("more time gives a halving search rungs above the top, for the best of
   }
 }
 
-TEST_CASE("a retried trial takes its failure out of the rung and runs again") {
+TEST_CASE("a retried trial removes its failure from the rung and runs again") {
   Told search("async_halving", 2, 2);
   CHECK(search.exits(0, ExitReason::kErrored) == "");
   CHECK(search.exits(1, ExitReason::kErrored) == "shutdown");
@@ -149,7 +149,7 @@ TEST_CASE("a retried trial takes its failure out of the rung and runs again") {
   CHECK(search.exits(1) == "shutdown");
 }
 
-TEST_CASE("a search says which trials are of which bracket, and how many came to each rung") {
+TEST_CASE("a search reports the trials of each bracket and the results of each rung") {
   Told search("adaptive_asha", 12, 6);
   const auto said = [&](const Searcher& searcher) {
     std::string text;
@@ -174,7 +174,7 @@ TEST_CASE("a search says which trials are of which bracket, and how many came to
   CHECK(Told("random", 4, 2).searcher.brackets().empty());
 }
 
-TEST_CASE("a rung knows its best as a sorted list does, through insertions and removals") {
+TEST_CASE("a rung ranks like a sorted list under insertions and removals") {
   for (double divisor : {2.0, 2.5, 4.0}) {
     for (std::size_t least : {0u, 1u}) {
       Random random{17, 0};

@@ -1,6 +1,5 @@
-// Owns the tests over whole histories: recorded ones (golden/) are decided the same way for ever; in random
-// ones a search that is stored and restored between any two events goes on as the one that was not, and
-// always ends.
+// Whole histories. Recorded ones (golden/) must be decided the same way by every version. In random ones, a
+// search restored between any two events continues unchanged and always ends.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -18,8 +17,7 @@ Searcher restored(const Config& config, const Searcher& searcher) {
   return std::move(*again);
 }
 
-/// A hostile world: late, repeated and unknown reports, NaN, ties, every way to exit, users who extend and
-/// retry.
+/// Hostile events: late, repeated and unknown reports, NaN, ties, every kind of exit, extensions and retries.
 class World {
  public:
   explicit World(std::uint64_t seed) : random_{seed, 0} {}
@@ -50,7 +48,7 @@ class World {
     const double time = static_cast<double>(random_.below(12) * 10);
     return Validated{any(), static_cast<std::int64_t>(time), metric, time};
   }
-  /// A kind one: what is open reports the end of its training.
+  /// The cooperative event: an open trial completes.
   Event finish(TrialNumber trial) { return Exited{trial, ExitReason::kCompleted}; }
   void heard(const std::vector<Action>& actions) {
     for (const Action& action : actions) trials_ += std::holds_alternative<Create>(action);
@@ -68,7 +66,7 @@ class World {
   std::uint64_t trials_ = 0;
 };
 
-TEST_CASE("stored and restored between any two events, a search goes on as if nothing had been") {
+TEST_CASE("a search restored between any two events continues unchanged") {
   for (const std::string& name : every_search()) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       INFO(name << " seed " << seed);
@@ -87,8 +85,7 @@ TEST_CASE("stored and restored between any two events, a search goes on as if no
   }
 }
 
-TEST_CASE(
-    "whatever happens first, once the trials end the search does, and its actions fit the states of trials") {
+TEST_CASE("a search ends once its trials end, and its actions match the states of its trials") {
   enum class State { kRunning, kStopping, kHeld, kClosed };
   for (const std::string& name : every_search()) {
     for (std::uint64_t seed = 100; seed < 130; ++seed) {
@@ -136,13 +133,14 @@ TEST_CASE(
           tell(world.finish(trial));
           moved = true;
         }
-        REQUIRE((moved || over));  // held trials alone would wait for ever
+        // Held trials alone would never end.
+        REQUIRE((moved || over));
       }
     }
   }
 }
 
-/// Plays a history; with DET_RECORD set in the environment a missing one is written first.
+/// Records the history of a search, for DET_RECORD below.
 void record(const std::string& path, const Config& config) {
   std::ofstream file(path);
   Searcher searcher = std::move(*Searcher::create(config));

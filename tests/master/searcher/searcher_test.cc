@@ -1,4 +1,4 @@
-// Owns the tests of what every search shares: bookkeeping, sampling, stored forms.
+// Rules common to all searches: bookkeeping, sampling, stored forms.
 #include "master/searcher/searcher.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ Searcher make(const Config& config) {
   return std::move(*searcher);
 }
 
-TEST_CASE("a single search ends as its trial did") {
+TEST_CASE("a single search ends like its trial") {
   auto shutdown_after = [](ExitReason reason) {
     Searcher searcher = make(make_config("single"));
     searcher.handle(Started{});
@@ -29,7 +29,7 @@ TEST_CASE("a single search ends as its trial did") {
   CHECK_FALSE(shutdown_after(ExitReason::kInvalidHp).failure);
 }
 
-TEST_CASE("what a search has heard or never asked for changes nothing") {
+TEST_CASE("repeated and unknown events change nothing") {
   Searcher searcher = make(make_config("single"));
   CHECK(searcher.handle(Exited{7, ExitReason::kErrored}).empty());
   CHECK(searcher.handle(Started{}).size() == 1);
@@ -42,7 +42,7 @@ TEST_CASE("what a search has heard or never asked for changes nothing") {
   CHECK(searcher.snapshot() == before);
 }
 
-TEST_CASE("progress is the trials', and whole when they have closed") {
+TEST_CASE("progress is the sum of the trials' and complete when they are closed") {
   Searcher searcher = make(make_config("random", 4, 4));
   searcher.handle(Started{});
   CHECK(searcher.progress() == 0);
@@ -66,8 +66,7 @@ TEST_CASE("random search keeps its concurrency and replaces invalid trials") {
   CHECK(std::holds_alternative<Shutdown>(searcher.handle(Exited{5, ExitReason::kCompleted}).at(0)));
 }
 
-TEST_CASE(
-    "a script that refuses every point ends the search with the reason, for every search that replaces") {
+TEST_CASE("a constraint that refuses every point ends every replacing search with the reason") {
   for (const char* name : {"random", "async_halving", "async_halving+promote", "adaptive_asha"}) {
     INFO(name);
     Searcher searcher = make(make_config(name, 1000, 4));
@@ -82,7 +81,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a grid all of whose points are refused has failed, with the reason") {
+TEST_CASE("a grid with only refused points fails with the reason") {
   auto config = make_config("grid", 1, 0);
   config->hyperparameters = {{"a", range(Hyperparameter::Type::kInt, 1, 2)}};
   config->hyperparameters["a"].count = 2;
@@ -95,11 +94,12 @@ TEST_CASE("a grid all of whose points are refused has failed, with the reason") 
   CHECK(std::get<Shutdown>(last.at(0)).reason.find("2 of 2 trials refused") == 0);
 }
 
-TEST_CASE("a grid is the product of its axes, the last axis fastest, taken from the end") {
+TEST_CASE("a grid is the product of its axes with the last axis fastest, taken from the end") {
   auto config = make_config("grid", 1, 0);
   config->hyperparameters = {{"a", range(Hyperparameter::Type::kInt, 1, 3)},
                              {"b", range(Hyperparameter::Type::kDouble, 0, 1)}};
-  config->hyperparameters["a"].count = 9;  // clamped to the three integers
+  // Clamped to the three integers.
+  config->hyperparameters["a"].count = 9;
   config->hyperparameters["b"].count = 2;
   Searcher searcher = make(config);
   std::string points;
@@ -108,7 +108,7 @@ TEST_CASE("a grid is the product of its axes, the last axis fastest, taken from 
         R"({"a":3,"b":1.0}{"a":3,"b":0.0}{"a":2,"b":1.0}{"a":2,"b":0.0}{"a":1,"b":1.0}{"a":1,"b":0.0})");
 }
 
-TEST_CASE("a grid without counts, or too large, is refused before any of it is built") {
+TEST_CASE("a grid without counts, or too large, is refused before it is built") {
   auto config = make_config("grid");
   config->hyperparameters["width"].count.reset();
   config->hyperparameters["nested"].children["z"].count.reset();
@@ -121,7 +121,7 @@ TEST_CASE("a grid without counts, or too large, is refused before any of it is b
   REQUIRE_FALSE(Searcher::create(config));
 }
 
-TEST_CASE("every kind of hyperparameter stays in its range, by both samplers") {
+TEST_CASE("both samplers keep every kind of hyperparameter in its range") {
   for (const char* name : {"random", "random+tpe"}) {
     const auto config = make_config(name, 400, 1);
     Searcher searcher = make(config);
@@ -143,7 +143,7 @@ TEST_CASE("every kind of hyperparameter stays in its range, by both samplers") {
   }
 }
 
-TEST_CASE("an int range may span all there is") {
+TEST_CASE("an int range may span all integers") {
   Random random{7, 0};
   auto parameter = range(Hyperparameter::Type::kInt, 0, 0);
   parameter.int_min = std::numeric_limits<std::int64_t>::min();
@@ -151,7 +151,7 @@ TEST_CASE("an int range may span all there is") {
   CHECK(draw(parameter, random).whole != draw(parameter, random).whole);
 }
 
-TEST_CASE("a trial's name and seed follow from the experiment's seed and its number") {
+TEST_CASE("the name and seed of a trial follow from the experiment's seed and the trial's number") {
   std::set<std::string> ids;
   std::set<std::uint32_t> seeds;
   for (TrialNumber trial = 0; trial < 1000; ++trial) {
@@ -165,7 +165,7 @@ TEST_CASE("a trial's name and seed follow from the experiment's seed and its num
   CHECK(request_id(7, 3) == request_id(7, 3));
 }
 
-TEST_CASE("events survive their stored form, NaN and infinities too") {
+TEST_CASE("events survive the round trip, including NaN and infinities") {
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
   std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3}};
@@ -182,7 +182,7 @@ TEST_CASE("events survive their stored form, NaN and infinities too") {
   }
 }
 
-TEST_CASE("a damaged stored form is refused, never thrown") {
+TEST_CASE("a damaged stored form is refused without an exception") {
   for (const char* text :
        {"null", "[]", "{}", R"({"type":"paused"})", R"({"type":"validated"})",
         R"({"type":"retried","trial":-1})",
@@ -208,7 +208,7 @@ TEST_CASE("a damaged stored form is refused, never thrown") {
   }
 }
 
-TEST_CASE("what cannot be extended or retried is refused with the reason") {
+TEST_CASE("impossible extensions and retries are refused with the reason") {
   auto reason = [](const char* name, const Event& event) {
     Searcher searcher = make(make_config(name));
     searcher.handle(Started{});
@@ -225,7 +225,7 @@ TEST_CASE("what cannot be extended or retried is refused with the reason") {
   CHECK(reason("random", Retried{99}).find("no trial") != std::string::npos);
 }
 
-TEST_CASE("an unknown searcher is named with what there is") {
+TEST_CASE("the error for an unknown searcher lists the existing ones") {
   auto config = make_config("single");
   config->searcher.name = "pbt";
   const auto searcher = Searcher::create(config);

@@ -1,4 +1,4 @@
-// Owns the sentences about people and places: workspaces, projects, users, roles, tokens, templates.
+// Checks of accounts: workspaces, projects, users, roles, tokens, templates.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
 import { kProbe, open } from './filling.mjs';

@@ -1,4 +1,4 @@
-// Owns the sentences about many experiments at once that have ended, and about a session that ends meanwhile.
+// Checks of bulk actions on ended experiments, and of a session that ends meanwhile.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
 import { copies, sql } from '../rows.mjs';

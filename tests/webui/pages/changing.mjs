@@ -1,4 +1,4 @@
-// Owns the sentences about what is changed on the page of an experiment: its words, its notes, its end, its successors.
+// Checks of edits on an experiment's page: text, notes, end, successors.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
 import { kProbe, open } from './filling.mjs';

@@ -1,4 +1,4 @@
-// Owns the sentences about comparing experiments and trials.
+// Checks of comparing experiments and trials.
 import assert from 'node:assert/strict';
 import { audit, page, until, untilText } from '../driver.mjs';
 import { kProbe, open } from './filling.mjs';

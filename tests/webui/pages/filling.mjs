@@ -1,5 +1,5 @@
-// Owns what the pages of this test show: three experiments that run, each unlike the others in configuration and code;
-// and signing in.
+// Fills the cluster for the page tests: three running experiments with different configurations and code.
+// Also signs in.
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cluster, here, page, signIn, until } from '../driver.mjs';

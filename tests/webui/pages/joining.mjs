@@ -1,4 +1,4 @@
-// Owns the sentence about an agent of another machine: what the page says is run as it stands, against a master with TLS.
+// Check of joining an agent: the commands that the page shows are run unchanged, against a master with TLS.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -11,7 +11,7 @@ export const joining = [
     async () => {
       const safe = new Cluster(build);
       safe.tls = true;
-      // Its certificate is of an authority of its own: not known to the browser.
+      // The master's certificate is signed by its own authority, which the browser does not trust.
       const context = await page.context().browser().newContext({ ignoreHTTPSErrors: true });
       try {
         await safe.startMaster();
@@ -28,7 +28,7 @@ export const joining = [
         const command = await other.textContent('.note .copy code');
         assert.match(command, /^\(umask 077; echo det_j_[\w.-]+ > join-token\)\ndet-agent --master https:\/\/127\.0\.0\.1:\d+ --join-token-file join-token$/);
         await audit('join', other);
-        // In the foreground of a shell it would run for ever.
+        // In the foreground of a shell the agent would not return.
         safe.agent = spawn('sh', ['-c', `${command.replace('\ndet-agent', '\nexec det-agent')} --id far-1 --artificial-slots 2 --data-dir agent`], {
           cwd: safe.directory,
           env: { ...process.env, PATH: `${path.join(build, 'bin')}:${process.env.PATH}` },

@@ -1,4 +1,4 @@
-// Owns the sentences about the cluster: the queue and its order, why something waits, agents and slots out of use.
+// Checks of the cluster: the queue and its order, explanations of waiting jobs, disabled agents and slots.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';

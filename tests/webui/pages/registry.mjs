@@ -1,4 +1,4 @@
-// Owns the sentences about the model registry and commands. A master that does not offer them says so on their pages.
+// Checks of the model registry and commands. Pages show an error if the master does not offer them.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
 import { kProbe, open } from './filling.mjs';

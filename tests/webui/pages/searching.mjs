@@ -1,4 +1,4 @@
-// Owns the sentences about a search with brackets: each drawn with its rungs, its trials told from those of the others.
+// Checks of a search with brackets: each is drawn with its own rungs and trials.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { audit, cluster, here, page, until } from '../driver.mjs';
@@ -33,7 +33,8 @@ export const searching = [
         await pictures().locator('figcaption').evaluateAll((all) => all.map((one) => one.firstChild.textContent)),
         ['Bracket 1 of 2', 'Bracket 2 of 2'],
       );
-      // Their rungs: 40 and 80 batches, and 80 alone. Nobody reloads: trials that come to a rung are drawn by events.
+      // Rungs of the two brackets: 40 and 80 batches, and 80 alone. New trials at a rung are drawn by events,
+      // without a reload.
       const cells = () =>
         page.getByRole('region', { name: 'Rungs' }).locator('tbody tr').evaluateAll((all) =>
           all.map((row) => [...row.children].map((cell) => cell.textContent)),

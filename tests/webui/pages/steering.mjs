@@ -1,5 +1,5 @@
-// Owns the sentences about what the other pages' sentences do not ask for: steering one experiment, trial and command,
-// versions of models, renaming and archiving places, leaving.
+// Checks of the remaining changes: one experiment, trial and command, model versions, renaming and archiving
+// of workspaces and projects, signing out.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const sure = (name) => dialog().getByRole('button', { name, exact: true }).click
 const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
 const noMarkup = async () => assert.equal(await page.$('main img'), null);
 
-// An experiment that needs no slot; its number.
+// Starts an experiment that needs no slot. Returns its number.
 async function started(name, change = (text) => text) {
   const context = cluster.folder(name, {
     'const.yaml': change(config(4).replace('slots_per_trial: 1', 'slots_per_trial: 0')),
@@ -127,7 +127,7 @@ const registry = [
   ],
 ];
 
-// Of a workspace or a project on its page: renamed, archived and back, deleted.
+// Renames, archives, unarchives and deletes a workspace or project on its page.
 async function changePlace(name) {
   await press('Edit…');
   await dialog().getByLabel('Name').fill(`${name} ${kProbe}`);

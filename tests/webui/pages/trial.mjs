@@ -1,4 +1,4 @@
-// Owns the sentences about one trial: its attempts over time, its checkpoints.
+// Checks of one trial: its attempts over time, its checkpoints.
 import assert from 'node:assert/strict';
 import { audit, page, until, untilText } from '../driver.mjs';
 import { saved, sql } from '../rows.mjs';
@@ -49,7 +49,7 @@ export const trial = [
       await open('trials/2?tab=log');
       await page.waitForSelector('.log-line');
       const first = Math.floor(Date.parse(await page.getAttribute('.log-line', 'data-time')) / 1000) * 1000;
-      // A field drops seconds that are none.
+      // The input field drops zero seconds.
       const moment = new Date(first + ((first + 3000) % 60000 === 0 ? 4000 : 3000));
       const two = (n) => String(n).padStart(2, '0');
       const day = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
@@ -91,7 +91,7 @@ export const trial = [
       const phases = await page.getAttribute('figure[data-panel="phases"]', 'aria-label');
       assert.match(phases, /: data 10%, forward 30%, backward 60%$/);
       assert.equal(await page.$('figure[data-panel="backward"]'), null);
-      assert.equal(await page.$('select'), null); // the machine is measured by the clock
+      assert.equal(await page.$('select'), null); // System metrics are drawn over time.
       const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
       assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training.*: (\d+m )?\d+s$/);
       assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);

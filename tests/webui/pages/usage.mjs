@@ -1,4 +1,4 @@
-// Owns the sentences about the account of the cluster, and about the master's own log.
+// Checks of usage accounting and of the master's log.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
@@ -21,7 +21,7 @@ export const usage = [
   [
     'who held slots is drawn over time and summed, by pool, user, label or experiment',
     async () => {
-      // An allocation of yesterday, ten hours of four slots, of the experiment with a label that is markup.
+      // Yesterday's allocation of ten hours on four slots, by the experiment with markup in its label.
       sql(`INSERT INTO past_usage (experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id)
            SELECT 1, owner_id, ARRAY['old', '${kProbe.replace(/'/g, "''")}'], 'default', 4,
              date_trunc('day', now(), 'UTC') - interval '12 hours', date_trunc('day', now(), 'UTC') - interval '2 hours', 1

@@ -1,12 +1,12 @@
-// Owns looking at every view there is, as it stands when it is full: its names, its contrast in light and in dark, and
-// its width on a phone; and that no view and no change of the UI's source is left out by the sentences before.
+// Audits every view with data: names, contrast in light and in dark, width on a phone. Also checks that the
+// tests before cover all views and all changes of the UI's source.
 import assert from 'node:assert/strict';
 import { audit, audited, changed, cluster, page, shot, until } from '../driver.mjs';
 import { changes, views as known } from '../source.mjs';
 import { sql } from '../rows.mjs';
 import { open } from './filling.mjs';
 
-// Places of their own beside those of the source's tabs; `search` is the experiment of a search with brackets.
+// Views other than the tabs in the source. `search` is the experiment of a search with brackets.
 const places = (search, task) => [
   '',
   'experiments',
@@ -47,11 +47,12 @@ const settled = async () => {
   await until(() => ![...document.querySelectorAll('[role="status"]')].some((one) => one.textContent === 'Loading…'));
 };
 
-// On a phone nothing lies beyond the right edge, and letters keep their size: a picture is drawn as wide as its place.
+// On a phone nothing extends beyond the right edge, and pictures are not scaled down, which would shrink
+// their text.
 async function narrow(place) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 390, `${place} is ${wide} wide`);
-  // Of a row of links that is wider than the phone the current one is in sight.
+  // In a tab bar wider than the phone, the current tab is visible.
   const beyond = await page.$$eval('nav [aria-current="page"]', (all) =>
     all.filter((one) => one.getBoundingClientRect().right > innerWidth || one.getBoundingClientRect().left < 0).map((one) => one.textContent),
   );

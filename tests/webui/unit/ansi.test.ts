@@ -1,4 +1,4 @@
-// Log lines of hostile or merely colorful processes.
+// Log lines with ANSI escapes, colorful and hostile ones.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { pieces } from '../../../webui-static/src/ansi';

@@ -1,4 +1,3 @@
-// Owns the tests of telling texts apart.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { diff, fileChanges, near } from '../../../webui-static/src/diff';

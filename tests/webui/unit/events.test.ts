@@ -1,4 +1,4 @@
-// The event stream's format, and what an event means to the page.
+// The event stream's format, and the effect of an event on the page.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { backoff, EventParser, toChange } from '../../../webui-static/src/events';

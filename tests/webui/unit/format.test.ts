@@ -1,4 +1,4 @@
-// How values read, and which addresses and errors are trusted.
+// Formatting of values, and validation of addresses and errors.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { safeNext } from '../../../webui-static/src/address';

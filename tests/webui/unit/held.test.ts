@@ -1,4 +1,4 @@
-// Owns the tests of accounting held slots: ranges, stretches, sums, files.
+// Accounting of held slots: ranges, buckets, sums, files.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
@@ -59,7 +59,8 @@ test('an allocation is cut at the stretches that it crosses, times its slots; wh
     2,
   );
   assert.deepEqual(cells.map((cell) => cell.total), [4 * 1800, 1800]);
-  // Of the first hour nobody knows what there was; of the second it is 4 slots for half of it, and one.
+  // The capacity of the first hour is unknown. In the second hour there are 4 slots for half of it, and one
+  // slot.
   assert.deepEqual(cells.map((cell) => cell.capacity), [0, 4 * 1800 + 3600]);
   assert.equal(utilization(cells), 1800 / (4 * 1800 + 3600));
   assert.equal(utilization(cells.slice(0, 1)), undefined);

@@ -1,4 +1,4 @@
-// Owns the tests of what hyperparameters say about a metric.
+// Importance of hyperparameters for a metric.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { heatMap, importance } from '../../../webui-static/src/charts/importance';

@@ -1,9 +1,9 @@
-// The rule by which a view is loaded again.
+// Rate limiting of reloads.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Refresher } from '../../../webui-static/src/live';
 
-// Timers moved by hand: what setTimeout was given, in place of the real one until `restore`.
+// Replaces setTimeout by timers that the test runs by hand, until `restore`.
 function holdTimers() {
   const real = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
   const held = new Map<number, { work: () => void; ms: number }>();
@@ -21,7 +21,7 @@ function holdTimers() {
   };
 }
 
-// A refresher whose runs are finished by hand, on a clock moved by hand.
+// A refresher with a manual clock. The test completes its runs by hand.
 function setUp(gapMs: number) {
   const clock = { now: 0 };
   const runs: (() => Promise<void>)[] = [];

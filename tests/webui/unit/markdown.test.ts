@@ -1,4 +1,4 @@
-// Owns the tests of reading Markdown: what it means, and that nothing in it can become markup or a script.
+// Markdown rendering, and its safety: no text becomes markup or a script.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inline, markdown, safeLink } from '../../../webui-static/src/markdown';

@@ -1,4 +1,4 @@
-// Owns the tests of what a batch's time was spent on.
+// Breakdown of a batch's time by phase.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { phasesOf } from '../../../webui-static/src/charts/phases';

@@ -1,4 +1,4 @@
-// Owns the tests of what moving a job means.
+// Moves of jobs in the queue.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Job } from '../../../webui-static/src/calls/cluster';

@@ -1,4 +1,4 @@
-// What the pictures of a search are made of.
+// Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { bestOf, dimensions, farthest, lanes, marks, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';

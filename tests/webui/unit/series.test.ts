@@ -1,10 +1,10 @@
-// From metric groups to charts.
+// Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { onGrid, panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
-// Points are [batches, value], a second after the other.
+// Points are [batches, value], one second apart.
 const metric = (group: string, name: string, points: [number, number | string][]): MetricSeries => ({
   trialId: 1,
   group,

@@ -1,4 +1,4 @@
-// Owns the tests of where a trial's time went and how fast it trained.
+// Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reportsOf, speeds, spentOf, unitText } from '../../../webui-static/src/charts/spent';

@@ -1,4 +1,4 @@
-// Reading a context in the browser.
+// Reading of a context archive in the browser.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What the table of experiments shows, to and from its address and to the master's question.
+// The view of the experiments table: conversion to and from its address and to the request.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { nextSorts, readView, toSearch, writeView } from '../../../webui-static/src/view';

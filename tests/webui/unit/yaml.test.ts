@@ -1,4 +1,4 @@
-// Owns the tests of small changes to a configuration's text.
+// Small edits of a configuration's text.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lineOf, withKey } from '../../../webui-static/src/yaml';

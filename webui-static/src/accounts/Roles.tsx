@@ -1,4 +1,4 @@
-// Owns showing and changing who has which role where.
+// Role assignments of users: display and changes.
 import { assignments, roles, setRole, type Account, type Assignment } from '../calls/accounts';
 import { workspaces, type Workspace } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
@@ -68,7 +68,8 @@ function RoleChoice() {
   );
 }
 
-// Gives a role to one of `people`; in `place` if it is named, else where is asked too.
+// A dialog that gives a role to one of `people`. With `place` it applies to that workspace;
+// otherwise the user chooses one.
 export function GiveRole(props: { people: Account[]; places: Workspace[]; place?: number; reload: () => void; small?: boolean }) {
   const { people, places, place } = props;
   const give = async (fields: FormData): Promise<void> => {

@@ -1,4 +1,4 @@
-// Owns templates of configurations: list, text, making and removing one.
+// Configuration templates: list, text, creation and removal.
 import { useSignal } from '@preact/signals';
 import { useQuery } from '../address';
 import { removeTemplate, saveTemplate, templates, type Template } from '../calls/accounts';

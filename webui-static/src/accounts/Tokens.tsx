@@ -1,4 +1,4 @@
-// Owns access tokens: what programs sign in with. A new one is shown once.
+// Access tokens, with which programs sign in. The text of a new token is shown once.
 import { useSignal } from '@preact/signals';
 import { makeToken, revokeToken, tokens } from '../calls/accounts';
 import { Confirm } from '../components/Confirm';

@@ -1,4 +1,4 @@
-// Owns the calls about people: users, roles, access tokens; and the templates that they share.
+// API calls for users, roles, access tokens, and templates.
 import { address, change, get } from '../http';
 import type { User } from '../wire';
 
@@ -23,7 +23,7 @@ export interface Role {
 export interface Assignment {
   userId: number;
   role: Role;
-  workspaceId: number | undefined; // undefined: everywhere
+  workspaceId: number | undefined; // undefined: all workspaces
 }
 interface RoleAnswer {
   role?: Role | null;
@@ -36,7 +36,7 @@ interface RoleAnswer {
 export const roles = async (): Promise<Role[]> =>
   (await change<{ roles: Role[] }>('POST', '/api/v1/roles/search', { limit: 100 })).roles;
 
-// Who has which role where, as far as one may know.
+// The role assignments that the user may see.
 export async function assignments(): Promise<Assignment[]> {
   const roleIds = (await roles()).map((role) => role.roleId);
   const answer = await change<{ roles: RoleAnswer[] }>('POST', '/api/v1/roles/search/by-ids', { roleIds });
@@ -68,7 +68,7 @@ export interface Token {
   id: number;
   username: string;
   description: string;
-  role: string; // "": as far as its user
+  role: string; // "": the same as the user's
   revoked: boolean;
   createdAt?: string | null;
   expiry?: string | null;
@@ -76,7 +76,7 @@ export interface Token {
 }
 export const tokens = async (signal?: AbortSignal): Promise<Token[]> =>
   (await get<{ tokenInfo: Token[] }>(address('/api/v1/tokens', { limit: -1 }), signal)).tokenInfo;
-// Told this once.
+// Creates a token. The token text is returned only once.
 export const makeToken = async (description: string, lifespan: string, role: string): Promise<string> =>
   (await change<{ token: string }>('POST', '/api/v1/tokens', { description, lifespan, role })).token;
 export const revokeToken = (id: number): Promise<unknown> =>
@@ -85,7 +85,7 @@ export const revokeToken = (id: number): Promise<unknown> =>
 export interface Template {
   name: string;
   workspaceId: number;
-  text: string; // YAML as somebody wrote it
+  text: string; // YAML as written by a user
 }
 export const templates = async (signal?: AbortSignal): Promise<Template[]> =>
   (await get<{ templates: Template[] }>(address('/api/v1/templates', { limit: -1 }), signal)).templates;

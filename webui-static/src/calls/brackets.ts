@@ -1,15 +1,15 @@
-// Owns the call about how a search by halving stands.
+// API call for the progress of a successive-halving search.
 import { get } from '../http';
 
-// One run of halving inside a search.
+// One bracket of successive halving.
 export interface Bracket {
-  rungs: { length: number; trials: number }[]; // rising; how many came to each so far
+  rungs: { length: number; trials: number }[]; // ascending; trials that reached each rung so far
   maxTrials: number;
   trialIds: number[];
 }
 export interface Brackets {
-  brackets: Bracket[]; // none: the search stops no trial early
-  timeMetric: string; // that lengths are counted in
+  brackets: Bracket[]; // empty: the search stops no trial early
+  timeMetric: string; // unit of the lengths
 }
 
 interface Answer {

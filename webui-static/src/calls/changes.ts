@@ -1,4 +1,4 @@
-// Owns the calls that make, change and remove experiments.
+// API calls that create, change and remove experiments.
 import { change } from '../http';
 import type { Experiment, JsonObject } from '../wire';
 
@@ -7,11 +7,12 @@ export interface Valid {
   warnings: string[];
 }
 
-// Checks a configuration as creating would, with the code of `parentId`. A refusal carries each mistake with its line.
+// Validates a configuration without creating an experiment, with the code of `parentId`. An error carries
+// each mistake with its line.
 export const validate = (config: string, parentId: number, projectId: number): Promise<Valid> =>
   change('POST', '/api/v1/experiments', { config, parentId, projectId, validateOnly: true, configName: 'config' });
 
-// A retry with the same request id finds what was made.
+// Creates an experiment. Idempotent: a retry with the same request id returns the experiment already created.
 export const create = async (config: string, parentId: number, projectId: number, requestId: string): Promise<Experiment> =>
   (
     await change<{ experiment: Experiment }>('POST', '/api/v1/experiments', {
@@ -24,7 +25,7 @@ export const create = async (config: string, parentId: number, projectId: number
     })
   ).experiment;
 
-// With `validateOnly` nothing happens but the refusal, if there is one.
+// Continues an ended experiment. With `validateOnly` it only validates.
 export const goOn = (id: number, overrideConfig: string, validateOnly = false): Promise<unknown> =>
   change('POST', '/api/v1/experiments/continue', { id, overrideConfig, validateOnly });
 
@@ -50,7 +51,7 @@ export const move = (id: number, destinationProjectId: number): Promise<unknown>
 export const removeCheckpoint = (uuid: string): Promise<unknown> =>
   change('DELETE', '/api/v1/checkpoints', { checkpointUuids: [uuid] });
 
-// One line for each length to which trials are trained.
+// A number of trials that are trained to the same length.
 export interface Planned {
   count: number;
   unit?: { name?: string | null; value?: number | null; maxLength: boolean } | null;

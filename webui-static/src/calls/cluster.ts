@@ -1,14 +1,14 @@
-// Owns the calls about machines and the queues of their pools.
+// API calls for agents and the job queues of the pools.
 import { change, get } from '../http';
 
 export interface Job {
   jobId: string;
   type: string; // "TYPE_EXPERIMENT" …
-  entityId: string; // the experiment's number, the command's id
+  entityId: string; // experiment number or command id
   name: string;
   userId: number;
   resourcePool: string;
-  priority: number; // 1..99, 1 first
+  priority: number; // 1..99, 1 is highest
   weight: number;
   maxSlots: number; // 0: no limit
   requestedSlots: number;
@@ -19,7 +19,7 @@ export interface Job {
   summary: { state: string; jobsAhead: number };
 }
 
-// In the order of the queues, pool by pool.
+// Jobs in queue order, pool by pool.
 export const jobs = async (signal?: AbortSignal): Promise<Job[]> =>
   (await get<{ jobs: Job[] }>('/api/v1/job-queues', signal)).jobs;
 
@@ -44,14 +44,15 @@ export interface Explanation {
   trialId: number;
   experimentId: number;
   reason: string;
-  text: string; // all of it for people: a line a fact
+  text: string; // the whole explanation, one fact a line
   suggestions: Suggestion[];
 }
 export const explain = async (of: 'experiments' | 'commands', id: string, signal?: AbortSignal): Promise<Explanation | undefined> =>
   (await get<{ explanation?: Explanation | null }>(`/api/v1/${of}/${encodeURIComponent(id)}/explain`, signal)).explanation ??
   undefined;
 
-// With `drain` what runs there may finish; without, it leaves and waits again.
+// Enables or disables an agent. With `drain` running jobs may finish; otherwise
+// they are preempted and requeued.
 export const setAgent = (id: string, on: boolean, drain = false): Promise<unknown> =>
   change('POST', `/api/v1/agents/${encodeURIComponent(id)}/${on ? 'enable' : 'disable'}`, on ? {} : { drain });
 export const setSlot = (agent: string, slot: string, on: boolean, drain = false): Promise<unknown> =>
@@ -62,6 +63,7 @@ export const setSlot = (agent: string, slot: string, on: boolean, drain = false)
   );
 
 
-// Told this once. For so many agents, of this pool or of the one that they name.
+// Creates a token for `uses` agents to join `pool`, or the pool that they name if it is "". The
+// token text is returned only once.
 export const makeJoinToken = async (pool: string, uses: number, lifespan: string): Promise<string> =>
   (await change<{ token: string }>('POST', '/api/v1/join-tokens', { pool, uses, lifespan })).token;

@@ -1,4 +1,4 @@
-// Owns the calls of the model registry: named models, whose versions are checkpoints.
+// API calls of the model registry: named models with checkpoints as versions.
 import { address, change, get } from '../http';
 import type { Checkpoint, JsonObject } from '../wire';
 

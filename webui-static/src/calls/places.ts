@@ -1,4 +1,4 @@
-// Owns the calls about workspaces and projects.
+// API calls for workspaces and projects.
 import { address, change, get } from '../http';
 
 export interface Workspace {
@@ -37,7 +37,7 @@ export const projects = async (workspaceId: number, signal?: AbortSignal): Promi
 export const project = async (id: number, signal?: AbortSignal): Promise<Project> =>
   (await get<{ project: Project }>(`/api/v1/projects/${id}`, signal)).project;
 
-// Of every workspace, those that take new experiments.
+// The projects of all workspaces that accept new experiments.
 export async function openProjects(signal?: AbortSignal): Promise<Project[]> {
   const places = (await workspaces(signal)).filter((one) => !one.archived);
   return (await Promise.all(places.map((one) => projects(one.id, signal)))).flat().filter((one) => !one.archived);

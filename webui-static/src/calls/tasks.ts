@@ -1,4 +1,4 @@
-// Owns the calls about commands: command lines that run once, on slots or without.
+// API calls for commands, which run once, with or without slots.
 import { address, change, get } from '../http';
 
 export interface Command {
@@ -8,7 +8,7 @@ export interface Command {
   username: string;
   resourcePool: string;
   jobId: string;
-  exitStatus: string; // for people; "" until it has ended
+  exitStatus: string; // readable text; "" until the command has ended
   exitCode?: number | null;
   startTime?: string | null;
   endTime?: string | null;
@@ -20,7 +20,7 @@ export const hasEnded = (one: Command): boolean => one.state === 'STATE_TERMINAT
 
 const at = (id: string): string => `/api/v1/commands/${encodeURIComponent(id)}`;
 
-// The newest first.
+// All commands, newest first.
 export const commands = async (signal?: AbortSignal): Promise<Command[]> =>
   (await get<{ commands: Command[] }>(address('/api/v1/commands', { orderBy: 'ORDER_BY_DESC' }), signal)).commands;
 export const command = async (id: string, signal?: AbortSignal): Promise<Command> =>

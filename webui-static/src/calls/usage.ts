@@ -1,25 +1,25 @@
-// Owns the calls about who held slots, and about what the master says of itself.
+// API calls for slot usage and the master's log.
 import { address, ApiError, get, readLines, request } from '../http';
 
-// One allocation, cut to the range that was asked for.
+// One allocation, clipped to the requested range.
 export interface Held {
   kind: string; // "training", "command"
   startTime: string;
-  endTime?: string | null; // absent while it runs
-  experimentId: number; // 0 of a command
+  endTime?: string | null; // absent while running
+  experimentId: number; // 0 for a command
   username: string;
   labels: string[];
-  seconds: number; // in the range
+  seconds: number; // within the range
   slots: number;
   resourcePool: string;
 }
-// Slots that an agent brought, for as long as the master knew of it.
+// Slots of an agent, for the time it was connected.
 export interface Capacity {
   agentId: string;
   resourcePool: string;
   slots: number;
   startTime: string;
-  endTime?: string | null; // absent while it is there
+  endTime?: string | null; // absent while connected
 }
 export interface HeldAndThere {
   resourceEntries: Held[];
@@ -34,15 +34,15 @@ export const held = (fromMs: number, toMs: number, signal?: AbortSignal): Promis
     signal,
   );
 
-// Seconds times slots of one day or month, of UTC.
+// Slot-seconds of one day or month in UTC.
 export interface UsedPeriod {
-  periodStart: string; // "2026-01-31"; of a month "2026-01"
+  periodStart: string; // "2026-01-31" for a day, "2026-01" for a month
   seconds: number;
   byUsername: Record<string, number>;
   byExperimentLabel: Record<string, number>;
   byResourcePool: Record<string, number>;
   byExperimentId: Record<string, number>;
-  capacityByResourcePool: Record<string, number>; // what there was to hold
+  capacityByResourcePool: Record<string, number>; // slot-seconds that were available
 }
 export const used = async (
   firstDay: string,
@@ -68,7 +68,7 @@ export interface MasterLine {
   level: string; // "LOG_LEVEL_INFO" …
 }
 
-// The newest `tail` lines of the master's own log, then each as it is written, until the master ends it.
+// The newest `tail` lines of the master's log, then new lines as they are written, until the master ends.
 export async function* masterLog(tail: number, signal: AbortSignal): AsyncGenerator<MasterLine> {
   const url = address('/api/v1/master/logs', { offset: -tail, follow: true });
   const response = await request('GET', url, undefined, signal);

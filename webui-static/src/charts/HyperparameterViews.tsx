@@ -1,4 +1,4 @@
-// Owns the two pictures of a search's hyperparameters: parallel coordinates, and one scatter a hyperparameter.
+// Charts of a search's hyperparameters: parallel coordinates, and a scatter plot per hyperparameter.
 import { useSignal } from '@preact/signals';
 import { paths } from '../address';
 import { useWidth } from '../components/width';
@@ -13,7 +13,7 @@ const kBottom = 24;
 const kSide = 70;
 const kSmall = { height: 240, side: 64, bottom: 32, top: 12 };
 
-// Five steps from best to worst; classes, because the policy of the page forbids colors in markup.
+// Five steps from best to worst. Classes, because the Content-Security-Policy forbids inline styles.
 export const shade = (rank: number | undefined): string =>
   rank === undefined ? 'shade-none' : `shade-${Math.min(4, Math.floor(rank * 5))}`;
 
@@ -22,7 +22,7 @@ function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; ra
   const at = useSignal<Trial | undefined>(undefined);
   const place = (i: number): number => kSide + (i * (width - 2 * kSide)) / Math.max(1, all.length - 1);
   const height = (part: number): number => kHeight - kBottom - part * (kHeight - kTop - kBottom);
-  // The best are drawn last, on top.
+  // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
   return (
     <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`}>
@@ -76,7 +76,7 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
   const [min, max] = [Math.min(...values), Math.max(...values)];
   const [host, width] = useWidth<HTMLDivElement>();
   const { height, side, top, bottom } = kSmall;
-  // Dots do not lie on the axes.
+  // Margins keep the dots off the axes.
   const along = (part: number): number => side + 10 + part * (width - side - 26);
   const up = (part: number): number => height - bottom - 8 - part * (height - top - bottom - 8);
   const x = (trial: Trial): number => along(position(dimension, trial));

@@ -1,4 +1,4 @@
-// Owns showing which hyperparameters matter, and the metric over two of them at once.
+// Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
 import { metric, percent } from '../format';
 import type { Trial } from '../wire';
@@ -26,10 +26,10 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   );
 }
 
-// Numbers of more letters are rounded.
+// Numbers with more characters are rounded.
 const kLongNumber = 8;
 
-// Where the cell of a place begins and ends, in the dimension's own values.
+// The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
   if (one.kind === 'words') {
     const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
@@ -43,7 +43,7 @@ function edge(one: Dimension, at: number, count: number): string {
 interface Props {
   trials: Trial[];
   all: Dimension[];
-  name: string; // of the metric
+  name: string; // name of the metric
   smallerIsBetter: boolean;
 }
 

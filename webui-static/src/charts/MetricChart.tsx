@@ -1,4 +1,4 @@
-// Owns drawing one panel with uPlot: size, colors of the theme, live data, choosing a stretch. Must never fetch.
+// One metric panel drawn by uPlot: size, theme colors, live data, range selection. Does not fetch.
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { signal } from '@preact/signals';
 import uPlot from 'uplot';
@@ -7,32 +7,32 @@ import { duration, metric } from '../format';
 import { seriesColors, themeColor, useColors } from './colors';
 import { onGrid, smooth, type Axis, type Panel } from './series';
 
-// Above the highest line: half a word of the axis.
+// Space above the highest line, for half of an axis label.
 const kAbove = 8;
 const kHeight = 240;
-// More series than that have no legend of their own: the one under the pointer is named.
+// With more series there is no legend; the series under the pointer is named instead.
 const kLegend = 6;
-// More series than that have no dots at their points: drawing them would cost more than the lines.
+// With more series the points have no dots, which would cost more to draw than the lines.
 const kDots = 16;
-// Of many series, points fall into so many cells of the x axis: about one each pixel of a wide chart.
+// Cells of the x axis for many series: about one per pixel of a wide chart.
 const kCells = 1200;
-// How far the pointer looks for a value, in places.
+// How many grid positions around the pointer are searched for a value.
 const kNear = 40;
 
 export interface Look {
   axis: Axis;
   log: boolean;
-  smoothing: number; // weight of the past, [0, 1)
+  smoothing: number; // weight of the past, in [0, 1)
 }
 
 interface Props {
   panel: Panel;
   look: Look;
-  zoom: (from: number, to: number) => void; // in the axis's unit
-  text?: ((name: string, value: number) => string) | undefined; // of a value; without, its digits
+  zoom: (from: number, to: number) => void; // in axis units
+  text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
 
-// Which trial the pointer is at, in any chart.
+// The trial under the pointer, in any chart.
 export const pointed = signal<number | undefined>(undefined);
 
 const onAxis = (axis: Axis, value: number): string =>
@@ -43,7 +43,7 @@ const along = (places: ArrayLike<number> | undefined, min: number, max: number):
   return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
 };
 
-// The values of the y axis, with some room.
+// The range of the y axis, with a margin.
 function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   if (min === null || max === null) return [0, 1];
   if (min !== max) return uPlot.rangeNum(min, max, 0.1, true);
@@ -73,7 +73,7 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
     },
     focus: { alpha: 0.25 },
     legend: { show: panel.series.length <= kLegend },
-    // One point alone lies at the end of its way and in the middle of its chart.
+    // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
       x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max) },
       y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => around(min, max) },
@@ -89,7 +89,7 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
         size: 34,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
-      // As wide as its longest word.
+      // The axis is as wide as its longest label.
       {
         ...axis,
         grid,
@@ -129,7 +129,7 @@ function options({ panel, look, zoom, text }: Props, width: number): uPlot.Optio
   };
 }
 
-// A batch where a series has no value is `undefined` (the line passes over); a value that is not finite, or not
+// A position without a value is `undefined` (the line passes over it). A value that is not finite, or not
 // positive on a logarithmic axis, is null (a gap).
 function toData(panel: Panel, look: Look): uPlot.AlignedData {
   const tables = panel.series.map((one) => {
@@ -141,7 +141,7 @@ function toData(panel: Panel, look: Look): uPlot.AlignedData {
   return uPlot.join(tables.map((one) => [one.x, one.y] as uPlot.AlignedData));
 }
 
-// The place nearest to the pointer's at which this series has a value: places are those of all series together.
+// The position nearest to the pointer at which the series has a value. Positions are shared by all series.
 function nearest(plot: uPlot, series: number, at: number): number {
   const values = plot.data[series] as (number | null | undefined)[] | undefined;
   for (let off = 0; values && off < kNear; off++) {
@@ -151,7 +151,7 @@ function nearest(plot: uPlot, series: number, at: number): number {
   return at;
 }
 
-// What the chart shows, for those who cannot see it.
+// Text alternative of the chart for screen readers.
 export function summary(panel: Panel): string {
   if (panel.series.length > kLegend) return `Chart of ${panel.name}: ${panel.series.length} series`;
   const parts = panel.series.map((one) => {
@@ -170,7 +170,7 @@ export function MetricChart(props: Props) {
   const latest = useRef(props);
   latest.current = props;
 
-  // Before the frame is drawn: a chart is there when its figure is.
+  // Drawn in a layout effect, so that the chart appears in the same frame as its figure.
   useLayoutEffect(() => {
     const element = host.current;
     if (!element) return undefined;

@@ -1,4 +1,5 @@
-// Owns the charts of some trials: their data, kept live, which are shown and how. All of it is in the address.
+// Metric charts of some trials: live data, selection and display options. All
+// options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
 import { ErrorNote } from '../components/notes';
@@ -10,13 +11,13 @@ import { metric } from '../format';
 import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 
-// Points asked for: about one for each pixel of a wide chart, fewer of each when many trials share it.
+// Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const kPoints = 1200;
 const kLeastPoints = 120;
-// Without a choice in the address this many charts are shown.
+// Number of charts shown without a selection in the address.
 const kDefaultPanels = 6;
 
-// Counters that libraries report beside what they measure: an axis, and no curve that anybody looks for.
+// Counters that libraries report along with metrics. They serve as axes and are not drawn.
 const kCounters: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const kAxes: readonly Axis[] = ['batches', 'time', 'epochs'];
@@ -108,19 +109,19 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
   );
 }
 
-// A measurement of the machine with its unit.
+// A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
-  names?: ReadonlyMap<number, string>; // of trials, where their number is not the best name
-  system?: boolean; // what the machine did, instead of what the model learned
+  names?: ReadonlyMap<number, string>; // display names of trials, by id
+  system?: boolean; // show system metrics instead of training metrics
 }
 
 export function Metrics({ trials, ended, names, system = false }: Props) {
   const { query, setQuery } = useQuery();
-  // The machine is measured by the clock, whatever the batch.
+  // System metrics are measured by time, not by batch.
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
   const ids = trials.map((trial) => trial.id);
@@ -133,11 +134,11 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
       (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
     ids.length > 10 ? 2000 : 400,
   );
-  // While a closer look is fetched the wider one stays.
+  // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };
   const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
-  // Anew only with its data: a panel that is another one is drawn again.
+  // Panels are rebuilt only with their data, because a new panel object redraws the chart.
   const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
   const panels = useMemo(() => {
     const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system && group !== 'timing');

@@ -1,4 +1,4 @@
-// Owns drawing what a batch's time was spent on: a bar a stretch of batches, its phases on top of each other, their shares.
+// Stacked bars of the time per batch by phase, one bar per interval of batches.
 import { ticks } from '../cluster/UsageChart';
 import { useWidth } from '../components/width';
 import { metric } from '../format';
@@ -23,7 +23,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   const most = Math.max(1e-9, ...bars.map((bar) => sum(bar.seconds)));
   const x = (batches: number): number => kLeft + ((batches - first) / Math.max(1, last - first)) * (width - kLeft - kRight);
   const y = (seconds: number): number => kHeight - kBottom - (seconds / most) * (kHeight - kTop - kBottom);
-  // About eight on a wide chart, four on a narrow one; none that would be cut at the edge.
+  // About eight labels on a wide chart and four on a narrow one; none that the edge would cut off.
   const step = Math.max(1, ticks((last - first) / (width > 400 ? 2 : 1))[1] ?? 1);
   const marks = Array.from({ length: Math.floor(last / step) + 1 }, (_, at) => at * step).filter(
     (mark) => mark >= first && x(mark) <= width - kRight - 16,

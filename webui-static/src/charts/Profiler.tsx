@@ -1,4 +1,4 @@
-// Owns the view of what a trial's time and its machine were used for.
+// Time and machine utilization of a trial.
 import * as api from '../api';
 import { useQuery } from '../address';
 import { useNow } from '../components/clock';
@@ -15,7 +15,7 @@ import type { Panel } from './series';
 
 const kPoints = 1200;
 const kStretches = 200;
-// So many reports of timings are joined exactly; of more the least and the largest of each stretch.
+// Up to this many timing reports are merged exactly; beyond it the API returns minima and maxima only.
 const kTimings = 4000;
 const kBars = 100;
 const kHeight = 28;
@@ -25,7 +25,7 @@ const kParts: [keyof Spent, string][] = [
   ['starting', 'from a slot to the first report'],
   ['training', 'training, validating, saving'],
 ];
-// Of the series' colors: waiting is nobody's.
+// Indices of the series colors; waiting uses a neutral one.
 const kColors: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1' };
 
 function SpentBar({ spent }: { spent: Spent }) {
@@ -61,7 +61,7 @@ function SpentBar({ spent }: { spent: Spent }) {
 function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   const all = speeds(reports, kStretches);
   const places = all.map((one) => one.batches);
-  // A trial that ran again went back in batches: in their order then.
+  // A trial that was restarted may have gone back in batches, so points are sorted.
   const order = all.map((_, at) => at).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0));
   return {
     name: 'batches per second',
@@ -96,7 +96,7 @@ const useAttempts = (id: number) =>
 
 type Range = readonly [number, number] | undefined;
 
-// The longest series that tells when batches were reported.
+// The longest series of the group "training", which gives the times of its reports.
 const useReports = (id: number, range: Range) =>
   useLive(
     `reports ${id} ${range?.join() ?? ''}`,

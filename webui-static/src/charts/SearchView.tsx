@@ -1,5 +1,5 @@
-// Owns the search drawn over time: a picture a bracket, in it each trial a line that climbs with its validations, and the
-// rungs at which trials are held against each other.
+// A search over time: one chart per bracket, in which every trial is a line that rises with its validations,
+// and the rungs at which trials are compared.
 import * as api from '../api';
 import { brackets } from '../calls/brackets';
 import { paths } from '../address';
@@ -13,13 +13,13 @@ import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
 import { shade } from './HyperparameterViews';
 
 const kHeight = 320;
-// Of one among several.
+// Height of a chart when there are several.
 const kLower = 240;
 const kSide = 84;
 const kRight = 12;
 const kBottom = 28;
 const kTop = 12;
-// Lines of text on the axis lie so far apart at least.
+// Minimum distance of axis labels, in pixels.
 const kApart = 13;
 const kMostTrials = 100;
 const kPoints = 64;
@@ -41,7 +41,7 @@ interface LaneProps {
   lane: Lane;
   lines: Line[];
   unit: string;
-  latest: number; // seconds; the same in all pictures, so that they are read against each other
+  latest: number; // seconds; shared by all charts so that they are comparable
   rank: ReadonlyMap<number, number>;
   metricName: string;
   smallerIsBetter: boolean;
@@ -57,14 +57,14 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
     ...lane.rungs.map((one) => one.length),
   );
   const x = (seconds: number): number => kSide + (seconds / latest) * (width - kSide - kRight);
-  // Rungs lie apart by factors: a square root shows the lowest and the highest at once.
+  // Rungs grow geometrically; a square-root scale keeps the lowest and the highest distinguishable.
   const y = (length: number): number => height - kBottom - Math.sqrt(length / longest) * (height - kTop - kBottom);
   const marks = [...new Set([...lane.rungs.map((one) => one.length), longest])].sort((a, b) => b - a);
   const named = marks.reduce<number[]>((kept, mark) => {
     const above = kept[kept.length - 1];
     return above === undefined || y(mark) - y(above) >= kApart ? [...kept, mark] : kept;
   }, []);
-  // The best are drawn last, on top.
+  // The best trials are drawn last, on top.
   const order = [...lines].sort((a, b) => (rank.get(b.trial.id) ?? 2) - (rank.get(a.trial.id) ?? 2));
   return (
     <figure

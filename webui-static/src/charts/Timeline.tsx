@@ -1,4 +1,4 @@
-// Owns the life of a trial drawn over time: a bar an attempt, where it ran and how it ended, a mark a checkpoint.
+// Timeline of a trial: a bar per run with agent and result, a mark per checkpoint.
 import { useWidth } from '../components/width';
 import { duration, stateName } from '../format';
 import type { Allocation, Checkpoint } from '../wire';

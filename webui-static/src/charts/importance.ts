@@ -1,11 +1,11 @@
-// Owns what the hyperparameters of a search say about its metric: how much of its differences goes with each, and the
-// mean over two of them at once. Pure.
+// Hyperparameter importance of a search: the share of the metric's variance that each explains, and the mean
+// metric over two of them. Pure.
 import type { Trial } from '../wire';
 import { flatten, metricOf, position, type Dimension } from './search';
 
-// Numbers are put into so many groups of equally many trials.
+// Numeric values are split into this many groups of equally many trials.
 const kGroups = 4;
-// Fewer trials say nothing.
+// Minimum number of trials for a meaningful estimate.
 export const kFewest = 6;
 
 export interface Importance {
@@ -29,8 +29,8 @@ function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
   return [...found.values()];
 }
 
-// Epsilon squared of a one-way analysis of variance (Kelley, An unbiased correlation ratio measure, 1935): the share of
-// the variance between groups, corrected for what chance alone would give. The most important first.
+// Epsilon squared of a one-way analysis of variance (Kelley, An Unbiased Correlation Ratio Measure, 1935):
+// the share of variance between groups, corrected for chance. Most important first.
 export function importance(trials: readonly Trial[], all: readonly Dimension[]): Importance[] {
   const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
   if (values.length < kFewest) return [];
@@ -55,7 +55,7 @@ export interface HeatCell {
   mean: number | undefined;
 }
 
-// A number of which there are few values is a choice among them.
+// Treats a number with at most `most` different values as a choice.
 export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
   if (one.kind === 'words') return one;
   const values = [...new Set(trials.map((trial) => Number(flatten(trial.hparams).get(one.name))))].sort((a, b) => a - b);
@@ -63,7 +63,7 @@ export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Di
   return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
 }
 
-// Trials by place on two dimensions, rows from the top: the highest of `y` first.
+// Trials by position on two dimensions; rows start with the highest `y`.
 export function heatMap(trials: readonly Trial[], x: Dimension, y: Dimension, most = 8): HeatCell[][] {
   const size = (one: Dimension): number => (one.kind === 'words' ? Math.min(most, one.words.length) : Math.min(most, 6));
   const [columns, rows] = [size(x), size(y)];

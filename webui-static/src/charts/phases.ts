@@ -1,24 +1,25 @@
-// Owns what a batch's time was spent on: the group "timing" as the library reports it, joined to a few bars. Pure.
+// Time per batch by phase: merges the metric group "timing" into a few bars. Pure.
 import type { MetricSeries } from '../wire';
 
-// In the order in which a batch goes through them; what the library reports and is not here comes after these.
+// Phases in the order of a batch. Unknown phases follow.
 const kOrder = ['data', 'forward', 'backward', 'exchange', 'optimizer', 'validation', 'checkpoint', 'report', 'other'];
 
 // The mean over batches in (from, to].
 export interface Bar {
   from: number;
   to: number;
-  seconds: Map<string, number>; // a batch, by phase
+  seconds: Map<string, number>; // seconds per batch, by phase
 }
 
 export interface Phases {
-  names: string[]; // of the phases that took any time
-  bars: Bar[]; // at most as many as asked for, in order
-  shares: Map<string, number>; // of all the time, by phase
-  perBatch: number; // seconds, over all batches
+  names: string[]; // phases that took any time
+  bars: Bar[]; // at most the requested number, in order
+  shares: Map<string, number>; // fraction of the total time, by phase
+  perBatch: number; // mean seconds per batch
 }
 
-// A report tells of the batches since the one before it; of those before the first as many as before the second.
+// A report covers the batches since the previous one. The first report is assumed
+// to cover as many as the second.
 export function phasesOf(timing: readonly MetricSeries[], most: number): Phases {
   const at = new Map<number, Map<string, number>>();
   for (const one of timing) {

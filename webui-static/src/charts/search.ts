@@ -1,4 +1,5 @@
-// Owns what the pictures of a search are made of: hyperparameters as axes, rungs from where trials ended. Pure.
+// Data for the charts of a search: hyperparameters as axes, rungs from the
+// lengths at which trials ended. Pure.
 import type { Brackets } from '../calls/brackets';
 import type { DataPoint, JsonValue, Trial } from '../wire';
 import { isEnded, metric } from '../format';
@@ -6,7 +7,7 @@ import { isEnded, metric } from '../format';
 export interface Dimension {
   name: string;
   kind: 'linear' | 'log' | 'words';
-  words: string[]; // of words: in order
+  words: string[]; // for kind 'words', in order
   min: number;
   max: number;
 }
@@ -25,7 +26,8 @@ export function flatten(value: JsonValue | null | undefined, prefix = '', out: F
 const word = (value: JsonValue | undefined): string =>
   value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
 
-// The hyperparameters that differ between trials, by name. Positive ranges over a factor of 50 are logarithmic.
+// The hyperparameters that differ between trials, by name. Positive ranges beyond
+// a factor of 50 are logarithmic.
 export function dimensions(trials: readonly Trial[]): Dimension[] {
   const all = trials.map((trial) => flatten(trial.hparams));
   const names = [...new Set(all.flatMap((one) => [...one.keys()]))].sort();
@@ -46,7 +48,7 @@ export function dimensions(trials: readonly Trial[]): Dimension[] {
   return out;
 }
 
-// Where a trial lies on a dimension, 0..1.
+// The position of a trial on a dimension, 0..1.
 export function position(dimension: Dimension, trial: Trial): number {
   const value = flatten(trial.hparams).get(dimension.name);
   if (dimension.kind === 'words') {
@@ -62,10 +64,11 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
   return (value - min) / (max - min);
 }
 
-// More words than that are named at the ends alone.
+// With more words, only the first and last are labeled.
 const kMostWords = 8;
 
-// What is written along a dimension, each at its place, 0..1: its words; of numbers the ends and what lies between.
+// Labels along a dimension with their positions 0..1: its words, or the ends and
+// intermediate values of a range.
 export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max'>): { at: number; text: string }[] {
   const { kind, words, min, max } = dimension;
   if (kind === 'words') {
@@ -77,13 +80,13 @@ export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max
   return [min, middle, max].map((value, i) => ({ at: i / 2, text: metric(Number(value.toPrecision(3))) }));
 }
 
-// A trial's searcher metric, if it has a number.
+// The searcher metric of a trial; undefined unless it is a finite number.
 export function metricOf(trial: Trial): number | undefined {
   const value = trial.searcherMetricValue;
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-// 0 for the best of all values, 1 for the worst, by rank: one outlier does not make all others alike.
+// 0 for the best value to 1 for the worst. Ranks keep one outlier from making all other values look alike.
 export function ranks(trials: readonly Trial[], smallerIsBetter: boolean): Map<number, number> {
   const scored = trials
     .map((trial) => ({ id: trial.id, value: metricOf(trial) }))
@@ -97,7 +100,7 @@ export interface Rung {
   reached: number;
 }
 
-// The lengths at which trials of a search ended, shortest first. A search without early stopping has one.
+// The lengths at which trials ended, shortest first. A search without early stopping has one.
 export function rungs(trials: readonly Trial[]): Rung[] {
   const levels = [
     ...new Set(
@@ -112,11 +115,12 @@ export function rungs(trials: readonly Trial[]): Rung[] {
   }));
 }
 
-// What is drawn of a search in one picture: one of its brackets, or all of it when it has none.
+// One chart of a search: a bracket, or the whole search when it has none.
 export interface Lane {
-  title: string; // "" of a search without brackets
+  title: string; // "" for a search without brackets
   trials: Trial[];
-  rungs: { length: number; came: number; wentOn: number | undefined }[]; // nobody goes on from the last
+  // `wentOn` is undefined for the last rung.
+  rungs: { length: number; came: number; wentOn: number | undefined }[];
   maxTrials: number | undefined;
 }
 
@@ -145,14 +149,14 @@ export function lanes(all: Brackets, trials: readonly Trial[]): Lane[] {
   }));
 }
 
-// How far a trial had come with this validation, in the search's unit.
+// The length that a trial had reached at a validation, in the search's unit.
 export function reached(point: DataPoint, timeMetric: string): number | undefined {
   if (timeMetric === 'batches' || timeMetric === '') return point.batches;
   const value = point.values?.[timeMetric] ?? (/^epochs?$/.test(timeMetric) ? point.epoch : undefined);
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-// The `count` trials that trained longest, in their order.
+// The `count` trials that trained longest, in the original order.
 export function farthest(trials: readonly Trial[], count: number): Trial[] {
   if (trials.length <= count) return [...trials];
   const kept = new Set(
@@ -164,7 +168,7 @@ export function farthest(trials: readonly Trial[], count: number): Trial[] {
   return trials.filter((trial) => kept.has(trial.id));
 }
 
-// The best value among trials, and whose it is.
+// The best value among trials and the id of its trial.
 export function bestOf(trials: readonly Trial[], smallerIsBetter: boolean): { id: number; value: number } | undefined {
   let best: { id: number; value: number } | undefined;
   for (const trial of trials) {

@@ -1,16 +1,16 @@
-// Owns how metric groups of trials become charts: one panel a metric, its groups and trials laid over each other; the
-// x axis; smoothing. Pure.
+// Converts metric groups of trials to charts: one panel per metric with all groups and
+// trials; x axes; smoothing. Pure.
 import type { MetricSeries } from '../wire';
 
 export type Axis = 'batches' | 'time' | 'epochs';
 
 export interface Series {
-  label: string; // "training"; "validation (validation_loss)" where the metric is not called like its panel
+  label: string; // "training", or "validation (validation_loss)" if the metric's name is not the panel's
   group: string;
   trial: number;
-  place: number; // of its trial among those asked for: the same color in every panel
-  x: number[]; // in the axis's unit, rising: batches, seconds since the trial's start, epochs
-  y: (number | null)[]; // null: not a finite number, drawn as a gap
+  place: number; // index of the trial; determines the color in every panel
+  x: number[]; // in axis units, ascending: batches, seconds since the trial's start, epochs
+  y: (number | null)[]; // null: not finite, drawn as a gap
   steps: number[]; // batches of each point
 }
 
@@ -19,18 +19,19 @@ export interface Panel {
   series: Series[];
 }
 
-// One trial's metrics.
+// The metrics of one trial.
 export interface Source {
   trial: number;
-  name?: string; // instead of "trial 12"
+  name?: string; // replaces "trial 12"
   startMs: number;
   metrics: MetricSeries[];
 }
 
-// What the harness reports about the machine, not about the model.
+// Groups that describe the machine, not the model.
 export const kSystemGroups: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
 
-// "validation_loss" of the group validation is the loss; measurements of the machine keep their names.
+// Removes the group from the metric's name: "validation_loss" becomes "loss".
+// System metrics keep their names.
 export function panelName(group: string, name: string): string {
   if (kSystemGroups.includes(group)) return name;
   for (const prefix of [`${group}_`, group === 'validation' ? 'val_' : '']) {
@@ -40,7 +41,7 @@ export function panelName(group: string, name: string): string {
   return name;
 }
 
-// What the differences of a series add up to.
+// The prefix sums of the differences.
 function sums(differences: readonly number[], start = 0): number[] {
   let at = start;
   return differences.map((difference) => (at += difference));
@@ -49,7 +50,7 @@ function sums(differences: readonly number[], start = 0): number[] {
 const toValues = (one: MetricSeries): (number | null)[] =>
   one.values.map((value) => (typeof value === 'number' && Number.isFinite(value) ? value : null));
 
-// Epochs at these batches, between the points where the group told them.
+// Epochs at the given batches, interpolated between the points where the group reported them.
 function epochsAt(told: MetricSeries, steps: readonly number[]): (number | undefined)[] {
   const known = sums(told.batches);
   const epochs = toValues(told);
@@ -64,7 +65,7 @@ function epochsAt(told: MetricSeries, steps: readonly number[]): (number | undef
   });
 }
 
-// Where the points of a series lie on the axis; nothing where it cannot be told.
+// The positions of a series' points on the axis; undefined where unknown.
 function places(one: MetricSeries, steps: number[], axis: Axis, source: Source): (number | undefined)[] {
   if (axis === 'batches') return steps;
   if (axis === 'time') {
@@ -89,7 +90,7 @@ function label(source: Source, many: boolean, group: string, name: string, panel
   return many ? `${source.name ?? `trial ${source.trial}`} · ${own}` : own;
 }
 
-// The points of a series in order of x: a trial that ran again may have gone back.
+// Sorts the points by x: a trial that was restarted may have gone back.
 function inOrder(one: Series): Series {
   if (one.x.every((x, i) => i === 0 || (one.x[i - 1] ?? 0) <= x)) return one;
   const order = one.x.map((_, i) => i).sort((a, b) => (one.x[a] ?? 0) - (one.x[b] ?? 0));
@@ -97,7 +98,8 @@ function inOrder(one: Series): Series {
   return { ...one, x: pick(one.x), y: pick(one.y), steps: pick(one.steps) };
 }
 
-// Panels in alphabetical order; in each, trials in the order given, training before validation before other groups.
+// Panels in alphabetical order. Within a panel, trials in the given order;
+// training, validation, other groups.
 export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
   const panels = new Map<string, Series[]>();
   for (const [place, source] of sources.entries()) {
@@ -136,8 +138,8 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-// Exponential moving average (weight of the past in [0, 1)), corrected for its start (Adam, arXiv:1412.6980, §3);
-// gaps stay gaps.
+// Exponential moving average with bias correction (Adam, arXiv:1412.6980, section 3). `weight` is that of the
+// past, in [0, 1). Gaps stay gaps.
 export function smooth(y: readonly (number | null)[], weight: number): (number | null)[] {
   if (weight <= 0) return [...y];
   let sum = 0;
@@ -150,7 +152,7 @@ export function smooth(y: readonly (number | null)[], weight: number): (number |
   });
 }
 
-// The batches between two places of the axis, over all series of a panel.
+// The range of batches between two axis positions, over all series of a panel.
 export function stepsBetween(panel: Panel, from: number, to: number): [number, number] | undefined {
   let low = Infinity;
   let high = -Infinity;
@@ -165,13 +167,14 @@ export function stepsBetween(panel: Panel, from: number, to: number): [number, n
 }
 
 export interface XY {
-  x: readonly number[]; // rising
+  x: readonly number[]; // ascending
   y: readonly (number | null)[];
 }
 
-// Many series with places of their own on places that they share, two in each of `cells` cells: all places of all series
-// together would be too many to draw. A cell holds a series' smallest and largest value there, in their order, so no peak
-// is lost; where a series has none it is undefined, and its line passes over. The first table is that of the places.
+// Maps series with different x values to a common grid of two positions per cell, because the union of
+// all positions would be too many to draw. A cell keeps the minimum and maximum of a series in their
+// order, so peaks are preserved. Cells without values are undefined, and lines pass over them. The
+// first table holds the positions.
 export function onGrid(all: readonly XY[], cells: number): (number | null | undefined)[][] {
   const low = Math.min(...all.map((one) => one.x[0] ?? Infinity));
   const high = Math.max(...all.map((one) => one.x[one.x.length - 1] ?? -Infinity));
@@ -186,7 +189,7 @@ export function onGrid(all: readonly XY[], cells: number): (number | null | unde
       if (first === undefined) out[cell] = value;
       else if (second === undefined || value == null || first === null || second === null) out[cell + 1] = value;
       else if (value < Math.min(first, second) || value > Math.max(first, second)) {
-        // The one of both that goes is the one on the same side.
+        // Replaces the extreme on the same side.
         const rising = first <= second;
         if (value > second === rising) out[cell + 1] = value;
         else [out[cell], out[cell + 1]] = [second, value];

@@ -1,21 +1,21 @@
-// Owns where a trial's time went, as far as its attempts and reports tell: waiting, starting, training; and how fast it
-// trained. Pure.
+// Breaks down the time of a trial (waiting, starting, training) from its runs and
+// reports, and computes its speed. Pure.
 import { bytes } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
 
-// Seconds.
+// Durations in seconds.
 export interface Spent {
-  waiting: number; // without a slot: before the first attempt and between them
-  starting: number; // from a slot until the first report of that attempt: building, loading, the first batches
-  training: number; // from there to the attempt's end: batches, validations, checkpoints
+  waiting: number; // without slots: before the first run and between runs
+  starting: number; // from getting slots to the first report: build, data, first batches
+  training: number; // from the first report to the end of the run
 }
 
 export interface Report {
-  ms: number; // when, since 1970
+  ms: number; // time since 1970
   batches: number;
 }
 
-// The reports behind a series, in order of batches.
+// The reports of a series, in batch order.
 export function reportsOf(one: MetricSeries): Report[] {
   let ms = Date.parse(one.firstTime ?? '');
   let batches = 0;
@@ -28,7 +28,7 @@ export function reportsOf(one: MetricSeries): Report[] {
 
 export function spentOf(beginMs: number, attempts: readonly Allocation[], reports: readonly Report[], nowMs: number): Spent {
   const spent = { waiting: 0, starting: 0, training: 0 };
-  let free = beginMs; // since when it had no slot
+  let free = beginMs; // start of the current time without slots
   const begun = attempts.filter((one) => one.startTime).sort((a, b) => a.run - b.run);
   for (const one of begun) {
     const from = Date.parse(one.startTime ?? '');
@@ -42,8 +42,8 @@ export function spentOf(beginMs: number, attempts: readonly Allocation[], report
   return spent;
 }
 
-// Batches per second between reports, joined to about `most` stretches of equal time; a stretch that leads back (an attempt
-// began again at its checkpoint) has none.
+// Batches per second between reports, merged into about `most` intervals of equal time. Intervals that go
+// back to a checkpoint have no value.
 export function speeds(reports: readonly Report[], most: number): { batches: number; ms: number; perSecond: number }[] {
   const inTime = [...reports].sort((a, b) => a.ms - b.ms);
   const [first, last] = [inTime[0], inTime[inTime.length - 1]];
@@ -61,7 +61,7 @@ export function speeds(reports: readonly Report[], most: number): { batches: num
   return out;
 }
 
-// How a measurement of the machine reads.
+// A system metric with its unit; undefined for names without one.
 export function unitText(name: string, value: number): string | undefined {
   if (/_throughput_/.test(name)) return `${bytes(value, 2)}/s`;
   if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return bytes(value, 2);

@@ -1,4 +1,4 @@
-// Owns the map of agents and slots: who holds what, and taking an agent or a slot out of use.
+// Map of agents and slots: allocations, and disabling an agent or a slot.
 import { paths } from '../address';
 import { setAgent, setSlot } from '../calls/cluster';
 import { field, FormDialog } from '../components/FormDialog';

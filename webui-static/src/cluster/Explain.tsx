@@ -1,4 +1,4 @@
-// Owns saying why an experiment waits, what stands in its way, and what would start it.
+// Explains why an experiment is waiting and suggests changes that would start it.
 import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/cluster';
@@ -6,7 +6,7 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 
-// The text with its trials and experiments as links.
+// The text, with trials and experiments as links.
 const linked = (text: string): ComponentChildren[] =>
   text.split(/\b((?:trial|experiment) \d+)\b/).map((part, at) => {
     if (at % 2 === 0) return part;

@@ -1,4 +1,5 @@
-// Owns how an agent joins: the command for its machine. Beyond loopback a join token is part of it, made here and shown once.
+// The command that joins an agent to the cluster. Except on loopback it includes a join token, which is
+// created here and shown once.
 import { useSignal } from '@preact/signals';
 import { makeJoinToken } from '../calls/cluster';
 import { Copy } from '../components/Copy';
@@ -10,7 +11,7 @@ const kLifespans: readonly (readonly [string, string])[] = [
   ['720h', '30 days'],
 ];
 
-// For a shell; a token has nothing that one would read otherwise: letters, digits, "_", "-" and ".".
+// A shell command. Tokens need no quoting: they consist of letters, digits, "_", "-" and ".".
 const commandWith = (token: string): string =>
   `(umask 077; echo ${token} > join-token)\ndet-agent --master https://${location.host} --join-token-file join-token`;
 

@@ -1,4 +1,4 @@
-// Owns the master's own log: its newest lines, then each as it is written, over one stream while somebody looks.
+// The master's log: its newest lines, then new ones over a stream that is open while the page shows it.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
@@ -13,10 +13,10 @@ import { counted } from '../format';
 import { sessionEnded } from '../session';
 import { toError } from '../work';
 
-// Lines asked for at first.
+// Lines requested initially.
 const kTail = 2000;
 
-// Whether a line is shown; an expression that is none matches nothing.
+// Returns a predicate for the lines to show. An invalid regular expression matches nothing.
 export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
   let found = (text: string): boolean => !filter.searchText || text.toLowerCase().includes(filter.searchText.toLowerCase());
   if (filter.enableRegex && filter.searchText) {
@@ -63,7 +63,8 @@ export function MasterLog() {
     const draw = (): void => {
       drawn = 0;
       count.value = rows.count;
-      element.hidden = rows.count === 0; // what is hidden cannot be scrolled, and the page draws later
+      // A hidden element cannot scroll, and Preact would show it only in the next render.
+      element.hidden = rows.count === 0;
       if (!follow.value && query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
     };
     const leaveEnd = followEnd(element, content, follow, () => (follow.value = true));
@@ -84,7 +85,7 @@ export function MasterLog() {
         if (error.value.status === 401) sessionEnded();
       })
       .finally(() => (over = true));
-    // A master that came back has a new log; whoever was refused may be allowed meanwhile.
+    // A restarted master has a new log, and permissions may have changed since a refusal.
     const unsubscribe = subscribe((change) => {
       if (change === 'everything' && over) again.value++;
     });

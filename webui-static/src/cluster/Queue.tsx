@@ -1,4 +1,4 @@
-// Owns the queues of the pools: their order, changed by dragging or by keys, priorities, and why a job waits.
+// Job queues of the pools: order (changed by drag and drop or by keys), priorities, and why a job is waiting.
 import { useSignal, type Signal } from '@preact/signals';
 import { paths, useQuery } from '../address';
 import { jobs, updateJobs, type Job, type JobChange } from '../calls/cluster';
@@ -16,7 +16,7 @@ interface Drag {
   from: number;
   over: number;
 }
-// What a job is called: "experiment 3", "command 4f…".
+// "experiment 3", "command 4f…".
 const jobName = (job: Job): string => `${isCommand(job) ? 'command' : 'experiment'} ${job.entityId}`;
 const isCommand = (job: Job): boolean => job.type === 'TYPE_COMMAND';
 

@@ -1,4 +1,4 @@
-// Owns the account of the cluster: slots held over time, and by whom, as a chart, a table and files for a spreadsheet.
+// Slot usage over time and by user, as a chart, a table and CSV files.
 import { paths, useQuery } from '../address';
 import { held, used } from '../calls/usage';
 import { Loaded } from '../components/Loaded';
@@ -26,9 +26,9 @@ import {
 } from './held';
 import { UsageChart } from './UsageChart';
 
-// Stretches of which a short range is drawn.
+// Number of intervals for a short range.
 const kCells = 60;
-// So many have a color of their own; more rows than the second number are only in the file.
+// The first kColors keys have their own color. Rows beyond kMostRows are only in the CSV file.
 const kColors = 8;
 const kMostRows = 200;
 
@@ -124,7 +124,7 @@ function Files({ account }: { account: Account }) {
   );
 }
 
-// Hundredths, and what is less than one is said to be.
+// Two decimals; smaller positive values are shown as "<0.01".
 const amount = (value: number): string =>
   value > 0 && value < 0.01 ? '<0.01' : value.toLocaleString(undefined, { maximumFractionDigits: value < 100 ? 2 : 0 });
 

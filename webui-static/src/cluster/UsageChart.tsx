@@ -1,4 +1,4 @@
-// Owns drawing held slots over time: a bar a stretch, who held them on top of each other, a line at the slots there were.
+// Slot usage over time: a stacked bar per interval and a line for the available slots.
 import { useWidth } from '../components/width';
 import { clock, metric } from '../format';
 import { average, type By, type Cell } from './held';
@@ -8,10 +8,10 @@ const kLeft = 44;
 const kRight = 8;
 const kTop = 10;
 const kBottom = 22;
-// About so many pixels lie between names on the axis.
+// Approximate distance of axis labels, in pixels.
 const kApart = 90;
 
-// Whole steps of 1, 2 or 5 times a power of ten; at most about four of them.
+// Axis values in steps of 1, 2 or 5 times a power of ten; about four at most.
 export function ticks(most: number): number[] {
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -22,7 +22,7 @@ export function ticks(most: number): number[] {
 interface Props {
   cells: readonly Cell[];
   by: By;
-  keys: readonly string[]; // that have a color of their own, in its order; the others share one
+  keys: readonly string[]; // keys with their own color, in color order; the others share one
 }
 
 export function UsageChart({ cells, by, keys }: Props) {
@@ -39,7 +39,7 @@ export function UsageChart({ cells, by, keys }: Props) {
   const y = (value: number): number => kHeight - kBottom - (value / most) * (kHeight - kTop - kBottom);
   const every = Math.max(1, Math.ceil(kApart / ((width - kLeft - kRight) / Math.max(1, cells.length))));
   const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString());
-  // Steps from stretch to stretch; a gap where it is not known.
+  // A step line with gaps where the capacity is unknown.
   const line = there
     .map((slots, at) =>
       slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(at)},${y(slots)}L${x(at + 1)},${y(slots)}` : '',

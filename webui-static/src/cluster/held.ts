@@ -1,18 +1,19 @@
-// Owns how held slots become a chart and an account: stretches of time, and who held how much in each. Pure.
+// Converts slot usage to a chart and a report: time intervals and the usage of each user in them. Pure.
 import type { Capacity, Held, UsedPeriod } from '../calls/usage';
 
 export const kBys = ['pool', 'user', 'label', 'experiment'] as const;
 export type By = (typeof kBys)[number];
 
 export type Range =
-  | { kind: 'raw'; fromMs: number; toMs: number } // short: drawn from every allocation
+  | { kind: 'raw'; fromMs: number; toMs: number } // short range: from individual allocations
   | { kind: 'days' | 'months'; first: string; last: string; fromMs: number; toMs: number };
 
 const kDay = 86_400_000;
-// More days than that are shown by month.
+// Longer ranges are shown by month.
 const kMostDays = 100;
 
-// What can be chosen, the shortest first; hours are of every allocation, others of whole days in UTC.
+// Selectable ranges in days, shortest first. An hour is computed from allocations;
+// longer ranges are whole UTC days.
 export const kSpans = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
 export type Span = keyof typeof kSpans;
 
@@ -20,7 +21,7 @@ const isDate = (text: string | undefined): text is string =>
   /^\d{4}-\d\d-\d\d$/.test(text ?? '') && Number.isFinite(Date.parse(text ?? ''));
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-// The range that an address asks for: from a day to a day, or so long until now.
+// The range of an address: explicit dates, or a span ending now.
 export function rangeOf(query: Record<string, string | undefined>, nowMs: number): Range {
   const span: Span = (Object.keys(kSpans) as Span[]).find((one) => one === query.over) ?? 'week';
   const chosen = isDate(query.from) || isDate(query.to);
@@ -32,13 +33,14 @@ export function rangeOf(query: Record<string, string | undefined>, nowMs: number
   return { kind, first, last, fromMs, toMs: Math.min(endMs, Math.max(nowMs, fromMs)) };
 }
 
-// Times in milliseconds; seconds are slot-seconds. One with two labels counts under both, once in the total.
+// One time interval. Times are milliseconds, usage is slot-seconds. An allocation with two labels counts
+// under both, but once in the total.
 export interface Cell {
   fromMs: number;
   toMs: number;
-  label: string; // of a day or a month; "" of shorter stretches
+  label: string; // the day or month; "" for shorter intervals
   total: number;
-  capacity: number; // what there was to hold; 0: nobody wrote it down
+  capacity: number; // available slot-seconds; 0: not recorded
   parts: ReadonlyMap<By, ReadonlyMap<string, number>>;
 }
 
@@ -51,7 +53,7 @@ function keysOf(one: Held, by: By): readonly string[] {
   return [one.experimentId === 0 ? kCommands : String(one.experimentId)];
 }
 
-// So many stretches of the same length.
+// Splits the range into `count` intervals of equal length.
 export function fromHeld(
   all: readonly Held[],
   there: readonly Capacity[],
@@ -68,7 +70,7 @@ export function fromHeld(
     capacity: 0,
     parts: new Map(kBys.map((by) => [by, new Map<string, number>()] as const)),
   }));
-  // The slot-seconds of one in each stretch that it touches.
+  // Distributes the slot-seconds of one entry over the intervals it overlaps.
   const spread = (one: Held | Capacity, add: (cell: (typeof cells)[number], seconds: number) => void): void => {
     const begun = Math.max(fromMs, Date.parse(one.startTime));
     const ended = Math.min(toMs, one.endTime ? Date.parse(one.endTime) : toMs);
@@ -89,7 +91,7 @@ export function fromHeld(
   return cells;
 }
 
-// One for each day or month, cut to the range.
+// One interval per day or month, clipped to the range.
 export function fromPeriods(all: readonly UsedPeriod[], range: Range): Cell[] {
   return all.map((one) => {
     const begins = Date.parse(one.periodStart);
@@ -116,7 +118,7 @@ export function fromPeriods(all: readonly UsedPeriod[], range: Range): Cell[] {
   });
 }
 
-// Who held how much in all, most first.
+// Total usage per key, largest first.
 export function totals(cells: readonly Cell[], by: By): [string, number][] {
   const sums = new Map<string, number>();
   for (const cell of cells)
@@ -124,11 +126,11 @@ export function totals(cells: readonly Cell[], by: By): [string, number][] {
   return [...sums].sort(([a, left], [b, right]) => right - left || a.localeCompare(b));
 }
 
-// Slots held on average.
+// Average number of slots in use.
 export const average = (seconds: number, fromMs: number, toMs: number): number =>
   toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
 
-// Which share of what there was to hold was held, over the time of which that is known; undefined: of none.
+// Used share of the recorded capacity; undefined when none was recorded.
 export function utilization(cells: readonly Cell[]): number | undefined {
   const known = cells.filter((cell) => cell.capacity > 0);
   const there = known.reduce((sum, cell) => sum + cell.capacity, 0);

@@ -1,7 +1,7 @@
-// Owns what moving a job in its queue means for the master. Pure.
+// Moves of a job within its queue. Pure.
 import type { Job, JobChange } from '../calls/cluster';
 
-// The change that puts the job at `from` where the one at `to` stands; undefined when that is no move within a pool.
+// The change that moves the job at `from` to the position of `to`; undefined for a move outside its pool.
 export function movement(jobs: readonly Job[], from: number, to: number): JobChange | undefined {
   const [moved, anchor] = [jobs[from], jobs[to]];
   if (!moved || !anchor || from === to || moved.resourcePool !== anchor.resourcePool) return undefined;
@@ -10,7 +10,7 @@ export function movement(jobs: readonly Job[], from: number, to: number): JobCha
     : { jobId: moved.jobId, behindOf: anchor.jobId };
 }
 
-// The list as it will be, until the master has said so.
+// The expected list after a move, shown until the master confirms it.
 export function moved<T>(all: readonly T[], from: number, to: number): T[] {
   const out = [...all];
   out.splice(to, 0, ...out.splice(from, 1));

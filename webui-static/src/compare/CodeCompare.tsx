@@ -1,4 +1,4 @@
-// Owns comparing the configuration text and the code of two of the things that are compared.
+// Comparison of the configuration text and the code of two subjects.
 import { useQuery } from '../address';
 import { asTexts, codeOf } from '../code';
 import { DiffView } from '../components/DiffView';

@@ -1,4 +1,4 @@
-// Owns tables with a column for each thing that is compared.
+// Tables with a column per compared subject.
 import { Fragment, type ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
 import type { Row, Subject } from './subjects';
@@ -26,7 +26,7 @@ export function SubjectHeads({ all }: { all: Subject[] }) {
   );
 }
 
-// A long name is broken behind its dots and underscores rather than anywhere.
+// A long name with line breaks allowed after dots and underscores.
 const Broken = ({ name }: { name: string }) => (
   <>
     {name.split(/(?<=[._])/).map((part, at) => (
@@ -62,7 +62,7 @@ export function CompareTable(props: { label: string; all: Subject[]; rows: [stri
   );
 }
 
-// Rows of values, those that differ marked, or alone.
+// Rows of values; rows that differ are marked, or shown alone.
 export function ValueTable({ label, all, rows, none }: { label: string; all: Subject[]; rows: Row[]; none: string }) {
   const { query, setQuery } = useQuery();
   const whole = query.same === '1';

@@ -1,4 +1,5 @@
-// Owns what is compared: experiments, each by its best trial, or trials; and in what they differ. Pure but for loading.
+// Subjects of a comparison: trials, or experiments represented by their best trial; and their differences.
+// Pure except for loading.
 import * as api from '../api';
 import { flatten } from '../charts/search';
 import { metric, sorted } from '../format';
@@ -10,10 +11,10 @@ export interface Subject {
   name: string; // "experiment 7", "trial 12"
   path: 'experiment' | 'trial';
   experiment: Experiment;
-  trial: Trial | undefined; // whose curves stand for it
+  trial: Trial | undefined; // provides the curves
 }
 
-// "3,1,3,x" → [3, 1]; at most as many as can be compared.
+// "3,1,3,x" → [3, 1]; at most kMostCompared.
 export const readIds = (text: string | undefined): number[] =>
   [...new Set((text ?? '').split(',').filter((one) => /^[1-9]\d{0,9}$/.test(one)))].map(Number).slice(0, kMostCompared);
 
@@ -39,14 +40,14 @@ export const loadSubjects = (
 
 export interface Row {
   name: string;
-  values: string[]; // one a subject; "" where it has none
+  values: string[]; // one per subject; "" if missing
   differs: boolean;
 }
 
 export const valueText = (value: JsonValue | undefined): string =>
   value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
 
-// Every leaf of these objects as a row, by name; values differ when they do exactly, however they are rounded.
+// All leaves of the objects as rows, by name. `differs` compares exact values, not the rounded text.
 export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {
   const flat = objects.map((one) => flatten(sorted(one ?? {})));
   const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();

@@ -1,4 +1,4 @@
-// Owns the buttons that steer an experiment. The page changes when the master says that the state changed.
+// Buttons that control an experiment. The page updates when the master reports the new state.
 import { useLocation } from 'preact-iso';
 import { paths } from '../address';
 import * as api from '../api';
@@ -14,7 +14,7 @@ import { Words } from './Words';
 
 interface Props {
   experiment: Experiment;
-  reload: () => void; // after what no event tells of
+  reload: () => void; // called after changes without an event
 }
 
 function Edit({ experiment, reload }: Props) {

@@ -1,4 +1,4 @@
-// Owns what can be done to many experiments at once; says which of them refused and why.
+// Actions on many experiments at once; reports each failure with its reason.
 import { useSignal, type Signal } from '@preact/signals';
 import { paths } from '../address';
 import * as api from '../api';
@@ -11,7 +11,7 @@ import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ProjectChoice } from './ProjectChoice';
 
-// Requests under way at once.
+// Concurrent requests.
 const kAtOnce = 6;
 
 type Action = api.Action | 'archive' | 'unarchive' | 'delete' | 'move';
@@ -52,7 +52,7 @@ function Compare({ all }: { all: Experiment[] }) {
 
 interface Props {
   chosen: Signal<ReadonlyMap<number, FoundExperiment>>;
-  reload: () => void; // after what no event tells of
+  reload: () => void; // called after changes without an event
 }
 
 export function BulkActions({ chosen, reload }: Props) {

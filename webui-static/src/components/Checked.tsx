@@ -1,4 +1,4 @@
-// Owns asking the master about a text as somebody types it, and saying what it answered.
+// Validates a text at the master while it is edited, and shows the result.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiError } from '../api';
@@ -6,20 +6,21 @@ import { counted } from '../format';
 import { toError } from '../work';
 import { ErrorNote } from './notes';
 
-// Typing is over when it rested this long.
+// Milliseconds without input before a text is validated.
 const kRestMs = 250;
 
 export interface Verdict {
-  said: string; // of a valid text
+  said: string; // summary of a valid text
   warnings: string[];
 }
 export interface Checked {
-  text: string; // that it is about
+  text: string; // the validated text
   error?: ApiError;
   verdict?: Verdict;
 }
 
-// What `ask` says of the text, asked anew when typing rests; undefined until it is about this text.
+// The result of `ask` for the text, requested when typing pauses; undefined until
+// the result for this text arrives.
 export function useCheck(text: string, ask: (text: string) => Promise<Verdict>): Checked | undefined {
   const checked = useSignal<Checked | undefined>(undefined);
   const newest = useRef(text);

@@ -1,4 +1,4 @@
-// Owns checkpoints as they are shown: files, metadata, where they lie, download; going on from one, deleting one.
+// Checkpoints: files, metadata, location, download; continuing from one, deleting one.
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';

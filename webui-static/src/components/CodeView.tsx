@@ -1,4 +1,4 @@
-// Owns the code that an experiment was submitted with: its tree and one file of it, as text.
+// The submitted code of an experiment: its file tree and the selected file as text.
 import { codeOf } from '../code';
 import { bytes } from '../format';
 import { useLive } from '../live';
@@ -6,7 +6,7 @@ import { asText, type CodeFile } from '../tar';
 import { Files } from './Files';
 import { Loaded } from './Loaded';
 
-// Longer files are shown up to here.
+// Longer files are truncated.
 const kMostLines = 20000;
 
 function FileView({ file }: { file: CodeFile }) {

@@ -1,4 +1,4 @@
-// Owns writing a configuration: a field with line numbers, its mistakes marked at their lines and told below.
+// Configuration editor: a text field with line numbers; mistakes are marked at their lines and listed below.
 import { useRef } from 'preact/hooks';
 import { lineOf } from '../yaml';
 import type { Problem } from '../wire';
@@ -15,7 +15,7 @@ export function ConfigEditor({ label, text, problems, change, submit }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
   const marks = useRef<HTMLPreElement>(null);
-  // A mistake that the master tells without a line is one of what is merged with this text, or of a missing field.
+  // A mistake without a line is in a merged configuration or a missing field.
   const placed = problems
     .map((one) => ({ ...one, line: one.line > 0 ? one.line : lineOf(text, one.path) }))
     .sort((a, b) => a.line - b.line);

@@ -1,20 +1,20 @@
-// Owns the button that asks before it does what cannot be undone.
+// A button that asks for confirmation before an irreversible action.
 import type { ComponentChildren } from 'preact';
 import { useId, useRef } from 'preact/hooks';
 import { useWork } from '../work';
 import { ErrorNote } from './notes';
 
 interface Props {
-  label: string; // of the button that opens it: "Kill…"
-  title: string; // the question
+  label: string; // text of the button: "Kill…"
+  title: string; // the question of the dialog
   yes: string;
   no: string;
   work: () => Promise<unknown>;
   done?: () => void;
   disabled?: boolean;
-  name?: string; // of the button, where the label alone does not say it
+  name?: string; // accessible name, if the label alone is ambiguous
   plain?: boolean;
-  children: ComponentChildren; // what follows from it
+  children: ComponentChildren; // the consequences
 }
 
 export function Confirm(props: Props) {

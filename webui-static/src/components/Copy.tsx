@@ -1,4 +1,4 @@
-// Owns text that is there to be copied.
+// Text with a button that copies it.
 import type { ComponentChildren } from 'preact';
 
 export const Copy = ({ text, children }: { text: string; children?: ComponentChildren }) => (

@@ -1,8 +1,8 @@
-// Owns showing how two texts differ: their lines under each other, with both line numbers.
+// Unified diff of two texts with both line numbers.
 import { useSignal } from '@preact/signals';
 import { diff, near } from '../diff';
 
-// More lines than that are left out.
+// Further lines are omitted.
 const kMostLines = 4000;
 const kSigns = { same: ' ', left: '−', right: '+' } as const;
 const kMeanings = { same: '', left: 'only left', right: 'only right' } as const;

@@ -1,4 +1,4 @@
-// Owns the table of experiments: only the rows in sight exist; keys move, choose and open. Must never fetch.
+// Table of experiments. Only visible rows are rendered; keys move, select and open. Does not fetch.
 import { signal, type Signal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect, useRef } from 'preact/hooks';
@@ -13,7 +13,7 @@ import type { Sort } from '../view';
 import type { FoundExperiment } from '../wire';
 import { useNow } from './clock';
 
-// Rows drawn above and below the sight.
+// Rows rendered above and below the visible ones.
 const kMargin = 8;
 const kChoiceWidth = 40;
 const kNarrowName = 112;
@@ -24,13 +24,13 @@ interface Props {
   list: Paged<FoundExperiment>;
   columns: Column[];
   sorts: Sort[];
-  pins: readonly string[]; // the first columns, which stay in sight
+  pins: readonly string[]; // leading columns that stay visible
   heat: Heat;
   chosen: Signal<ReadonlyMap<number, FoundExperiment>>;
   sort: (column: string, add: boolean) => void;
 }
 
-// Where a pinned column stays while others pass under it.
+// The left offset of a pinned column.
 function pinned(columns: readonly Column[], pins: readonly string[], key: string): { left: string } | undefined {
   if (!pins.includes(key)) return undefined;
   const before = columns.slice(0, columns.findIndex((one) => one.key === key));
@@ -175,7 +175,7 @@ function Row(props: {
   );
 }
 
-// On a phone the name leaves room for the state beside it.
+// On a phone the name column is narrower, so that the state beside it is visible.
 const fitted = (columns: Column[]): Column[] =>
   matchMedia('(max-width: 40rem)').matches
     ? columns.map((column) => (column.key === 'name' ? { ...column, width: kNarrowName } : column))

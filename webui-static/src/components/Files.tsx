@@ -1,11 +1,11 @@
-// Owns the list of files beside what one of them shows; the chosen one is in the address.
+// A list of files beside the content of the selected one. The selection is part of the address.
 import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 
 interface Props<T> {
   files: readonly T[];
-  note?: (file: T) => ComponentChildren; // beside its name
-  children: (file: T) => ComponentChildren; // the chosen one, or the first
+  note?: (file: T) => ComponentChildren; // shown beside the name
+  children: (file: T) => ComponentChildren; // content of the selected file, by default the first
 }
 
 export function Files<T extends { path: string }>({ files, note, children }: Props<T>) {

@@ -1,4 +1,4 @@
-// Owns a form in a dialog: a button opens it, it stays open until what it asks for was done.
+// A button that opens a form in a dialog. The dialog stays open until the form's action succeeds.
 import type { ComponentChildren } from 'preact';
 import { useId, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
@@ -6,13 +6,13 @@ import { useWork } from '../work';
 import { ErrorNote } from './notes';
 
 interface Props {
-  label: string; // of the button
+  label: string; // text of the button
   title: string;
   submit: string;
-  name?: string; // of the button, where the label alone does not say it
+  name?: string; // accessible name, if the label alone is ambiguous
   plain?: boolean;
   work: (fields: FormData) => Promise<unknown>;
-  children: () => ComponentChildren; // drawn while it is open
+  children: () => ComponentChildren; // rendered while open
 }
 
 export function FormDialog(props: Props) {

@@ -1,4 +1,4 @@
-// Owns the list of keys and what they do.
+// The list of keyboard shortcuts.
 import { kShortcuts } from '../keys';
 
 export const KeyList = () => (

@@ -1,4 +1,4 @@
-// Owns what a page shows until its data is there, and when it cannot be.
+// Shows a placeholder while data is loading and an error when loading fails.
 import type { ComponentChildren } from 'preact';
 import type { Live } from '../live';
 import { NotFoundPage } from '../pages/NotFoundPage';
@@ -6,7 +6,7 @@ import { ErrorNote } from './notes';
 
 interface Props<T> {
   live: Live<T>;
-  missing?: string; // what is said of a thing that does not exist; without, the master's words
+  missing?: string; // text for an object that does not exist; default: the master's message
   children: (data: T) => ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-// Owns what a log is filtered by, all of it in the address: text or expression, level, rank, time.
+// Log filter, stored in the address: text or regular expression, level, rank, time.
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
 import { dateTime } from '../format';
@@ -6,7 +6,7 @@ import { SearchField } from './ViewTools';
 
 const kLevels = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 
-// What the address filters: level and above, one rank, text or expression, a stretch of time.
+// The filter of an address: minimum level, one rank, text or regular expression, time range.
 export function readFilter(query: Record<string, string | undefined>): LogQuery {
   const out: LogQuery = {};
   const least = kLevels.indexOf(query.level ?? '');
@@ -24,7 +24,7 @@ export function readFilter(query: Record<string, string | undefined>): LogQuery 
   return out;
 }
 
-// A moment in the reader's time zone; the address has it in UTC, so that a link means the same to everybody.
+// A time in the local time zone. The address stores UTC, so that links are independent of the time zone.
 function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
   const { query, setQuery } = useQuery();
   const set = (text: string): void =>

@@ -1,5 +1,5 @@
-// Owns the log of one trial or command: its newest lines, or those around a linked one; then every line as it comes; what is
-// filtered is asked of the master, so a million lines cost what is in sight.
+// Log of a trial or command: the newest lines, or those around a linked line, then new lines as they arrive.
+// The master does the filtering, so cost depends on the visible lines only.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
@@ -13,14 +13,14 @@ import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
 import { ErrorNote } from './notes';
 
-// Lines loaded at once.
+// Lines per request.
 const kPage = 1000;
 
-// One log as it stands on the page.
+// The loaded part of one log.
 class LogSheet {
   readonly rows: Rows;
-  ended = false; // nothing newer was there when it was last asked
-  begun = false; // nothing older is there
+  ended = false; // the last request found no newer lines
+  begun = false; // there are no older lines
 
   constructor(
     private readonly frame: HTMLElement,
@@ -33,7 +33,7 @@ class LogSheet {
     this.rows = new Rows(content, line);
   }
 
-  // The first lines, or those that came since; `on` says whether to go on to the end.
+  // Loads the first lines, or newer ones. `on` continues to the end of the log.
   async forward(on: boolean): Promise<void> {
     if (this.rows.newest === '' && !this.line && !this.filter.timestampAfter) {
       const tail = await api.logTail(this.of, kPage, this.filter, this.signal);
@@ -59,7 +59,7 @@ class LogSheet {
   async backward(): Promise<void> {
     const { oldest } = this.rows;
     if (!oldest?.time) return;
-    // Lines of the same moment come again; they are told by their id.
+    // Lines with the same timestamp are returned again and are recognized by their id.
     const before = new Date(Date.parse(oldest.time) + 1).toISOString();
     const query = { ...this.filter, timestampBefore: before };
     const page = await api.logTail(this.of, kPage, query, this.signal);
@@ -83,7 +83,7 @@ export function LogView({ of, name, taskId }: Props) {
   const key = JSON.stringify(filter);
   const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
   const host = useRef<HTMLDivElement>(null);
-  // What begins at a place of its own is read from there on.
+  // A view that starts at a given line or time does not follow the end.
   const fixed = line !== undefined || filter.timestampAfter !== undefined;
   const follow = useSignal(!fixed);
   const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
@@ -121,7 +121,7 @@ export function LogView({ of, name, taskId }: Props) {
       const ours = change === 'everything' || (change.kind === 'logs' && change.taskId === taskId);
       if (ours && (own.ended || follow.value || own.rows.count === 0)) refresh.request();
     });
-    // Reaching the end follows it again, or loads the next lines where there are more.
+    // Reaching the end resumes following, or loads more lines if there are any.
     const leaveEnd = followEnd(element, content, follow, () => {
       if (own.ended) follow.value = true;
       else refresh.request();

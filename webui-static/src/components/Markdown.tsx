@@ -1,4 +1,4 @@
-// Owns drawing Markdown: each part becomes an element made here, so nothing in the text can be markup.
+// Renders parsed Markdown as elements, so that nothing in the text can become markup.
 import type { ComponentChildren } from 'preact';
 import { markdown, type Block, type Inline } from '../markdown';
 
@@ -31,7 +31,7 @@ function drawBlock(block: Block, key: number): ComponentChildren {
     const items = block.items.map((item, at) => <li key={at}>{item.map(draw)}</li>);
     return block.ordered ? <ol key={key}>{items}</ol> : <ul key={key}>{items}</ul>;
   }
-  // The page has its own first and second heading.
+  // The page itself uses the first two heading levels.
   const Heading = `h${Math.min(6, block.level + 2)}` as 'h3';
   return <Heading key={key}>{block.inner.map(draw)}</Heading>;
 }

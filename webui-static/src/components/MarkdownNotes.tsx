@@ -1,4 +1,4 @@
-// Owns notes in Markdown: reading them, and changing them with a preview.
+// Notes in Markdown: display, and editing with a preview.
 import { useSignal } from '@preact/signals';
 import { useWork } from '../work';
 import { Markdown } from './Markdown';

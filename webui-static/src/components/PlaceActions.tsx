@@ -1,4 +1,4 @@
-// Owns renaming, archiving and deleting a workspace or a project.
+// Renames, archives and deletes a workspace or a project.
 import { useLocation } from 'preact-iso';
 import { archivePlace, removePlace, renamePlace } from '../calls/places';
 import { useWork } from '../work';
@@ -10,7 +10,7 @@ import { Words } from './Words';
 interface Props {
   place: 'workspaces' | 'projects';
   one: { id: number; name: string; archived: boolean; immutable: boolean; description?: string };
-  up: string; // where to go when it is gone
+  up: string; // page to open after deletion
   reload: () => void;
 }
 

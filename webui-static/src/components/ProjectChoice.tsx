@@ -1,4 +1,4 @@
-// Owns choosing a project among those that take experiments; the field is called "project".
+// Selects a project that accepts new experiments; a form field named "project".
 import { openProjects, type Project } from '../calls/places';
 import { useLive } from '../live';
 import { ErrorNote } from './notes';

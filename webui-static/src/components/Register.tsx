@@ -1,4 +1,4 @@
-// Owns making a checkpoint a version of a model.
+// Registers a checkpoint as a version of a model.
 import { models, register } from '../calls/models';
 import { useLive } from '../live';
 import { field, FormDialog } from './FormDialog';

@@ -1,4 +1,4 @@
-// Owns the frame of every page: where one is, who one is, whether what one sees is fresh.
+// The frame of every page: navigation, the signed-in user, and the state of the connection.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
@@ -37,7 +37,7 @@ const kPlaces: [string, string][] = [
   ['Settings', paths.settings],
 ];
 
-// Pages that stand below another without its address.
+// Pages that belong to a navigation entry without sharing its address.
 const kBelow: Record<string, string[]> = {
   [paths.experiments]: ['/det/trials/', '/det/compare'],
   [paths.workspaces]: ['/det/projects/'],

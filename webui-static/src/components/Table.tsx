@@ -1,7 +1,7 @@
-// Owns a plain table: its frame, its heads. Rows are the page's.
+// A plain table: frame and head. The page provides the rows.
 import type { ComponentChildren } from 'preact';
 
-// A head that starts with "#" stands over numbers.
+// A head that starts with "#" is a numeric column.
 export function Table({ label, heads, children }: { label: string; heads: readonly string[]; children: ComponentChildren }) {
   return (
     <div class="table-frame" role="region" aria-label={label} tabIndex={0}>

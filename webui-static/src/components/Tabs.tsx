@@ -1,10 +1,10 @@
-// Owns the tabs of a page: links, so that each has an address and a place in the history.
+// Tabs of a page. They are links, so each tab has an address and a history entry.
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
 import { useCurrentInSight } from './sight';
 
-// The tab's name in the address is its first word; the first tab has none.
-// Keys of the address that every tab keeps are named.
+// The first word of a tab's name is its name in the address; the first tab has none. `keep` lists the query
+// keys that every tab keeps.
 export function Tabs(props: { names: readonly string[]; current: string; keep?: readonly string[] }) {
   const { names, current, keep = [] } = props;
   const { path, query } = useLocation();

@@ -1,4 +1,4 @@
-// Owns the table of an experiment's trials: order, which of them are drawn, and the way to each.
+// Table of an experiment's trials: order, number of rows drawn, and links to each.
 import { paths, useQuery } from '../address';
 import { flatten, metricOf } from '../charts/search';
 import { dateTime, isEnded, metric, sorted, span } from '../format';
@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue, Trial } from '../wire';
 import { useNow } from './clock';
 import { StateBadge } from './notes';
 
-// Rows drawn at most; the rest waits behind a button.
+// Maximum number of rows drawn initially; a button shows the rest.
 const kFirstRows = 200;
 
 const one = (value: JsonValue): string =>
@@ -31,7 +31,7 @@ interface Props {
   trials: Trial[];
   drawn: ReadonlySet<number>;
   metricName: string;
-  smallerIsBetter: boolean; // the first click on the metric's head puts the best first
+  smallerIsBetter: boolean; // the first click on the metric's head sorts best first
   toggle: (trialId: number) => void;
 }
 
@@ -65,7 +65,7 @@ function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick
   );
 }
 
-// The order after a click on a head: its own first direction, the other one, that of ids.
+// The order after a click on a head: the column's first direction, the opposite one, then by id.
 export function nextOrder(order: string, name: Key, first: string): string {
   const other = first.startsWith('-') ? name : `-${name}`;
   if (order === first || (order === '' && name === 'id')) return other;

@@ -1,4 +1,4 @@
-// Owns the tools above the table of experiments: search, conditions, columns, saved views.
+// Tools above the experiment table: search, conditions, columns, saved views.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -10,18 +10,18 @@ import { views } from '../settings';
 import { kOperators, needsValue, type Condition, type View } from '../view';
 
 const kStates = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
-// Typing is over when it rested this long.
+// Milliseconds without input before a text takes effect.
 const kRestMs = 250;
 
 interface Props {
   view: View;
-  names: string[]; // of columns there are
+  names: string[]; // available columns
   change: (change: Partial<View>) => void;
 }
 
 const title = (key: string): string => (isOpen(key) ? key : (column(key)?.title ?? key));
 
-// A field that tells of its text when typing rests.
+// A text field that reports its value when typing pauses.
 export function SearchField(props: { label: string; value: string; placeholder?: string; say: (v: string) => void }) {
   const timer = useRef(0);
   const field = useRef<HTMLInputElement>(null);
@@ -247,7 +247,7 @@ function SavedViews() {
   );
 }
 
-// One tool is open at a time; a click elsewhere or Escape closes it.
+// Closes the open tool on Escape or a click elsewhere; one tool is open at a time.
 function useClosing(host: { current: HTMLElement | null }): void {
   useEffect(() => {
     const close = (event: Event): void => {

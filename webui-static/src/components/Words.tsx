@@ -1,8 +1,8 @@
-// Owns the fields for what people call a thing: its name, its description, its labels.
+// Form fields for name, description and labels.
 interface Props {
   name?: string;
-  description?: string | undefined; // undefined: it has none
-  labels?: readonly string[] | undefined; // likewise
+  description?: string | undefined; // undefined: no such field
+  labels?: readonly string[] | undefined; // undefined: no such field
 }
 
 export const Words = ({ name, description, labels }: Props) => (

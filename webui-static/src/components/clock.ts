@@ -1,4 +1,4 @@
-// Owns the ticking of running durations: one timer for the whole page, only while a page shows one.
+// One timer for all running durations on the page; active only while one is shown.
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
@@ -6,7 +6,7 @@ const now = signal(Date.now());
 let users = 0;
 let timer = 0;
 
-// The time in milliseconds, anew every second while `running`.
+// The current time in milliseconds, updated every second while `running`.
 export function useNow(running: boolean): number {
   useEffect(() => {
     if (!running) return undefined;

@@ -1,15 +1,15 @@
-// Owns the rows of one log on the page. Lines are text to the page, never markup. Rows are made by hand, not by Preact: a
-// log grows a line at a time and old rows never change.
+// The DOM rows of a log. Lines are inserted as text, never as markup. Rows are created without Preact,
+// because a log grows by one line at a time and old rows never change.
 import { pieces } from '../ansi';
 import { clock, dateTime } from '../format';
 import type { LogEntry } from '../wire';
 
-// At most so many rows are kept; those farthest from where lines are added are let go.
+// Maximum number of rows; rows at the opposite end of an insertion are removed.
 const kMaxLines = 20000;
-// Rows live in blocks, so that the browser lays out only the full blocks in sight and old ones are let go whole.
+// Rows per block. The browser lays out only visible full blocks, and old blocks are removed as a whole.
 const kBlock = 200;
 
-// The address of this page with this line chosen.
+// The address of this page with a line selected.
 function lineAddress(id: string): string {
   const query = new URLSearchParams(location.search);
   query.set('line', id);
@@ -62,13 +62,13 @@ export class Rows {
     return last?.dataset.id ?? '';
   }
 
-  // Its id, and its time in RFC 3339.
+  // Id and time (RFC 3339) of the oldest row.
   get oldest(): { id: string; time: string } | undefined {
     const first = this.host.firstElementChild?.firstElementChild as HTMLElement | null | undefined;
     return first ? { id: first.dataset.id ?? '', time: first.dataset.time ?? '' } : undefined;
   }
 
-  // True when older rows had to go.
+  // Returns true when older rows were removed.
   append(entries: LogEntry[]): boolean {
     for (const entry of entries) {
       let block = this.host.lastElementChild;
@@ -89,7 +89,7 @@ export class Rows {
     return cut;
   }
 
-  // True when newer rows had to go.
+  // Returns true when newer rows were removed.
   prepend(entries: LogEntry[]): boolean {
     for (let end = entries.length; end > 0; end -= kBlock) {
       const block = document.createElement('div');

@@ -1,11 +1,11 @@
-// Owns small pieces that many pages show: errors, states, progress.
+// Small components used on many pages: errors, states, progress.
 import type { ApiError } from '../api';
 import { connection } from '../events';
 import { percent, stateName, stateTone } from '../format';
 
 export function ErrorNote({ error, retry }: { error: ApiError | undefined; retry?: () => void }) {
   if (!error || error.status === 401) return null;
-  // The frame of the page says it once for all.
+  // The page frame already shows a lost connection.
   if (error.status === 0 && connection.value === 'lost') return null;
   return (
     <p class="note note-bad" role="alert">

@@ -1,7 +1,7 @@
-// Owns knowing how wide a part of the page is, so that what is drawn fits and its letters keep their size.
+// Measures the width of an element, so that charts fit and their text keeps its size.
 import { useCallback, useRef, useState } from 'preact/hooks';
 
-// A reference for the element, whenever it is there, and its width in pixels.
+// A ref callback for the element, and its width in pixels.
 export function useWidth<T extends HTMLElement>(first = 960): [(element: T | null) => void, number] {
   const [width, setWidth] = useState(first);
   const observer = useRef<ResizeObserver>();

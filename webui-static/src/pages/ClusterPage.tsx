@@ -1,4 +1,4 @@
-// Owns the view of the cluster: who holds which slot, what waits, who held how much, the master's log, how an agent joins.
+// Cluster page: slots, queues, usage, the master's log, joining agents.
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { AgentCard } from '../cluster/Agents';

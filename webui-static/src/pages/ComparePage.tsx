@@ -1,4 +1,4 @@
-// Owns the view of up to 20 experiments or trials side by side: curves, hyperparameters, configuration, code.
+// Comparison of up to 20 experiments or trials: curves, hyperparameters, configuration, code.
 import { paths, useQuery, useTitle } from '../address';
 import { Metrics } from '../charts/Metrics';
 import { useNow } from '../components/clock';

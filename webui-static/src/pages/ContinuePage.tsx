@@ -1,4 +1,4 @@
-// Owns going on with an experiment that has ended: longer, or its failed trials again.
+// Continues an ended experiment: extends it, or retries its failed trials.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
@@ -13,7 +13,7 @@ import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
-// A first text: twice what the search was given.
+// The initial text: twice the length of the search.
 function proposal(one: Experiment): string {
   const searcher = at(one.config, ['searcher']);
   const lines = ['# Merged over the configuration of the experiment.', 'searcher:'];

@@ -1,4 +1,4 @@
-// Owns the first page: what runs, what ended lately, what needs somebody, the cluster at a glance.
+// Home page: running and recently ended experiments, those that need attention, and a summary of the cluster.
 import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
@@ -22,7 +22,7 @@ const useLately = () =>
     500,
   );
 
-// The reader's own that failed lately or are paused; archiving one says that it was seen.
+// The user's experiments that failed recently or are paused. Archiving one removes it from the list.
 const useNeeding = (own: string) =>
   useLive(
     `needing ${own}`,

@@ -1,5 +1,4 @@
-// Owns the view of one experiment: its state and what steers it, then a tab each for curves, hyperparameters, the
-// search over time, code, configuration and log.
+// Experiment page: state and controls; tabs for curves, hyperparameters, search, code, configuration and log.
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { HyperparameterViews } from '../charts/HyperparameterViews';
@@ -24,7 +23,7 @@ import type { Experiment, Trial } from '../wire';
 import { NotFoundPage } from './NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
-// Without a choice in the address so many trials are drawn, the best first.
+// Number of trials drawn without a selection in the address, best first.
 const kDrawn = 8;
 const kMostDrawn = 100;
 

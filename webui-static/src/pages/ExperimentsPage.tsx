@@ -1,4 +1,4 @@
-// Owns the list of experiments: what is shown is in the address, rows come as the reader scrolls, live.
+// The list of experiments. Its view is stored in the address; rows are loaded on scrolling and kept fresh.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import * as api from '../api';
@@ -24,7 +24,7 @@ export const FirstExperiment = () => (
   </div>
 );
 
-// Those of one project, or of all (0); `empty` stands where there are none at all.
+// The experiments of a project, or of all (0). `empty` is shown when there are none.
 export function ExperimentList({ projectId, empty }: { projectId: number; empty: ComponentChildren }) {
   const { query, setQuery } = useQuery();
   const view = readView(query);

@@ -1,4 +1,5 @@
-// Owns making a new experiment from one there is: its configuration, changed and checked as somebody types, with its code.
+// Creates an experiment from an existing one: its configuration, edited and validated
+// as the user types, and its code.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useRef } from 'preact/hooks';
@@ -21,7 +22,7 @@ const planText = ({ count, unit }: changes.Planned): string =>
     !unit || unit.maxLength ? 'to the end' : `for ${unit.value?.toLocaleString()} ${unit.name ?? ''}`
   }`;
 
-// What the configuration would train, in a few words.
+// A summary of the trials that the configuration would train.
 async function check(text: string, one: Experiment): Promise<Verdict> {
   const valid = await changes.validate(text, one.id, one.projectId);
   const plan = await changes.previewSearch(valid.config).catch(() => []);

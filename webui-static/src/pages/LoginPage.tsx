@@ -1,4 +1,4 @@
-// Owns signing in.
+// Sign-in page.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect } from 'preact/hooks';

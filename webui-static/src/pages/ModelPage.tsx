@@ -1,4 +1,4 @@
-// Owns the view of one model of the registry: its words, notes, metadata, and its versions.
+// Page of one registered model: description, notes, metadata, and versions.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import {

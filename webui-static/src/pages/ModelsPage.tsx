@@ -1,4 +1,4 @@
-// Owns the view of the model registry: every named model.
+// The model registry: all registered models.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import { makeModel, models } from '../calls/models';

@@ -1,4 +1,4 @@
-// Owns what is said when there is nothing at an address.
+// Page for unknown addresses and missing objects.
 import { paths, useTitle } from '../address';
 
 export function NotFoundPage({ what = 'There is no page at this address.' }: { what?: string }) {

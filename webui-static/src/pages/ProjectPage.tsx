@@ -1,4 +1,4 @@
-// Owns the view of one project: its words, then its experiments in the table that all experiments have.
+// Project page: description and the experiment table.
 import { paths, useTitle } from '../address';
 import { project } from '../calls/places';
 import { Loaded } from '../components/Loaded';

@@ -1,4 +1,4 @@
-// Owns what a reader may choose for this browser.
+// Settings of this browser and of the signed-in user.
 import { useTitle } from '../address';
 import { Tokens } from '../accounts/Tokens';
 import { patchUser } from '../calls/accounts';

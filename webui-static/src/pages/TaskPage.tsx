@@ -1,4 +1,4 @@
-// Owns the view of one command: its state, why it waits, what it writes.
+// Page of one command: state, why it is waiting, and its log.
 import { paths, useTitle } from '../address';
 import { command, hasEnded, killCommand } from '../calls/tasks';
 import { Explain } from '../cluster/Explain';

@@ -1,4 +1,4 @@
-// Owns the view of all commands: what runs, what ran, starting and ending one.
+// All commands: state, starting and killing.
 import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
 import { commands, hasEnded, killCommand, launch } from '../calls/tasks';

@@ -1,4 +1,4 @@
-// Owns the view of one trial: curves, log, checkpoints, hyperparameters, attempts, and what its machine did.
+// Trial page: curves, log, checkpoints, hyperparameters, runs, and the profiler.
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { Profiler } from '../charts/Profiler';

@@ -1,4 +1,4 @@
-// Owns the view of the accounts: who there is, who may what; changing them is for administrators.
+// User accounts and roles. Only administrators can change them.
 import { useTitle } from '../address';
 import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
 import { makeUser, patchUser, users, type Account } from '../calls/accounts';

@@ -1,4 +1,4 @@
-// Owns the view of one workspace: its projects and who may do what in it.
+// Workspace page: projects and role assignments.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';

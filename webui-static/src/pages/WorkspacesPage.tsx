@@ -1,4 +1,4 @@
-// Owns the view of all workspaces, and of the templates that they share.
+// All workspaces and the shared configuration templates.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import { Templates } from '../accounts/Templates';

@@ -1,4 +1,4 @@
-// A training script by hand, LibTorch alone: what the porting guide starts from.
+// A hand-written training script with LibTorch alone: the starting point of the porting guide.
 #include <torch/torch.h>
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
-// The network, which porting does not change: two convolutions and two fully connected layers for images of
-// 28 x 28.
+// The network, unchanged by porting: two convolutions and two fully connected layers for 28 x 28 images.
 #pragma once
 
 #include <torch/torch.h>

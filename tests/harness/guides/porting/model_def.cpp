@@ -1,4 +1,4 @@
-// The script of main.cpp as a trial: the network, the data, and what to do with a batch.
+// The script of main.cpp as a trial: the network, the data, and the work per batch.
 #include <det/det.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// The same trial as a program of its own. `train --test` only tries one batch of everything.
+// The same trial as a standalone program. `train --test` tries one batch of everything.
 #include "model_def.cpp"
 
 int main(int argc, char** argv) {
