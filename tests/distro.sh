@@ -11,6 +11,7 @@ usage: tests/distro.sh SUITE ROOT STEP...
          packages DIR      deploy/quickstart.sh --from-packages with the .deb files of DIR
          faults            what can stop the first command: no network, no compiler, no disk, a killed build;
                            each is named. Before `quickstart`, which must then succeed.
+         services DIR      the packages' units under a systemd of their own: MNIST, an upgrade, a removal
          tests [SUITE...]  tests/run.sh; the last step
 TEXT
 }
@@ -72,8 +73,61 @@ killed_build() {
   done
   echo "killed: the build, after $(grep -c ' Building ' "$log") files; its compilers ended within $waited s"
 }
+# Starts systemd as process 1 of its own namespaces with $root as its root. Prints its process id.
+start_systemd() {
+  local group=/sys/fs/cgroup/systemd/det-distro
+  mkdir -p "$group"
+  (
+    echo "$BASHPID" >"$group/cgroup.procs"
+    exec unshare --pid --mount --uts --ipc --cgroup --fork --kill-child --mount-proc=/proc bash -c '
+      mount --make-rprivate / && cd "$1"
+      for path in run sys/fs/cgroup; do mount -t tmpfs tmpfs "$path"; done
+      mkdir sys/fs/cgroup/systemd
+      mount -t cgroup -o none,name=systemd cgroup sys/fs/cgroup/systemd
+      mount -t proc proc proc
+      pivot_root . mnt && umount -l /mnt
+      exec env -i container=det PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 \
+        SYSTEMD_PROC_CMDLINE=SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 /lib/systemd/systemd --system' x "$root"
+  ) >"$root/var/log/det-systemd.log" 2>&1 &
+  local waited=0
+  until pgrep -n -f '^/lib/systemd/systemd --system'; do
+    [ "$((waited += 1))" -lt 30 ] || { echo "systemd does not start: $root/var/log/det-systemd.log" >&2; return 1; }
+    sleep 1
+  done
+}
+services() {
+  inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+    systemd systemd-sysv dbus procps jq >/dev/null
+  inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --reinstall --no-install-recommends \
+    $(cd "$root" && ls packages/*.deb | sed 's|^|/|') >/dev/null
+  local pid
+  pid=$(start_systemd)
+  cat >"$root/services.sh" <<'SCRIPT'
+set -euo pipefail
+until systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'; do sleep 0.5; done
+systemctl start det-master det-agent
+systemctl is-active det-master det-agent
+ps -o user:20=,comm= -C det-master,det-agent | sort
+export DET_MASTER=http://127.0.0.1:8080
+until det user login admin --password-file /var/lib/determinant/admin-password 2>/dev/null; do sleep 0.5; done
+cd /src/examples/mnist
+det experiment create const.yaml . --follow >/tmp/mnist.log || { tail -n 5 /tmp/mnist.log; exit 1; }
+det trial describe "$(det experiment describe 1 --json | jq '.trials[0].id')" --json | jq -r '.state'
+# An upgrade by apt keeps data and configuration; the services go on with the new programs.
+apt-get install -y -q --reinstall --no-install-recommends /packages/*.deb >/dev/null 2>&1
+systemctl restart det-master det-agent
+until det experiment list --json >/tmp/list.json 2>/dev/null; do sleep 0.5; done
+jq -r '"experiments after the upgrade: \(length)"' /tmp/list.json
+systemctl stop det-agent det-master
+! pgrep -u determinant -l || { echo "FAILED: processes outlive the services"; exit 1; }
+apt-get remove -y -q det-master det-agent >/dev/null 2>&1
+[ -e /var/lib/determinant/admin-password ] && echo "removed; the data stays"
+SCRIPT
+  nsenter -t "$pid" -m -p -u -i -C --root --wd env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /services.sh
+}
 leave() {
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
+  pkill -KILL -f '^/lib/systemd/systemd --system' || true
   umount -R -l "$root" 2>/dev/null || true
 }
 
@@ -102,6 +156,12 @@ while [ $# -gt 0 ]; do
       rm -rf "$root/packages"
       cp -r "${2:?packages needs a directory}" "$root/packages"
       timed inside /src/deploy/quickstart.sh --from-packages /packages
+      shift
+      ;;
+    services)
+      rm -rf "$root/packages"
+      cp -r "${2:?services needs a directory}" "$root/packages"
+      timed services
       shift
       ;;
     tests) shift; timed inside /src/tests/run.sh "$@"; break ;;

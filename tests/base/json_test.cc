@@ -40,7 +40,7 @@ TEST_CASE("special doubles have their written forms", "[json]") {
 
 TEST_CASE("invalid JSON is refused with the reason", "[json]") {
   const std::vector<std::pair<std::string, std::string>> rows{
-      {"", "unexpected end"},
+      {"", "line 1, column 1"},
       {"{", "unexpected end"},
       {"[1,]", "line 1, column 4"},
       {"{\"a\":1,\"a\":2}", "\"a\" is set twice"},

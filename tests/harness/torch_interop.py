@@ -26,7 +26,7 @@ def plain(value):
 
 
 def network():
-    return torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(),
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, bias=False), torch.nn.BatchNorm2d(2), torch.nn.Flatten(),
                                torch.nn.Linear(8, 3))
 
 
