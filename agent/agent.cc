@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/random.h"
-#include "base/secret.h"
-#include "storage/work.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/base/secret.h"
+#include "common/storage/work.h"
 
 namespace det::agent {
 namespace {

@@ -19,10 +19,10 @@
 #include "agent/prepare.h"
 #include "agent/runtime.h"
 #include "agent/watcher.h"
-#include "base/kill_grace.h"
-#include "base/queue.h"
-#include "base/result.h"
-#include "wire/awake.h"
+#include "common/base/kill_grace.h"
+#include "common/base/queue.h"
+#include "common/base/result.h"
+#include "common/client/awake.h"
 
 namespace det::agent {
 

@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "base/text.h"
+#include "common/base/text.h"
 
 namespace det::agent {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/options.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/options.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 

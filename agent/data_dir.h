@@ -1,4 +1,4 @@
-// Directory of an agent: exclusive lock, identity, layout, and the size limit of the caches.
+// Directory of an agent: exclusive lock, identity and layout.
 //
 //   lock, instance          held by one agent at a time; its identity
 //   allocations/ID/         see task/task_dir.h
@@ -7,14 +7,13 @@
 //   tls/                    certificates
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "agent/task/task_dir.h"
-#include "base/files.h"
-#include "base/ids.h"
-#include "base/result.h"
+#include "common/base/files.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 
@@ -43,11 +42,5 @@ class DataDir {
   FileLock lock_;
   std::string instance_;
 };
-
-/// Marks a cache entry (file or directory) as used now.
-void touch_entry(const std::string& path);
-/// Removes the least recently used entries of the directories until their total size is at most `bytes`.
-/// Entries used in the last ten minutes stay. Files "*.lock" and "building-*" are not entries.
-void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes);
 
 }  // namespace det::agent

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "base/shared_library.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/shared_library.h"
+#include "common/base/text.h"
 
 namespace det::agent {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/config.h"
-#include "base/result.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 

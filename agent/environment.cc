@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/ports.h"
-#include "base/json.h"
+#include "common/base/json.h"
 
 namespace det::agent {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "agent/link.h"
-#include "base/certificates.h"
-#include "base/files.h"
-#include "base/log.h"
-#include "base/text.h"
-#include "base/tls_probe.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/crypto/certificates.h"
+#include "common/crypto/tls_probe.h"
 #include "det/v1/join.grpc.pb.h"
 
 namespace det::agent {

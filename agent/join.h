@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "agent/config.h"
-#include "base/queue.h"
-#include "base/result.h"
-#include "wire/channel.h"
+#include "common/base/queue.h"
+#include "common/base/result.h"
+#include "common/client/channel.h"
 
 namespace det::agent {
 

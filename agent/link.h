@@ -13,10 +13,10 @@
 #include <string>
 #include <variant>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/client/channel.h"
 #include "det/v1/agent.pb.h"
-#include "wire/channel.h"
 
 namespace det::agent {
 

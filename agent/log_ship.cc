@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/log.h"
+#include "common/base/log.h"
 #include "det/v1/agent.grpc.pb.h"
 
 namespace det::agent {

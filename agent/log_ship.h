@@ -13,8 +13,8 @@
 
 #include "agent/task/log_file.h"
 #include "agent/task/task_dir.h"
-#include "base/ids.h"
-#include "base/queue.h"
+#include "common/base/ids.h"
+#include "common/base/queue.h"
 #include "det/v1/agent.pb.h"
 
 namespace det::agent {

@@ -5,8 +5,8 @@
 #include <iostream>
 
 #include "agent/agent.h"
-#include "base/files.h"
-#include "base/log.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
 
 namespace {
 

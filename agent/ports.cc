@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/log.h"
+#include "common/base/log.h"
 
 namespace det::agent {
 namespace {

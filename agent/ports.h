@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/fd.h"
+#include "common/base/fd.h"
 
 namespace det::agent {
 

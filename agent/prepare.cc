@@ -2,16 +2,17 @@
 
 #include <unistd.h>
 
-#include "agent/model_build.h"
 #include "agent/task/log_file.h"
 #include "agent/upstream_info.h"
-#include "base/archive.h"
-#include "base/digest.h"
-#include "base/log.h"
-#include "base/process.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "base/wait.h"
+#include "common/archive/archive.h"
+#include "common/base/log.h"
+#include "common/base/process.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/base/wait.h"
+#include "common/build/cache.h"
+#include "common/build/model_build.h"
+#include "common/crypto/digest.h"
 #include "det/v1/agent.grpc.pb.h"
 
 namespace det::agent {
@@ -68,7 +69,7 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
   }
   const std::string path = site.data.contexts() + "/" + digest + ".tar.gz";
   if (auto bytes = read_file(path, kMostContext); bytes && sha256_hex(*bytes) == digest) {
-    touch_entry(path);
+    build::touch_entry(path);
     return bytes;
   }
   Result<std::string> bytes = fail(Code::kUnavailable, "");
@@ -102,7 +103,7 @@ class Preparation {
     if (command.empty()) return failed("entrypoint: nothing to run");
     // A list is never a trial class; a single string is one, or a shell command.
     if (!order_.message.entrypoint_is_list()) {
-      if (const auto trial = parse_trial_name(command[0])) {
+      if (const auto trial = build::parse_trial_name(command[0])) {
         if (auto exit = build(*trial, command)) return exit;
         spec.attaches = true;
       } else {
@@ -116,7 +117,7 @@ class Preparation {
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
     // After the spec: the entries of this allocation are fresh and stay.
-    trim_cache({site_.data.contexts(), site_.data.models()}, site_.settings.cache_bytes);
+    build::trim_cache({site_.data.contexts(), site_.data.models()}, site_.settings.cache_bytes);
     return std::nullopt;
   }
 
@@ -144,14 +145,14 @@ class Preparation {
     return users ? failed(error.message) : lost(error);
   }
 
-  std::optional<Exit> build(const TrialName& trial, std::vector<std::string>& command) {
+  std::optional<Exit> build(const build::TrialName& trial, std::vector<std::string>& command) {
     const std::string source = trial.module + ".cpp";
     if (!path_exists(dir_.workdir() + "/" + source)) {
       const std::string message = "entrypoint " + command[0] + ": the model directory has no " + source;
       say("ERROR", message);
       return failed(message);
     }
-    auto recipe = read_recipe(site_.prefix + "/share/det/model_build.json");
+    auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
     if (!recipe) {
       const std::string message = "this agent cannot build " + source + ": " + recipe.error().message +
                                   "; install the training library beside it";
@@ -160,12 +161,12 @@ class Preparation {
     }
     const MonoTime begun = mono_now();
     say("INFO", "preparing " + source);
-    auto outcome = build_model({.recipe = std::move(*recipe),
-                                .trial = trial,
-                                .source_dir = dir_.workdir(),
-                                .models_dir = site_.data.models(),
-                                .timeout = site_.settings.compile_timeout},
-                               stop_);
+    auto outcome = build::build_model({.recipe = std::move(*recipe),
+                                       .trial = trial,
+                                       .source_dir = dir_.workdir(),
+                                       .models_dir = site_.data.models(),
+                                       .timeout = site_.settings.compile_timeout},
+                                      stop_);
     if (!outcome) return build_failed(outcome.error());
     if (!outcome->output.empty()) {
       LineSplitter lines;

@@ -14,8 +14,8 @@
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
 #include "agent/environment.h"
+#include "common/client/channel.h"
 #include "det/v1/agent.pb.h"
-#include "wire/channel.h"
 
 namespace det::agent {
 

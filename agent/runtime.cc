@@ -8,9 +8,9 @@
 
 #include "agent/task/processes.h"
 #include "agent/verdict.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/options.h"
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/base/options.h"
 
 namespace det::agent {
 namespace {

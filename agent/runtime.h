@@ -10,7 +10,7 @@
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
 #include "agent/watcher.h"
-#include "base/process.h"
+#include "common/base/process.h"
 
 namespace det::agent {
 

@@ -25,10 +25,10 @@
 #include "agent/task/memory.h"
 #include "agent/task/processes.h"
 #include "agent/task/task_dir.h"
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/process.h"
-#include "base/units.h"
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/units.h"
 
 namespace det::agent {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
 
 namespace det::agent {
 namespace {

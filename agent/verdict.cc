@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
 
 namespace det::agent {
 namespace {

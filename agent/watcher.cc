@@ -9,7 +9,7 @@
 #include <array>
 #include <memory>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det::agent {
 namespace {

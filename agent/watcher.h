@@ -5,8 +5,8 @@
 #include <functional>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 

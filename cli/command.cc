@@ -5,10 +5,10 @@
 #include <iostream>
 #include <map>
 
-#include "base/text.h"
-#include "cli/print.h"
-#include "cli/terminal.h"
-#include "cli/trust.h"
+#include "cli/output/print.h"
+#include "cli/output/terminal.h"
+#include "common/base/text.h"
+#include "common/client/trust.h"
 
 namespace det::cli {
 namespace {

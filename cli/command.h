@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "cli/session.h"
+#include "common/base/result.h"
+#include "common/client/session.h"
 
 namespace det::cli {
 
@@ -26,7 +26,7 @@ struct Command {
 };
 
 /// Returns the example lines of a command such as "experiment create"; "" when it has none. Defined in
-/// cli/examples.cc.
+/// cli/commands/examples.cc.
 std::string example_of(const std::string& path);
 
 /// Returns all nouns in the order of the help text. Defined in cli/commands.cc.

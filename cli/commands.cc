@@ -1,8 +1,8 @@
 // The table of all nouns, in the order of help and completion.
 #include "cli/command.h"
-#include "cli/deploy.h"
-#include "cli/join_token.h"
-#include "cli/not_offered.h"
+#include "cli/commands/deploy.h"
+#include "cli/commands/join_token.h"
+#include "cli/commands/not_offered.h"
 
 namespace det::cli {
 

@@ -1,6 +1,6 @@
 // Entry point of the det command.
 #include "cli/command.h"
-#include "cli/terminal.h"
+#include "cli/output/terminal.h"
 
 int main(int argc, char** argv) {
   det::cli::set_up_signals();

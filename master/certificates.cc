@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 
 namespace det {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
-#include "master/api/join.h"
+#include "common/base/result.h"
+#include "master/api/accounts/join.h"
 #include "master/config/options.h"
 
 namespace det {

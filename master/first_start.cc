@@ -5,12 +5,12 @@
 
 #include <cstdio>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "base/secret.h"
-#include "base/text.h"
-#include "master/api/passwords.h"
-#include "master/db/accounts.h"
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "master/api/auth/passwords.h"
+#include "master/db/accounts/accounts.h"
 
 namespace det {
 namespace {

@@ -1,9 +1,9 @@
 // First start: creation of the user admin.
 #pragma once
 
-#include "base/result.h"
+#include "common/base/result.h"
 #include "master/config/options.h"
-#include "master/db/pool.h"
+#include "master/db/pg/pool.h"
 
 namespace det {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "common/base/units.h"
 
 namespace det::agent {
 namespace {

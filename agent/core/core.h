@@ -20,9 +20,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/ids.h"
-#include "base/kill_grace.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/kill_grace.h"
 
 namespace det::agent {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 namespace det::agent {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det::agent {
 namespace {

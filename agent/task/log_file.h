@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 

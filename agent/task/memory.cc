@@ -4,8 +4,8 @@
 #include <charconv>
 #include <optional>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
 
 namespace det::agent {
 namespace {

@@ -10,9 +10,9 @@
 #include <map>
 #include <memory>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 
 namespace det::agent {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/task/task_dir.h"
-#include "base/clock.h"
-#include "base/fd.h"
+#include "common/base/clock.h"
+#include "common/base/fd.h"
 
 namespace det::agent {
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/secret.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/secret.h"
 
 namespace det::agent {
 namespace {

@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/kill_grace.h"
-#include "base/process.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/kill_grace.h"
+#include "common/base/process.h"
+#include "common/base/result.h"
 
 namespace det::agent {
 

@@ -40,5 +40,5 @@
 #include <variant>
 #include <vector>
 
-// Instantiated once, in base/json.cc. Saves a fifth of the compile time of sources that use JSON.
+// Instantiated once, in common/base/json.cc. Saves a fifth of the compile time of sources that use JSON.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;

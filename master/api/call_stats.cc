@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "master/api/access.h"
+#include "master/api/auth/access.h"
 
 namespace det::api {
 

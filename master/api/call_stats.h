@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 namespace det::api {
 

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/kill_grace.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/base/kill_grace.h"
+#include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"
-#include "master/api/sessions.h"
-#include "master/api/streams.h"
-#include "master/db/bulk.h"
-#include "master/db/metric_cache.h"
-#include "master/db/pool.h"
+#include "master/api/streams/streams.h"
+#include "master/db/ingest/bulk.h"
+#include "master/db/pg/pool.h"
+#include "master/db/series/metric_cache.h"
 #include "master/gc/collector.h"
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"

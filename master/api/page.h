@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "master/api/convert.h"
+#include "master/api/convert/convert.h"
 
 namespace det::api {
 

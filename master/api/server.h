@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "base/fd.h"
+#include "common/base/fd.h"
 #include "master/api/context.h"
 #include "master/core/effect.h"
 #include "master/loop/change.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/log.h"
+#include "common/base/log.h"
 
 namespace det::api {
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "master/api/authorize.h"
+#include "master/api/auth/authorize.h"
 #include "master/api/context.h"
 #include "master/api/status.h"
 

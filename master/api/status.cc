@@ -1,8 +1,8 @@
 // Serialization of errors for gRPC.
 #include "master/api/status.h"
 
-#include "base/log.h"
-#include "base/text.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include "det/status.pb.h"
 #include "det/v1/common.pb.h"
 

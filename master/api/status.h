@@ -3,7 +3,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "base/result.h"
+#include "common/base/result.h"
 
 namespace det::api {
 

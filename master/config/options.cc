@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "master/expconf/parse.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/expconf/parse.h"
 
 namespace det {
 namespace {
@@ -158,6 +158,33 @@ std::vector<OptionKey> tls_keys() {
   };
 }
 
+std::vector<OptionKey> limit_keys() {
+  return {
+      {"heartbeat", Kind::kDuration, "2s",
+       "How often agents say that they live; three missed end the connection."},
+      {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
+      {"agent_kill_grace", Kind::kDuration, "10s", "From SIGTERM to SIGKILL of an allocation's processes."},
+      {"agent_margin", Kind::kDuration, "10s",
+       "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
+       "others."},
+      {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
+      {"unmanaged_limit", Kind::kDuration, "5m",
+       "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
+       "often."},
+      {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
+      {"log_retention_days", Kind::kInt, "-1",
+       "Days after the end of a trial or command until its log is removed, where its configuration does "
+       "not say "
+       "(retention_policy); -1 is never."},
+      {"connections", Kind::kInt, "2000", "Most connections at a time."},
+      {"connections_per_address", Kind::kInt, "64",
+       "Most connections from one address; this machine is exempt."},
+      {"log.level", Kind::kString, "info", "trace, debug, info, warn or error."},
+      {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
+      {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
+  };
+}
+
 OptionTable all_options() {
   OptionTable table{
       .program = "det-master",
@@ -211,33 +238,12 @@ OptionTable all_options() {
            "addresses are; "
            "empty means any whose address is not of the master's own machine or link (loopback, "
            "link-local)."},
-          {"heartbeat", Kind::kDuration, "2s",
-           "How often agents say that they live; three missed end the connection."},
-          {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
-          {"agent_kill_grace", Kind::kDuration, "10s",
-           "From SIGTERM to SIGKILL of an allocation's processes."},
-          {"agent_margin", Kind::kDuration, "10s",
-           "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
-           "others."},
-          {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
-          {"unmanaged_limit", Kind::kDuration, "5m",
-           "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
-           "often."},
-          {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
-          {"log_retention_days", Kind::kInt, "-1",
-           "Days after the end of a trial or command until its log is removed, where its configuration does "
-           "not say "
-           "(retention_policy); -1 is never."},
-          {"connections", Kind::kInt, "2000", "Most connections at a time."},
-          {"connections_per_address", Kind::kInt, "64",
-           "Most connections from one address; this machine is exempt."},
-          {"log.level", Kind::kString, "info", "trace, debug, info, warn or error."},
-          {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
-          {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
       }};
   // The TLS keys follow insecure_i_understand in the help text and the sample file.
   const auto tls = tls_keys();
   table.keys.insert(table.keys.begin() + 3, tls.begin(), tls.end());
+  const auto limits = limit_keys();
+  table.keys.insert(table.keys.end(), limits.begin(), limits.end());
   return table;
 }
 

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/options.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/base/options.h"
+#include "common/base/result.h"
+#include "common/storage/reach.h"
 #include "master/config/pools.h"
-#include "storage/reach.h"
 
 namespace det {
 

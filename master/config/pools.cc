@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "common/base/text.h"
 
 namespace det {
 namespace {

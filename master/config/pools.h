@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/options.h"
-#include "base/result.h"
+#include "common/base/options.h"
+#include "common/base/result.h"
 
 namespace det {
 

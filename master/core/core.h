@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/kill_grace.h"
+#include "common/base/kill_grace.h"
 #include "master/core/effect.h"
 #include "master/core/input.h"
 #include "master/core/model.h"

@@ -119,7 +119,7 @@ struct BarExperiment {
   ExperimentId experiment;
 };
 
-// ---- From agents (through master/api/agent_link) ----
+// ---- From agents (through master/api/streams/agent_link) ----
 
 /// State of an allocation (its part) on an agent, as the agent reports it.
 struct HeldAllocation {

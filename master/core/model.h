@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/ids.h"
-#include "master/expconf/command.h"
-#include "master/expconf/config.h"
-#include "master/searcher/searcher.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/expconf/command.h"
+#include "common/expconf/config.h"
+#include "common/searcher/searcher.h"
 
 namespace det::core {
 

@@ -2,7 +2,7 @@
 // (kDataLoss), never repaired by a guess.
 #include <algorithm>
 
-#include "base/json.h"
+#include "common/base/json.h"
 #include "master/core/impl.h"
 #include "master/core/leaving.h"
 

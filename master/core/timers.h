@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 namespace det::core {
 

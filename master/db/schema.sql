@@ -247,7 +247,7 @@ CREATE TABLE allocations (
                                                    'PREEMPTED', 'INVALID_HP', 'HUNG')),
     exit_code            integer,
     exit_message         text,
-    parts                json NOT NULL,  -- in rank order; format: master/db/allocation_parts.h
+    parts                json NOT NULL,  -- in rank order; format: master/db/store/allocation_parts.h
     port                 integer NOT NULL DEFAULT 0,
     command_id           bigint REFERENCES commands,
     slots                integer NOT NULL DEFAULT 0,  -- sum over all parts
@@ -324,7 +324,7 @@ CREATE TABLE metrics (
 -- At most one row is visible at each step, over all runs.
 CREATE UNIQUE INDEX metrics_visible ON metrics (trial_id, grp, steps_completed) WHERE NOT archived;
 
--- Visible rows of `metrics` in packed form (master/db/metric_chunk.h). Written by bulk and deleted when any
+-- Visible rows of `metrics` in packed form (master/db/series/metric_chunk.h). Written by bulk and deleted when any
 -- of the rows changes; not for group "validation".
 CREATE TABLE metric_chunks (
     trial_id    bigint NOT NULL,

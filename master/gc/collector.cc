@@ -4,12 +4,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "master/db/queries_experiment.h"
-#include "master/expconf/config.h"
-#include "storage/bucket_checkpoints.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/expconf/config.h"
+#include "common/storage/bucket_checkpoints.h"
+#include "master/db/queries/queries_experiment.h"
+#include "master/gc/books.h"
 
 namespace det::gc {
 namespace {
@@ -157,7 +158,7 @@ void Collector::note_failure(const Status& status) {
 }
 
 Status Collector::collect(ExperimentId id) {
-  auto books = db::load_books(pool_, id);
+  auto books = load_books(pool_, id);
   if (!books && books.error().code == Code::kNotFound) return {};
   if (!books) return tl::unexpected(books.error());
   std::vector<CheckpointId> gone = superfluous(*books);

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "master/db/queries_gc.h"
+#include "common/storage/work.h"
+#include "master/db/queries/queries_gc.h"
 #include "master/loop/change.h"
 #include "master/loop/workers.h"
-#include "storage/work.h"
 
 namespace det::gc {
 

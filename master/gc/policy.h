@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/ids.h"
+#include "common/base/ids.h"
 
 namespace det::gc {
 

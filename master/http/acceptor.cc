@@ -11,7 +11,7 @@
 #include <map>
 #include <vector>
 
-#include "base/log.h"
+#include "common/base/log.h"
 
 namespace det::http {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
-#include "base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 #include "master/http/connection.h"
 #include "master/http/tunnel.h"
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <memory>
 
-#include "base/clock.h"
-#include "base/queue.h"
+#include "common/base/clock.h"
+#include "common/base/queue.h"
 
 namespace det::http {
 

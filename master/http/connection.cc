@@ -11,7 +11,7 @@
 #include <deque>
 #include <optional>
 
-#include "base/text.h"
+#include "common/base/text.h"
 
 namespace det::http {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "base/json.h"
+#include "common/base/json.h"
 
 namespace det::http {
 namespace {

@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
+#include "common/client/awake.h"
 #include "det/status.pb.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/common.pb.h"
@@ -19,7 +20,6 @@
 #include "master/http/not_offered.h"
 #include "master/http/routes.h"
 #include "master/http/transcode.h"
-#include "wire/awake.h"
 
 namespace det::http {
 namespace {

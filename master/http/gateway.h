@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
 #include "master/http/message.h"
 #include "master/loop/workers.h"
 

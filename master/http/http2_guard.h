@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 namespace det::http {
 

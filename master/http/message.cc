@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 
 namespace det::http {
 

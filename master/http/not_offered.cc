@@ -1,7 +1,7 @@
 // Table of the calls that are not offered. A test compares it with the one in README.md.
 #include "master/http/not_offered.h"
 
-#include "base/text.h"
+#include "common/base/text.h"
 
 namespace det::http {
 namespace {

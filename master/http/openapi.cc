@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 #include "det/route.pb.h"
 #include "master/http/routes.h"
 

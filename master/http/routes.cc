@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "common/base/text.h"
 #include "det/route.pb.h"
 #include "master/http/message.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/log.h"
+#include "common/base/log.h"
 #include "master/http/acceptor.h"
 #include "master/http/events.h"
 #include "master/http/openapi.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 #include "master/http/gateway.h"
 #include "master/http/tunnel.h"
 #include "master/loop/hub.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/digest.h"
-#include "base/files.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/crypto/digest.h"
 
 namespace det::http {
 namespace {

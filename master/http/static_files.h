@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "base/result.h"
+#include "common/base/result.h"
 #include "master/http/message.h"
 
 namespace det::http {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 
 namespace det::http {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "common/base/result.h"
 #include "master/http/message.h"
 #include "master/http/routes.h"
 

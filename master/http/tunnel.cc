@@ -14,8 +14,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstring>
 
-#include "base/digest.h"
-#include "base/log.h"
+#include "common/base/log.h"
+#include "common/crypto/digest.h"
 #include "master/http/http2_guard.h"
 
 namespace det::http {

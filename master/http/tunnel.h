@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
-#include "base/peer.h"
-#include "base/result.h"
+#include "common/base/fd.h"
+#include "common/base/peer.h"
+#include "common/base/result.h"
 
 struct ssl_ctx_st;
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/ids.h"
+#include "common/base/ids.h"
 #include "master/core/effect.h"
 
 namespace det::loop {

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 namespace det::loop {
 

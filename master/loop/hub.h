@@ -11,7 +11,7 @@
 #include <thread>
 #include <variant>
 
-#include "base/queue.h"
+#include "common/base/queue.h"
 #include "master/loop/change.h"
 
 namespace det::loop {

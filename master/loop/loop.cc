@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "common/base/log.h"
 
 namespace det::loop {
 namespace {

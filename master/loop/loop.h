@@ -14,10 +14,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/queue.h"
-#include "base/result.h"
+#include "common/base/queue.h"
+#include "common/base/result.h"
 #include "master/core/core.h"
-#include "master/db/store.h"
+#include "master/db/store/store.h"
 #include "master/loop/change.h"
 
 namespace det::loop {

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/queue.h"
+#include "common/base/clock.h"
+#include "common/base/queue.h"
 
 namespace det::loop {
 

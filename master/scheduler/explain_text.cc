@@ -1,7 +1,7 @@
 // Text of an explanation (to_text).
 #include <cmath>
 
-#include "base/text.h"
+#include "common/base/text.h"
 #include "master/scheduler/explain.h"
 #include "master/scheduler/fits.h"
 

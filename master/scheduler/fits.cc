@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "base/text.h"
+#include "common/base/text.h"
 
 namespace det::scheduler {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "common/base/result.h"
 #include "master/scheduler/scheduler.h"
 
 namespace det::scheduler {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
 #include "master/scheduler/scheduler.h"
 
 namespace det::scheduler {

@@ -68,7 +68,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/ids.h"
+#include "common/base/ids.h"
 
 namespace det::scheduler {
 

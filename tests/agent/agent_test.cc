@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "agent/model_build.h"
 #include "agent/prepare.h"
 #include "agent/task/processes.h"
-#include "base/archive.h"
-#include "base/digest.h"
-#include "base/files.h"
-#include "base/process.h"
-#include "base/secret.h"
-#include "base/wait.h"
+#include "common/archive/archive.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/secret.h"
+#include "common/base/wait.h"
+#include "common/build/model_build.h"
+#include "common/crypto/digest.h"
 #include "fake_master.h"
 #include "need.h"
 

@@ -1,7 +1,7 @@
 #include "agent/config.h"
 
 #include "agent/detect.h"
-#include "base/files.h"
+#include "common/base/files.h"
 #include "need.h"
 
 using namespace det;

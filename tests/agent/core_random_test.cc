@@ -5,7 +5,7 @@
 #include <set>
 
 #include "agent/core/core.h"
-#include "base/random.h"
+#include "common/base/random.h"
 
 using namespace det;
 using namespace det::agent;

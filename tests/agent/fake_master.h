@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/queue.h"
-#include "base/secret.h"
-#include "base/wait.h"
+#include "common/base/queue.h"
+#include "common/base/secret.h"
+#include "common/base/wait.h"
 #include "det/v1/agent.grpc.pb.h"
 
 namespace det::agent {

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "base/files.h"
+#include "common/base/files.h"
 #include "need.h"
 
 using namespace det;

@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "base/files.h"
+#include "common/base/files.h"
 #include "need.h"
 
 using namespace det;

@@ -1,8 +1,8 @@
 #include "agent/log_ship.h"
 
 #include "agent/link.h"
-#include "base/files.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/wait.h"
 #include "fake_master.h"
 #include "need.h"
 

@@ -1,5 +1,5 @@
 // Uses a small recipe that does not need LibTorch.
-#include "agent/model_build.h"
+#include "common/build/model_build.h"
 
 #include <dlfcn.h>
 
@@ -7,8 +7,9 @@
 #include <thread>
 
 #include "agent/data_dir.h"
-#include "base/files.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/build/cache.h"
 #include "need.h"
 
 using namespace det;
@@ -28,7 +29,7 @@ struct Bench {
   void write(const std::string& name, const std::string& text) {
     need(write_file_atomic(source + "/" + name, text));
   }
-  BuildRequest request(std::vector<std::string> flags = {"-O0", "-fPIC"}) const {
+  build::BuildRequest request(std::vector<std::string> flags = {"-O0", "-fPIC"}) const {
     return {.recipe =
                 {.sdk_id = "sdk 1",
                  .compiler = "c++",
@@ -41,7 +42,7 @@ struct Bench {
             .models_dir = models,
             .timeout = 60s};
   }
-  BuildOutcome build() { return need(build_model(request(), {})); }
+  build::BuildOutcome build() { return need(build::build_model(request(), {})); }
 
   TemporaryDirectory dir = need(TemporaryDirectory::create());
   std::string source = dir.path() + "/source", models = dir.path() + "/models";
@@ -59,40 +60,40 @@ int answer_of(const std::string& library) {
 
 TEST_CASE("a trial is built once and then found in the cache", "[build]") {
   Bench bench;
-  const BuildOutcome first = bench.build();
+  const build::BuildOutcome first = bench.build();
   CHECK_FALSE(first.cached);
   CHECK(answer_of(first.library) == 42);
-  const BuildOutcome second = bench.build();
+  const build::BuildOutcome second = bench.build();
   CHECK(second.cached);
   CHECK(second.library == first.library);
 }
 
 TEST_CASE("the cache key depends on the build's inputs, not on the configuration", "[build]") {
   Bench bench;
-  const std::string key = need(build_key(bench.request()));
+  const std::string key = need(build::build_key(bench.request()));
   bench.write("const.yaml", "a: 1\n");
-  CHECK(need(build_key(bench.request())) == key);
-  CHECK(need(build_key(bench.request({"-O1", "-fPIC"}))) != key);
-  BuildRequest other = bench.request();
+  CHECK(need(build::build_key(bench.request())) == key);
+  CHECK(need(build::build_key(bench.request({"-O1", "-fPIC"}))) != key);
+  build::BuildRequest other = bench.request();
   other.recipe.sdk_id = "sdk 2";
-  CHECK(need(build_key(other)) != key);
+  CHECK(need(build::build_key(other)) != key);
   other = bench.request();
   other.trial.trial_class = "Other";
-  CHECK(need(build_key(other)) != key);
+  CHECK(need(build::build_key(other)) != key);
   bench.write("model.h", "constexpr int kAnswer = 43;\n");
-  CHECK(need(build_key(bench.request())) != key);
+  CHECK(need(build::build_key(bench.request())) != key);
   CHECK(answer_of(bench.build().library) == 43);
 }
 
 TEST_CASE("a compile error names the user's file and line, and is cached", "[build]") {
   Bench bench;
   bench.write("model_def.cpp", "struct Net {\n  int answer() { return nothing_here; }\n};\n");
-  const BuildOutcome first = bench.build();
+  const build::BuildOutcome first = bench.build();
   CHECK(first.library.empty());
   CHECK_FALSE(first.cached);
   CHECK_THAT("\n" + first.output, Catch::Contains("\nmodel_def.cpp:2:"));
   CHECK_THAT(first.output, Catch::Contains("nothing_here"));
-  const BuildOutcome second = bench.build();
+  const build::BuildOutcome second = bench.build();
   CHECK(second.cached);
   CHECK(second.library.empty());
   CHECK(second.output == first.output);
@@ -101,7 +102,7 @@ TEST_CASE("a compile error names the user's file and line, and is cached", "[bui
 TEST_CASE("a missing header is reported and not cached", "[build]") {
   Bench bench;
   bench.write("model_def.cpp", "#include \"absent.h\"\n");
-  const BuildOutcome outcome = bench.build();
+  const build::BuildOutcome outcome = bench.build();
   CHECK(outcome.library.empty());
   CHECK_THAT(outcome.output, Catch::Contains("model_def.cpp:1:"));
   CHECK_FALSE(bench.build().cached);
@@ -109,14 +110,15 @@ TEST_CASE("a missing header is reported and not cached", "[build]") {
 
 TEST_CASE("concurrent builds of one model compile once", "[build]") {
   Bench bench;
-  std::vector<Result<BuildOutcome>> outcomes(4, fail(Code::kUnknown, ""));
+  std::vector<Result<build::BuildOutcome>> outcomes(4, fail(Code::kUnknown, ""));
   {
     std::vector<std::jthread> threads;
-    for (auto& outcome : outcomes) threads.emplace_back([&] { outcome = build_model(bench.request(), {}); });
+    for (auto& outcome : outcomes)
+      threads.emplace_back([&] { outcome = build::build_model(bench.request(), {}); });
   }
   int compiled = 0;
   for (auto& outcome : outcomes) {
-    const BuildOutcome built = need(std::move(outcome));
+    const build::BuildOutcome built = need(std::move(outcome));
     compiled += built.cached ? 0 : 1;
     CHECK(answer_of(built.library) == 42);
   }
@@ -130,31 +132,31 @@ TEST_CASE("a hanging compiler is killed at the timeout, an absent one is named",
   Bench bench;
   need(write_file_atomic(bench.dir.path() + "/slow", "#!/bin/sh\n[ \"$1\" = --version ] || exec sleep 1000\n",
                          0755));
-  BuildRequest slow = bench.request();
+  build::BuildRequest slow = bench.request();
   slow.recipe.compiler = bench.dir.path() + "/slow";
   slow.timeout = 200ms;
-  CHECK(build_model(slow, {}).error().code == Code::kDeadlineExceeded);
+  CHECK(build::build_model(slow, {}).error().code == Code::kDeadlineExceeded);
   std::stop_source stop;
   stop.request_stop();
   slow.timeout = 60s;
-  CHECK(build_model(slow, stop.get_token()).error().code == Code::kCancelled);
+  CHECK(build::build_model(slow, stop.get_token()).error().code == Code::kCancelled);
   slow.recipe.compiler = "/no/such/compiler";
-  CHECK_THAT(build_model(slow, {}).error().message, Catch::Contains("/no/such/compiler"));
+  CHECK_THAT(build::build_model(slow, {}).error().message, Catch::Contains("/no/such/compiler"));
 }
 
 TEST_CASE("an entrypoint module:Class is a trial, every other one is a command", "[build]") {
-  const auto plain = parse_trial_name("model_def:MNistTrial");
+  const auto plain = build::parse_trial_name("model_def:MNistTrial");
   REQUIRE(plain);
   CHECK(plain->module == "model_def");
   CHECK(plain->trial_class == "MNistTrial");
-  const auto nested = parse_trial_name("pkg.model:ns.Trial");
+  const auto nested = build::parse_trial_name("pkg.model:ns.Trial");
   REQUIRE(nested);
   CHECK(nested->module == "pkg/model");
   CHECK(nested->trial_class == "ns::Trial");
   for (const char* command :
        {"./train", "python3 -m x:y z", "a:b:c", ":Class", "model:", "model def:Class", ""}) {
     CAPTURE(command);
-    CHECK_FALSE(parse_trial_name(command));
+    CHECK_FALSE(build::parse_trial_name(command));
   }
 }
 
@@ -172,12 +174,12 @@ TEST_CASE("the cache evicts the least recently used entries and keeps fresh ones
   make("old", 100);
   make("fresh", 0);
   make("building-x", 400);
-  trim_cache({dir.path()}, 2500);
+  build::trim_cache({dir.path()}, 2500);
   auto there = [&](const char* name) { return path_exists(dir.path() + "/" + name); };
   CHECK_FALSE(there("oldest"));
   CHECK_FALSE(there("older"));
   CHECK(there("old"));
-  trim_cache({dir.path()}, 0);
+  build::trim_cache({dir.path()}, 0);
   CHECK_FALSE(there("old"));
   CHECK(there("fresh"));
   CHECK(there("building-x"));
@@ -204,7 +206,7 @@ TEST_CASE("a recipe expands its prefix and omits the compiler's own include dire
   const std::string path = prefix + "/share/det/model_build.json";
   need(write_file_atomic(path, R"({"sdk_id": "s", "compiler": "c++", "cxx_flags": ["-O2"], "wrapper": "",
     "include_dirs": ["{prefix}/include", "/usr/include", "/usr/include/torch"], "link_flags": ["-L{prefix}/lib"]})"));
-  const Recipe recipe = need(read_recipe(path));
+  const build::Recipe recipe = need(build::read_recipe(path));
   CHECK(recipe.include_dirs == std::vector<std::string>{prefix + "/include", "/usr/include/torch"});
   CHECK(recipe.link_flags == std::vector<std::string>{"-L" + prefix + "/lib"});
 }

@@ -10,11 +10,11 @@
 #include "agent/task/log_file.h"
 #include "agent/task/processes.h"
 #include "agent/task/task_dir.h"
-#include "base/files.h"
-#include "base/process.h"
-#include "base/secret.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 #include "need.h"
 
 using namespace det;

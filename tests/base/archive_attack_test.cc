@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/gzip.h"
-#include "base/process.h"
+#include "common/archive/archive.h"
+#include "common/archive/gzip.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
 #include "need.h"
 #include "tar_builder.h"
 

@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/process.h"
-#include "base/random.h"
+#include "common/archive/archive.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/random.h"
 #include "need.h"
 
 using namespace det;

@@ -1,8 +1,8 @@
-#include "base/certificates.h"
+#include "common/crypto/certificates.h"
 
 #include <catch2/catch.hpp>
 
-#include "base/peer.h"
+#include "common/base/peer.h"
 
 namespace det {
 namespace {

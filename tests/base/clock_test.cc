@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "common/base/clock.h"
 
 #include "need.h"
 

@@ -1,6 +1,6 @@
-#include "base/digest.h"
+#include "common/crypto/digest.h"
 
-#include "base/files.h"
+#include "common/base/files.h"
 #include "need.h"
 
 using namespace det;

@@ -1,4 +1,4 @@
-#include "base/files.h"
+#include "common/base/files.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/process.h"
-#include "base/wait.h"
+#include "common/base/process.h"
+#include "common/base/wait.h"
 #include "need.h"
 
 using namespace det;

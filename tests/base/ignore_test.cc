@@ -1,6 +1,6 @@
-#include "base/ignore.h"
+#include "common/archive/ignore.h"
 
-#include "base/clock.h"
+#include "common/base/clock.h"
 #include "need.h"
 
 using namespace det;

@@ -1,12 +1,12 @@
-#include "base/json.h"
+#include "common/base/json.h"
 
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/random.h"
-#include "base/text.h"
+#include "common/base/random.h"
+#include "common/base/text.h"
 #include "need.h"
 
 using namespace det;

@@ -1,14 +1,14 @@
-#include "base/log.h"
+#include "common/base/log.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/files.h"
-#include "base/ids.h"
-#include "base/json.h"
-#include "base/log_history.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/ids.h"
+#include "common/base/json.h"
+#include "common/base/log_history.h"
+#include "common/base/text.h"
 #include "need.h"
 
 using namespace det;

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/result.h"
+#include "common/base/result.h"
 
 template <typename T>
 T need(det::Result<T> result) {

@@ -1,8 +1,8 @@
-#include "base/options.h"
+#include "common/base/options.h"
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "common/base/files.h"
 #include "need.h"
 
 using namespace det;

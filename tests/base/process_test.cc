@@ -1,13 +1,13 @@
-#include "base/process.h"
+#include "common/base/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 #include "need.h"
 
 using namespace det;

@@ -1,4 +1,4 @@
-#include "base/queue.h"
+#include "common/base/queue.h"
 
 #include <algorithm>
 #include <memory>

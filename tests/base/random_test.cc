@@ -1,4 +1,4 @@
-#include "base/random.h"
+#include "common/base/random.h"
 
 #include <array>
 #include <set>

@@ -1,6 +1,6 @@
-#include "base/result.h"
+#include "common/base/result.h"
 
-#include "base/ids.h"
+#include "common/base/ids.h"
 #include "need.h"
 
 using namespace det;

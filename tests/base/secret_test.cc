@@ -1,8 +1,8 @@
-#include "base/secret.h"
+#include "common/base/secret.h"
 
 #include <set>
 
-#include "base/random.h"
+#include "common/base/random.h"
 #include "need.h"
 
 using namespace det;

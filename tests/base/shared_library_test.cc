@@ -1,4 +1,4 @@
-#include "base/shared_library.h"
+#include "common/base/shared_library.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "common/base/text.h"
 
 #include "need.h"
 

@@ -1,4 +1,4 @@
-#include "base/units.h"
+#include "common/base/units.h"
 
 #include "need.h"
 

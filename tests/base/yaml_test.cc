@@ -1,12 +1,12 @@
 // Strict YAML reading: types, positions, limits, and the refusals C01 to C15.
-#include "base/yaml.h"
+#include "common/yaml/yaml.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/random.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/base/random.h"
 #include "need.h"
 
 using namespace det;

@@ -2,8 +2,8 @@
 // twice with a launcher's variables. Rank 0 prints the figures.
 #include <torch/torch.h>
 
-#include "communicator.h"
 #include "figure.h"
+#include "harness/src/distributed/communicator.h"
 
 namespace {
 

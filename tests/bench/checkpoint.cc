@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "checkpoint_saver.h"
-#include "context_state.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
 #include "figure.h"
-#include "trial_info.h"
+#include "harness/src/checkpoint/checkpoint_saver.h"
+#include "harness/src/client/trial_info.h"
+#include "harness/src/trainer/context_state.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "common/base/random.h"
 #include "figure.h"
 #include "tests/sim/memory_store.h"
 

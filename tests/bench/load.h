@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/queue.h"
+#include "common/base/queue.h"
 #include "det/v1/agent.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "figure.h"

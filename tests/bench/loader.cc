@@ -7,9 +7,9 @@
 #include <fstream>
 #include <thread>
 
-#include "base/files.h"
-#include "batch_stream.h"
+#include "common/base/files.h"
 #include "figure.h"
+#include "harness/src/data/batch_stream.h"
 #include "models.h"
 
 namespace {

@@ -4,7 +4,7 @@
 // "running" and waits for the end of its input, so that the trials keep running.
 #include <cstdlib>
 
-#include "base/random.h"
+#include "common/base/random.h"
 #include "det/v1/harness.grpc.pb.h"
 #include "det/v1/trial.grpc.pb.h"
 #include "load.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "common/base/random.h"
 #include "figure.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "master/searcher/simulate.h"
+#include "common/searcher/simulate.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "base/files.h"
-#include "context_state.h"
+#include "common/base/files.h"
+#include "harness/src/trainer/context_state.h"
 #include "models.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/address.h"
+#include "common/client/address.h"
 
 #include <catch2/catch.hpp>
 

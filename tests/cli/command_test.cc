@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/text.h"
+#include "common/base/text.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "base/text.h"
 #include "cli/command.h"
+#include "common/base/text.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include "base/text.h"
 #include "cli/command.h"
+#include "common/base/text.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -1,11 +1,11 @@
-#include "cli/context.h"
+#include "cli/submit/context.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/text.h"
+#include "common/archive/archive.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
 
 namespace det::cli::test {
 namespace {

@@ -1,8 +1,8 @@
 // Runs `det experiment create` against a fake master.
 #include <catch2/catch.hpp>
 
-#include "base/archive.h"
-#include "base/text.h"
+#include "common/archive/archive.h"
+#include "common/base/text.h"
 #include "det/status.pb.h"
 #include "fake_master.h"
 

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
-#include "base/json.h"
-#include "cli/text_diff.h"
+#include "cli/output/text_diff.h"
+#include "common/archive/archive.h"
+#include "common/base/json.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

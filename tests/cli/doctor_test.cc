@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -1,13 +1,13 @@
 // Follows events through the master's real public port, over plain HTTP and TLS.
-#include "cli/event_stream.h"
+#include "cli/output/event_stream.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "base/certificates.h"
-#include "base/files.h"
-#include "base/wait.h"
 #include "bench.h"
+#include "common/base/files.h"
+#include "common/base/wait.h"
+#include "common/crypto/certificates.h"
 
 namespace det::cli::test {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/digest.h"
-#include "base/secret.h"
+#include "common/base/secret.h"
+#include "common/crypto/digest.h"
 
 namespace det::cli::test {
 namespace {

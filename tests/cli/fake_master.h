@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/process.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
 #include "det/v1/auth.grpc.pb.h"
 #include "det/v1/bracket.grpc.pb.h"
 #include "det/v1/checkpoint.grpc.pb.h"

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "common/archive/archive.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -1,8 +1,8 @@
-#include "cli/print.h"
+#include "cli/output/print.h"
 
 #include <catch2/catch.hpp>
 
-#include "cli/progress.h"
+#include "cli/output/progress.h"
 
 namespace det::cli::test {
 

@@ -1,7 +1,7 @@
 // `det experiment set` and queue changes: the request sent for each command line.
 #include <catch2/catch.hpp>
 
-#include "base/text.h"
+#include "common/base/text.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

@@ -1,10 +1,10 @@
-#include "cli/tokens.h"
+#include "common/client/tokens.h"
 
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det::cli::test {
 namespace {

@@ -1,8 +1,8 @@
 // Watching an experiment: the event parser, sparklines, and the output without a terminal.
 #include <catch2/catch.hpp>
 
-#include "cli/event_stream.h"
-#include "cli/sparkline.h"
+#include "cli/output/event_stream.h"
+#include "cli/output/sparkline.h"
 #include "fake_master.h"
 
 namespace det::cli::test {

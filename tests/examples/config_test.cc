@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
-#include "base/files.h"
-#include "master/expconf/parse.h"
+#include "common/base/files.h"
+#include "common/expconf/parse.h"
 
 namespace det {
 namespace {

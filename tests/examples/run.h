@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/process.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
 
 namespace det::testing {
 

@@ -1,7 +1,7 @@
 #include "archive_seeds.h"
 
 #include "../base/tar_builder.h"
-#include "base/archive.h"
+#include "common/archive/archive.h"
 
 namespace det::fuzz {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/random.h"
+#include "common/base/random.h"
 
 namespace det::fuzz {
 

@@ -4,7 +4,7 @@
 
 #include "archive_seeds.h"
 #include "around.h"
-#include "base/files.h"
+#include "common/base/files.h"
 #include "targets.h"
 
 using det::fuzz::run_around;

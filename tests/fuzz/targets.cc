@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
-#include "base/json.h"
-#include "base/yaml.h"
+#include "common/archive/archive.h"
+#include "common/base/json.h"
+#include "common/yaml/yaml.h"
 
 namespace det::fuzz {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "around.h"
-#include "base/files.h"
+#include "common/base/files.h"
 #include "wire_targets.h"
 
 TEST_CASE("the corpus of HTTP requests runs clean", "[fuzz]") {

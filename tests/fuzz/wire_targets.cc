@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 #include "det/v1/agent.pb.h"
 #include "det/v1/harness.pb.h"
-#include "master/api/access.h"
-#include "master/api/convert.h"
-#include "master/api/report_check.h"
+#include "master/api/auth/access.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/report_check.h"
 #include "master/http/transcode.h"
 
 namespace det::fuzz {

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/queue.h"
-#include "base/wait.h"
-#include "client.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/queue.h"
+#include "common/base/wait.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "harness/src/client/client.h"
 
 namespace det {
 namespace {

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/process.h"
-#include "base/text.h"
-#include "checkpoint_dir.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/process.h"
+#include "common/base/text.h"
+#include "harness/src/checkpoint/checkpoint_dir.h"
 #include "tests/storage/store.h"
 
 namespace det {

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <limits>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "checkpoint_dir.h"
-#include "core_state.h"
-#include "trial_info.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/client/core_state.h"
+#include "harness/src/client/trial_info.h"
 
 namespace det {
 namespace {

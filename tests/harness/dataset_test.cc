@@ -11,8 +11,8 @@
 #include <fstream>
 #include <set>
 
-#include "base/digest.h"
-#include "base/files.h"
+#include "common/base/files.h"
+#include "common/crypto/digest.h"
 #include "tensors.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION

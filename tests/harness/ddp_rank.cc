@@ -11,9 +11,9 @@
 #include <functional>
 #include <numeric>
 
-#include "base/digest.h"
-#include "communicator.h"
-#include "gradient_reducer.h"
+#include "common/crypto/digest.h"
+#include "harness/src/distributed/communicator.h"
+#include "harness/src/distributed/gradient_reducer.h"
 
 namespace det {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "base/text.h"
+#include "common/base/text.h"
 #include "ranks.h"
 
 namespace det {

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/options.h"
+#include "common/base/options.h"
 #include "ranks.h"
 
 namespace det {

@@ -4,11 +4,11 @@
 #include <csignal>
 #include <filesystem>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/random.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/random.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

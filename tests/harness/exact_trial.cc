@@ -5,10 +5,10 @@
 // `fast` (the other mode), only weights are hashed.
 #include <iostream>
 
-#include "base/digest.h"
+#include "common/crypto/digest.h"
 #include "fixture.h"
-#include "pickle.h"
-#include "state.h"
+#include "harness/src/checkpoint/pickle.h"
+#include "harness/src/checkpoint/state.h"
 
 namespace {
 

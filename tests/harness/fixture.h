@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
-#include "client.h"
-#include "context_state.h"
+#include "common/base/files.h"
 #include "det/det.h"
+#include "harness/src/client/client.h"
+#include "harness/src/trainer/context_state.h"
 #include "tensors.h"
 
 namespace det::testing {

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "base/files.h"
-#include "master/expconf/parse.h"
+#include "common/base/files.h"
+#include "common/expconf/parse.h"
 
 namespace det {
 namespace {

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 // The guide's program, with its main renamed.
 #define main core_loop_main

@@ -14,8 +14,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
 
 int porting_original_main(int argc, char** argv);
 

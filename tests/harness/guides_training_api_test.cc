@@ -22,7 +22,7 @@
 #include <functional>
 #include <numeric>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <set>
 
-#include "base/process.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/process.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

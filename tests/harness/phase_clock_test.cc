@@ -1,4 +1,4 @@
-#include "phase_clock.h"
+#include "harness/src/observability/phase_clock.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/process.h"
+#include "common/base/fd.h"
+#include "common/base/process.h"
 
 namespace det::testing {
 

@@ -6,12 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/process.h"
-#include "base/random.h"
-#include "base/text.h"
-#include "base/wait.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/process.h"
+#include "common/base/random.h"
+#include "common/base/text.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <iostream>
 
-#include "base/digest.h"
+#include "common/crypto/digest.h"
 #include "fixture.h"
-#include "pickle.h"
-#include "state.h"
+#include "harness/src/checkpoint/pickle.h"
+#include "harness/src/checkpoint/state.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "dealer.h"
 #include "det/record_random.h"
 #include "det/samplers.h"
+#include "harness/src/data/dealer.h"
 
 namespace det {
 namespace {

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint_dir.h"
-#include "checkpoint_start.h"
-#include "core_state.h"
-#include "storage/bucket_checkpoints.h"
+#include "common/storage/bucket_checkpoints.h"
+#include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/checkpoint/checkpoint_start.h"
+#include "harness/src/client/core_state.h"
+#include "harness/src/client/trial_info.h"
 #include "tests/storage/store.h"
-#include "trial_info.h"
 
 namespace det {
 namespace {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 
-#include "base/clock.h"
-#include "batch_stream.h"
+#include "common/base/clock.h"
+#include "harness/src/data/batch_stream.h"
 #include "tensors.h"
 
 namespace det {

@@ -1,11 +1,11 @@
 // System metrics are read from /proc and reported as means, off the training thread.
-#include "system_metrics.h"
+#include "harness/src/observability/system_metrics.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det {
 namespace {

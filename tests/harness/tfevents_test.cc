@@ -1,12 +1,12 @@
 // TensorBoard event files, checked byte by byte with an independent reader.
-#include "tfevents.h"
+#include "harness/src/observability/tfevents.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
-#include "base/files.h"
-#include "base/process.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
 
 namespace det {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace.h"
+#include "harness/src/observability/trace.h"
 
 #include <ATen/record_function.h>
 #include <torch/types.h>
@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
 #include "det/profiler.h"
 
 namespace det {

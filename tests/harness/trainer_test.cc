@@ -1,7 +1,7 @@
 // The order of the trainer's actions, and resuming from a checkpoint.
 #include "fixture.h"
-#include "pickle.h"
-#include "zip.h"
+#include "harness/src/checkpoint/pickle.h"
+#include "harness/src/checkpoint/zip.h"
 
 // Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>

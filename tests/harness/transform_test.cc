@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "det/transforms.h"
-#include "resample.h"
+#include "harness/src/data/resample.h"
 
 namespace det {
 namespace {

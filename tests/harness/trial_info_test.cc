@@ -1,5 +1,5 @@
 // Trial info from the cluster's environment or from a configuration file.
-#include "trial_info.h"
+#include "harness/src/client/trial_info.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det {
 namespace {

@@ -1,5 +1,5 @@
 // Sums over virtual shards are bit-identical for every distribution of the shards.
-#include "virtual_shards.h"
+#include "harness/src/distributed/virtual_shards.h"
 
 #include <torch/torch.h>
 

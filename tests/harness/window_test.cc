@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "batch_metrics.h"
-#include "window.h"
+#include "harness/src/observability/batch_metrics.h"
+#include "harness/src/observability/window.h"
 
 namespace det {
 namespace {

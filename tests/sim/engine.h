@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
 
 namespace det::sim {
 

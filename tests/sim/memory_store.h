@@ -1,4 +1,4 @@
-// A store in memory: rows as tables, and the crash contract of master/db/store.h. The test decides what
+// A store in memory: rows as tables, and the crash contract of master/db/store/store.h. The test decides what
 // becomes durable and what a crash keeps.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "master/db/store.h"
+#include "master/db/store/store.h"
 
 namespace det::sim {
 

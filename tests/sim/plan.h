@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
 #include "master/core/core.h"
 
 namespace det::sim {

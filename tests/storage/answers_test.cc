@@ -1,4 +1,4 @@
-#include "storage/answers.h"
+#include "common/storage/answers.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // The client of buckets, against a store that checks signatures and injects faults (s3_server.py).
-#include "storage/bucket.h"
+#include "common/storage/bucket.h"
 
 #include "tests/storage/store.h"
 

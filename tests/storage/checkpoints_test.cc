@@ -1,6 +1,6 @@
 // Checkpoints in a bucket are complete or absent, and a deleted one leaves no objects.
-#include "base/digest.h"
-#include "storage/bucket_checkpoints.h"
+#include "common/crypto/digest.h"
+#include "common/storage/bucket_checkpoints.h"
 #include "tests/storage/store.h"
 
 namespace det::storage {

@@ -1,4 +1,4 @@
-#include "storage/location.h"
+#include "common/storage/location.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

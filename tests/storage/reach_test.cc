@@ -1,5 +1,5 @@
 // The stores that a master may contact (protection against server-side request forgery).
-#include "storage/reach.h"
+#include "common/storage/reach.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,10 +1,10 @@
 // The expected values are Amazon's published examples ("Authenticating Requests: Using the Authorization
 // Header (AWS Signature Version 4)" in the Amazon S3 API reference).
-#include "storage/signature.h"
+#include "common/storage/signature.h"
 
 #include <catch2/catch.hpp>
 
-#include "base/digest.h"
+#include "common/crypto/digest.h"
 
 namespace det::storage {
 namespace {

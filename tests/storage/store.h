@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/process.h"
-#include "storage/bucket.h"
-#include "storage/http.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/process.h"
+#include "common/storage/bucket.h"
+#include "common/storage/http.h"
 
 namespace det::test {
 

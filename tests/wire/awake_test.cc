@@ -1,5 +1,5 @@
 // Guards against a gRPC deadlock: its callback threads must outlive the last reference to a channel.
-#include "wire/awake.h"
+#include "common/client/awake.h"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 
-#include "base/wait.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

@@ -14,6 +14,7 @@
 #include "det/datasets.h"
 #include "det/distributed.h"
 #include "det/lr_scheduler.h"
+#include "det/lr_scheduler_composed.h"
 #include "det/metrics.h"
 #include "det/optim.h"
 #include "det/profiler.h"

@@ -10,12 +10,12 @@
 #include <map>
 #include <set>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "master/db/accounts.h"
-#include "master/db/queries_config.h"
-#include "master/db/queries_workspace.h"
-#include "master/db/registry.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "master/db/accounts/accounts.h"
+#include "master/db/queries/queries_config.h"
+#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/registry.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"

@@ -1,4 +1,4 @@
-#include "master/api/authorize.h"
+#include "master/api/auth/authorize.h"
 
 #include <google/protobuf/descriptor.h>
 

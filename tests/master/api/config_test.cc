@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/kill_grace.h"
+#include "common/base/files.h"
+#include "common/base/kill_grace.h"
 #include "master/config/options.h"
 
 namespace det {

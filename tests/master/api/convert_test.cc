@@ -1,5 +1,5 @@
 // Conversions between core types and protobuf messages.
-#include "master/api/convert.h"
+#include "master/api/convert/convert.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Join tokens and agent certificates, against PostgreSQL.
-#include "master/api/join.h"
+#include "master/api/accounts/join.h"
 
 #include <sys/un.h>
 
@@ -8,11 +8,11 @@
 #include <cstring>
 #include <optional>
 
-#include "base/digest.h"
-#include "base/peer.h"
+#include "common/base/peer.h"
+#include "common/crypto/digest.h"
 #include "det/v1/agent.grpc.pb.h"
-#include "master/db/accounts.h"
-#include "master/db/join.h"
+#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/join.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"

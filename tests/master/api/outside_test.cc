@@ -2,10 +2,10 @@
 // for the users.
 #include <catch2/catch.hpp>
 
-#include "base/wait.h"
+#include "common/base/wait.h"
+#include "common/expconf/parse.h"
 #include "det/v1/harness.grpc.pb.h"
-#include "master/db/accounts.h"
-#include "master/expconf/parse.h"
+#include "master/db/accounts/accounts.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 

@@ -1,5 +1,5 @@
 // Password forms, hashes, and the login throttle.
-#include "master/api/passwords.h"
+#include "master/api/auth/passwords.h"
 
 #include <catch2/catch.hpp>
 

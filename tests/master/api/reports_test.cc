@@ -3,15 +3,15 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/archive.h"
-#include "base/files.h"
+#include "common/archive/archive.h"
+#include "common/base/files.h"
 #include "det/status.pb.h"
 #include "det/v1/common.pb.h"
-#include "master/api/agent_link.h"
-#include "master/api/checkpoint.h"
-#include "master/api/create.h"
-#include "master/api/harness_session.h"
+#include "master/api/experiments/checkpoint.h"
 #include "master/api/status.h"
+#include "master/api/streams/agent_link.h"
+#include "master/api/streams/harness_session.h"
+#include "master/api/submit/create.h"
 
 namespace det::api {
 namespace {

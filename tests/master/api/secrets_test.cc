@@ -1,9 +1,9 @@
-#include "master/api/secrets.h"
+#include "master/api/submit/secrets.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/yaml.h"
+#include "common/yaml/yaml.h"
 
 namespace det::api {
 namespace {

@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "fake_store.h"
-#include "master/api/authorize.h"
+#include "master/api/auth/authorize.h"
 #include "master/api/server.h"
 
 namespace det::api {

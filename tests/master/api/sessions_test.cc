@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/wait.h"
+#include "common/base/wait.h"
+#include "common/expconf/parse.h"
 #include "det/v1/agent.grpc.pb.h"
 #include "det/v1/harness.grpc.pb.h"
-#include "master/expconf/parse.h"
 #include "server_bench.h"
 
 namespace det::api {

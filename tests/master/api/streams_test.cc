@@ -2,8 +2,8 @@
 // Needs a database.
 #include <catch2/catch.hpp>
 
-#include "base/log_history.h"
-#include "base/wait.h"
+#include "common/base/log_history.h"
+#include "common/base/wait.h"
 #include "det/v1/auth.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
 #include "det/v1/master.grpc.pb.h"
@@ -11,8 +11,8 @@
 #include "det/v1/role.grpc.pb.h"
 #include "det/v1/token.grpc.pb.h"
 #include "det/v1/user.grpc.pb.h"
-#include "master/api/passwords.h"
-#include "master/db/queries_workspace.h"
+#include "master/api/auth/passwords.h"
+#include "master/db/queries/queries_workspace.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"

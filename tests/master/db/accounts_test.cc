@@ -1,11 +1,11 @@
 // Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
-#include "master/db/accounts.h"
+#include "master/db/accounts/accounts.h"
 
 #include <catch2/catch.hpp>
 
-#include "master/db/queries_config.h"
-#include "master/db/queries_model.h"
-#include "master/db/queries_workspace.h"
+#include "master/db/queries/queries_config.h"
+#include "master/db/queries/queries_model.h"
+#include "master/db/queries/queries_workspace.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {

@@ -1,10 +1,10 @@
 // Bulk ingest guarantees: an acknowledged row is stored exactly once and never by a stale run.
-#include "master/db/bulk.h"
+#include "master/db/ingest/bulk.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 
-#include "base/queue.h"
+#include "common/base/queue.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

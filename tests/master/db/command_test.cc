@@ -1,9 +1,9 @@
 // Queries of commands, on rows that the store wrote.
 #include <catch2/catch.hpp>
 
-#include "master/db/grants.h"
-#include "master/db/queries_allocation.h"
-#include "master/db/queries_command.h"
+#include "master/db/accounts/grants.h"
+#include "master/db/queries/queries_allocation.h"
+#include "master/db/queries/queries_command.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
-#include "base/wait.h"
-#include "master/db/migrate.h"
-#include "master/db/private_server.h"
+#include "common/base/files.h"
+#include "common/base/wait.h"
+#include "master/db/pg/migrate.h"
+#include "master/db/pg/private_server.h"
 
 namespace det::test {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "master/db/bulk.h"
-#include "master/db/pg.h"
-#include "master/db/pg_store.h"
-#include "master/db/pool.h"
+#include "master/db/ingest/bulk.h"
+#include "master/db/pg/pg.h"
+#include "master/db/pg/pool.h"
+#include "master/db/store/pg_store.h"
 
 namespace det::test {
 

@@ -1,9 +1,9 @@
 // Task logs: every line once, in order, byte for byte, and found by every filter.
 #include <catch2/catch.hpp>
 
-#include "base/queue.h"
-#include "master/db/bulk.h"
-#include "master/db/queries_log.h"
+#include "common/base/queue.h"
+#include "master/db/ingest/bulk.h"
+#include "master/db/queries/queries_log.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -1,5 +1,5 @@
 // Cached series must equal the rows: whole, reduced, extended, rolled back, and with late rows.
-#include "master/db/metric_cache.h"
+#include "master/db/series/metric_cache.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,9 +7,9 @@
 #include <map>
 #include <thread>
 
-#include "base/queue.h"
-#include "base/random.h"
-#include "master/db/metric_chunk.h"
+#include "common/base/queue.h"
+#include "common/base/random.h"
+#include "master/db/series/metric_chunk.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -1,10 +1,10 @@
 // The migrations produce exactly schema.sql, and a failed start leaves no intermediate schema.
-#include "master/db/migrate.h"
+#include "master/db/pg/migrate.h"
 
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
-#include "master/db/allocation_parts.h"
+#include "common/base/files.h"
+#include "master/db/store/allocation_parts.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {

@@ -1,15 +1,15 @@
 // Guarantees of the PostgreSQL store beyond the store contract: exactly-once writes across lost connections,
 // and a single master.
-#include "master/db/pg_store.h"
+#include "master/db/store/pg_store.h"
 
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "base/wait.h"
-#include "master/db/experiment_changes.h"
-#include "master/db/queries_gc.h"
+#include "common/base/wait.h"
+#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/queries_gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"

@@ -1,5 +1,5 @@
 // The libpq wrapper: value conversions, error codes, transactions, and the connection pool.
-#include "master/db/pg.h"
+#include "master/db/pg/pg.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

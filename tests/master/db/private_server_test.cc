@@ -1,5 +1,5 @@
 // The private PostgreSQL server: created, stopped, killed, taken over, refused.
-#include "master/db/private_server.h"
+#include "master/db/pg/private_server.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "base/files.h"
-#include "master/db/pg.h"
+#include "common/base/files.h"
+#include "master/db/pg/pg.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {

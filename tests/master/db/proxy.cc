@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/files.h"
+#include "common/base/fd.h"
+#include "common/base/files.h"
 
 namespace det::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "master/db/pg.h"
+#include "master/db/pg/pg.h"
 
 namespace det::test {
 

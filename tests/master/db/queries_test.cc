@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "base/json.h"
-#include "base/queue.h"
-#include "master/db/queries_checkpoint.h"
-#include "master/db/queries_experiment.h"
-#include "master/db/queries_model.h"
-#include "master/db/queries_trial.h"
+#include "common/base/json.h"
+#include "common/base/queue.h"
+#include "master/db/queries/queries_checkpoint.h"
+#include "master/db/queries/queries_experiment.h"
+#include "master/db/queries/queries_model.h"
+#include "master/db/queries/queries_trial.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

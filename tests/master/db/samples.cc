@@ -4,8 +4,8 @@
 #include <limits>
 #include <sstream>
 
-#include "base/json.h"
-#include "master/expconf/parse.h"
+#include "common/base/json.h"
+#include "common/expconf/parse.h"
 
 namespace det::test {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/random.h"
+#include "common/base/random.h"
 #include "master/core/core.h"
 #include "master/core/effect.h"
 

@@ -1,4 +1,4 @@
-// The contract of master/db/store.h, checked on each implementation.
+// The contract of master/db/store/store.h, checked on each implementation.
 #include <catch2/catch.hpp>
 #include <functional>
 

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "base/random.h"
-#include "master/db/experiment_changes.h"
-#include "master/db/queries_usage.h"
+#include "common/base/random.h"
+#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/queries_usage.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/base/clock.h"
+#include "common/base/text.h"
 
 namespace det::expconf::test {
 

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <set>
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/yaml.h"
 #include "case_file.h"
-#include "master/expconf/entrypoint.h"
-#include "master/expconf/parse.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/expconf/entrypoint.h"
+#include "common/expconf/parse.h"
+#include "common/yaml/yaml.h"
 
 namespace det::expconf::test {
 namespace {

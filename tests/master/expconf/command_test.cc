@@ -1,9 +1,9 @@
 // Parsing of command configurations and the problems that it reports.
-#include "master/expconf/command.h"
+#include "common/expconf/command.h"
 
 #include <catch2/catch.hpp>
 
-#include "master/expconf/policies.h"
+#include "common/expconf/policies.h"
 
 namespace det::expconf {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "case_file.h"
-#include "master/expconf/parse.h"
+#include "common/expconf/parse.h"
 
 namespace det::expconf::test {
 namespace {

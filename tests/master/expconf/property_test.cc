@@ -5,10 +5,10 @@
 #include <functional>
 #include <set>
 
-#include "base/clock.h"
-#include "base/json.h"
 #include "case_file.h"
-#include "master/expconf/parse.h"
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/expconf/parse.h"
 
 namespace det::expconf::test {
 namespace {
@@ -182,7 +182,7 @@ TEST_CASE("at most 20 problems are reported") {
 
 TEST_CASE("the reference page lists every field as parsed") {
   // DET_REWRITE=1 in the environment rewrites the page.
-  const std::string path = DET_SOURCE_DIR "/master/expconf/README.md";
+  const std::string path = DET_SOURCE_DIR "/common/expconf/README.md";
   const std::string begin = "<!-- fields: written by expconf_test -->\n", end = "<!-- end of fields -->\n";
   std::string page = read_all(path);
   const std::size_t from = page.find(begin), to = page.find(end);

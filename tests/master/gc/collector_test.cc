@@ -5,10 +5,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "master/db/accounts.h"
-#include "storage/bucket_checkpoints.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/storage/bucket_checkpoints.h"
+#include "master/db/accounts/accounts.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 #include "tests/storage/store.h"

@@ -2,9 +2,9 @@
 // sockets. Needs a database.
 #include <catch2/catch.hpp>
 
-#include "base/text.h"
 #include "bench.h"
-#include "master/db/queries_workspace.h"
+#include "common/base/text.h"
+#include "master/db/queries/queries_workspace.h"
 #include "master/http/routes.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
+#include "common/base/fd.h"
 #include "det/v1/auth.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"

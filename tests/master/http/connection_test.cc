@@ -4,10 +4,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/wait.h"
 #include "bench.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

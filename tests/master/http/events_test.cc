@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/wait.h"
 #include "bench.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

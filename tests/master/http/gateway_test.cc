@@ -4,10 +4,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/secret.h"
-#include "base/text.h"
 #include "bench.h"
+#include "common/base/json.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "master/http/routes.h"

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "base/wait.h"
 #include "bench.h"
+#include "common/base/wait.h"
 
 namespace det {
 namespace {

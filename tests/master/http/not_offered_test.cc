@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 #include "det/v1/experiment.pb.h"
 #include "master/http/openapi.h"
 #include "master/http/routes.h"

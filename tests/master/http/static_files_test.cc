@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/files.h"
+#include "common/base/files.h"
 
 namespace det {
 namespace {

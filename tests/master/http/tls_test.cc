@@ -5,12 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/certificates.h"
-#include "base/files.h"
-#include "base/tls_probe.h"
-#include "base/wait.h"
 #include "bench.h"
-#include "wire/channel.h"
+#include "common/base/files.h"
+#include "common/base/wait.h"
+#include "common/client/channel.h"
+#include "common/crypto/certificates.h"
+#include "common/crypto/tls_probe.h"
 
 namespace det {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "base/queue.h"
-#include "master/db/store.h"
+#include "common/base/queue.h"
+#include "master/db/store/store.h"
 
 namespace det::test {
 

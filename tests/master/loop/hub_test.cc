@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/queue.h"
-#include "base/wait.h"
+#include "common/base/queue.h"
+#include "common/base/wait.h"
 #include "master/loop/workers.h"
 
 namespace det {

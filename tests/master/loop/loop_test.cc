@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "base/queue.h"
-#include "base/wait.h"
+#include "common/base/queue.h"
+#include "common/base/wait.h"
 #include "fake_store.h"
 
 namespace det {

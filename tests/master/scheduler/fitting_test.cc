@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/random.h"
+#include "common/base/random.h"
 
 namespace det::scheduler {
 namespace {

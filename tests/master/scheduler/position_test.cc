@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <tuple>
 
-#include "base/random.h"
+#include "common/base/random.h"
 
 namespace det::scheduler {
 namespace {

@@ -1,5 +1,5 @@
 // Random events: at every step the decision equals the reference's, and no rule is broken.
-#include "base/random.h"
+#include "common/base/random.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

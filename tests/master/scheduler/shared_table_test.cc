@@ -5,7 +5,7 @@
 #include <deque>
 #include <map>
 
-#include "base/random.h"
+#include "common/base/random.h"
 
 namespace det::scheduler {
 namespace {

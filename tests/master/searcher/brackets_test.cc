@@ -1,10 +1,10 @@
 // Test vectors of the rung, bracket and concurrency arithmetic, taken from Determined 0.38.
-#include "master/searcher/brackets.h"
+#include "common/searcher/brackets.h"
 
 #include <catch2/catch.hpp>
 
+#include "common/searcher/simulate.h"
 #include "configs.h"
-#include "master/searcher/simulate.h"
 
 namespace det::searcher {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "master/searcher/searcher.h"
+#include "common/searcher/searcher.h"
 
 namespace det::searcher {
 

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "common/searcher/rung.h"
 #include "configs.h"
-#include "master/searcher/rung.h"
 
 namespace det::searcher {
 namespace {

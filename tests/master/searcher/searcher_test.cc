@@ -1,5 +1,5 @@
 // Rules common to all searches: bookkeeping, sampling, stored forms.
-#include "master/searcher/searcher.h"
+#include "common/searcher/searcher.h"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -1,5 +1,5 @@
 // Simulated searches: consistent totals, and the savings of asynchronous halving.
-#include "master/searcher/simulate.h"
+#include "common/searcher/simulate.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,0 +1,23 @@
+#include "cli/commands/not_offered.h"
+
+namespace det::cli {
+
+Command not_offered(std::vector<std::string> names, const std::string& why) {
+  return {std::move(names), "Not offered: " + why + ".", [why](CLI::App& app) -> Action {
+            // Any arguments are accepted: the reason must not be hidden by a usage error.
+            app.fallthrough(false);
+            app.allow_extras();
+            return
+                [why](Session&) -> Result<int> { return fail(Code::kUnimplemented, "not offered: " + why); };
+          }};
+}
+
+std::vector<Command> not_offered_nouns() {
+  return {not_offered({"notebook"}, "there are no notebooks; run an experiment"),
+          not_offered({"shell"}, "there are no shells; log in to the agent's machine"),
+          not_offered({"tensorboard"}, "the web UI and `det experiment watch` draw metrics"),
+          not_offered({"user-group", "ug"}, "there are no user groups; give roles to users with `det rbac`"),
+          not_offered({"resource-pool", "rp"}, "pools are those that agents name, open to every workspace")};
+}
+
+}  // namespace det::cli

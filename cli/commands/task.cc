@@ -1,0 +1,117 @@
+// `det task`: lists what runs on the agents, and prints its log.
+#include <charconv>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/command.h"
+#include "cli/commands/not_offered.h"
+#include "cli/output/logs.h"
+#include "cli/output/paging.h"
+#include "cli/output/print.h"
+#include "common/base/text.h"
+#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/task.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+/// An allocation with its parts on all agents.
+struct Running {
+  std::string task, name, pool;
+  std::set<std::string> agents;
+  int slots = 0;
+};
+
+/// Groups the containers of all agents by allocation: a distributed task has one container per agent.
+std::map<std::string, Running> running_tasks(const v1::GetAgentsResponse& response) {
+  std::map<std::string, Running> tasks;
+  for (const v1::Agent& agent : response.agents()) {
+    for (const auto& [id, container] : agent.containers()) {
+      Running& task = tasks[container.id().empty() ? id : container.id()];
+      task.task = container.task_id();
+      task.name = container.trial_id() > 0 ? "Trial " + std::to_string(container.trial_id()) : "";
+      task.pool = join({agent.resource_pools().begin(), agent.resource_pools().end()}, ", ");
+      task.agents.insert(agent.id());
+      task.slots += container.devices_size();
+    }
+  }
+  return tasks;
+}
+
+Action declare_task_list(CLI::App& app) {
+  auto output = std::make_shared<Output>();
+  output->declare_list(app);
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const auto response,
+               client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+    Table table{
+        {"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"},
+        {}};
+    Json list = Json::array();
+    for (const auto& [allocation, running] : running_tasks(response)) {
+      v1::GetTaskRequest request;
+      request.set_task_id(running.task);
+      // The task may have ended since the agents were listed. The row then shows "N/A".
+      const auto task = client->call(&v1::TaskService::Stub::GetTask, request);
+      const std::string since =
+          task ? time_text(task->task().start_time(), task->task().has_start_time()) : std::string("N/A");
+      const std::vector<std::string> agents(running.agents.begin(), running.agents.end());
+      table.rows.push_back({running.task, allocation, running.name, std::to_string(running.slots), since,
+                            join(agents, ", "), running.pool});
+      list.push_back({{"taskId", running.task},
+                      {"allocationId", allocation},
+                      {"name", running.name},
+                      {"slotsNeeded", running.slots},
+                      {"registeredTime", since},
+                      {"agents", agents},
+                      {"resourcePool", running.pool}});
+    }
+    TRY(output->print(table, [&]() -> Result<Json> { return list; }));
+    return 0;
+  };
+}
+
+/// Returns the trial of a task. Its task id starts with the experiment: "3.<request id>". Errors: kNotFound.
+Result<int> trial_of(Client& client, const std::string& task) {
+  int experiment = 0;
+  const auto [end, error] = std::from_chars(task.data(), task.data() + task.size(), experiment);
+  if (error == std::errc() && *end == '.') {
+    TRY_ASSIGN(const auto trials, get_trials(client, experiment));
+    for (const v1::Trial& trial : trials) {
+      if (trial.task_id() == task) return trial.id();
+    }
+  }
+  return fail(Code::kNotFound, "task \"" + task + "\" not found; `det task list` shows what runs");
+}
+
+Action declare_task_logs(CLI::App& app) {
+  auto task = std::make_shared<std::string>();
+  auto flags = std::make_shared<LogFlags>();
+  app.add_option("TASK", *task, "The task's id, as `det task list` shows it.")->required();
+  flags->declare(app);
+  CLI::Option* allocation = app.add_option_function<std::vector<std::string>>(
+      "--allocation-id", [=](const std::vector<std::string>& ids) { flags->container_ids = ids; },
+      "Only of this allocation; may be repeated.");
+  allocation->allow_extra_args(false)->take_all()->excludes(app.get_option("--container-id"));
+  return [=](Session& session) -> Result<int> {
+    TRY_ASSIGN(Client * client, session.client());
+    TRY_ASSIGN(const int trial, trial_of(*client, *task));
+    return print_logs(*client, trial, *flags);
+  };
+}
+
+}  // namespace
+
+Command task_command() {
+  return {{"task"},
+          "Look at what runs on the agents.",
+          {},
+          {{{"list", "ls"}, "List what runs.", declare_task_list},
+           {{"logs"}, "Print the log of what runs.", declare_task_logs},
+           not_offered({"cleanup-logs"}, "retention_policy of the configuration says it")}};
+}
+
+}  // namespace det::cli

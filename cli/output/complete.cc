@@ -1,0 +1,358 @@
+#include "cli/output/complete.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "cli/command.h"
+#include "cli/commands/accounts.h"
+#include "cli/output/paging.h"
+#include "cli/output/print.h"
+#include "common/base/text.h"
+#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/job.grpc.pb.h"
+#include "det/v1/role.grpc.pb.h"
+#include "det/v1/template.grpc.pb.h"
+#include "det/v1/token.grpc.pb.h"
+#include "det/v1/user.grpc.pb.h"
+#include "det/v1/workspace.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+using Candidates = std::vector<Candidate>;
+// Limits of what a completion fetches: the whole query has 800 ms (cli/output/completion.cc).
+constexpr int kNewest = 100, kNewestForTrials = 10, kNewestForCheckpoints = 5;
+
+// ---- candidates from the master; `before` holds the arguments ahead of the cursor ----
+using Source = std::function<Result<Candidates>(Client&, const std::vector<std::string>& before)>;
+
+Result<std::vector<v1::Experiment>> newest_experiments(Client& client, int count) {
+  v1::GetExperimentsRequest request;
+  request.set_sort_by(v1::GetExperimentsRequest::SORT_BY_ID);
+  request.set_order_by(v1::ORDER_BY_DESC);
+  request.set_limit(count);
+  TRY_ASSIGN(const auto response, client.call(&v1::ExperimentService::Stub::GetExperiments, request));
+  return std::vector<v1::Experiment>(response.experiments().begin(), response.experiments().end());
+}
+
+Result<Candidates> experiments(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto all, newest_experiments(client, kNewest));
+  Candidates found;
+  for (const v1::Experiment& each : all)
+    found.push_back({std::to_string(each.id()), each.name() + ", " + state_text(each.state())});
+  return found;
+}
+
+/// Trials of the newest experiments, one call per experiment.
+Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForTrials));
+  Candidates found;
+  for (const v1::Experiment& experiment : all) {
+    TRY_ASSIGN(const auto list, get_trials(client, experiment.id(), Paging{.limit = kNewest, .pages = "1"}));
+    for (const v1::Trial& each : list)
+      found.push_back({std::to_string(each.id()),
+                       "of experiment " + std::to_string(experiment.id()) + ", " + state_text(each.state())});
+  }
+  return found;
+}
+
+/// Checkpoints of the newest experiments, one call or more per experiment.
+Result<Candidates> checkpoints(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForCheckpoints));
+  Candidates found;
+  for (const v1::Experiment& experiment : all) {
+    TRY_ASSIGN(const auto list, get_checkpoints(client, experiment.id()));
+    for (const v1::Checkpoint& each : list)
+      found.push_back({each.uuid(), "experiment " + std::to_string(experiment.id()) + ", batch " +
+                                        std::to_string(each.steps_completed())});
+  }
+  return found;
+}
+
+Result<Candidates> agents(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  Candidates found;
+  for (const v1::Agent& each : response.agents())
+    found.push_back({each.id(), std::to_string(each.slots().size()) + " slots"});
+  return found;
+}
+
+/// Slots of the agent that precedes the cursor.
+Result<Candidates> slots(Client& client, const std::vector<std::string>& before) {
+  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  Candidates found;
+  for (const v1::Agent& agent : response.agents()) {
+    if (before.empty() || agent.id() != before.front()) continue;
+    for (const auto& [id, slot] : agent.slots()) found.push_back({id, slot.device().brand()});
+  }
+  return found;
+}
+
+Result<Candidates> jobs(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response, client.call(&v1::JobService::Stub::GetJobs, v1::GetJobsRequest()));
+  Candidates found;
+  for (const v1::Job& each : response.jobs()) found.push_back({each.entity_id(), each.name()});
+  return found;
+}
+
+Result<Candidates> users(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto names, user_names(client));
+  Candidates found;
+  for (const auto& [id, name] : names) found.push_back({name, ""});
+  return found;
+}
+
+Result<Candidates> workspaces(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response,
+             client.call(&v1::WorkspaceService::Stub::GetWorkspaces, v1::GetWorkspacesRequest()));
+  Candidates found;
+  for (const v1::Workspace& each : response.workspaces()) found.push_back({each.name(), ""});
+  return found;
+}
+
+/// Projects of the workspace that precedes the cursor.
+Result<Candidates> projects(Client& client, const std::vector<std::string>& before) {
+  if (before.empty()) return Candidates();
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, before.back()));
+  v1::GetWorkspaceProjectsRequest request;
+  request.set_id(workspace.id());
+  TRY_ASSIGN(const auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  Candidates found;
+  for (const v1::Project& each : response.projects()) found.push_back({each.name(), each.description()});
+  return found;
+}
+
+Result<Candidates> templates(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response,
+             client.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest()));
+  Candidates found;
+  for (const v1::Template& each : response.templates()) found.push_back({each.name(), ""});
+  return found;
+}
+
+Result<Candidates> roles(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::ListRoles, v1::ListRolesRequest()));
+  Candidates found;
+  for (const v1::Role& each : response.roles()) found.push_back({each.name(), ""});
+  return found;
+}
+
+Result<Candidates> tokens(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto response,
+             client.call(&v1::TokenService::Stub::GetAccessTokens, v1::GetAccessTokensRequest()));
+  Candidates found;
+  for (const v1::TokenInfo& each : response.token_info())
+    found.push_back({std::to_string(each.id()), each.description()});
+  return found;
+}
+
+/// Source of each argument and flag. Keys, the most specific first: "noun verb ARGUMENT", "noun ARGUMENT",
+/// the name of the argument alone, or a flag.
+const std::map<std::string, Source>& sources() {
+  static const std::map<std::string, Source> table{
+      {"experiment ID", experiments},
+      {"experiment IDS", experiments},
+      {"experiment A", experiments},
+      {"experiment B", experiments},
+      {"explain experiment ID", experiments},
+      {"checkpoint ID", experiments},
+      {"trial ID", trials},
+      {"explain trial ID", trials},
+      {"checkpoint UUID", checkpoints},
+      {"checkpoint UUIDS", checkpoints},
+      {"--uuid", checkpoints},
+      {"AGENT", agents},
+      {"SLOT", slots},
+      {"JOB", jobs},
+      {"--ahead-of", jobs},
+      {"--behind-of", jobs},
+      {"user NAME", users},
+      {"USER", users},
+      {"-u", users},
+      {"--user", users},
+      {"--username-to-assign", users},
+      {"workspace NAME", workspaces},
+      {"WORKSPACE", workspaces},
+      {"--workspace-name", workspaces},
+      {"-w", workspaces},
+      {"PROJECT", projects},
+      {"template NAME", templates},
+      {"--template", templates},
+      {"ROLE", roles},
+      {"token ID", tokens},
+  };
+  return table;
+}
+
+/// Values that do not depend on the cluster. Same keys as sources().
+const std::map<std::string, std::vector<std::string>>& fixed_words() {
+  static const std::map<std::string, std::vector<std::string>> table{
+      {"SHELL", {"bash", "zsh", "fish"}},
+      {"WORKLOAD", {"experiment"}},
+      {"--pages", {"1", "all"}},
+      {"--mode", {"auto", "direct", "master"}},
+      {"--active", {"true", "false"}},
+      {"--admin", {"true", "false"}},
+      {"--role", {"Viewer", "Editor", "WorkspaceAdmin"}},
+      {"--stdtype", {"stdout", "stderr"}},
+      {"--level", {"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}},
+  };
+  return table;
+}
+
+// ---- the words before the cursor ----
+struct Place {
+  std::vector<const Command*> path;    ///< noun and verbs
+  std::vector<std::string> arguments;  ///< positional arguments before the cursor
+  std::string pending;                 ///< flag that takes the word at the cursor as its value; ""
+  Session session;
+};
+
+bool is_name_of(const Command& command, const std::string& word) {
+  return std::find(command.names.begin(), command.names.end(), word) != command.names.end();
+}
+
+/// Returns the option with this flag; null when the command has none.
+const CLI::Option* find_flag(const CLI::App& app, const std::string& flag) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->check_name(flag)) return option;
+  return nullptr;
+}
+
+/// Joins words that the shell has split. Bash breaks words at colons and sends three for "host:80".
+std::vector<std::string> joined_at_colons(std::vector<std::string> words) {
+  std::vector<std::string> joined;
+  bool glue = false;
+  for (std::string& word : words) {
+    const bool colon = word == ":";
+    if ((colon || glue) && !joined.empty()) {
+      joined.back() += word;
+    } else {
+      joined.push_back(std::move(word));
+    }
+    glue = colon;
+  }
+  return joined;
+}
+
+/// Interprets the words before the cursor. Does not use CLI11's parser, which rejects incomplete commands.
+Place read_words(const std::vector<std::string>& words) {
+  Place place;
+  const std::vector<Command>* table = &commands();
+  CLI::App app;
+  // The options declared on `app` write to variables that the action owns.
+  Action kept;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!place.pending.empty()) {
+      // The query must use the master and the user of the command line.
+      if (place.pending == "-m" || place.pending == "--master") place.session.master_flag = word;
+      if (place.path.empty() && (place.pending == "-u" || place.pending == "--user"))
+        place.session.user_flag = word;
+      place.pending.clear();
+      continue;
+    }
+    if (word.starts_with("-") && word != "-") {
+      const CLI::Option* option = find_flag(app, word);
+      const bool global = word == "-m" || word == "--master" || word == "-u" || word == "--user";
+      if (option != nullptr ? option->get_items_expected_max() > 0 : global) place.pending = word;
+      continue;
+    }
+    const auto found = std::find_if(table->begin(), table->end(),
+                                    [&](const Command& each) { return is_name_of(each, word); });
+    if (found == table->end()) {
+      place.arguments.push_back(word);
+      continue;
+    }
+    place.path.push_back(&*found);
+    table = &found->verbs;
+    if (found->declare) kept = found->declare(app);
+  }
+  return place;
+}
+
+void add_flags(const CLI::App& app, Candidates& found) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      found.push_back({"--" + name, option->get_description()});
+    for (const std::string& name : option->get_snames())
+      found.push_back({"-" + name, option->get_description()});
+  }
+}
+
+/// Returns the candidates of the first key that has a source. Any failure yields an empty list.
+Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
+  Candidates found;
+  for (const std::string& key : keys) {
+    if (const auto words = fixed_words().find(key); words != fixed_words().end()) {
+      for (const std::string& word : words->second) found.push_back({word, ""});
+      return found;
+    }
+    const auto source = sources().find(key);
+    if (source == sources().end()) continue;
+    const auto client = place.session.client();
+    if (!client) return found;
+    // A completion must not wait for an unreachable master.
+    (*client)->set_patience(Duration(0));
+    const auto answer = source->second(**client, place.arguments);
+    return answer ? *answer : found;
+  }
+  return found;
+}
+
+/// Returns the candidates for the word at the cursor, of which `begun` is typed: flags, verbs or values.
+Candidates at_cursor(Place& place, const std::string& begun) {
+  const std::string noun = place.path.empty() ? "" : place.path.front()->names.front();
+  if (!place.pending.empty()) return ask_master(place, {place.pending});
+  Candidates found;
+  const Command* command = place.path.empty() ? nullptr : place.path.back();
+  const std::vector<Command>& next = command == nullptr ? commands() : command->verbs;
+  CLI::App app;
+  Action kept;
+  if (command != nullptr && command->declare) kept = command->declare(app);
+  if (begun.starts_with("-")) {
+    add_flags(app, found);
+    if (command == nullptr) {
+      for (const char* flag : {"-m", "--master", "-u", "--user", "-v", "--version"})
+        found.push_back({flag, ""});
+    }
+    return found;
+  }
+  if (!next.empty()) {
+    for (const Command& each : next) {
+      for (const std::string& name : each.names) found.push_back({name, each.summary});
+    }
+    found.push_back({"help", "Show this help."});
+    return found;
+  }
+  std::vector<const CLI::Option*> positionals;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_positional()) positionals.push_back(option);
+  if (positionals.empty()) return found;
+  // A list such as IDS takes all further words.
+  const bool last_is_list = positionals.back()->get_items_expected_max() > 1;
+  if (place.arguments.size() >= positionals.size() && !last_is_list) return found;
+  const CLI::Option* option = positionals[std::min(place.arguments.size(), positionals.size() - 1)];
+  const std::string name = option->get_name(true, false);
+  const std::string verb = place.path.size() > 1 ? " " + place.path[1]->names.front() : "";
+  return ask_master(place, {noun + verb + " " + name, noun + " " + name, name});
+}
+
+}  // namespace
+
+std::vector<Candidate> complete(std::vector<std::string> words) {
+  words = joined_at_colons(std::move(words));
+  if (words.empty()) words.emplace_back();
+  Place place = read_words(words);
+  const std::string begun = words.back();
+  Candidates found = at_cursor(place, begun);
+  // Names come from the cluster: control characters could manipulate the shell or the terminal.
+  std::erase_if(found, [&](const Candidate& each) {
+    return !each.text.starts_with(begun) || each.text.empty() || has_control_characters(each.text);
+  });
+  for (Candidate& each : found) each.about = printable(each.about);
+  return found;
+}
+
+}  // namespace det::cli

@@ -1,0 +1,180 @@
+#include "cli/output/logs.h"
+
+#include <charconv>
+#include <iostream>
+#include <map>
+
+#include "cli/output/print.h"
+#include "common/base/clock.h"
+#include "common/base/text.h"
+
+namespace det::cli {
+namespace {
+
+/// Time that a master may be unreachable while a log is followed.
+constexpr Duration kLogPatience = std::chrono::minutes(10);
+
+/// Names of --level.
+const std::map<std::string, v1::LogLevel>& levels() {
+  static const std::map<std::string, v1::LogLevel> names{
+      {"TRACE", v1::LOG_LEVEL_TRACE}, {"DEBUG", v1::LOG_LEVEL_DEBUG},
+      {"INFO", v1::LOG_LEVEL_INFO},   {"WARNING", v1::LOG_LEVEL_WARNING},
+      {"ERROR", v1::LOG_LEVEL_ERROR}, {"CRITICAL", v1::LOG_LEVEL_CRITICAL}};
+  return names;
+}
+
+/// Parses an RFC 3339 time into `target`. Errors: kInvalidArgument, with the flag's name.
+Status set_log_time(const std::string& text, const char* flag, google::protobuf::Timestamp* target) {
+  const auto time = parse_rfc3339(text);
+  if (!time) return fail(Code::kInvalidArgument, std::string(flag) + ": " + time.error().message);
+  target->set_seconds(time->micros / 1'000'000);
+  target->set_nanos(static_cast<std::int32_t>(time->micros % 1'000'000 * 1000));
+  return {};
+}
+
+// Overloads for the two requests, which belong to different services.
+template <typename Take>
+Status stream(Client& client, const v1::TrialLogsRequest& request, const Take& take) {
+  return client.stream(&v1::LogService::Stub::TrialLogs, request, take);
+}
+template <typename Take>
+Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& take) {
+  return client.stream(&v1::TaskService::Stub::TaskLogs, request, take);
+}
+
+/// Copies the filters of the flags into the request.
+template <typename Request>
+Status choose_lines(const LogFlags& flags, Request& request) {
+  for (const std::string& id : flags.agent_ids) request.add_agent_ids(id);
+  for (const std::string& id : flags.container_ids) request.add_container_ids(id);
+  for (const int id : flags.rank_ids) request.add_rank_ids(id);
+  for (const std::string& source : flags.sources) request.add_sources(source);
+  for (const std::string& type : flags.stdtypes) request.add_stdtypes(type);
+  if (!flags.level.empty()) {
+    // The API selects single levels: add every level from the given one upwards.
+    for (const auto& [name, level] : levels()) {
+      if (level >= levels().at(flags.level)) request.add_levels(level);
+    }
+  }
+  if (!flags.before.empty())
+    TRY(set_log_time(flags.before, "--timestamp-before", request.mutable_timestamp_before()));
+  if (!flags.after.empty())
+    TRY(set_log_time(flags.after, "--timestamp-after", request.mutable_timestamp_after()));
+  return {};
+}
+
+/// Returns the last `count` entries in ascending order. The master returns them newest first.
+template <typename Request>
+Result<std::vector<v1::LogEntry>> read_tail(Client& client, Request request, int count) {
+  request.set_order_by(v1::ORDER_BY_DESC);
+  request.set_limit(count);
+  std::vector<v1::LogEntry> entries;
+  TRY(stream(client, request, [&](const v1::LogEntry& entry) {
+    entries.push_back(entry);
+    return true;
+  }));
+  return std::vector<v1::LogEntry>(entries.rbegin(), entries.rend());
+}
+
+/// The entry's position in the log.
+std::int64_t id_of(const v1::LogEntry& entry) {
+  std::int64_t id = 0;
+  std::from_chars(entry.id().data(), entry.id().data() + entry.id().size(), id);
+  return id;
+}
+
+/// Streams the log until it ends. Resumes after the last entry when the connection breaks.
+template <typename Request>
+Status follow_logs(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
+  request.set_follow(true);
+  client.set_patience(kLogPatience);
+  for (;;) {
+    const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
+      request.set_after_id(id_of(entry));
+      take(entry);
+      return true;
+    });
+    if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
+  }
+}
+
+/// Prints the selected lines, a JSON object or a text each.
+template <typename Request>
+Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
+  TRY(choose_lines(flags, request));
+  const auto print_one = [&](const v1::LogEntry& entry) {
+    if (flags.json) {
+      const auto value = to_json(entry);
+      if (value) std::cout << dump_json(*value) << '\n';
+    } else {
+      std::cout << log_line(entry);
+    }
+    if (flags.follow) std::cout.flush();
+    return true;
+  };
+  if (flags.tail > 0) {
+    TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
+    for (const v1::LogEntry& entry : entries) print_one(entry);
+    if (!flags.follow) return 0;
+    // Continues where the tail ends, without a gap or a repeated line.
+    if (!entries.empty()) request.set_after_id(id_of(entries.back()));
+  }
+  if (flags.follow) {
+    TRY(follow_logs(client, request, print_one));
+    return 0;
+  }
+  request.set_limit(flags.head);
+  TRY(stream(client, request, print_one));
+  return 0;
+}
+
+}  // namespace
+
+void LogFlags::declare(CLI::App& app) {
+  app.add_flag("-f,--follow", follow, "Go on until it has ended.");
+  CLI::Option* first = app.add_option("--head", head, "Only the first N lines.")->check(kPositive);
+  app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive)->excludes(first);
+  app.add_flag("--json", json, "One JSON object a line.");
+  // One value per flag, so that a positional argument may follow.
+  const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
+  repeated(app.add_option("--agent-id", agent_ids, "Only of this agent; may be repeated."));
+  repeated(app.add_option("--container-id", container_ids, "Only of this allocation; may be repeated."));
+  repeated(app.add_option("--rank-id", rank_ids, "Only of this rank; may be repeated."));
+  repeated(app.add_option("--source", sources, "Only of this source; may be repeated."));
+  repeated(app.add_option("--stdtype", stdtypes, "stdout or stderr; may be repeated."));
+  std::vector<std::string> names;
+  for (const auto& [name, level] : levels()) names.push_back(name);
+  app.add_option("--level", level, "Only lines of this level and above.")
+      ->check(CLI::IsMember(names, CLI::ignore_case))
+      ->transform([](std::string value) { return to_upper(value); });
+  app.add_option("--timestamp-before", before, "Only lines before this time (RFC 3339).");
+  app.add_option("--timestamp-after", after, "Only lines after this time (RFC 3339).");
+}
+
+std::string log_line(const v1::LogEntry& entry) {
+  std::string text = entry.message();
+  if (!text.ends_with('\n')) text += '\n';
+  return text;
+}
+
+Status follow_log(Client& client, v1::TrialLogsRequest request,
+                  const std::function<void(const v1::LogEntry&)>& take) {
+  return follow_logs(client, std::move(request), take);
+}
+Status follow_task_log(Client& client, v1::TaskLogsRequest request,
+                       const std::function<void(const v1::LogEntry&)>& take) {
+  return follow_logs(client, std::move(request), take);
+}
+
+Result<int> print_logs(Client& client, int trial, const LogFlags& flags) {
+  v1::TrialLogsRequest request;
+  request.set_trial_id(trial);
+  return print_line(client, std::move(request), flags);
+}
+Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags) {
+  v1::TaskLogsRequest request;
+  request.set_task_id(task);
+  return print_line(client, std::move(request), flags);
+}
+
+}  // namespace det::cli

@@ -1,0 +1,84 @@
+#include "cli/output/paging.h"
+
+namespace det::cli {
+namespace {
+
+template <typename List, typename Target>
+void append(const List& list, Target& target) {
+  target.insert(target.end(), list.begin(), list.end());
+}
+
+}  // namespace
+
+void Paging::declare(CLI::App& app) {
+  app.add_option("--limit", limit, "Entries in one page.")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--offset", offset, "Entries to leave out; below 0 counts from the end.")
+      ->capture_default_str();
+  app.add_option("--pages", pages, "1 or all.")->check(CLI::IsMember({"1", "all"}))->capture_default_str();
+}
+
+Result<v1::Experiment> get_experiment(Client& client, int id) {
+  v1::GetExperimentRequest request;
+  request.set_experiment_id(id);
+  TRY_ASSIGN(v1::GetExperimentResponse response,
+             client.call(&v1::ExperimentService::Stub::GetExperiment, request));
+  return std::move(*response.mutable_experiment());
+}
+
+Result<v1::Trial> get_trial(Client& client, int id) {
+  v1::GetTrialRequest request;
+  request.set_trial_id(id);
+  TRY_ASSIGN(v1::GetTrialResponse response, client.call(&v1::TrialService::Stub::GetTrial, request));
+  return std::move(*response.mutable_trial());
+}
+
+Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const Paging& paging) {
+  v1::GetExperimentTrialsRequest request;
+  request.set_experiment_id(experiment);
+  std::vector<v1::Trial> trials;
+  TRY(each_page(
+      paging, request,
+      [&](const auto& page) { return client.call(&v1::ExperimentService::Stub::GetExperimentTrials, page); },
+      [&](const auto& response) { append(response.trials(), trials); }));
+  return trials;
+}
+
+Result<std::vector<v1::Checkpoint>> get_checkpoints(Client& client, int experiment) {
+  v1::GetExperimentCheckpointsRequest request;
+  request.set_id(experiment);
+  std::vector<v1::Checkpoint> checkpoints;
+  TRY(each_page(
+      Paging{.limit = kLargePage}, request,
+      [&](const auto& page) {
+        return client.call(&v1::ExperimentService::Stub::GetExperimentCheckpoints, page);
+      },
+      [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
+  return checkpoints;
+}
+
+Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int trial) {
+  v1::GetTrialCheckpointsRequest request;
+  request.set_id(trial);
+  std::vector<v1::Checkpoint> checkpoints;
+  TRY(each_page(
+      Paging{.limit = kLargePage}, request,
+      [&](const auto& page) { return client.call(&v1::TrialService::Stub::GetTrialCheckpoints, page); },
+      [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
+  return checkpoints;
+}
+
+Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,
+                                                         const Paging& paging) {
+  v1::GetTrialWorkloadsRequest request;
+  request.set_trial_id(trial);
+  // Training reports are numerous; most callers do not print them.
+  if (!metrics) request.set_filter(v1::GetTrialWorkloadsRequest::FILTER_OPTION_CHECKPOINT_OR_VALIDATION);
+  std::vector<v1::WorkloadContainer> workloads;
+  TRY(each_page(
+      paging, request,
+      [&](const auto& page) { return client.call(&v1::TrialService::Stub::GetTrialWorkloads, page); },
+      [&](const auto& response) { append(response.workloads(), workloads); }));
+  return workloads;
+}
+
+}  // namespace det::cli

@@ -1,0 +1,64 @@
+// Build of a trial's C++ source into a shared object, with a cache keyed by everything that the result
+// depends on. Concurrent requests for one build, also from several processes, compile once.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+
+namespace det::build {
+
+/// How to compile against the installed training library.
+struct Recipe {
+  std::string sdk_id;
+  std::string compiler;
+  std::vector<std::string> cxx_flags, include_dirs, link_flags;
+  /// Source that includes the trial's; "{module}" and "{class}" stand for its names.
+  std::string wrapper;
+};
+/// Reads <prefix>/share/det/model_build.json. "{prefix}" in flags and directories becomes the prefix of
+/// `path`. Errors: kDataLoss, unreadable file.
+Result<Recipe> read_recipe(const std::string& path);
+
+/// An entrypoint "module:Class": dotted names without spaces.
+struct TrialName {
+  /// "pkg/model_def": path of the source without ".cpp".
+  std::string module;
+  /// C++ name of the class: "MNistTrial", "ns::Trial".
+  std::string trial_class;
+};
+/// Returns nothing if the entrypoint has another form.
+std::optional<TrialName> parse_trial_name(const std::string& entrypoint);
+
+/// Inputs of build_model().
+struct BuildRequest {
+  Recipe recipe;
+  TrialName trial;
+  std::string source_dir;  ///< the unpacked context
+  std::string models_dir;  ///< the cache
+  Duration timeout = std::chrono::minutes(15);
+};
+
+/// Result of a build, successful or not.
+struct BuildOutcome {
+  /// Path of the shared object; "" if the source does not compile.
+  std::string library;
+  /// Compiler messages; paths are relative to the context.
+  std::string output;
+  bool cached = false;  ///< nothing was compiled by this call
+};
+
+/// Returns the cache key: a digest over paths and contents of the sources, the recipe and the compiler
+/// version.
+Result<std::string> build_key(const BuildRequest& request);
+
+/// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
+/// which is cached too. Errors: kDeadlineExceeded (timeout), kCancelled (`stop` requested), kUnavailable (the
+/// compiler was killed, or files cannot be written). Blocks for minutes. Safe to call concurrently.
+Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
+
+}  // namespace det::build

@@ -1,0 +1,34 @@
+// Workarounds for gRPC's callback threads (gRPC 1.51, CallbackAlternativeCQ in
+// src/cpp/common/completion_queue_cc.cc). Target det_wire.
+#pragma once
+
+#include <thread>
+
+#include "common/base/queue.h"
+
+namespace det {
+
+/// Keeps gRPC's callback threads alive until the process ends. Call it before making calls with callbacks;
+/// Awake does. Idempotent. Thread-safe.
+///
+/// gRPC ends these threads with the last channel that used a callback. If a callback holds the last reference
+/// to that channel, a callback thread joins itself, continues, and reads freed memory.
+void keep_callback_threads();
+
+/// While an instance exists, events for gRPC callbacks in this process are handled without delay.
+///
+/// A callback thread of gRPC that was idle for a second sleeps for 100 ms, and messages wait while all of
+/// them sleep. This class gives them work every 450 ms: a call that fails locally, without network traffic.
+/// It runs a thread of its own, which the destructor joins.
+class Awake {
+ public:
+  Awake();
+  ~Awake();
+  Awake(const Awake&) = delete;
+
+ private:
+  Queue<int> end_{1};  ///< never holds an item; closed by the destructor
+  std::thread thread_;
+};
+
+}  // namespace det

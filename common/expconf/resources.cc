@@ -1,0 +1,53 @@
+// Section `resources`: slots, pool and queue settings of a trial.
+#include "common/base/text.h"
+#include "common/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+void check_resources(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+  const Json slots = resolved.value("slots_per_trial", Json());
+  const Json most = resolved.value("max_slots", Json());
+  // Null: absent, or a problem that was already reported.
+  if (slots.is_null() || most.is_null() || most >= slots) return;
+  reader.problem(value_or_map(map, "max_slots"), child(path, "max_slots"), "E-CFG-CONFLICT",
+                 "is below slots_per_trial (" + slots.dump() + "): no trial could ever run; use " +
+                     slots.dump() + " or more");
+}
+
+/// Reads {host_path, container_path, mode} or "/host:/container[:rwm]".
+Json read_device(Reader& reader, const YamlNode& node, const std::string& path) {
+  if (node.kind != YamlNode::Kind::kString) {
+    return table({required("host_path", absolute_path(), "the device on the agent"),
+                  required("container_path", absolute_path(), "the device in the container"),
+                  defaulted("mode", text({.min = 1, .max = 3}), "mrw", "of r, w, m")})(reader, node, path);
+  }
+  const std::vector<std::string> parts = split(node.text, ':');
+  if (parts.size() < 2 || parts.size() > 3 || !parts[0].starts_with('/') || !parts[1].starts_with('/')) {
+    reader.problem(node, path, "E-CFG-RANGE", "must be like /dev/host:/dev/container:rwm, " + found(node));
+    return nullptr;
+  }
+  return {
+      {"host_path", parts[0]}, {"container_path", parts[1]}, {"mode", parts.size() == 3 ? parts[2] : "mrw"}};
+}
+
+}  // namespace
+
+Type resources_type() {
+  constexpr std::int64_t kMostSlots = 100'000;
+  return table(
+      {defaulted("slots_per_trial", whole(0, kMostSlots), 1, "how many slots a trial trains on; 0 is none"),
+       defaulted("resource_pool", text({.max = 128}), "",
+                 "the pool it runs in; empty is the cluster's default"),
+       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
+       optional("max_slots", whole(0, kMostSlots), "the most slots that all trials together hold"),
+       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
+       optional("shm_size", size_in_bytes(), "shared memory of a container"),
+       defaulted("is_single_node", boolean(), false, "whether all slots of a trial must be on one agent"),
+       defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
+                 "host devices that a container sees"),
+       idle("native_parallel", boolean()), idle("agent_label", text())},
+      check_resources);
+}
+
+}  // namespace det::expconf

@@ -1,0 +1,252 @@
+// Top level of the configuration: fields outside of sections, and checks across sections.
+#include <algorithm>
+#include <set>
+
+#include "common/base/text.h"
+#include "common/expconf/sections.h"
+
+namespace det::expconf {
+namespace {
+
+/// Reads a list of strings, or the keys of a map. Resolved: a list without duplicates.
+Json read_labels(Reader& reader, const YamlNode& node, const std::string& path) {
+  static const Type label = text({.min = 1, .max = 128});
+  std::vector<std::string> labels;
+  const auto add = [&](const Json& value) {
+    if (!value.is_string()) return;
+    auto label_text = value.get<std::string>();
+    if (std::find(labels.begin(), labels.end(), label_text) == labels.end())
+      labels.push_back(std::move(label_text));
+  };
+  if (node.is_map()) {
+    for (const YamlEntry& entry : node.entries) add(entry.key);
+  } else {
+    for (const Json& value : list_of(label)(reader, node, path)) add(value);
+  }
+  return labels;
+}
+
+/// Reads a command line, or an argument vector.
+Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& path) {
+  constexpr TextRules kLine{.min = 1, .max = 32768, .one_line = false};
+  if (node.is_list()) return list_of(text(kLine), 1, 1000)(reader, node, path);
+  if (node.kind != YamlNode::Kind::kString)
+    return wrong_type(reader, node, path, "a command line or a list of strings");
+  Json value = text(kLine)(reader, node, path);
+  if (value.is_string() && trim(node.text).empty()) {
+    reader.problem(node, path, "E-CFG-RANGE", "must not be blank");
+    return nullptr;
+  }
+  return value;
+}
+
+Type profiling_type() {
+  return table({defaulted("enabled", boolean(), false, "report what the machine does as metrics"),
+                defaulted("begin_on_batch", whole(0), 0, kIdle), optional("end_after_batch", whole(0), kIdle),
+                defaulted("sync_timings", boolean(), true, kIdle)},
+               [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
+                 const Json begin = resolved.value("begin_on_batch", Json());
+                 const Json end = resolved.value("end_after_batch", Json());
+                 if (begin.is_null() || end.is_null() || begin <= end) return;
+                 reader.problem(value_or_map(map, "end_after_batch"), child(path, "end_after_batch"),
+                                "E-CFG-CONFLICT", "is before begin_on_batch (" + begin.dump() + ")");
+               });
+}
+
+Type integrations_type() {
+  const Type name = text({.min = 1});
+  const Type webhooks = table({optional("webhook_id", list_of(whole(1)), "which webhooks hear of it"),
+                               optional("webhook_name", list_of(name), "likewise"),
+                               defaulted("exclude", boolean(), false, "none of them does")});
+  const Type pachyderm = table({required("pachd", free_map(), "host and port"),
+                                required("proxy", free_map(), "scheme, host, port"),
+                                required("dataset", free_map(), "project, repo, commit, branch, token")});
+  return table({idle("webhooks", webhooks), idle("pachyderm", pachyderm)});
+}
+
+constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+
+bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+/// Reads `exact`, `fast` or a map. Exact training gives the same bits on any number of slots that divides the
+/// virtual shards.
+Type reproducibility_type() {
+  static const Type mode = choice({"fast", "exact"});
+  const Type map = table(
+      {defaulted("experiment_seed", whole(0, kMostSeed), 0,
+                 "seeds the search and, through it, every trial; else the time of submission"),
+       defaulted("mode", mode, "fast",
+                 "exact: the same bits on any number of slots that divides virtual_shards"),
+       defaulted("virtual_shards", whole(1, 1024), 4, "a power of two: the most slots of exact training")},
+      [](Reader& reader, const YamlNode& node, const std::string& path, Json& resolved) {
+        const Json shards = resolved["virtual_shards"];
+        if (shards.is_null() || power_of_two(shards.get<std::int64_t>())) return;
+        reader.problem(value_or_map(node, "virtual_shards"), child(path, "virtual_shards"), "E-CFG-RANGE",
+                       "must be a power of two: 1, 2, 4, 8, …");
+      });
+  auto read = [map](Reader& reader, const YamlNode& node, const std::string& path) {
+    if (node.is_map()) return map(reader, node, path);
+    if (node.kind == YamlNode::Kind::kNull) return map(reader, node, path);
+    const Json word = mode(reader, node, path);
+    // The short form is the map with only `mode` set.
+    YamlNode empty = node;
+    empty.kind = YamlNode::Kind::kMap;
+    Json resolved = map(reader, empty, path);
+    if (resolved.is_object()) resolved["mode"] = word;
+    return resolved;
+  };
+  return {"exact, fast, or a map", std::move(read), map.fields()};
+}
+
+/// Exact training distributes virtual shards evenly to slots, so the slots must divide the shards.
+void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json exact = resolved.value("reproducibility", Json()),
+             resources = resolved.value("resources", Json());
+  if (!exact.is_object() || !resources.is_object() || exact.value("mode", Json()) != "exact") return;
+  const Json shards = exact.value("virtual_shards", Json()),
+             slots = resources.value("slots_per_trial", Json());
+  if (!shards.is_number_integer() || !slots.is_number_integer()) return;
+  const auto count = slots.get<std::int64_t>();
+  if (count <= 1 || (power_of_two(count) && count <= shards.get<std::int64_t>())) return;
+  const YamlNode* section = map.find("resources");
+  reader.problem(
+      section != nullptr ? value_or_map(*section, "slots_per_trial") : map, "resources.slots_per_trial",
+      "E-CFG-CONFLICT",
+      "reproducibility is exact over " + shards.dump() +
+          " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
+}
+
+/// Section of an HPC scheduler (slurm, pbs): accepted and stored, without effect.
+Type cluster_manager_type(const char* arguments) {
+  return table({optional("slots_per_node", whole(1), "of its nodes"),
+                optional("gpu_type", text(), "of its nodes"),
+                defaulted(arguments, list_of(text({.min = 1})), Json::array(), "of its command line")});
+}
+
+/// Workspace and project are set together or not at all.
+void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
+  for (const auto& [one, other] : {std::pair("workspace", "project"), std::pair("project", "workspace")}) {
+    if (resolved[one].is_string() && !resolved[one].get<std::string>().empty() && resolved[other] == "")
+      reader.problem(value_or_map(map, one), one, "E-CFG-CONFLICT",
+                     std::string(other) + " is not set; give both workspace and project, or neither");
+  }
+}
+
+/// Checks the hyperparameters against the needs of the searcher.
+void check_search(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json searcher = resolved.value("searcher", Json()), space = resolved.value("hyperparameters", Json());
+  if (!searcher.is_object() || !space.is_object()) return;
+  const YamlNode& node = value_or_map(map, "hyperparameters");
+  // Without the section, problems point at the document instead.
+  const YamlNode empty{
+      .kind = YamlNode::Kind::kMap, .line = node.line, .column = node.column, .source = node.source};
+  const YamlNode& at = map.find("hyperparameters") != nullptr ? node : empty;
+  if (searcher["name"] == "grid") check_grid(reader, at, "hyperparameters", space);
+  if (searcher["name"] == "single") check_single(reader, at, "hyperparameters", space);
+}
+
+void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Json& resolved) {
+  if (!reader.partial()) {
+    check_place(reader, map, resolved);
+    check_search(reader, map, resolved);
+  }
+  check_exact(reader, map, resolved);
+  if (!resolved.contains("batches_per_step")) return;
+  // The oldest spelling: batches_per_step scales max_steps and sets the report period.
+  const Json step = resolved["batches_per_step"];
+  if (map.find("scheduling_unit") != nullptr)
+    reader.problem(value_or_map(map, "batches_per_step"), "batches_per_step", "E-CFG-CONFLICT",
+                   "scheduling_unit is set too; keep one of them");
+  const YamlNode* searcher = map.find("searcher");
+  const YamlNode* steps = searcher != nullptr ? searcher->find("max_steps") : nullptr;
+  if (step.is_number() && steps != nullptr && steps->kind == YamlNode::Kind::kInt && reader.ok())
+    resolved["searcher"]["max_length"] = {{"batches", steps->integer * step.get<std::int64_t>()}};
+  resolved["scheduling_unit"] = step;
+  resolved.erase("batches_per_step");
+}
+
+/// Fields for the periods of reports, validations and checkpoints, and for the training itself.
+std::vector<Field> training_fields() {
+  constexpr std::int64_t kMostBatches = 1'000'000'000;
+  const Json never = {{"batches", 0}};
+  return {
+      defaulted("min_checkpoint_period", length_type(0), never, "a checkpoint this often; 0 is never"),
+      defaulted("min_validation_period", length_type(0), never, "a validation this often; 0 is never"),
+      defaulted("perform_initial_validation", boolean(), false, "validate before anything is trained"),
+      defaulted("records_per_epoch", whole(0), 0, "turns epochs into records where the data cannot say"),
+      defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two reports of a trial"),
+      optional("batches_per_step", whole(1, kMostBatches), "scheduling_unit as the oldest releases call it"),
+      section("optimizations", optimizations_type(), "how gradients are exchanged and in what precision")};
+}
+
+/// Fields of other cluster types and removed features: accepted, stored and ignored.
+std::vector<Field> idle_fields() {
+  return {idle("integrations", integrations_type()),
+          idle("slurm", cluster_manager_type("sbatch_args")),
+          idle("pbs", cluster_manager_type("pbsbatch_args")),
+          idle("data_layer", any()),
+          idle("internal", any()),
+          idle("security", any()),
+          idle("tensorboard_storage", any())};
+}
+
+Type make_top_level() {
+  constexpr std::int64_t kMostSeconds = 1LL << 31;
+  const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
+  std::vector<Field> fields{
+      optional("version", whole(0, 0), "of this format"),
+      defaulted("name", text({.min = 1, .max = 128}), "Experiment",
+                "what people call it; else the master adds three words to the default"),
+      defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
+      defaulted("labels", {"list of string, or a map whose keys are meant", read_labels}, Json::array(),
+                "words to find it by"),
+      defaulted("data", free_map(), Json::object(), "anything: the trial reads it"),
+      defaulted("workspace", text({.max = 128}), "", "where it is filed; only together with project"),
+      defaulted("project", text({.max = 128}), "", "where it is filed; only together with workspace"),
+      required("entrypoint", {"command line, or list of string", read_entrypoint},
+               "model_def:Class for a trial class, or the command line to run"),
+      defaulted("max_restarts", whole(0, 1'000'000), 5,
+                "how often a trial that failed by itself starts again"),
+      defaulted("hyperparameters", hyperparameters_type(), Json::object(),
+                "what the search varies, and constants"),
+      required("searcher", searcher_type(),
+               "name and metric, such as {name: single, metric: validation_loss}"),
+      section("resources", resources_type(), "what a trial needs of the cluster"),
+      section("environment", environment_type(), "what a trial's processes run in"),
+      defaulted("bind_mounts", bind_mounts_type(), Json::array(),
+                "directories of the agent that the task sees"),
+      section("checkpoint_storage", checkpoint_storage_type(),
+              "where checkpoints live; else the master says"),
+      defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best",
+                "which validations make a checkpoint: one better than all before it, all, or none"),
+      section("reproducibility", reproducibility_type(), "what repeats"),
+      section("profiling", profiling_type(), "what is measured beside training"),
+      defaulted("log_policies", log_policies_type(), default_log_policies(),
+                "what a line of the log sets off"),
+      section("retention_policy", retention, "how long logs are kept; else the master says"),
+      defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
+                "seconds from asking a trial to stop until it is killed"),
+      defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
+                "seconds without a batch, a report or any output after which a trial is ended and run again; "
+                "0 is never"),
+      defaulted("debug", boolean(), false, "more of everything in the log")};
+  for (const std::vector<Field>& more : {training_fields(), idle_fields()})
+    fields.insert(fields.end(), more.begin(), more.end());
+  return table(std::move(fields), check_top_level);
+}
+
+}  // namespace
+
+const Type& top_level() {
+  static const Type type = make_top_level();
+  return type;
+}
+
+void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults) {
+  if (!defaults.name.empty() && is_silent(root, "name")) resolved["name"] = defaults.name;
+  const YamlNode* exactness = root.find("reproducibility");
+  if (exactness == nullptr || is_silent(*exactness, "experiment_seed"))
+    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMostSeed;
+}
+
+}  // namespace det::expconf

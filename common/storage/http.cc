@@ -1,0 +1,175 @@
+#include "common/storage/http.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "common/storage/curl.h"
+#include "common/storage/reach.h"
+
+namespace det::storage {
+namespace {
+
+constexpr std::size_t kMostOfRefusal = 1 << 20;  // bytes of an error response's body
+
+struct FreeCurl {
+  const Curl* curl = nullptr;
+  void operator()(CURL* handle) const { curl->easy_cleanup(handle); }
+};
+struct FreeList {
+  const Curl* curl = nullptr;
+  void operator()(curl_slist* list) const { curl->slist_free_all(list); }
+};
+using Headers = std::unique_ptr<curl_slist, FreeList>;
+
+/// State of a running request, passed to libcurl's callbacks.
+struct Incoming {
+  const Curl& curl;
+  CURL* handle;
+  const Exchange& request;
+  Answer answer = {};
+  bool refused = false, too_long = false;
+  curl_off_t bytes = 0;    ///< total of both directions
+  std::string inner = {};  ///< the forbidden address, if the connection was refused
+};
+
+/// Returns the handle of this thread for trusted or for untrusted hosts. The two are separate so that an
+/// untrusted request never reuses a connection to an inner address that bypassed the check.
+CURL* handle_of_thread(const Curl& curl, bool inner) {
+  using Handle = std::unique_ptr<CURL, FreeCurl>;
+  thread_local const Handle any(curl.easy_init(), FreeCurl{&curl}), outer(curl.easy_init(), FreeCurl{&curl});
+  const Handle& handle = inner ? any : outer;
+  if (handle) curl.easy_reset(handle.get());  // keeps the connections
+  return handle.get();
+}
+
+std::size_t take_header(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  const std::string_view line(data, size * count);
+  if (line.starts_with("HTTP/")) incoming.answer.headers.clear();  // drops those of "100 Continue"
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return size * count;
+  std::string name(line.substr(0, colon));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::size_t begin = line.find_first_not_of(" \t", colon + 1), end = line.find_last_not_of(" \t\r\n");
+  incoming.answer.headers[name] =
+      begin == line.npos || begin > end ? "" : std::string(line.substr(begin, end - begin + 1));
+  return size * count;
+}
+
+std::size_t take_body(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  const std::string_view piece(data, size * count);
+  long status = 0;
+  incoming.curl.easy_getinfo(incoming.handle, CURLINFO_RESPONSE_CODE, &status);
+  // Error bodies never reach the sink, which may be writing a file.
+  if (incoming.request.sink && status / 100 == 2) {
+    incoming.refused = !incoming.request.sink(piece);
+    return incoming.refused ? 0 : piece.size();
+  }
+  const std::size_t most = status / 100 == 2 ? incoming.request.most_bytes : kMostOfRefusal;
+  incoming.too_long = incoming.answer.body.size() + piece.size() > most;
+  if (incoming.too_long) return 0;
+  incoming.answer.body += piece;
+  return piece.size();
+}
+
+/// libcurl's progress callback. Non-zero ends the request.
+int watch_progress(void* user, curl_off_t, curl_off_t in, curl_off_t, curl_off_t out) {
+  auto& incoming = *static_cast<Incoming*>(user);
+  if (std::exchange(incoming.bytes, in + out) != in + out && incoming.request.moved) incoming.request.moved();
+  return incoming.request.give_up && incoming.request.give_up() ? 1 : 0;
+}
+
+/// Checks the address that libcurl connects to, not an earlier lookup of the name: prevents DNS rebinding.
+curl_socket_t open_outward(void* user, curlsocktype, curl_sockaddr* to) {
+  if (is_inner(to->addr)) {
+    char text[NI_MAXHOST] = "";
+    (void)::getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+    static_cast<Incoming*>(user)->inner = text;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+void set_method(const Curl& curl, CURL* handle, const Exchange& request) {
+  if (request.method == "GET") {
+    curl.easy_setopt(handle, CURLOPT_HTTPGET, 1L);
+  } else if (request.method == "HEAD") {
+    curl.easy_setopt(handle, CURLOPT_NOBODY, 1L);
+  } else {
+    // POSTFIELDS carries the body of PUT too; the custom method replaces POST.
+    if (request.method != "DELETE" || !request.body.empty()) {
+      curl.easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      curl.easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
+    }
+    curl.easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+}
+
+Headers headers_of(const Curl& curl, const Exchange& request) {
+  curl_slist* list = nullptr;
+  const auto add = [&](const std::string& line) { list = curl.slist_append(list, line.c_str()); };
+  for (const auto& [name, value] : request.headers) {
+    if (name != "host") add(name + ": " + value);  // libcurl derives the same value from the URL
+  }
+  add("Expect:");  // sends the body without waiting for "100 Continue"
+  // Suppresses libcurl's default Content-Type of POST, which the signature does not cover.
+  if (!request.headers.contains("content-type")) add("Content-Type:");
+  return Headers(list, FreeList{&curl});
+}
+
+}  // namespace
+
+Result<Answer> exchange(const Exchange& request) {
+  TRY_ASSIGN(const Curl* const functions, storage::curl());
+  const Curl& curl = *functions;
+  CURL* handle = handle_of_thread(curl, request.inner);
+  if (handle == nullptr) return fail(Code::kResourceExhausted, "libcurl does not start");
+  Incoming incoming{curl, handle, request};
+  char reason[CURL_ERROR_SIZE] = "";
+  const Headers headers = headers_of(curl, request);
+  curl.easy_setopt(handle, CURLOPT_URL, request.url.c_str());
+  curl.easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  // The path is signed as it is, so libcurl must not normalize it.
+  curl.easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+  // Signals are not safe in a multi-threaded process.
+  curl.easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl.easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+  curl.easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, static_cast<long>(request.connect_timeout.count()));
+  curl.easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl.easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_timeout.count()));
+  curl.easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
+  curl.easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_header);
+  curl.easy_setopt(handle, CURLOPT_HEADERDATA, &incoming);
+  curl.easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
+  curl.easy_setopt(handle, CURLOPT_WRITEDATA, &incoming);
+  curl.easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl.easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, watch_progress);
+  curl.easy_setopt(handle, CURLOPT_XFERINFODATA, &incoming);
+  if (!request.inner) {
+    curl.easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_outward);
+    curl.easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &incoming);
+  }
+  // AWS_CA_BUNDLE is the variable of Amazon's tools for private certificate authorities.
+  if (const char* bundle = std::getenv("AWS_CA_BUNDLE"); bundle != nullptr && *bundle != '\0')
+    curl.easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  set_method(curl, handle, request);
+  const CURLcode code = curl.easy_perform(handle);
+  // A callback that cancels also makes libcurl fail, so the flags are tested before the code.
+  if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
+  if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
+  if (code != CURLE_OK && !incoming.inner.empty())
+    return fail(Code::kFailedPrecondition, inner_words(incoming.inner));
+  if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : curl.easy_strerror(code));
+  long status = 0;
+  curl.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+  incoming.answer.status = static_cast<int>(status);
+  return std::move(incoming.answer);
+}
+
+}  // namespace det::storage

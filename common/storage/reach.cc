@@ -1,0 +1,92 @@
+#include "common/storage/reach.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "common/base/text.h"
+
+namespace det::storage {
+namespace {
+
+/// 0.0.0.0/8, 127.0.0.0/8 and 169.254.0.0/16 (link-local, includes the metadata service at 169.254.169.254).
+bool is_inner4(std::uint32_t address) {
+  const std::uint32_t first = address >> 24, two = address >> 16;
+  return first == 0 || first == 127 || two == 0xa9fe;
+}
+
+bool is_inner6(const in6_addr& address) {
+  const auto* bytes = address.s6_addr;
+  const auto last = [&] {
+    return std::uint32_t{bytes[12]} << 24 | std::uint32_t{bytes[13]} << 16 | std::uint32_t{bytes[14]} << 8 |
+           bytes[15];
+  };
+  static constexpr std::uint8_t kTranslated[12] = {0, 0x64, 0xff, 0x9b};  // 64:ff9b::/96 (NAT64, RFC 6052)
+  // fd00:ec2::254, the metadata service of AWS.
+  static constexpr std::uint8_t kMetadata[16] = {0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54};
+  // These forms embed an IPv4 address in the last four bytes.
+  if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address) ||
+      std::memcmp(bytes, kTranslated, 12) == 0)
+    return is_inner4(last());
+  return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_UNSPECIFIED(&address) ||
+         IN6_IS_ADDR_LINKLOCAL(&address) || std::memcmp(bytes, kMetadata, 16) == 0;
+}
+
+Reach& process_reach() {
+  static Reach reach;
+  return reach;
+}
+
+}  // namespace
+
+void confine(Reach reach) { process_reach() = std::move(reach); }
+const Reach& confines() { return process_reach(); }
+
+std::string host_of(const std::string& endpoint) {
+  const std::size_t scheme = endpoint.find("://");
+  std::string host = endpoint.substr(scheme == endpoint.npos ? 0 : scheme + 3);
+  host.resize(std::min(host.find('/'), host.size()));
+  if (host.starts_with('[')) return to_lower(host.substr(1, host.find(']') - 1));
+  const bool six = std::count(host.begin(), host.end(), ':') > 1;  // an IPv6 address without brackets
+  return to_lower(six ? host : host.substr(0, host.find(':')));
+}
+
+bool is_trusted(const Reach& reach, const std::string& endpoint) {
+  return reach.anywhere || (!reach.own.empty() && host_of(reach.own) == host_of(endpoint)) ||
+         std::find(reach.hosts.begin(), reach.hosts.end(), host_of(endpoint)) != reach.hosts.end();
+}
+
+std::string inner_words(const std::string& address) {
+  return address +
+         " is an address of the master's own machine or link; an administrator can name the host in "
+         "allowed_storage_hosts";
+}
+
+std::string refusal_of(const Reach& reach, const std::string& endpoint) {
+  if (endpoint.empty() || is_trusted(reach, endpoint)) return "";
+  const std::string host = host_of(endpoint);
+  if (!reach.hosts.empty())
+    return "host " + host + " is not among the cluster's allowed_storage_hosts: " + join(reach.hosts, ", ");
+  // A literal address is checked here, which gives an error before any connection.
+  sockaddr_in four{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
+  sockaddr_in6 six{
+      .sin6_family = AF_INET6, .sin6_port = 0, .sin6_flowinfo = 0, .sin6_addr = {}, .sin6_scope_id = 0};
+  const bool inner = (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1 &&
+                      is_inner(reinterpret_cast<const sockaddr&>(four))) ||
+                     (::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1 &&
+                      is_inner(reinterpret_cast<const sockaddr&>(six)));
+  return inner ? inner_words(host) : "";
+}
+
+bool is_inner(const sockaddr& address) {
+  if (address.sa_family == AF_INET)
+    return is_inner4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
+  // Families other than IPv4 and IPv6 are rejected.
+  return address.sa_family != AF_INET6 || is_inner6(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+}  // namespace det::storage

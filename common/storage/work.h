@@ -1,0 +1,55 @@
+// Maintenance of checkpoints in a storage directory (`<root>/<uuid>`): removal and listing. Runs on the
+// master or on an agent, wherever the directory is mounted. Writing and reading are in
+// harness/src/checkpoint/checkpoint_dir.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+
+namespace det::storage {
+
+/// The run that wrote a checkpoint, as recorded in its manifest.
+struct Owner {
+  std::string cluster;  ///< cluster id; "" if unknown
+  TrialId trial;
+  RunNumber run = 0;
+  bool operator==(const Owner&) const = default;
+};
+/// A checkpoint directory that a listing found.
+struct Found {
+  std::string name;
+  Owner owner;  ///< cluster "" if there is no readable manifest
+  bool operator==(const Found&) const = default;
+};
+
+/// A maintenance request.
+struct Work {
+  std::string root;
+  std::vector<std::string> remove;  ///< names below root: UUIDs, or tensorboard_name()
+  bool list = false;                ///< also return the checkpoints that exist
+};
+/// Result of perform.
+struct Done {
+  std::vector<std::string> removed;  ///< existed and are gone
+  /// Names that did not exist, or that are not valid names of checkpoints and TensorBoard directories.
+  std::vector<std::string> absent;
+  std::vector<Found> found;
+  std::string error;  ///< first failure; "" if all requested work is done
+};
+
+/// True for a UUID. Other names are never removed, which protects unrelated directories and rules out paths.
+bool is_checkpoint_name(std::string_view name);
+/// Returns the directory, relative to the root, for TensorBoard files of an experiment.
+std::string tensorboard_name(ExperimentId experiment);
+
+/// Removes and lists checkpoints. A checkpoint is renamed to `<uuid>.partial` before its files are removed,
+/// so readers see it complete or not at all. A root that does not exist is an error, since it may be a
+/// missing mount. Idempotent. Blocks.
+Done perform(const Work& work);
+
+}  // namespace det::storage

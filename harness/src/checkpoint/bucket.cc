@@ -1,0 +1,58 @@
+// Implements the public Bucket on the storage library's client.
+#include "det/bucket.h"
+
+#include <stdexcept>
+
+#include "common/base/files.h"
+#include "common/storage/bucket.h"
+#include "harness/src/client/heartbeat.h"
+
+namespace det {
+namespace {
+
+/// Largest object that fetch() reads into memory.
+constexpr std::int64_t kMostBytes = 1 << 30;
+
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
+
+storage::Location location_at(const std::string& url) {
+  auto location = storage::location_of_url(url);
+  if (!location) throw std::invalid_argument(location.error().message);
+  return std::move(*location);
+}
+
+}  // namespace
+
+class Bucket::Impl {
+ public:
+  explicit Impl(const std::string& url) : bucket(location_at(url)) {}
+  storage::Bucket bucket;
+};
+
+Bucket::Bucket(const std::string& url) : impl_(std::make_unique<Impl>(url)) {}
+Bucket::~Bucket() = default;
+Bucket::Bucket(Bucket&&) noexcept = default;
+
+std::vector<std::string> Bucket::list(const std::string& prefix) const {
+  std::vector<std::string> keys;
+  for (storage::Object& object : value_or_throw(impl_->bucket.list(prefix, false)).objects)
+    keys.push_back(std::move(object.key));
+  return keys;
+}
+
+void Bucket::fetch(const std::string& key, const std::string& path) const {
+  // A large download takes a while: keep the hang watch from firing.
+  beat();
+  const std::string content = value_or_throw(impl_->bucket.get(key, kMostBytes));
+  const std::size_t slash = path.rfind('/');
+  Status written = slash == std::string::npos ? Status() : make_directories(path.substr(0, slash));
+  // The rename inside makes the file appear complete or not at all, even with several processes fetching it.
+  if (written) written = write_file_atomic(path, content);
+  if (!written) throw std::runtime_error(written.error().message);
+}
+
+}  // namespace det

@@ -1,0 +1,176 @@
+// Files of a trial's checkpoint: writing their texts, reading and applying their contents.
+#include "harness/src/checkpoint/checkpoint.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "common/base/files.h"
+#include "det/checkpoint.h"
+#include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/checkpoint/safetensors.h"
+#include "harness/src/checkpoint/state.h"
+#include "harness/src/trainer/torch_compat.h"
+
+namespace det {
+namespace {
+
+constexpr char kStateDict[] = "/state_dict.pth", kTrialState[] = "/trial_state.json";
+
+Json read_json(const std::string& path) {
+  // Bounds the memory that a damaged or foreign file can take.
+  constexpr std::int64_t kLimit = 16 << 20;
+  const auto text = read_file(path, kLimit);
+  if (!text) throw std::runtime_error(text.error().message);
+  auto value = parse_json(*text, {.bytes = static_cast<std::size_t>(kLimit)});
+  if (!value) throw std::runtime_error(path + ": " + value.error().message);
+  return std::move(*value);
+}
+
+/// Path of the file with the tensors. Earlier releases of Determined AI's Python library used other names.
+std::string state_file(const std::string& directory) {
+  for (const char* name :
+       {kStateDict, "/determined/state_dict.pth", "/pedl/state_dict.pth", "/checkpoint.pt"}) {
+    if (path_exists(directory + name)) return directory + name;
+  }
+  throw std::runtime_error(directory + ": no checkpoint is there (it has no state_dict.pth)");
+}
+
+const pickle::Value& model_at(const std::vector<const pickle::Value*>& models, int index,
+                              const std::string& directory) {
+  if (index >= 0 && static_cast<std::size_t>(index) < models.size()) return *models[index];
+  throw std::runtime_error(directory + ": holds no model " + std::to_string(index) + "; it holds " +
+                           std::to_string(models.size()));
+}
+
+/// Calls `use()` and adds the checkpoint's directory to the message of its errors.
+template <typename Use>
+auto about(const std::string& directory, Use&& use) {
+  try {
+    return use();
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("checkpoint " + directory + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+Json checkpoint_metadata(const TrialState& state) {
+  return {{"steps_completed", state.progress.steps_completed},
+          {"framework", "libtorch-" + compat::torch_version()},
+          {"format", "pickle"},
+          {"determinant_version", DET_VERSION}};
+}
+
+std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
+                                                    const Json& metadata) {
+  Json trial_state = to_json(state.progress);
+  // The checkpoint that is being saved is the latest one of the state it contains.
+  trial_state["last_checkpoint"] = state.progress.steps_completed;
+  trial_state["trial_id"] = context.info.trial_id;
+  trial_state["run"] = context.info.run;
+  trial_state["window"] = state.window;
+  const Json load_data = {{"trial_type", "Trial"},
+                          {"experiment_config", context.info.experiment_config},
+                          {"hparams", context.info.hparams},
+                          {"is_trainer", true}};
+  return {{"trial_state.json", dump_json(trial_state, 1)},
+          {"load_data.json", dump_json(load_data, 1)},
+          {"metadata.json", dump_json(metadata, 1)}};
+}
+
+std::string checkpoint_directory(const TrialInfo& info, const std::string& name) {
+  if (name == "latest") return find_latest_checkpoint(info.checkpoint_dir, info.bucket.get()).value_or("");
+  // A slash distinguishes a path from a uuid in the checkpoint storage.
+  if (name.find('/') != std::string::npos) return name;
+  auto directory = bring_checkpoint(info.checkpoint_dir, name, info.bucket.get());
+  if (!directory) throw std::runtime_error(directory.error().message);
+  return *directory;
+}
+
+pickle::Value read_state(const std::string& directory) {
+  const std::string file = state_file(directory);
+  // Checkpoints of other programs have neither file and are not verified. trial_state.json without a manifest
+  // means that one of ours is incomplete.
+  if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
+    if (const Status good = verify_checkpoint(directory); !good)
+      throw std::runtime_error(good.error().message);
+  }
+  return pickle::load(file);
+}
+
+TrialState load_checkpoint(ContextState& context, const std::string& directory) {
+  const pickle::Value content = read_state(directory);
+  TrialState state;
+  // Without trial_state.json the checkpoint is foreign: its weights are used, its counters are not.
+  if (path_exists(directory + kTrialState)) {
+    const Json saved = read_json(directory + kTrialState);
+    auto progress = progress_from_json(saved);
+    if (!progress) throw std::runtime_error("checkpoint " + directory + ": " + progress.error().message);
+    state.progress = *progress;
+    state.window = saved.value("window", Json());
+    state.same_trial = saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id;
+  }
+  // After all files have been read, and before any state changes.
+  for (const auto& [name, callback] : context.callbacks) callback->on_checkpoint_load_start(directory);
+  about(directory, [&] { apply_state(context, content, state.same_trial, state.progress.steps_completed); });
+  return state;
+}
+
+std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory) {
+  if (directory.empty() || !path_exists(directory + kTrialState)) return 0;
+  const Json saved = read_json(directory + kTrialState);
+  const auto progress = progress_from_json(saved);
+  return progress && saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id
+             ? progress->steps_completed
+             : 0;
+}
+
+void load_model(const std::string& checkpoint_directory, torch::nn::Module& model, int model_index) {
+  const pickle::Value state = read_state(checkpoint_directory);
+  about(checkpoint_directory, [&] {
+    const auto models = saved_models(state);
+    apply_model(model, model_at(models, model_index, checkpoint_directory),
+                "model_" + std::to_string(model_index));
+  });
+}
+
+void load_models(TrialContext& context, const std::string& path) {
+  const pickle::Value state = read_state(path);
+  about(path, [&] {
+    const auto saved = saved_models(state);
+    const auto& models = context.state().models;
+    // load_model() accepts any index; here every model of the trial must get its weights.
+    if (saved.size() != models.size()) {
+      pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +
+                     std::to_string(models.size()));
+    }
+    for (std::size_t i = 0; i < models.size(); ++i)
+      apply_model(*models[i], *saved[i], "model_" + std::to_string(i));
+  });
+}
+
+void export_safetensors(const std::string& checkpoint_directory, const std::string& path, int model_index) {
+  const pickle::Value state = read_state(checkpoint_directory);
+  about(checkpoint_directory, [&] {
+    const auto models = saved_models(state);
+    const pickle::Value& model = model_at(models, model_index, checkpoint_directory);
+    safetensors::save(pickle::expect<pickle::Dict>(model, "model_" + std::to_string(model_index)), path);
+  });
+}
+
+void save_safetensors(const torch::nn::Module& module, const std::string& path) {
+  const pickle::Value tensors = collect_model(module);
+  safetensors::save(*tensors.as<pickle::Dict>(), path);
+}
+
+void load_safetensors(const std::string& path, torch::nn::Module& module) {
+  const pickle::Value tensors = safetensors::load(path);
+  try {
+    apply_model(module, tensors, "model");
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+}  // namespace det

@@ -1,0 +1,57 @@
+// Files of a trial's checkpoint, and starting from one. (checkpoint_saver.h saves them.)
+//
+//   state_dict.pth    models, optimizers, schedules, callbacks, random number generators; readable by
+//                     Python's torch.load
+//   trial_state.json  counters, trial and run, metrics that are not reported yet
+//   load_data.json    hyperparameters and experiment configuration
+//   metadata.json     steps_completed, versions, entries added by callbacks
+//   code/             the model directory
+//   manifest.json     size and digest of all other files
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "harness/src/checkpoint/pickle.h"
+#include "harness/src/client/client.h"
+#include "harness/src/client/progress.h"
+#include "harness/src/trainer/context_state.h"
+
+namespace det {
+
+/// Contents of a checkpoint other than tensors.
+struct TrialState {
+  /// Counters of training.
+  Progress progress;
+  Json window;              ///< MetricWindow::save() of all ranks
+  bool same_trial = false;  ///< after loading: saved by this trial, so its counters continue
+};
+
+/// Returns the contents of trial_state.json, load_data.json and metadata.json by name; `metadata` becomes the
+/// last.
+std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
+                                                    const Json& metadata);
+/// Contents of metadata.json before callbacks add to it.
+Json checkpoint_metadata(const TrialState& state);
+
+/// Resolves `name` ("latest", a path, or a uuid in the storage) to a directory; "" when "latest" finds none.
+/// Checkpoints in a bucket are downloaded. Any rank may call it. Throws std::runtime_error when the
+/// checkpoint cannot be fetched.
+std::string checkpoint_directory(const TrialInfo& info, const std::string& name);
+
+/// Reads the tensors of a checkpoint. The manifest of this library's checkpoints is verified. Checkpoints of
+/// Determined AI's Python library are accepted; their file may also be determined/state_dict.pth,
+/// pedl/state_dict.pth or checkpoint.pt. Throws std::runtime_error.
+pickle::Value read_state(const std::string& directory);
+
+/// Number of batches already trained when training starts from `directory`; 0 for "" and for a checkpoint of
+/// another trial.
+std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory);
+
+/// Verifies and reads a checkpoint, calls on_checkpoint_load_start, then applies its state. Random number
+/// generators are restored only for the same trial. Every rank must call it. A checkpoint of Determined AI's
+/// Python library has no readable counters, so it starts a new trial with its weights and optimizer state.
+/// Throws std::runtime_error naming the directory and the object that does not fit.
+TrialState load_checkpoint(ContextState& context, const std::string& directory);
+
+}  // namespace det

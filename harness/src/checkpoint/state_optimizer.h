@@ -1,0 +1,29 @@
+// Optimizer state as plain data, keyed by parameter name; Python's files, keyed by number, are read too.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <string>
+#include <unordered_map>
+
+#include "harness/src/checkpoint/pickle.h"
+
+namespace det {
+
+/// Maps parameters of the wrapped models to names such as "model_0.conv1.weight".
+using ParameterNames = std::unordered_map<const c10::TensorImpl*, std::string>;
+
+/// True when the state of this kind of optimizer can be saved.
+bool is_known_optimizer(torch::optim::Optimizer& optimizer);
+
+/// Returns {"state": {parameter: {…}}, "param_groups": [{options…, "params": [parameter…]}]} with PyTorch's
+/// field names. The tensors are those in use. Empty for an unknown kind of optimizer.
+pickle::Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer);
+
+/// Restores a state of this library, or of a Python optimizer of the same kind with the same
+/// parameters in the same order. Replaces the optimizer's options and state. Throws std::runtime_error
+/// naming `owner` and the mismatch.
+void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer,
+                     const pickle::Value& saved, const std::string& owner);
+
+}  // namespace det

@@ -1,0 +1,468 @@
+// Client of a trial on a cluster: one bidirectional stream to the master, reconnected until the process
+// exits. This file and its dependencies are libdet_cluster.so, which is loaded separately and must not link
+// LibTorch.
+//
+//   training thread ── queue ──> reporter thread: spool (unacknowledged, in order) ──> stream
+//                                reporter thread <── acknowledgements, preemption ──── stream
+//
+// States of a stream:
+//
+//   start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
+#include <google/protobuf/util/time_util.h>
+#include <grpc/grpc.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/json.h"
+#include "common/base/queue.h"
+#include "common/base/random.h"
+#include "common/base/text.h"
+#include "common/client/channel.h"
+#include "det/v1/harness.grpc.pb.h"
+#include "harness/src/client/client.h"
+#include "harness/src/client/fall_back.h"
+#include "harness/src/client/heartbeat.h"
+
+namespace det {
+namespace {
+
+/// Limits of unacknowledged reports: add() blocks above kSpoolBytes.
+constexpr std::int64_t kSpoolBytes = 64 << 20;
+constexpr std::size_t kSpoolReports = 1 << 20;
+constexpr std::size_t kLongestMessage = 1000;
+/// Several threads may wait for acknowledgements, but each wake-up reaches only one; none waits longer than
+/// this.
+constexpr Duration kNudge = std::chrono::seconds(1);
+/// Back-off between connection attempts.
+constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
+/// Keep-alive interval. Servers by default reject pings more often than every five minutes without data.
+constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
+
+/// Limits of one message.
+constexpr int kMostTogether = 256;
+constexpr std::int64_t kMostBytesTogether = 256 << 10;
+
+struct Entry {
+  v1::HarnessMessage message;
+  std::int64_t sequence = 0;  // assigned by the reporter thread in queue order
+  std::int64_t bytes = 0;
+};
+
+/// Type of a completion, used as gRPC's tag.
+enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
+void* tag(Event event) { return reinterpret_cast<void*>(event); }
+
+std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
+  // This reference is never released: gRPC's shutdown polls with sleeps of milliseconds, which would delay
+  // the end of every trial.
+  static const bool held = (grpc_init(), true);
+  static_cast<void>(held);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
+  // Limit for one connection attempt: a TLS handshake takes several round trips.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLongestWaitMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestWaitMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  MasterTrust trust = trust_from_environment(address.master);
+  if (!address.cert_file.empty()) trust.cert_file = address.cert_file;
+  auto credentials = channel_credentials(trust, arguments);
+  if (!credentials) throw std::runtime_error("DET_MASTER_CERT_FILE: " + credentials.error().message);
+  return v1::HarnessService::NewStub(
+      grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
+}
+
+/// The reporter thread with the spool and the stream. Methods run on that thread unless marked thread-safe.
+class Reporter {
+ public:
+  explicit Reporter(const ClusterAddress& address)
+      : address_(address), stub_(make_stub(address)), random_{static_cast<std::uint64_t>(::getpid()), 0} {
+    connect();
+    thread_ = std::thread([this] { run(); });
+  }
+  /// Drops unacknowledged reports; call flush() first. No other thread may report any more.
+  ~Reporter() {
+    stopping_ = true;
+    wake();
+    thread_.join();
+  }
+
+  /// Thread-safe. Blocks while the spool is full.
+  void add(v1::Report report) {
+    Entry entry;
+    *report.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_now().micros);
+    *entry.message.mutable_report() = std::move(report);
+    entry.bytes = static_cast<std::int64_t>(entry.message.ByteSizeLong());
+    while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, kNudge);
+    spooled_ += entry.bytes;
+    // Counted before the push, so that a flush() after the push waits for a number that includes this report.
+    ++added_;
+    (void)queue_.push(std::move(entry));
+    wake();
+  }
+  /// Thread-safe.
+  bool flush(std::chrono::seconds timeout) {
+    const MonoTime deadline = mono_now() + timeout;
+    const std::int64_t last = added_;
+    while (acknowledged_ < last) {
+      const Duration left = deadline - mono_now();
+      if (left.count() <= 0) return false;
+      (void)acknowledgements_.pop_batch(1, std::min(left, kNudge));
+    }
+    return true;
+  }
+  /// Thread-safe.
+  bool preempted() const { return preempted_.load(std::memory_order_relaxed); }
+  /// Thread-safe.
+  bool backlogged() const { return spooled_ > kSpoolBytes / 2; }
+
+ private:
+  bool detached() const { return !address_.user_token.empty(); }
+  /// Schedules the next keep-alive of a detached trial.
+  void set_alive_alarm() {
+    alive_alarm_.Set(
+        &events_, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(alive_ms_, GPR_TIMESPAN)),
+        tag(kAlive));
+  }
+
+  /// Thread-safe. Only the thread that changes awake_ to true sets the alarm, so it is never set twice at
+  /// once.
+  void wake() {
+    if (!awake_.exchange(true)) wake_alarm_.Set(&events_, gpr_inf_past(GPR_CLOCK_REALTIME), tag(kWake));
+  }
+
+  void run() {
+    void* event = nullptr;
+    bool ok = false;
+    while (events_.Next(&event, &ok)) handle(static_cast<Event>(reinterpret_cast<std::intptr_t>(event)), ok);
+  }
+
+  void handle(Event event, bool ok) {
+    switch (event) {
+      case kStarted:
+        --outstanding_;
+        ok && !failed_ ? attach() : give_up();
+        break;
+      case kRead:
+        --outstanding_;
+        // Reading continues after a failure: gRPC delivers the status only when all messages have been read.
+        ok ? receive() : give_up();
+        break;
+      case kWrote:
+        --outstanding_;
+        writing_ = false;
+        ok && !failed_ ? send_next() : give_up();
+        break;
+      case kFinished:
+        finished();
+        break;
+      case kWake:
+        awake_ = false;
+        if (stopping_) {
+          stop();
+        } else {
+          send_next();
+        }
+        break;
+      case kRetry:
+        waiting_ = false;
+        // Waiting for a dead master is not a hang. The agent ends the process when its lease expires.
+        beat();
+        stopping_ ? events_.Shutdown() : connect();
+        break;
+      case kAlive:
+        if (stopping_ || ended_ || alive_ms_ == 0) break;
+        alive_due_ = true;
+        send_next();
+        set_alive_alarm();
+        break;
+    }
+  }
+
+  void connect() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    if (detached()) {
+      context_->AddMetadata("authorization", "Bearer " + address_.user_token);
+    } else {
+      context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
+    }
+    // A new stream resends everything unacknowledged; the master ignores reports it already has.
+    attached_ = writing_ = failed_ = false;
+    next_ = 0;
+    outstanding_ = 1;
+    stream_ = stub_->AsyncSession(context_.get(), &events_, tag(kStarted));
+  }
+
+  void attach() {
+    v1::HarnessMessage message;
+    message.mutable_attach()->set_trial_id(address_.trial_id);
+    message.mutable_attach()->set_run(address_.run);
+    message.mutable_attach()->set_allocation_id(address_.allocation_id);
+    write(message);
+    read();
+  }
+  void write(const v1::HarnessMessage& message) {
+    writing_ = true;
+    ++outstanding_;
+    stream_->Write(message, tag(kWrote));
+  }
+  void read() {
+    ++outstanding_;
+    stream_->Read(&incoming_, tag(kRead));
+  }
+
+  void receive() {
+    if (incoming_.has_attached()) {
+      attached_ = true;
+      wait_ms_ = kFirstWaitMs;
+      // The outage is over: reset the back-off and log it once.
+      if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
+      told_outage_ = false;
+      if (incoming_.attached().preempt()) preempt();
+      const bool first = alive_ms_ == 0;
+      alive_ms_ = incoming_.attached().alive_milliseconds();
+      if (first && alive_ms_ > 0) set_alive_alarm();
+      acknowledge(incoming_.attached().acknowledged_sequence());
+    } else if (incoming_.has_acknowledged()) {
+      acknowledge(incoming_.acknowledged().sequence());
+    } else if (incoming_.has_preempt()) {
+      preempt();
+    }
+    read();
+    send_next();
+  }
+
+  void preempt() {
+    preempted_ = true;
+    if (address_.preempted != nullptr) address_.preempted();
+  }
+
+  void acknowledge(std::int64_t sequence) {
+    while (!spool_.empty() && spool_.front().sequence <= sequence) {
+      spooled_ -= spool_.front().bytes;
+      acknowledged_ = spool_.front().sequence;
+      spool_.pop_front();
+      // next_ is an index into spool_, which has just lost its first element.
+      if (next_ > 0) --next_;
+    }
+    (void)acknowledgements_.try_push(true);
+  }
+
+  void send_next() {
+    for (Entry& entry : queue_.pop_batch(kSpoolReports, std::chrono::seconds(0))) {
+      entry.sequence = ++last_sequence_;
+      entry.message.mutable_report()->set_sequence(entry.sequence);
+      spool_.push_back(std::move(entry));
+    }
+    // The master accepts nothing more of an ended trial; acknowledging here releases callers of flush().
+    if (ended_) return acknowledge(last_sequence_);
+    if (!attached_ || writing_ || failed_) return;
+    if (std::exchange(alive_due_, false)) {
+      v1::HarnessMessage message;
+      message.mutable_alive();
+      return write(message);
+    }
+    if (next_ + 1 == spool_.size()) return write(spool_[next_++].message);
+    if (next_ < spool_.size()) write(several());
+  }
+
+  /// Packs the next reports into one message.
+  v1::HarnessMessage several() {
+    v1::HarnessMessage message;
+    std::int64_t bytes = 0;
+    for (int count = 0; next_ < spool_.size() && count < kMostTogether && bytes < kMostBytesTogether;
+         ++count) {
+      const Entry& entry = spool_[next_++];
+      *message.mutable_reports()->add_reports() = entry.message.report();
+      bytes += entry.bytes;
+    }
+    return message;
+  }
+
+  /// Called when the stream is broken: waits for outstanding operations, then requests the status.
+  void give_up() {
+    failed_ = true;
+    if (outstanding_ == 0) stream_->Finish(&status_, tag(kFinished));
+  }
+
+  void finished() {
+    if (status_.error_code() == grpc::StatusCode::ABORTED && detached()) return end();
+    // ABORTED means that another run of the trial has replaced this one.
+    if (status_.error_code() == grpc::StatusCode::ABORTED) {
+      std::fprintf(stderr, "error: the master runs this trial elsewhere by now (%s); this process leaves\n",
+                   status_.error_message().c_str());
+      std::_Exit(kExitStaleRun);
+    }
+    stream_.reset();
+    if (stopping_) {
+      events_.Shutdown();
+      return;
+    }
+    if (!told_outage_ && !status_.ok()) {
+      std::fprintf(stderr, "warning: the master does not answer (%s); training goes on, reports are kept\n",
+                   status_.error_message().c_str());
+      told_outage_ = true;
+    }
+    const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
+    wait_ms_ = std::min(wait_ms_ * 2, kLongestWaitMs);
+    waiting_ = true;
+    retry_alarm_.Set(&events_,
+                     gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
+                     tag(kRetry));
+  }
+
+  /// The master has ended this trial outside the cluster, after our report or a user's request. Unsent
+  /// reports are dropped.
+  void end() {
+    const bool ours = !spool_.empty() && spool_.front().message.report().has_end();
+    if (!ours && !stopping_) {
+      std::fprintf(stderr, "warning: the master has ended this trial (%s); reports are dropped\n",
+                   status_.error_message().c_str());
+    }
+    ended_ = true;
+    preempt();
+    stream_.reset();
+    send_next();
+    if (stopping_) events_.Shutdown();
+  }
+
+  void stop() {
+    alive_alarm_.Cancel();
+    if (ended_) {
+      events_.Shutdown();
+    } else if (waiting_) {
+      retry_alarm_.Cancel();
+    } else {
+      context_->TryCancel();
+    }
+  }
+
+  const ClusterAddress address_;
+  std::unique_ptr<v1::HarnessService::Stub> stub_;
+  grpc::CompletionQueue events_;
+  Random random_;
+
+  // Shared between the threads.
+  Queue<Entry> queue_{kSpoolReports};
+  Queue<bool> acknowledgements_{1};  // wakes one waiting thread
+  std::atomic<std::int64_t> spooled_{0}, added_{0}, acknowledged_{0};
+  std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
+  grpc::Alarm wake_alarm_;
+
+  // Used by the reporter thread only.
+  std::deque<Entry> spool_;
+  std::int64_t last_sequence_ = 0;
+  std::size_t next_ = 0;  // index in spool_ of the first report not yet sent on this stream
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream_;
+  v1::MasterMessage incoming_;
+  grpc::Status status_;
+  grpc::Alarm retry_alarm_, alive_alarm_;
+  int outstanding_ = 0, wait_ms_ = kFirstWaitMs;
+  bool attached_ = false, writing_ = false, failed_ = false, waiting_ = false, told_outage_ = false;
+  bool alive_due_ = false, ended_ = false;
+  std::int64_t alive_ms_ = 0;  // keep-alive interval set by the master; 0: none
+  std::thread thread_;
+};
+
+class ClusterClient final : public Client {
+ public:
+  explicit ClusterClient(const ClusterAddress& address)
+      : detached_(!address.user_token.empty()), reporter_(address) {}
+
+  void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
+    v1::Report report;
+    report.mutable_metrics()->set_group(group);
+    report.mutable_metrics()->set_steps_completed(steps_completed);
+    report.mutable_metrics()->set_metrics(dump_json(metrics));
+    reporter_.add(std::move(report));
+  }
+  void report_progress(double progress, std::int64_t steps_completed) override {
+    v1::Report report;
+    report.mutable_progress()->set_progress(progress);
+    report.mutable_progress()->set_steps_completed(steps_completed);
+    reporter_.add(std::move(report));
+  }
+  void report_checkpoint(const CheckpointRecord& record) override {
+    v1::Report report;
+    v1::CheckpointReport& checkpoint = *report.mutable_checkpoint();
+    checkpoint.set_uuid(record.uuid);
+    checkpoint.set_steps_completed(record.steps_completed);
+    for (const auto& [path, bytes] : record.resources) (*checkpoint.mutable_resources())[path] = bytes;
+    checkpoint.set_metadata(dump_json(record.metadata));
+    reporter_.add(std::move(report));
+  }
+  void report_invalid_hp() override {
+    v1::Report report;
+    report.mutable_invalid_hp();
+    reporter_.add(std::move(report));
+  }
+  bool should_preempt() const override { return reporter_.preempted(); }
+  bool backlogged() const override { return reporter_.backlogged(); }
+  void acknowledge_preemption() override {
+    v1::Report report;
+    report.mutable_preemption_acknowledged();
+    reporter_.add(std::move(report));
+  }
+  void report_end(bool failed, const std::string& message) override {
+    if (!detached_) return;
+    v1::Report report;
+    report.mutable_end()->set_state(failed ? v1::STATE_ERROR : v1::STATE_COMPLETED);
+    report.mutable_end()->set_message(make_utf8(message.substr(0, kLongestMessage)));
+    reporter_.add(std::move(report));
+  }
+  bool flush(std::chrono::seconds timeout) override { return reporter_.flush(timeout); }
+
+ private:
+  const bool detached_;
+  Reporter reporter_;
+};
+
+/// Requests an alternative checkpoint from the master. Retries with back-off while the master is unreachable;
+/// other errors are returned.
+Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
+                              const std::string& reason) {
+  const auto stub = make_stub(address);
+  v1::FallBackRequest request;
+  request.set_allocation_id(address.allocation_id);
+  request.set_checkpoint_uuid(uuid);
+  request.set_reason(make_utf8(reason.substr(0, kLongestMessage)));
+  Queue<char> never(1);
+  for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kLongestWaitMs)) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
+    v1::FallBackResponse response;
+    const grpc::Status status = stub->FallBack(&context, request, &response);
+    if (status.ok()) return response.checkpoint_uuid();
+    const bool may_pass = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+                          status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+    if (!may_pass) return fail(static_cast<Code>(status.error_code()), status.error_message());
+    (void)never.pop_batch(1, std::chrono::milliseconds(wait_ms));
+  }
+}
+
+}  // namespace
+}  // namespace det
+
+extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid,
+                              const std::string* reason, det::Result<std::string>* instead) {
+  *instead = det::fall_back(*address, *uuid, *reason);
+}
+extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address) {
+  return new det::ClusterClient(*address);
+}

@@ -1,0 +1,99 @@
+// Clients without a master: one prints reports, the other discards them.
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "harness/src/client/client.h"
+
+namespace det {
+namespace {
+
+/// Set by the signal handler: 1 requests preemption.
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+std::string to_text(const Json& value) {
+  if (!value.is_number_float()) return value.is_string() ? value.get<std::string>() : value.dump();
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value.get<double>());
+  return text;
+}
+
+/// Installs signal handlers: the first interrupt sets a flag, the second one kills the process.
+class Interrupts {
+ public:
+  Interrupts() {
+    interrupted = 0;
+    std::signal(SIGINT, on_interrupt);
+    std::signal(SIGTERM, on_interrupt);
+  }
+  ~Interrupts() {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  }
+};
+
+class QuietClient final : public Client {
+ public:
+  explicit QuietClient(bool takes_signals) {
+    if (takes_signals) interrupts_.emplace();
+  }
+  void report_metrics(const std::string&, std::int64_t, const Json&) override {}
+  void report_progress(double, std::int64_t) override {}
+  void report_checkpoint(const CheckpointRecord&) override {}
+  void report_invalid_hp() override {}
+  bool should_preempt() const override { return interrupts_ && interrupted != 0; }
+  void acknowledge_preemption() override {}
+  bool flush(std::chrono::seconds) override { return true; }
+
+ private:
+  std::optional<Interrupts> interrupts_;
+};
+
+class LocalClient final : public Client {
+ public:
+  void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
+    // One printf per report, because another thread may report at the same time.
+    std::string line;
+    for (const auto& [name, value] : metrics.items()) {
+      if (name != "batches") line += "  " + name + " " + to_text(value);
+    }
+    std::printf("%-10s batch %lld%s\n", group.c_str(), static_cast<long long>(steps_completed), line.c_str());
+    std::fflush(stdout);
+  }
+  void report_progress(double, std::int64_t) override {}
+  void report_checkpoint(const CheckpointRecord& record) override {
+    std::printf("checkpoint batch %lld  %s", static_cast<long long>(record.steps_completed),
+                record.uuid.c_str());
+    end_line();
+  }
+  void report_invalid_hp() override {}
+  bool should_preempt() const override { return interrupted != 0; }
+  void acknowledge_preemption() override {
+    std::printf("interrupted: saved; continue with latest_checkpoint \"latest\" (det-harness --resume)");
+    end_line();
+  }
+  bool flush(std::chrono::seconds) override { return true; }
+
+ private:
+  Interrupts interrupts_;
+  static void end_line() {
+    std::putchar('\n');
+    std::fflush(stdout);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }
+std::unique_ptr<Client> make_quiet_client(bool takes_signals) {
+  return std::make_unique<QuietClient>(takes_signals);
+}
+
+}  // namespace det

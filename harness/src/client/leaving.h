@@ -1,0 +1,16 @@
+// Time at which this process was requested to terminate. Storage calls then give up sooner on a stalled
+// store.
+#pragma once
+
+#include <optional>
+
+#include "common/base/clock.h"
+
+namespace det {
+
+/// Records the current time as that of the request, unless there was an earlier one. Thread-safe.
+void begin_leaving();
+/// Time of the request; nullopt without one. Thread-safe.
+std::optional<MonoTime> leaving_since();
+
+}  // namespace det

@@ -1,0 +1,50 @@
+#include "harness/src/observability/metric_reducers.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace det {
+namespace {
+
+/// Throws std::invalid_argument when `metrics` already has an entry `name`.
+void add_metric(Json& metrics, const std::string& name, const Json& value) {
+  if (metrics.contains(name))
+    throw std::invalid_argument("wrap_reducer: there is a metric \"" + name + "\" already");
+  metrics[name] = value;
+}
+
+}  // namespace
+
+void MetricReducers::reset() {
+  for (const WrappedReducer& wrapped : state_.metric_reducers) {
+    if (applies(wrapped)) wrapped.reducer->reset();
+  }
+}
+
+void MetricReducers::reduce_into(Json& metrics) {
+  for (const WrappedReducer& wrapped : state_.metric_reducers) {
+    if (!applies(wrapped)) continue;
+    // Only the chief computes the metric; the broadcast gives every rank the same value. The loop has the
+    // same order on all ranks, as the collectives require.
+    const std::vector<Json> per_slot = state_.distributed->gather(wrapped.reducer->per_slot_reduce());
+    const Json result = state_.distributed->broadcast(
+        state_.distributed->is_chief() ? wrapped.reducer->cross_slot_reduce(per_slot) : Json());
+    // A named reducer yields one value; an unnamed one yields an object of metrics.
+    if (!wrapped.name.empty()) {
+      if (result.is_object()) {
+        throw std::invalid_argument("wrap_reducer: the reducer \"" + wrapped.name +
+                                    "\" has a name, so its result must be one value, not an object");
+      }
+      add_metric(metrics, wrapped.name, result);
+      continue;
+    }
+    if (!result.is_object()) {
+      throw std::invalid_argument(
+          "wrap_reducer: a reducer without a name must give an object name → value, not " +
+          dump_json(result));
+    }
+    for (const auto& [name, value] : result.items()) add_metric(metrics, name, value);
+  }
+}
+
+}  // namespace det

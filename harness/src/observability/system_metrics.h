@@ -1,0 +1,107 @@
+// Samples machine utilization from /proc and NVML on a thread of its own and reports it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/queue.h"
+#include "harness/src/client/client.h"
+
+namespace det {
+
+/// Utilization of one GPU.
+struct GpuReading {
+  double util = 0;         ///< percent of the last sampling period in which a kernel ran
+  double free_memory = 0;  ///< bytes
+};
+
+/// NVIDIA Management Library, loaded at run time. Used by one thread.
+class Nvml {
+ public:
+  /// Returns null when the library or the driver is missing. The devices are those of `visible` (the format
+  /// of CUDA_VISIBLE_DEVICES: numbers or UUIDs) in that order, or all when it is null.
+  static std::unique_ptr<Nvml> load(const char* visible, const char* library = "libnvidia-ml.so.1");
+  ~Nvml();
+  /// One reading per device, in order; nullopt for a device that does not respond.
+  std::vector<std::optional<GpuReading>> read() const;
+
+ private:
+  struct Functions;
+  explicit Nvml(std::unique_ptr<Functions> functions);
+  void find_devices(const char* visible);
+  std::unique_ptr<Functions> functions_;
+  std::vector<void*> devices_;
+};
+
+/// Group → metric name → value.
+using SystemSample = std::map<std::string, std::map<std::string, double>>;
+
+/// Paths to read from; tests replace them.
+struct SystemFiles {
+  std::string proc = "/proc", block = "/sys/block";
+  std::string disk = "/";  ///< a path on the file system that disk_util describes
+};
+
+/// Reads the utilization of the machine. Used by one thread.
+class SystemReader {
+ public:
+  explicit SystemReader(SystemFiles files = {}, std::unique_ptr<Nvml> nvml = nullptr)
+      : files_(std::move(files)), nvml_(std::move(nvml)) {}
+  /// Takes one sample. Rates cover the time since the previous call, so the first call has none. Sources that
+  /// cannot be read are omitted.
+  SystemSample read(MonoTime now);
+
+ private:
+  void read_cpu(SystemSample& out);
+  void read_memory(SystemSample& out) const;
+  void read_disk(SystemSample& out, double seconds);
+  void read_network(SystemSample& out, double seconds);
+  void read_gpu(SystemSample& out) const;
+
+  using Counters = std::map<std::string, double>;
+  /// The difference to the previous call for `what`; nullopt at the first call or when a counter decreased.
+  std::optional<Counters> since_last(const std::string& what, const Counters& now);
+
+  SystemFiles files_;
+  std::unique_ptr<Nvml> nvml_;
+  std::optional<MonoTime> last_time_;
+  std::map<std::string, Counters> last_;
+};
+
+/// Samples and reports during its lifetime, on its own thread. Reports are means of the samples, keyed by the
+/// second of the report. Reports are dropped while the client is backlogged.
+class SystemMetrics {
+ public:
+  struct Options {
+    /// Time between samples.
+    Duration interval = std::chrono::seconds(1);
+    int samples_per_report = 10;
+  };
+  /// The names of the metric groups that are reported.
+  static const std::vector<std::string>& groups();
+
+  /// `client` must outlive this object.
+  SystemMetrics(Client& client, const Options& options, SystemReader reader);
+  /// Reads this machine and the GPUs named by CUDA_VISIBLE_DEVICES.
+  SystemMetrics(Client& client, const Options& options);
+  /// Stops the thread; samples not yet reported are dropped.
+  ~SystemMetrics();
+
+ private:
+  void run(SystemReader reader);
+  void report(const std::vector<SystemSample>& samples);
+  Client& client_;
+  const Options options_;
+  std::int64_t last_step_ = 0;
+  Queue<bool> stop_{1};
+  std::thread thread_;
+};
+
+}  // namespace det

@@ -1,0 +1,229 @@
+// Entry points of a training program: process set-up, creation of the context, and
+// mapping of exceptions to exit codes.
+#include <ATen/Parallel.h>
+#include <malloc.h>
+#include <torch/cuda.h>
+#include <torch/utils.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
+#include "common/base/process.h"
+#include "det/trainer.h"
+#include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/checkpoint/checkpoint_start.h"
+#include "harness/src/client/heartbeat.h"
+#include "harness/src/client/trial_info.h"
+#include "harness/src/trainer/context_state.h"
+
+namespace det {
+namespace {
+
+/// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor kills the
+/// process when its result is no longer needed.
+constexpr std::chrono::hours kPatience{24 * 7};
+
+/// Keeps freed memory in the process. Training allocates the same large blocks every step; returning them to
+/// the system would cost one page fault per page.
+void keep_freed_memory() {
+  // 1 GiB may exceed the C library's limit (32 MiB in glibc on 64-bit systems).
+  if (::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0) (void)::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  (void)::mallopt(M_TRIM_THRESHOLD, 0x7fffffff);
+  (void)::mallopt(M_TOP_PAD, 64 << 20);
+}
+
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
+
+/// The value at `path` of the configuration, `otherwise` when unset or null. Throws std::invalid_argument for
+/// a value of the wrong type.
+template <typename T>
+T setting(const Json& config, const char* path, T otherwise) {
+  const Json* value = find_path(config, path);
+  if (value == nullptr || value->is_null()) return otherwise;
+  try {
+    return value->get<T>();
+  } catch (const Json::exception&) {
+    throw std::invalid_argument(std::string(path) + ": " + dump_json(*value) + " is of the wrong kind");
+  }
+}
+
+/// The directory for event files, beside the checkpoints. On a cluster it is per experiment and trial,
+/// because TensorBoard shows each directory as a run.
+std::string tensorboard_directory(const TrialInfo& info) {
+  if (!info.on_cluster) return info.checkpoint_dir + "/tensorboard";
+  return info.checkpoint_dir + "/tensorboard/experiment_" + std::to_string(info.experiment_id) + "/trial_" +
+         std::to_string(info.trial_id);
+}
+
+/// Applies the settings that determine how gradients become steps: aggregation, virtual shards, precision.
+void configure(ContextState& state, const InitOptions& options) {
+  const Json& config = state.info.experiment_config;
+  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object())
+    state.data_config = *data;
+  state.aggregation.frequency = options.aggregation_frequency.value_or(
+      setting<std::int64_t>(config, "optimizations.aggregation_frequency", 1));
+  state.aggregation.average = setting(config, "optimizations.average_aggregated_gradients", true);
+  if (state.aggregation.frequency < 1)
+    throw std::invalid_argument("aggregation_frequency must be at least 1");
+  const Json* kind = find_path(config, "reproducibility");
+  const bool exact =
+      kind != nullptr &&
+      (kind->is_string() ? *kind == "exact"
+                         : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
+  if (exact) {
+    constexpr std::int64_t kDefaultShards = 4;
+    const auto shards = kind->is_string() ? kDefaultShards
+                                          : setting(config, "reproducibility.virtual_shards", kDefaultShards);
+    state.exact = ShardPlan::make(shards, state.distributed->rank(), state.distributed->size());
+  }
+  const auto precision = setting<std::string>(config, "optimizations.precision", "fp32");
+  if (precision == "fp32") return;
+  if (precision != "bf16" && precision != "fp16") {
+    throw std::invalid_argument("optimizations.precision: expected fp32, bf16 or fp16, got " + precision);
+  }
+  state.amp = AmpOptions{.dtype = precision == "bf16" ? torch::kBFloat16 : torch::kHalf};
+  (void)Autocast(state.device, state.amp->dtype);  // throws when the device lacks the type
+  if (precision == "fp16") state.scaler = std::make_unique<GradScaler>();
+}
+
+/// Sets the number of LibTorch threads. Some operators round differently for different numbers of threads, so
+/// exact mode uses one thread unless OMP_NUM_THREADS is set.
+void set_threads(bool exact) {
+  const char* wanted = std::getenv("OMP_NUM_THREADS");
+  int threads = wanted != nullptr ? std::atoi(wanted) : cpu_count();
+  if (exact && wanted == nullptr) threads = 1;
+  at::set_num_threads(std::max(threads, 1));
+}
+
+/// Creates the state of a context. Collective: with several processes every rank connects to the others here.
+std::unique_ptr<ContextState> make_state(const InitOptions& options) {
+  auto state = std::make_unique<ContextState>();
+  state->info = value_or_throw(on_cluster() ? cluster_trial_info()
+                               : options.exp_conf
+                                   ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
+                                   : local_trial_info(options.config_file, options.checkpoint_dir));
+  TrialInfo& info = state->info;
+  beat();  // starts the hang watch: the code below may block
+  if (!options.model_dir.empty()) info.model_dir = options.model_dir;
+  if (!info.model_dir.empty()) state->code = list_files(info.model_dir, info.checkpoint_dir);
+  if (options.hparams) info.hparams = *options.hparams;
+  const RankInfo ranks = rank_info_from_environment();
+  if (ranks.size > 1) state->distributed = std::make_unique<DistributedContext>(ranks);
+  if (torch::cuda::is_available()) {
+    state->device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(ranks.local_rank));
+  }
+  state->communicator = make_communicator(*state->distributed, state->device);
+  configure(*state, options);
+  set_threads(state->exact.has_value());
+  torch::manual_seed(static_cast<std::uint64_t>(info.seed));
+  state->tensorboard_dir = tensorboard_directory(info);
+  state->tensorboard_logging = options.enable_tensorboard_logging;
+  state->client = ranks.rank > 0 ? make_quiet_client(!info.on_cluster) : value_or_throw(make_client(info));
+  if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
+  // The chief prints the banner.
+  if (ranks.rank > 0) return state;
+  std::printf("training on %s, %d threads, seed %lld", state->device.str().c_str(), at::get_num_threads(),
+              static_cast<long long>(info.seed));
+  if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->communicator->name());
+  if (state->exact) std::printf(", exact over %lld shards", static_cast<long long>(state->exact->shards));
+  std::printf("\n");
+  return state;
+}
+
+/// The message of an exception and those nested in it, as one line: outermost first, joined by ": ".
+std::string message_of(const std::exception& error) {
+  // c10::Error::what() includes a backtrace of about a hundred lines.
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  std::string message = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3)
+    message.replace(at, 1, " | ");
+  try {
+    std::rethrow_if_nested(error);
+  } catch (const std::exception& inner) {
+    message += ": " + message_of(inner);
+  } catch (...) {
+  }
+  return message;
+}
+
+/// Prints the failure and what the trial was doing, flushes reports, and returns the exit code.
+int fail_with(const ContextState* state, const std::string& message) {
+  std::string where = state == nullptr ? "start" : state->doing;
+  if (state != nullptr && state->doing_batch >= 0)
+    where += " (batch " + std::to_string(state->doing_batch) + ")";
+  if (state != nullptr) state->client->flush(kPatience);
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s: %s\n", where.c_str(), message.c_str());
+  return kExitFailed;
+}
+
+/// InvalidHP is a regular outcome of a search: the trial ends with exit code 0.
+int end_invalid(ContextState& state, const InvalidHP& error) {
+  state.client->report_invalid_hp();
+  state.client->flush(kPatience);
+  std::fflush(stdout);
+  std::fprintf(stderr, "invalid hyperparameters: %s\n", error.what());
+  return kExitOk;
+}
+
+/// The exit code for the exception being handled. `state` is null when the context was not created.
+int exit_code_of_exception(ContextState* state) {
+  try {
+    throw;
+  } catch (const InvalidHP& error) {
+    if (state != nullptr) return end_invalid(*state, error);
+    return fail_with(state, error.what());
+  } catch (const std::exception& error) {
+    return fail_with(state, message_of(error));
+  } catch (...) {
+    return fail_with(state, "an exception that is no std::exception");
+  }
+}
+
+/// The context that init() created, for the terminate handler.
+ContextState* of_init = nullptr;
+
+void set_up_process() {
+  keep_freed_memory();
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
+}
+
+}  // namespace
+
+int run(const std::function<void(TrialContext&)>& body, const InitOptions& options) {
+  set_up_process();
+  std::optional<TrialContext> context;
+  ContextState* state = nullptr;
+  try {
+    context.emplace(make_state(options));
+    state = &context->state();
+    body(*context);
+    state->client->flush(kPatience);
+    return kExitOk;
+  } catch (...) {
+    return exit_code_of_exception(state);
+  }
+}
+
+TrialContext init(const InitOptions& options) {
+  set_up_process();
+  // After init() the program's own main() runs, so exceptions are caught by the terminate handler. _Exit
+  // skips destructors and atexit handlers, which could throw or block again.
+  std::set_terminate([] {
+    if (std::current_exception() == nullptr) std::abort();
+    std::_Exit(exit_code_of_exception(of_init));
+  });
+  auto state = make_state(options);
+  of_init = state.get();
+  return TrialContext(std::move(state));
+}
+
+}  // namespace det

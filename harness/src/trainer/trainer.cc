@@ -1,0 +1,332 @@
+// The training loop.
+#include "det/trainer.h"
+
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "common/base/text.h"
+#include "harness/src/checkpoint/checkpoint.h"
+#include "harness/src/checkpoint/checkpoint_saver.h"
+#include "harness/src/client/heartbeat.h"
+#include "harness/src/client/leaving.h"
+#include "harness/src/distributed/rank_votes.h"
+#include "harness/src/observability/system_metrics.h"
+#include "harness/src/trainer/context_state.h"
+#include "harness/src/trainer/fit_options.h"
+#include "harness/src/trainer/train_step.h"
+#include "harness/src/trainer/validation.h"
+
+namespace det {
+namespace {
+
+/// The searcher's metric of the configuration; the name is "" when there is none.
+struct SearcherMetric {
+  std::string name;
+  bool smaller_is_better = true;
+
+  explicit SearcherMetric(const Json& config) {
+    const Json* metric = find_path(config, "searcher.metric");
+    if (metric != nullptr && metric->is_string()) name = metric->get<std::string>();
+    const Json* smaller = find_path(config, "searcher.smaller_is_better");
+    if (smaller != nullptr && smaller->is_boolean()) smaller_is_better = smaller->get<bool>();
+  }
+  /// NaN is never better.
+  bool better(double value, std::optional<double> best) const {
+    if (value != value) return false;
+    return !best || (smaller_is_better ? value < *best : value > *best);
+  }
+};
+
+/// One call of fit(). Its methods are the steps of the loop in Trainer::fit() below. All ranks call them in
+/// the same order, because most of them exchange data.
+class Fit {
+ public:
+  Fit(Trial& trial, TrialContext& context, const FitOptions& options)
+      : trial_(trial),
+        context_(context),
+        state_(context.state()),
+        options_(options),
+        metric_(context.get_experiment_config()),
+        votes_(state_),
+        saver_(state_) {
+    if (options.test_mode && state_.info.on_cluster) {
+      throw std::invalid_argument("fit: test_mode is for training without a cluster");
+    }
+    asking_for("the trial's model and optimizer");
+    trial.build();
+    if (state_.models.empty())
+      throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
+    if (state_.optimizers.empty()) {
+      throw std::invalid_argument("the trial wraps no optimizer; call context.wrap_optimizer");
+    }
+    asking_for("build_callbacks");
+    state_.callbacks = trial.build_callbacks();
+    // The callbacks run before the data loaders are built; see Callback::on_trial_startup().
+    const std::string checkpoint = starting_point();
+    for_callbacks("on_trial_startup",
+                  [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
+    state_.initial_batch = checkpoint_steps(state_, checkpoint);
+    asking_for("build_training_data_loader");
+    train_.emplace(trial, context, trial.build_training_data_loader(), options.stop_on_bad_loss);
+    asking_for("build_validation_data_loader");
+    validation_.emplace(trial, context, trial.build_validation_data_loader());
+    asking_for("fit");
+    // Restoring comes last: it needs the wrapped models and optimizers, and
+    // start() needs the restored weights.
+    plan_ = make_plan(options, train_->batches_per_epoch(), context);
+    restore(checkpoint);
+    train_->start(step());
+    for (const auto& model : state_.models) model->train();
+    // The chief alone samples the machine and times the phases.
+    if (options.profiling_enabled && state_.distributed->is_chief()) {
+      machine_.emplace(*state_.client, SystemMetrics::Options());
+      state_.phases = std::make_unique<PhaseClock>();
+      timed_from_ = step();
+    }
+    for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
+  }
+
+  const Plan& plan() const { return plan_; }
+  std::int64_t step() const { return progress_.steps_completed; }
+  bool is_done() const { return step() >= plan_.length; }
+  bool is_between_windows() const { return train_->is_between_windows(step()); }
+
+  void train_one_batch() {
+    const std::int64_t epoch = step() / train_->batches_per_epoch();
+    if (step() % train_->batches_per_epoch() == 0) {
+      for_callbacks("on_training_epoch_start", [&](Callback& c) { c.on_training_epoch_start(epoch); });
+    }
+    train_->run(step());
+    beat();
+    ++progress_.steps_completed;
+    if (step() % train_->batches_per_epoch() == 0) {
+      for_callbacks("on_training_epoch_end", [&](Callback& c) { c.on_training_epoch_end(epoch); });
+    }
+  }
+
+  /// Reports the averages since the last report. Does nothing without batches.
+  void report_training() {
+    if (!train_->has_metrics()) return;
+    const PhaseSpan span(state_.phases.get(), Phase::kReport);
+    asking_for("the training metrics", step() - 1);
+    const Json metrics = train_->take_metrics();
+    report("training", metrics);
+    if (state_.phases && step() > timed_from_) {
+      state_.client->report_metrics("timing", step(), state_.phases->take(step() - timed_from_));
+      timed_from_ = step();
+    }
+    for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
+  }
+
+  /// Runs validation, reports it, and requests a checkpoint when the policy demands one.
+  void validate() {
+    const PhaseSpan span(state_.phases.get(), Phase::kValidation);
+    const Json metrics = validation_->run(step(), options_.test_mode);
+    report("validation", metrics);
+    progress_.last_validation = step();
+    result_.validation_metrics.clear();
+    for (const auto& [name, value] : metrics.items()) {
+      if (const auto number = read_double(value)) result_.validation_metrics[name] = *number;
+    }
+    if (checkpoint_wanted_for(metrics)) checkpoint_due_ = true;
+  }
+
+  /// Requests a checkpoint at the next batch without pending gradients.
+  void want_checkpoint() { checkpoint_due_ = true; }
+  /// Saves a requested checkpoint as soon as no gradients wait for an optimizer step.
+  void save_if_due() {
+    if (!checkpoint_due_ || !is_between_windows()) return;
+    checkpoint_due_ = false;
+    if (progress_.last_checkpoint != step()) save();
+  }
+
+  void report_progress() {
+    state_.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length), step());
+  }
+
+  /// Agrees with all ranks on preemption and stop requests, and reports checkpoints that became durable.
+  /// Called after every batch.
+  void consult_ranks() {
+    std::vector<CheckpointRecord> saved = saver_.finished();
+    // Preemption is sticky; the exchange makes all ranks act on it after the same batch.
+    const RankVotes::Outcome outcome = votes_.exchange(
+        {state_.client->should_preempt(), state_.stop_requested, static_cast<std::int64_t>(saved.size())});
+    preempted_ = preempted_ || outcome.preempt;
+    if (preempted_) begin_leaving();  // other ranks learn of the preemption only here
+    state_.stop_requested = outcome.stop;
+    hand_on(saved, outcome.checkpoints);
+  }
+  /// True when training ends before its length is reached.
+  bool leaving() const { return (preempted_ || state_.stop_requested) && is_between_windows(); }
+
+  /// Ends training: saves and acknowledges a preemption, or makes the final report, validation and
+  /// checkpoint. Returns when all checkpoints are durable.
+  FitResult finish() {
+    if (!is_done() && !state_.stop_requested) {
+      // The open metric window goes into the checkpoint; the run that completes the window reports it.
+      want_checkpoint();
+      save_if_due();
+      // The master may start another run as soon as it has the acknowledgement, so
+      // the checkpoint must be durable.
+      await_checkpoints();
+      state_.client->acknowledge_preemption();
+      result_.reason = FitResult::Reason::kPreempted;
+    } else {
+      report_training();
+      if (progress_.last_validation != step()) validate();
+      if (progress_.last_checkpoint != step()) save();
+      report_progress();
+      await_checkpoints();
+      result_.reason =
+          state_.stop_requested ? FitResult::Reason::kStopRequested : FitResult::Reason::kCompleted;
+    }
+    for_callbacks("on_trial_shutdown", [](Callback& c) { c.on_trial_shutdown(); });
+    asking_for("the end of training");
+    result_.batches_trained = step();
+    return result_;
+  }
+
+ private:
+  /// Records the current activity for error messages.
+  void asking_for(const char* what, std::int64_t batch = -1) {
+    state_.doing = what;
+    state_.doing_batch = batch;
+  }
+  template <typename Call>
+  void for_callbacks(const char* hook, const Call& call) {
+    for (const auto& [name, callback] : state_.callbacks) {
+      asking_for(hook, step());
+      call(*callback);
+    }
+  }
+
+  /// The directory of the checkpoint to start from; "" to start from scratch.
+  /// The chief decides for all ranks.
+  std::string starting_point() const {
+    const std::string name = options_.latest_checkpoint.value_or(state_.info.latest_checkpoint);
+    const std::string directory = name.empty() ? "" : checkpoint_directory(state_.info, name);
+    return state_.distributed->broadcast(directory).get<std::string>();
+  }
+
+  /// Loads the checkpoint. A checkpoint of another trial provides weights only, not counters or metrics.
+  void restore(const std::string& directory) {
+    if (directory.empty()) return;
+    asking_for("the checkpoint to start from");
+    const TrialState state = load_checkpoint(state_, directory);
+    result_.checkpoint = directory;
+    if (state_.distributed->is_chief()) {
+      std::printf("starting from checkpoint %s, %s\n", directory.c_str(),
+                  state.same_trial ? ("batch " + std::to_string(state.progress.steps_completed)).c_str()
+                                   : "without its counters: it is another trial's");
+    }
+    if (!state.same_trial) return;
+    progress_ = state.progress;
+    train_->restore_metrics(state.window);
+  }
+
+  /// Applies the checkpoint policy to a validation. Updates the best value of the searcher's metric.
+  bool checkpoint_wanted_for(const Json& metrics) {
+    if (metric_.name.empty()) return options_.checkpoint_policy != CheckpointPolicy::kNone;
+    const Json* value = metrics.contains(metric_.name) ? &metrics.at(metric_.name) : nullptr;
+    const std::optional<double> number = value == nullptr ? std::nullopt : read_double(*value);
+    if (!number) {
+      std::vector<std::string> names;
+      for (const auto& [name, other] : metrics.items()) names.push_back(name);
+      throw std::invalid_argument("searcher.metric is \"" + metric_.name +
+                                  "\", but the numbers of validation are: " + join(names, ", ") +
+                                  did_you_mean(metric_.name, names));
+    }
+    const bool best = metric_.better(*number, progress_.best_validation);
+    if (best) progress_.best_validation = number;
+    return options_.checkpoint_policy == CheckpointPolicy::kAll ||
+           (options_.checkpoint_policy == CheckpointPolicy::kBest && best);
+  }
+
+  void save() {
+    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
+    asking_for("saving a checkpoint", step());
+    progress_.last_checkpoint = step();
+    const std::string uuid = saver_.save({progress_, train_->save_metrics()});
+    under_way_.push_back(uuid);
+    result_.checkpoint = state_.info.checkpoint_dir + "/" + uuid;
+  }
+
+  /// Waits until the saves under way are durable. Collective.
+  void await_checkpoints() {
+    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
+    asking_for("writing a checkpoint", step());
+    saver_.wait();
+    const std::vector<CheckpointRecord> saved = saver_.finished();
+    hand_on(saved, votes_.exchange({false, false, static_cast<std::int64_t>(saved.size())}).checkpoints);
+  }
+
+  /// Reports durable checkpoints and runs their callbacks. `records` is empty except on the chief;
+  /// `count` is the same on all ranks.
+  void hand_on(const std::vector<CheckpointRecord>& records, std::int64_t count) {
+    for (const CheckpointRecord& record : records) state_.client->report_checkpoint(record);
+    for (; count > 0; --count) {
+      const std::string uuid = under_way_.front();
+      under_way_.pop_front();
+      for_callbacks("on_checkpoint_upload_end", [&](Callback& c) { c.on_checkpoint_upload_end(uuid); });
+    }
+  }
+
+  /// Reports metrics to the client and to TensorBoard. Adds "batches" and "epochs" unless the trial
+  /// returned metrics of these names.
+  void report(const char* group, Json metrics) {
+    const bool is_validation = group == std::string("validation");
+    if (state_.tensorboard_logging && state_.distributed->is_chief()) {
+      TensorBoard& board = context_.get_tensorboard_writer();
+      for (const auto& [name, value] : metrics.items()) {
+        if (const auto number = read_double(value)) {
+          board.add_scalar((is_validation ? "Determined/val_" : "Determined/") + name, *number, step());
+        }
+      }
+    }
+    if (state_.tensorboard != nullptr) state_.tensorboard->flush();
+    if (!metrics.contains("batches")) metrics["batches"] = step();
+    if (!metrics.contains("epochs")) metrics["epochs"] = step() / train_->batches_per_epoch();
+    state_.client->report_metrics(group, step(), metrics);
+  }
+
+  Trial& trial_;
+  TrialContext& context_;
+  ContextState& state_;
+  const FitOptions& options_;
+  SearcherMetric metric_;
+  RankVotes votes_;
+  CheckpointSaver saver_;
+  std::optional<SystemMetrics> machine_;
+  std::optional<TrainStep> train_;
+  std::optional<Validation> validation_;
+  Plan plan_;
+  Progress progress_;
+  std::int64_t timed_from_ = 0;  ///< batch of the last report of phase times
+  bool preempted_ = false, checkpoint_due_ = false;
+  std::deque<std::string> under_way_;  // uuids being written, oldest first; the same on all ranks
+  FitResult result_;
+};
+
+}  // namespace
+
+FitResult Trainer::fit(const FitOptions& options) {
+  Fit run(trial_, context_, options);
+  if (options.step_zero_validation && run.step() == 0) run.validate();
+
+  while (!run.is_done() && !run.leaving()) {
+    run.train_one_batch();
+    // Validation precedes the checkpoint because its result may request one.
+    const Boundary due = boundary_after(run.plan(), run.step());
+    if (due.any()) run.report_training();
+    if (due.validate) run.validate();
+    if (due.checkpoint) run.want_checkpoint();
+    run.save_if_due();
+    if (due.report) run.report_progress();
+    run.consult_ranks();
+  }
+  return run.finish();
+}
+
+}  // namespace det

@@ -1,0 +1,291 @@
+#include "master/api/accounts/project.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kLongestDescription = 4096;
+constexpr std::size_t kLongestNote = 1 << 20;
+constexpr int kMostNotes = 100;
+
+/// A column of experiment lists, under its name in the HTTP API.
+struct Column {
+  const char *name, *title;
+  v1::ColumnType type;
+};
+constexpr Column kColumns[] = {{"id", "ID", v1::COLUMN_TYPE_NUMBER},
+                               {"name", "Name", v1::COLUMN_TYPE_TEXT},
+                               {"description", "Description", v1::COLUMN_TYPE_TEXT},
+                               {"tags", "Tags", v1::COLUMN_TYPE_ARRAY},
+                               {"forkedFrom", "Forked", v1::COLUMN_TYPE_NUMBER},
+                               {"startTime", "Start time", v1::COLUMN_TYPE_DATE},
+                               {"duration", "Duration", v1::COLUMN_TYPE_NUMBER},
+                               {"numTrials", "Trials", v1::COLUMN_TYPE_NUMBER},
+                               {"state", "State", v1::COLUMN_TYPE_TEXT},
+                               {"searcherType", "Searcher", v1::COLUMN_TYPE_TEXT},
+                               {"searcherMetric", "Searcher metric", v1::COLUMN_TYPE_TEXT},
+                               {"searcherMetricsVal", "Best searcher metric", v1::COLUMN_TYPE_NUMBER},
+                               {"resourcePool", "Resource pool", v1::COLUMN_TYPE_TEXT},
+                               {"progress", "Progress", v1::COLUMN_TYPE_NUMBER},
+                               {"checkpointSize", "Checkpoint size", v1::COLUMN_TYPE_NUMBER},
+                               {"checkpointCount", "Checkpoints", v1::COLUMN_TYPE_NUMBER},
+                               {"user", "User", v1::COLUMN_TYPE_TEXT},
+                               {"archived", "Archived", v1::COLUMN_TYPE_TEXT}};
+
+Status check_project_description(const std::string& text) {
+  if (text.size() <= kLongestDescription && !find_bad_utf8(text)) return {};
+  return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
+}
+
+Status check_key(const std::string& key) {
+  const bool plain = !key.empty() && key.size() <= 10 &&
+                     key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == std::string::npos;
+  // "P" and a number is the key that a project gets by default.
+  const bool taken =
+      key.size() > 1 && key[0] == 'P' && key.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (plain && !taken) return {};
+  return fail(Code::kInvalidArgument, "key: 1 to 10 capital letters and digits, other than P and a number");
+}
+
+/// Parses the stored notes. Ignores invalid ones.
+void read_notes(const std::string& json, google::protobuf::RepeatedPtrField<v1::Note>* out) {
+  // Room for 100 escaped notes of 1 MiB.
+  const auto notes = parse_json(json, {.bytes = 256 << 20, .depth = 4});
+  if (!notes || !notes->is_array()) return;
+  for (const Json& note : *notes) {
+    v1::Note* one = out->Add();
+    one->set_name(note.value("name", ""));
+    one->set_contents(note.value("contents", ""));
+  }
+}
+
+template <typename Notes>
+Result<std::string> notes_text(const Notes& notes) {
+  Json list = Json::array();
+  for (const v1::Note& note : notes) {
+    if (note.name().size() > 256 || note.contents().size() > kLongestNote || find_bad_utf8(note.name()) ||
+        find_bad_utf8(note.contents()) || note.contents().find('\0') != std::string::npos ||
+        has_control_characters(note.name()))
+      return fail(Code::kInvalidArgument, "notes: a name of at most 256 bytes, at most 1 MiB of text");
+    list.push_back({{"name", note.name()}, {"contents", note.contents()}});
+  }
+  if (list.size() > kMostNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
+  return dump_json(list);
+}
+
+Status check_project_changeable(std::int64_t id) {
+  if (id != db::kDefaultProject) return {};
+  return fail(Code::kFailedPrecondition, "project 1 is the default one and stays as it is");
+}
+
+/// Fails for an archived project, which accepts no experiments.
+Status check_open(db::Pool& pool, std::int64_t project) {
+  TRY_ASSIGN(const db::ProjectRow row, db::get_project(pool, project));
+  if (!row.archived) return {};
+  return fail(Code::kFailedPrecondition,
+              "project " + std::to_string(project) + " is archived; unarchive it first");
+}
+
+}  // namespace
+
+Status check_title(const std::string& name, const std::string& what) {
+  const bool plain = !trim(name).empty() && trim(name).size() == name.size() && name.size() <= 80 &&
+                     !has_control_characters(name) && !find_bad_utf8(name);
+  if (plain) return {};
+  return fail(
+      Code::kInvalidArgument,
+      "the name of a " + what + " has 1 to 80 bytes, no control characters and no spaces at its ends");
+}
+
+void to_proto(const db::ProjectRow& row, v1::Project* out) {
+  out->set_id(static_cast<int>(row.id));
+  out->set_name(row.name);
+  out->set_workspace_id(static_cast<int>(row.workspace));
+  out->set_workspace_name(row.workspace_name);
+  out->set_description(row.description);
+  if (row.last_experiment) to_proto(*row.last_experiment, out->mutable_last_experiment_started_at());
+  out->set_num_experiments(static_cast<int>(row.num_experiments));
+  out->set_num_active_experiments(static_cast<int>(row.num_active_experiments));
+  out->set_num_runs(static_cast<int>(row.num_runs));
+  out->set_key(row.key);
+  read_notes(row.notes, out->mutable_notes());
+  out->set_archived(row.archived);
+  out->set_username(row.username);
+  // The default project is protected by check_project_changeable().
+  out->set_immutable(row.id == db::kDefaultProject);
+  if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
+}
+
+ProjectService::ProjectService(const Context& context) : Service(context, "det.v1.ProjectService") {
+  unary("GetProject", &ProjectService::GetProject);
+  unary("PostProject", &ProjectService::PostProject);
+  unary("PatchProject", &ProjectService::PatchProject);
+  unary("ArchiveProject", &ProjectService::ArchiveProject);
+  unary("UnarchiveProject", &ProjectService::UnarchiveProject);
+  unary("DeleteProject", &ProjectService::DeleteProject);
+  unary("GetProjectByKey", &ProjectService::GetProjectByKey);
+  unary("GetProjectColumns", &ProjectService::GetProjectColumns);
+  unary("AddProjectNote", &ProjectService::AddProjectNote);
+  unary("PutProjectNotes", &ProjectService::PutProjectNotes);
+  unary("MoveProject", &ProjectService::MoveProject);
+  unary("MoveExperiment", &ProjectService::MoveExperiment);
+  unary("MoveExperiments", &ProjectService::MoveExperiments);
+}
+
+Status ProjectService::GetProject(const Caller&, const v1::GetProjectRequest& request,
+                                  v1::GetProjectResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
+  to_proto(row, response->mutable_project());
+  return {};
+}
+
+Status ProjectService::post(const v1::PostProjectRequest& request, const Caller& caller,
+                            v1::Project* response) const {
+  TRY(check_title(request.name(), "project"));
+  TRY(check_project_description(request.description()));
+  TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.workspace_id()));
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition,
+                "workspace " + workspace.name + " is archived; unarchive it first");
+  if (!request.key().empty()) TRY(check_key(request.key()));
+  TRY_ASSIGN(const std::int64_t id, db::create_project(context_.pool, workspace.id, request.name(),
+                                                       request.description(), caller.user.id, request.key()));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  to_proto(row, response);
+  return {};
+}
+
+Status ProjectService::PostProject(const Caller& caller, const v1::PostProjectRequest& request,
+                                   v1::PostProjectResponse* response) {
+  return post(request, caller, response->mutable_project());
+}
+
+Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
+  TRY(check_project_changeable(request.id()));
+  std::optional<std::string> name, description, key;
+  if (request.project().has_name()) {
+    name = request.project().name().value();
+    TRY(check_title(*name, "project"));
+  }
+  if (request.project().has_description()) {
+    description = request.project().description().value();
+    TRY(check_project_description(*description));
+  }
+  if (request.project().has_key()) {
+    key = request.project().key().value();
+    TRY(check_key(*key));
+  }
+  TRY(db::change_project(context_.pool, request.id(), name, description, key));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
+  to_proto(row, response);
+  return {};
+}
+
+Status ProjectService::PatchProject(const Caller&, const v1::PatchProjectRequest& request,
+                                    v1::PatchProjectResponse* response) {
+  return patch(request, response->mutable_project());
+}
+
+Status ProjectService::archive(const v1::ProjectActionRequest& request, bool archived) const {
+  TRY(check_project_changeable(request.id()));
+  return db::archive_project(context_.pool, request.id(), archived);
+}
+
+Status ProjectService::ArchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+                                      v1::ProjectActionResponse*) {
+  return archive(request, true);
+}
+
+Status ProjectService::UnarchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+                                        v1::ProjectActionResponse*) {
+  return archive(request, false);
+}
+
+Status ProjectService::DeleteProject(const Caller&, const v1::ProjectActionRequest& request,
+                                     v1::DeleteProjectResponse* response) {
+  TRY(check_project_changeable(request.id()));
+  TRY(db::delete_project(context_.pool, request.id()));
+  // Deletion is synchronous here; clients of Determined AI poll otherwise.
+  response->set_completed(true);
+  return {};
+}
+
+Status ProjectService::GetProjectByKey(const Caller& caller, const v1::GetProjectByKeyRequest& request,
+                                       v1::GetProjectResponse* response) {
+  TRY_ASSIGN(const std::int64_t id,
+             db::find_project_by_key(context_.pool, make_utf8(request.key()), caller.grants.visible()));
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  to_proto(row, response->mutable_project());
+  return {};
+}
+
+Status ProjectService::GetProjectColumns(const Caller&, const v1::GetProjectColumnsRequest& request,
+                                         v1::GetProjectColumnsResponse* response) {
+  // The columns are the same for all projects.
+  TRY(db::get_project(context_.pool, request.id()));
+  for (const auto& [name, title, type] : kColumns) {
+    v1::ProjectColumn* column = response->add_columns();
+    column->set_column(name);
+    column->set_display_name(title);
+    column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
+    column->set_type(type);
+  }
+  return {};
+}
+
+Status ProjectService::show_notes(std::int64_t id, v1::ProjectNotesResponse* response) const {
+  TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
+  read_notes(row.notes, response->mutable_notes());
+  return {};
+}
+
+Status ProjectService::AddProjectNote(const Caller&, const v1::AddProjectNoteRequest& request,
+                                      v1::ProjectNotesResponse* response) {
+  // Validates the note and brings it into the stored form.
+  TRY_ASSIGN(const std::string notes, notes_text(std::vector{request.note()}));
+  v1::ProjectNotesResponse known;
+  TRY(show_notes(request.project_id(), &known));
+  if (known.notes_size() >= kMostNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
+  TRY(db::add_project_notes(context_.pool, request.project_id(), notes));
+  return show_notes(request.project_id(), response);
+}
+
+Status ProjectService::PutProjectNotes(const Caller&, const v1::PutProjectNotesRequest& request,
+                                       v1::ProjectNotesResponse* response) {
+  TRY_ASSIGN(const std::string notes, notes_text(request.notes()));
+  TRY(db::set_project_notes(context_.pool, request.project_id(), notes));
+  return show_notes(request.project_id(), response);
+}
+
+Status ProjectService::MoveProject(const Caller&, const v1::MoveProjectRequest& request,
+                                   v1::ProjectActionResponse*) {
+  TRY(check_project_changeable(request.project_id()));
+  TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.destination_workspace_id()));
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
+  return db::move_project(context_.pool, request.project_id(), workspace.id);
+}
+
+Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentRequest& request,
+                                      v1::MoveExperimentResponse*) {
+  TRY(db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  TRY(check_open(context_.pool, request.destination_project_id()));
+  return db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id());
+}
+
+Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsRequest& request,
+                                       v1::MoveExperimentsResponse* response) {
+  TRY(check_open(context_.pool, request.destination_project_id()));
+  const std::vector<std::int64_t> ids(request.experiment_ids().begin(), request.experiment_ids().end());
+  TRY(db::move_experiments(context_.pool, ids, request.destination_project_id()));
+  // All experiments were moved, so no result has an error.
+  for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
+  return {};
+}
+
+}  // namespace det::api

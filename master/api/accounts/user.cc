@@ -1,0 +1,133 @@
+#include "master/api/accounts/user.h"
+
+#include "common/base/text.h"
+#include "master/api/auth/passwords.h"
+#include "master/api/convert/convert.h"
+
+namespace det::api {
+namespace {
+
+/// Refuses characters with a meaning in URLs and HTML.
+Status check_user_name(const std::string& name) {
+  const bool plain = !name.empty() && name.size() <= 64 && !has_control_characters(name) &&
+                     !find_bad_utf8(name) && name.find_first_of(" /\\\"'<>&") == std::string::npos;
+  if (plain) return {};
+  return fail(Code::kInvalidArgument,
+              "a user's name has 1 to 64 bytes, and no spaces, slashes, quotes, < > or &");
+}
+
+Status check_display_name(const std::string& name) {
+  if (name.size() <= 256 && !has_control_characters(name) && !find_bad_utf8(name)) return {};
+  return fail(Code::kInvalidArgument, "a display name has at most 256 bytes and no control characters");
+}
+
+}  // namespace
+
+UserService::UserService(const Context& context) : Service(context, "det.v1.UserService") {
+  unary("GetUsers", &UserService::GetUsers);
+  unary("GetUser", &UserService::GetUser);
+  unary("GetUserByUsername", &UserService::GetUserByUsername);
+  unary("PostUser", &UserService::PostUser, context_.passwords);
+  unary("PatchUser", &UserService::PatchUser, context_.passwords);
+  unary("GetUserSetting", &UserService::GetUserSetting);
+  unary("PostUserSetting", &UserService::PostUserSetting);
+  unary("ResetUserSetting", &UserService::ResetUserSetting);
+  unary("PatchUsers", &UserService::PatchUsers);
+  unary("SetUserPassword", &UserService::SetUserPassword, context_.passwords);
+}
+
+Status UserService::GetUsers(const Caller&, const v1::GetUsersRequest& request,
+                             v1::GetUsersResponse* response) {
+  using Request = v1::GetUsersRequest;
+  db::UserFilter filter{.name = make_utf8(request.name()),
+                        .by_name = request.sort_by() == Request::SORT_BY_USER_NAME ||
+                                   request.sort_by() == Request::SORT_BY_NAME,
+                        .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_active()) filter.active = request.active().value();
+  if (request.has_admin()) filter.admin = request.admin().value();
+  TRY_ASSIGN(const auto page, db::list_users(context_.pool, filter));
+  for (const db::User& user : page.rows) to_proto(user, response->add_users());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status UserService::GetUser(const Caller&, const v1::GetUserRequest& request, v1::GetUserResponse* response) {
+  TRY_ASSIGN(const db::User user, db::get_user(context_.pool, UserId(request.user_id())));
+  to_proto(user, response->mutable_user());
+  return {};
+}
+
+Status UserService::GetUserByUsername(const Caller&, const v1::GetUserByUsernameRequest& request,
+                                      v1::GetUserResponse* response) {
+  TRY_ASSIGN(const db::User user, db::find_user(context_.pool, make_utf8(request.username())));
+  to_proto(user, response->mutable_user());
+  return {};
+}
+
+Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
+                             v1::PostUserResponse* response) {
+  const v1::User& wanted = request.user();
+  TRY(check_user_name(wanted.username()));
+  TRY(check_display_name(wanted.display_name()));
+  // Refused rather than ignored: the account would have no way to log in.
+  if (wanted.remote())
+    return fail(Code::kUnimplemented, "there is no single sign-on: users have passwords here");
+  TRY(check_password(request.password(), request.is_hashed(), wanted.username()));
+  TRY_ASSIGN(const std::string form, password_form(request.password(), request.is_hashed()));
+  // Hashing is the reason why this handler runs on the password thread.
+  TRY_ASSIGN(const UserId id,
+             db::create_user(context_.pool, wanted.username(), hash_password(form), wanted.admin()));
+  if (!wanted.display_name().empty())
+    TRY(db::change_user(context_.pool, id, {.display_name = wanted.display_name()}, ""));
+  TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
+  to_proto(user, response->mutable_user());
+  return {};
+}
+
+Status UserService::patch(const v1::PatchUserRequest& request, const Caller& caller,
+                          v1::User* response) const {
+  const UserId id(request.user_id());
+  const v1::PatchUser& wanted = request.user();
+  // The other fields belong to the user itself; the access table has checked that.
+  const bool admins = wanted.has_username() || wanted.has_admin() || wanted.has_active();
+  if (admins) TRY(authorize(caller, Action::kAdminister, Target::kCluster, {}, context_.pool));
+  TRY_ASSIGN(const db::User before, db::get_user(context_.pool, id));
+  db::UserChange change;
+  if (wanted.has_username()) {
+    TRY(check_user_name(wanted.username().value()));
+    change.name = wanted.username().value();
+  }
+  if (wanted.has_display_name()) {
+    TRY(check_display_name(wanted.display_name().value()));
+    change.display_name = wanted.display_name().value();
+  }
+  if (wanted.has_password()) {
+    const std::string& password = wanted.password().value();
+    // Checked against the new name if both change.
+    TRY(check_password(password, wanted.is_hashed(), change.name.value_or(before.name)));
+    TRY_ASSIGN(const std::string form, password_form(password, wanted.is_hashed()));
+    change.password_hash = hash_password(form);
+  }
+  if (wanted.has_admin()) change.admin = wanted.admin().value();
+  if (wanted.has_active()) change.active = wanted.active().value();
+  // The caller's own session survives a change of its password.
+  TRY(db::change_user(context_.pool, id, change, caller.token_hash));
+  TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
+  to_proto(user, response);
+  return {};
+}
+
+Status UserService::PatchUser(const Caller& caller, const v1::PatchUserRequest& request,
+                              v1::PatchUserResponse* response) {
+  return patch(request, caller, response->mutable_user());
+}
+
+Status UserService::SetUserPassword(const Caller& caller, const v1::SetUserPasswordRequest& request,
+                                    v1::SetUserPasswordResponse* response) {
+  v1::PatchUserRequest change;
+  change.set_user_id(request.user_id());
+  change.mutable_user()->mutable_password()->set_value(request.password());
+  return patch(change, caller, response->mutable_user());
+}
+
+}  // namespace det::api

@@ -1,0 +1,68 @@
+// Handlers of UserService for client settings and bulk activation.
+#include "common/base/text.h"
+#include "master/api/accounts/user.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostSettings = 1000;
+constexpr std::size_t kLongestKey = 256, kLongestValue = 1 << 20;
+
+Result<std::vector<db::UserSetting>> read_settings(const v1::PostUserSettingRequest& request) {
+  if (request.settings_size() > kMostSettings) return fail(Code::kInvalidArgument, "settings: at most 1000");
+  std::vector<db::UserSetting> out;
+  for (const v1::UserWebSetting& one : request.settings()) {
+    const bool plain = !one.key().empty() && one.key().size() <= kLongestKey &&
+                       one.storage_path().size() <= kLongestKey && one.value().size() <= kLongestValue;
+    if (!plain || find_bad_utf8(one.key() + one.storage_path() + one.value()) ||
+        has_control_characters(one.key() + one.storage_path()) || one.value().find('\0') != std::string::npos)
+      return fail(Code::kInvalidArgument,
+                  "settings: a key and path of at most 256 bytes, a value of at most 1 MiB");
+    out.push_back({one.storage_path(), one.key(), one.value()});
+  }
+  return out;
+}
+
+}  // namespace
+
+Status UserService::GetUserSetting(const Caller& caller, const v1::GetUserSettingRequest&,
+                                   v1::GetUserSettingResponse* response) {
+  TRY_ASSIGN(const auto settings, db::list_user_settings(context_.pool, caller.user.id));
+  for (const db::UserSetting& one : settings) {
+    v1::UserWebSetting* out = response->add_settings();
+    out->set_storage_path(one.path);
+    out->set_key(one.key);
+    out->set_value(one.value);
+  }
+  return {};
+}
+
+Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSettingRequest& request,
+                                    v1::PostUserSettingResponse*) {
+  TRY_ASSIGN(const auto settings, read_settings(request));
+  TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
+  // Replaced settings are counted as new ones.
+  if (known.size() + settings.size() > 2 * kMostSettings)
+    return fail(Code::kFailedPrecondition, "settings: too many; reset them first");
+  return db::put_user_settings(context_.pool, caller.user.id, settings);
+}
+
+Status UserService::ResetUserSetting(const Caller& caller, const v1::ResetUserSettingRequest&,
+                                     v1::ResetUserSettingResponse*) {
+  return db::clear_user_settings(context_.pool, caller.user.id);
+}
+
+Status UserService::PatchUsers(const Caller& caller, const v1::PatchUsersRequest& request,
+                               v1::PatchUsersResponse* response) {
+  for (const int id : request.user_ids()) {
+    // A failure is part of the response and does not stop the others.
+    const Status done =
+        db::change_user(context_.pool, UserId(id), {.active = request.activate()}, caller.token_hash);
+    v1::UserActionResult* result = response->add_results();
+    result->set_id(id);
+    if (!done) result->set_error(done.error().message);
+  }
+  return {};
+}
+
+}  // namespace det::api

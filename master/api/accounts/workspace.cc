@@ -1,0 +1,151 @@
+#include "master/api/accounts/workspace.h"
+
+#include "common/base/text.h"
+#include "master/api/accounts/project.h"
+#include "master/api/convert/convert.h"
+
+namespace det::api {
+namespace {
+
+Status check_workspace_changeable(std::int64_t id) {
+  if (id != db::kDefaultWorkspace) return {};
+  return fail(Code::kFailedPrecondition, "workspace 1 is the default one and stays as it is");
+}
+
+void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
+  out->set_id(static_cast<int>(row.id));
+  out->set_name(row.name);
+  out->set_archived(row.archived);
+  out->set_username(row.username);
+  // The default workspace is protected by check_workspace_changeable().
+  out->set_immutable(row.id == db::kDefaultWorkspace);
+  out->set_pinned(row.pinned);
+  out->set_num_projects(static_cast<int>(row.num_projects));
+  out->set_num_experiments(static_cast<int>(row.num_experiments));
+  if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
+}
+
+}  // namespace
+
+WorkspaceService::WorkspaceService(const Context& context) : Service(context, "det.v1.WorkspaceService") {
+  unary("GetWorkspaces", &WorkspaceService::GetWorkspaces);
+  unary("GetWorkspace", &WorkspaceService::GetWorkspace);
+  unary("PostWorkspace", &WorkspaceService::PostWorkspace);
+  unary("PatchWorkspace", &WorkspaceService::PatchWorkspace);
+  unary("ArchiveWorkspace", &WorkspaceService::ArchiveWorkspace);
+  unary("UnarchiveWorkspace", &WorkspaceService::UnarchiveWorkspace);
+  unary("PinWorkspace", &WorkspaceService::PinWorkspace);
+  unary("UnpinWorkspace", &WorkspaceService::UnpinWorkspace);
+  unary("DeleteWorkspace", &WorkspaceService::DeleteWorkspace);
+  unary("GetWorkspaceProjects", &WorkspaceService::GetWorkspaceProjects);
+}
+
+Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
+                                       v1::GetWorkspacesResponse* response) {
+  db::WorkspaceFilter filter{.visible = caller.grants.visible(),
+                             .name = make_utf8(request.name()),
+                             .exact_name = make_utf8(request.name_case_sensitive()),
+                             .users = {request.users().begin(), request.users().end()},
+                             .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                             // Pins are personal.
+                             .viewer = caller.user.id,
+                             .by_name = request.sort_by() == v1::GetWorkspacesRequest::SORT_BY_NAME,
+                             .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_archived()) filter.archived = request.archived().value();
+  if (request.has_pinned()) filter.pinned = request.pinned().value();
+  TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, filter));
+  for (const db::WorkspaceRow& row : page.rows) to_proto(row, response->add_workspaces());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status WorkspaceService::GetWorkspace(const Caller& caller, const v1::GetWorkspaceRequest& request,
+                                      v1::GetWorkspaceResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id(), caller.user.id));
+  to_proto(row, response->mutable_workspace());
+  return {};
+}
+
+Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Caller& caller,
+                              v1::Workspace* response) const {
+  // Workspaces have no parent to check, so the right is tied to the default workspace.
+  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(db::kDefaultWorkspace)},
+                context_.pool));
+  TRY(check_title(request.name(), "workspace"));
+  TRY_ASSIGN(const std::int64_t id, db::create_workspace(context_.pool, request.name(), caller.user.id));
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, id));
+  to_proto(row, response);
+  return {};
+}
+
+Status WorkspaceService::PostWorkspace(const Caller& caller, const v1::PostWorkspaceRequest& request,
+                                       v1::PostWorkspaceResponse* response) {
+  return post(request, caller, response->mutable_workspace());
+}
+
+Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceRequest& request,
+                                        v1::PatchWorkspaceResponse* response) {
+  TRY(check_workspace_changeable(request.id()));
+  if (request.workspace().has_name()) {
+    const std::string& name = request.workspace().name().value();
+    TRY(check_title(name, "workspace"));
+    // The name is the only field that can change.
+    TRY(db::rename_workspace(context_.pool, request.id(), name));
+  }
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id()));
+  to_proto(row, response->mutable_workspace());
+  return {};
+}
+
+Status WorkspaceService::archive(const v1::WorkspaceActionRequest& request, bool archived) const {
+  TRY(check_workspace_changeable(request.id()));
+  return db::archive_workspace(context_.pool, request.id(), archived);
+}
+
+Status WorkspaceService::ArchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                          v1::WorkspaceActionResponse*) {
+  return archive(request, true);
+}
+
+Status WorkspaceService::UnarchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                            v1::WorkspaceActionResponse*) {
+  return archive(request, false);
+}
+
+Status WorkspaceService::PinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                                      v1::WorkspaceActionResponse*) {
+  return db::pin_workspace(context_.pool, caller.user.id, request.id(), true);
+}
+
+Status WorkspaceService::UnpinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                                        v1::WorkspaceActionResponse*) {
+  return db::pin_workspace(context_.pool, caller.user.id, request.id(), false);
+}
+
+Status WorkspaceService::DeleteWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+                                         v1::DeleteWorkspaceResponse* response) {
+  TRY(check_workspace_changeable(request.id()));
+  TRY(db::delete_workspace(context_.pool, request.id()));
+  // Deletion is synchronous; clients of Determined AI poll otherwise.
+  response->set_completed(true);
+  return {};
+}
+
+Status WorkspaceService::GetWorkspaceProjects(const Caller&, const v1::GetWorkspaceProjectsRequest& request,
+                                              v1::GetWorkspaceProjectsResponse* response) {
+  // Distinguishes an unknown workspace from one without projects.
+  TRY(db::get_workspace(context_.pool, request.id()));
+  db::ProjectFilter filter{.workspace = request.id(),
+                           .name = make_utf8(request.name()),
+                           .users = {request.users().begin(), request.users().end()},
+                           .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                           .by_name = request.sort_by() == v1::GetWorkspaceProjectsRequest::SORT_BY_NAME,
+                           .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  if (request.has_archived()) filter.archived = request.archived().value();
+  TRY_ASSIGN(const auto page, db::list_projects(context_.pool, filter));
+  for (const db::ProjectRow& row : page.rows) to_proto(row, response->add_projects());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+}  // namespace det::api

@@ -1,0 +1,477 @@
+#include "master/api/auth/access.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <map>
+
+#include "common/base/text.h"
+#include "det/v1/agent.pb.h"
+#include "det/v1/allocation.pb.h"
+#include "det/v1/audit.pb.h"
+#include "det/v1/auth.pb.h"
+#include "det/v1/bracket.pb.h"
+#include "det/v1/checkpoint.pb.h"
+#include "det/v1/cluster.pb.h"
+#include "det/v1/command.pb.h"
+#include "det/v1/context.pb.h"
+#include "det/v1/detached.pb.h"
+#include "det/v1/diagnosis.pb.h"
+#include "det/v1/experiment.pb.h"
+#include "det/v1/explanation.pb.h"
+#include "det/v1/harness.pb.h"
+#include "det/v1/job.pb.h"
+#include "det/v1/join.pb.h"
+#include "det/v1/log.pb.h"
+#include "det/v1/master.pb.h"
+#include "det/v1/model.pb.h"
+#include "det/v1/policy.pb.h"
+#include "det/v1/project.pb.h"
+#include "det/v1/prometheus.pb.h"
+#include "det/v1/role.pb.h"
+#include "det/v1/run.pb.h"
+#include "det/v1/search.pb.h"
+#include "det/v1/task.pb.h"
+#include "det/v1/template.pb.h"
+#include "det/v1/token.pb.h"
+#include "det/v1/trial.pb.h"
+#include "det/v1/usage.pb.h"
+#include "det/v1/user.pb.h"
+#include "det/v1/workspace.pb.h"
+
+namespace det::api {
+namespace {
+
+namespace pb = google::protobuf;
+using A = Action;
+using T = Target;
+
+// Shorthands for the rows of the table.
+constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
+constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
+constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
+constexpr Access user(A action, T target, const char* field = "") {
+  return {Requirement::kUser, {{{action, target, field}}}, 1};
+}
+constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
+constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
+
+constexpr Access either(A action, T target, const char* field) {
+  return {Requirement::kUserOrAllocation, {{{action, target, field}}}, 1};
+}
+
+struct Entry {
+  std::string_view method;
+  Access access;
+};
+// Calls that create an object, or that name objects of several workspaces, use kInside: their handlers
+// resolve the workspace first. Callers of the allocation() rows are processes of a trial.
+constexpr Entry kTable[] = {
+    {"/det.v1.AuthService/Login", anyone()},
+    {"/det.v1.AuthService/Logout", user(A::kEdit, T::kNothing)},
+    {"/det.v1.AuthService/CurrentUser", user(A::kView, T::kNothing)},
+    {"/det.v1.AuthService/VisibleExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.UserService/GetUsers", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/GetUser", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/GetUserByUsername", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/PostUser", user(A::kAdminister, T::kCluster, "user.username")},
+    {"/det.v1.UserService/PatchUser", user(A::kEdit, T::kUser, "user_id")},
+    {"/det.v1.UserService/SetUserPassword", user(A::kEdit, T::kUser, "user_id")},
+    {"/det.v1.TokenService/PostAccessToken", user(A::kEdit, T::kInside)},
+    {"/det.v1.TokenService/GetAccessTokens", user(A::kView, T::kListed)},
+    {"/det.v1.TokenService/PatchAccessToken", user(A::kEdit, T::kToken, "token_id")},
+    {"/det.v1.RoleService/ListRoles", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetRolesByID", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetPermissionsSummary", user(A::kView, T::kNothing)},
+    {"/det.v1.RoleService/GetRolesAssignedToUser", user(A::kView, T::kUser, "user_id")},
+    {"/det.v1.RoleService/GetUsersAssignedToWorkspace", user(A::kView, T::kWorkspace, "workspace_id")},
+    {"/det.v1.RoleService/AssignRoles", user(A::kManage, T::kInside)},
+    {"/det.v1.RoleService/RemoveAssignments", user(A::kManage, T::kInside)},
+    {"/det.v1.AuditService/GetAuditLog", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/GetMasterConfig", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/PatchMasterConfig", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.MasterService/MasterLogs", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.WorkspaceService/GetWorkspaces", user(A::kView, T::kListed)},
+    {"/det.v1.WorkspaceService/GetWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kEdit, T::kInside)},
+    {"/det.v1.WorkspaceService/PatchWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/ArchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/UnarchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/DeleteWorkspace", user(A::kManage, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/GetWorkspaceProjects", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.ProjectService/GetProject", user(A::kView, T::kProject, "id")},
+    {"/det.v1.ProjectService/PostProject", user(A::kEdit, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ProjectService/PatchProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/ArchiveProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/UnarchiveProject", user(A::kEdit, T::kProject, "id")},
+    {"/det.v1.ProjectService/DeleteProject", user(A::kManage, T::kProject, "id")},
+    {"/det.v1.ProjectService/MoveProject",
+     user({A::kManage, T::kProject, "project_id"}, {A::kManage, T::kWorkspace, "destination_workspace_id"})},
+    {"/det.v1.ProjectService/MoveExperiment",
+     user({A::kEdit, T::kExperiment, "experiment_id"}, {A::kEdit, T::kProject, "destination_project_id"})},
+    {"/det.v1.ProjectService/MoveExperiments",
+     user({A::kView, T::kProject, "project_id"}, {A::kEdit, T::kExperiment, "experiment_ids"},
+          {A::kEdit, T::kProject, "destination_project_id"})},
+    {"/det.v1.ClusterService/GetMaster", anyone()},
+    {"/det.v1.ClusterService/GetAgents", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetAgent", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetSlots", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/DisableAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/EnableAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/DisableSlot", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.ClusterService/EnableSlot", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JobService/GetJobs", user(A::kView, T::kListed)},
+    {"/det.v1.JobService/GetJobQueueStats", user(A::kView, T::kNothing)},
+    {"/det.v1.JobService/UpdateJobQueue", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExplanationService/ExplainTrial", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.ExplanationService/ExplainExperiment", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.BracketService/GetExperimentBrackets", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/CreateExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/UploadExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.ContextService/CreateFromContext", user(A::kEdit, T::kInside)},
+    {"/det.v1.DiagnosisService/GetDiagnosis", user(A::kView, T::kNothing)},
+    {"/det.v1.ExperimentService/GetExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.ExperimentService/GetExperiment", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentTrials", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentCheckpoints", user(A::kView, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/GetModelDef", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/ActivateExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/PauseExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/CancelExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/KillExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/ExtendExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/RetryExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.TrialService/GetTrial", either(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TrialService/GetTrialWorkloads", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TrialService/GetTrialCheckpoints", user(A::kView, T::kTrial, "id")},
+    {"/det.v1.TrialService/KillTrial", user(A::kEdit, T::kTrial, "id")},
+    {"/det.v1.TrialService/CompareTrials", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.TrialService/GetMetricSeries", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.AllocationService/GetTrialAllocations", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
+    {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
+    {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
+    {"/det.v1.CommandService/UploadCommand", user(A::kEdit, T::kInside)},
+    {"/det.v1.CommandService/KillCommand", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
+    {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
+    {"/det.v1.UsageService/ResourceAllocationAggregated", user(A::kView, T::kListed)},
+    {"/det.v1.LogService/TrialLogs", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.TemplateService/GetTemplates", user(A::kView, T::kListed)},
+    {"/det.v1.TemplateService/GetTemplate", user(A::kView, T::kTemplate, "template_name")},
+    {"/det.v1.TemplateService/PostTemplate", user(A::kEdit, T::kInside)},
+    {"/det.v1.TemplateService/PutTemplate", user(A::kEdit, T::kInside)},
+    {"/det.v1.TemplateService/DeleteTemplate", user(A::kEdit, T::kTemplate, "template_name")},
+    {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", user(A::kView, T::kNothing)},
+    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
+     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies", user(A::kView, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
+     user(A::kManage, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
+     user(A::kManage, T::kWorkspace, "workspace_id")},
+    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
+     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ExperimentService/PatchExperiment", user(A::kEdit, T::kExperiment, "experiment.id")},
+    {"/det.v1.ExperimentService/ArchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/UnarchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/DeleteExperiment", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/PutExperimentLabel", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/DeleteExperimentLabel", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetExperimentLabels", user(A::kView, T::kListed)},
+    {"/det.v1.ExperimentService/ContinueExperiment", user(A::kEdit, T::kExperiment, "id")},
+    {"/det.v1.ExperimentService/ActivateExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/PauseExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/CancelExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/KillExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/ArchiveExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/UnarchiveExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/DeleteExperiments", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/GetExperimentValidationHistory",
+     user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetBestSearcherValidationMetric",
+     either(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetModelDefTree", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/GetModelDefFile", user(A::kView, T::kExperiment, "experiment_id")},
+    {"/det.v1.ExperimentService/PreviewHPSearch", user(A::kView, T::kNothing)},
+    {"/det.v1.CheckpointService/PatchCheckpoints", user(A::kEdit, T::kInside)},
+    {"/det.v1.CheckpointService/DeleteCheckpoints", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
+    {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
+    {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
+    {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
+    {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
+    {"/det.v1.RunService/PostRunMetadata", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.WorkspaceService/PinWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.WorkspaceService/UnpinWorkspace", user(A::kView, T::kWorkspace, "id")},
+    {"/det.v1.ProjectService/GetProjectByKey", user(A::kView, T::kListed)},
+    {"/det.v1.ProjectService/GetProjectColumns", user(A::kView, T::kProject, "id")},
+    {"/det.v1.ProjectService/AddProjectNote", user(A::kEdit, T::kProject, "project_id")},
+    {"/det.v1.ProjectService/PutProjectNotes", user(A::kEdit, T::kProject, "project_id")},
+    {"/det.v1.ClusterService/GetSlot", user(A::kView, T::kListed)},
+    {"/det.v1.ClusterService/GetResourcePools", user(A::kView, T::kNothing)},
+    {"/det.v1.JobService/GetJobsV2", user(A::kView, T::kListed)},
+    {"/det.v1.TemplateService/PatchTemplateConfig", user(A::kEdit, T::kTemplate, "template_name")},
+    {"/det.v1.TemplateService/PatchTemplateName", user(A::kEdit, T::kTemplate, "old_name")},
+    {"/det.v1.UserService/GetUserSetting", user(A::kView, T::kNothing)},
+    {"/det.v1.UserService/PostUserSetting", user(A::kEdit, T::kNothing)},
+    {"/det.v1.UserService/ResetUserSetting", user(A::kEdit, T::kNothing)},
+    {"/det.v1.UserService/PatchUsers", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.AllocationService/GetAllocation", user(A::kView, T::kAllocation, "allocation_id")},
+    {"/det.v1.AllocationService/AllocationWaiting", allocation()},
+    {"/det.v1.AllocationService/MarkAllocationResourcesDaemon", allocation()},
+    {"/det.v1.AllocationService/AllocationAllGather", allocation()},
+    {"/det.v1.AllocationService/AllocationPendingPreemptionSignal", allocation()},
+    {"/det.v1.TaskService/GetTasks", user(A::kView, T::kListed)},
+    {"/det.v1.TaskService/GetActiveTasksCount", user(A::kView, T::kNothing)},
+    {"/det.v1.TaskService/TaskLogs", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/TaskLogsFields", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/TrialLogsFields", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.DetachedService/PutExperiment", user(A::kEdit, T::kInside)},
+    {"/det.v1.DetachedService/CreateTrial", user(A::kEdit, T::kExperiment, "experiment_id")},
+    {"/det.v1.DetachedService/PutTrial",
+     user(A::kEdit, T::kExperiment, "create_trial_request.experiment_id")},
+    {"/det.v1.DetachedService/StartTrial", user(A::kEdit, T::kTrial, "trial_id")},
+    {"/det.v1.DetachedService/PatchTrial", user(A::kEdit, T::kTrial, "trial_id")},
+    {"/det.v1.ModelService/GetModels", user(A::kView, T::kListed)},
+    {"/det.v1.ModelService/GetModelLabels", user(A::kView, T::kListed)},
+    {"/det.v1.ModelService/GetModel", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/PostModel", user(A::kEdit, T::kInside)},
+    {"/det.v1.ModelService/PatchModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/ArchiveModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/UnarchiveModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/MoveModel",
+     user({A::kEdit, T::kModel, "model_name"}, {A::kEdit, T::kWorkspace, "destination_workspace_id"})},
+    {"/det.v1.ModelService/DeleteModel", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersions", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersion", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/PostModelVersion",
+     user({A::kEdit, T::kModel, "model_name"}, {A::kView, T::kCheckpoint, "checkpoint_uuid"})},
+    {"/det.v1.ModelService/PatchModelVersion", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.ModelService/DeleteModelVersion", user(A::kEdit, T::kModel, "model_name")},
+    {"/det.v1.TrialService/ReportTrialMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialTrainingMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialValidationMetrics", allocation()},
+    {"/det.v1.TrialService/ReportTrialProgress", allocation()},
+    {"/det.v1.TrialService/PostTrialRunnerMetadata", allocation()},
+    {"/det.v1.TrialService/ReportTrialSearcherEarlyExit", allocation()},
+    {"/det.v1.CheckpointService/ReportCheckpoint", allocation()},
+    {"/det.v1.TaskService/PostTaskLogs", allocation()},
+    {"/det.v1.AllocationService/AllocationRendezvousInfo", allocation()},
+    {"/det.v1.AllocationService/AllocationPreemptionSignal", allocation()},
+    {"/det.v1.AllocationService/AckAllocationPreemptionSignal", allocation()},
+    {"/det.v1.AllocationService/PostAllocationAcceleratorData", allocation()},
+    {"/det.v1.AllocationService/PostAllocationProxyAddress", allocation()},
+    {"/det.v1.AllocationService/AllocationReady", allocation()},
+    {"/det.v1.HarnessService/Session", allocation()},
+    {"/det.v1.HarnessService/FallBack", allocation()},
+    {"/det.v1.JoinService/PostJoinToken", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JoinService/GetJoinTokens", user(A::kAdminister, T::kCluster)},
+    {"/det.v1.JoinService/DeleteJoinToken", user(A::kAdminister, T::kCluster, "id")},
+    {"/det.v1.JoinService/RevokeAgent", user(A::kAdminister, T::kCluster, "agent_id")},
+    {"/det.v1.JoinService/Join", anyone()},
+    {"/det.v1.JoinService/Renew", agent()},
+    {"/det.v1.AgentService/Link", agent()},
+    {"/det.v1.AgentService/GetContext", agent()},
+    {"/det.v1.AgentService/ShipLogs", agent()},
+};
+
+std::string rpc_of(const pb::MethodDescriptor& method) {
+  return "/" + method.service()->full_name() + "/" + method.name();
+}
+
+/// Resolves a dotted path. Null when a part of it does not exist.
+const pb::FieldDescriptor* field_of(const pb::Descriptor* type, std::string_view path) {
+  const pb::FieldDescriptor* field = nullptr;
+  for (const std::string& name : split(path, '.')) {
+    if (field) type = field->message_type();
+    field = type ? type->FindFieldByName(name) : nullptr;
+    if (!field) return nullptr;
+  }
+  return field;
+}
+
+/// Formats an integer or string field; `index` applies to repeated fields.
+std::string scalar(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
+  const pb::Reflection& read = *message.GetReflection();
+  const bool many = field->is_repeated();
+  switch (field->cpp_type()) {
+    case pb::FieldDescriptor::CPPTYPE_INT32:
+      return std::to_string(many ? read.GetRepeatedInt32(message, field, index)
+                                 : read.GetInt32(message, field));
+    case pb::FieldDescriptor::CPPTYPE_INT64:
+      return std::to_string(many ? read.GetRepeatedInt64(message, field, index)
+                                 : read.GetInt64(message, field));
+    case pb::FieldDescriptor::CPPTYPE_STRING:
+      return many ? read.GetRepeatedString(message, field, index) : read.GetString(message, field);
+    default:
+      return "";
+  }
+}
+
+void check_rule(const pb::MethodDescriptor& method, const Rule& rule, std::vector<std::string>& gaps) {
+  const std::string name = rpc_of(method);
+  if (*rule.field == '\0') {
+    if (rule.target > Target::kCluster)
+      // Rules up to kCluster have no id to check; their field is only shown in the audit log.
+      gaps.push_back(name + ": the rule must say which field holds the object");
+    return;
+  }
+  const pb::FieldDescriptor* field = field_of(method.input_type(), rule.field);
+  if (!field)
+    return gaps.push_back(name + ": " + method.input_type()->name() + " has no field " + rule.field);
+  const auto type = field->cpp_type();
+  if (type != pb::FieldDescriptor::CPPTYPE_INT32 && type != pb::FieldDescriptor::CPPTYPE_INT64 &&
+      type != pb::FieldDescriptor::CPPTYPE_STRING)
+    gaps.push_back(name + ": the field " + rule.field + " is neither number nor text");
+}
+
+}  // namespace
+
+const Access* access(std::string_view method) {
+  // Leaked on purpose: calls may arrive while static objects are destroyed.
+  static const auto* const by_method = [] {
+    auto* map = new std::map<std::string_view, const Access*>();
+    for (const Entry& entry : kTable) map->emplace(entry.method, &entry.access);
+    return map;
+  }();
+  auto found = by_method->find(method);
+  return found == by_method->end() ? nullptr : found->second;
+}
+
+bool is_change(const Access& access) {
+  for (const Rule& rule : access.rules())
+    if (rule.action != Action::kView) return true;
+  return false;
+}
+
+std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
+  const pb::Message* message = &request;
+  std::vector<std::string> names = split(rule.field, '.');
+  // All parts of the path but the last are messages.
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+    const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
+    message = &message->GetReflection()->GetMessage(*message, inner);
+  }
+  const pb::FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.back());
+  if (!field) return {};
+  if (!field->is_repeated()) return {scalar(*message, field, 0)};
+  std::vector<std::string> ids;
+  for (int i = 0; i < message->GetReflection()->FieldSize(*message, field); ++i)
+    ids.push_back(scalar(*message, field, i));
+  return ids;
+}
+
+std::string object_text(const Access& access, const pb::Message& request) {
+  constexpr std::size_t kMost = 256;
+  std::vector<std::string> parts;
+  for (const Rule& rule : access.rules()) {
+    if (*rule.field == '\0') continue;
+    const std::string noun(target_name(rule.target));
+    for (const std::string& id : object_ids(rule, request))
+      parts.push_back(noun + (noun.empty() ? "" : " ") + id);
+  }
+  return make_utf8(join(parts, ", ").substr(0, kMost));
+}
+
+// Also used in error messages, so the nouns match those of the queries.
+std::string_view target_name(Target target) {
+  switch (target) {
+    case Target::kUser:
+      return "user";
+    case Target::kToken:
+      return "token";
+    case Target::kWorkspace:
+      return "workspace";
+    case Target::kProject:
+      return "project";
+    case Target::kExperiment:
+      return "experiment";
+    case Target::kTrial:
+      return "trial";
+    case Target::kCheckpoint:
+      return "checkpoint";
+    case Target::kTemplate:
+      return "template";
+    case Target::kTask:
+      return "task";
+    case Target::kModel:
+      return "model";
+    case Target::kAllocation:
+      return "allocation";
+    case Target::kNothing:
+    case Target::kListed:
+    case Target::kInside:
+    case Target::kCluster:
+      break;
+  }
+  return "";
+}
+
+std::vector<const pb::ServiceDescriptor*> services() {
+  // One message of each .proto file leads to its service. Each file defines one service.
+  return {
+      v1::LoginRequest::descriptor()->file()->service(0),
+      v1::GetUsersRequest::descriptor()->file()->service(0),
+      v1::GetAccessTokensRequest::descriptor()->file()->service(0),
+      v1::ListRolesRequest::descriptor()->file()->service(0),
+      v1::GetAuditLogRequest::descriptor()->file()->service(0),
+      v1::GetMasterConfigRequest::descriptor()->file()->service(0),
+      v1::GetWorkspacesRequest::descriptor()->file()->service(0),
+      v1::GetProjectRequest::descriptor()->file()->service(0),
+      v1::GetMasterRequest::descriptor()->file()->service(0),
+      v1::GetJoinTokensRequest::descriptor()->file()->service(0),
+      v1::CreateExperimentRequest::descriptor()->file()->service(0),
+      v1::GetTrialRequest::descriptor()->file()->service(0),
+      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
+      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
+      v1::GetCheckpointRequest::descriptor()->file()->service(0),
+      v1::TrialLogsRequest::descriptor()->file()->service(0),
+      v1::GetTemplatesRequest::descriptor()->file()->service(0),
+      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
+      v1::GetJobsRequest::descriptor()->file()->service(0),
+      v1::ExplainTrialRequest::descriptor()->file()->service(0),
+      v1::GetTaskRequest::descriptor()->file()->service(0),
+      v1::GetRunMetadataRequest::descriptor()->file()->service(0),
+      v1::GetCommandsRequest::descriptor()->file()->service(0),
+      v1::ScrapeRequest::descriptor()->file()->service(0),
+      v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
+      v1::GetModelsRequest::descriptor()->file()->service(0),
+      v1::PutTrialRequest::descriptor()->file()->service(0),
+      v1::HarnessMessage::descriptor()->file()->service(0),
+      v1::AgentMessage::descriptor()->file()->service(0),
+      v1::GetDiagnosisRequest::descriptor()->file()->service(0),
+      v1::CreateFromContextRequest::descriptor()->file()->service(0),
+      v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
+  };
+}
+
+std::vector<std::string> access_gaps() {
+  // Every method needs an entry. Equal counts then show that no entry is left over.
+  std::vector<std::string> gaps;
+  std::size_t known = 0;
+  for (const auto* service : services()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const pb::MethodDescriptor& method = *service->method(i);
+      const Access* entry = access(rpc_of(method));
+      if (!entry) {
+        gaps.push_back(rpc_of(method) + ": has no entry");
+        continue;
+      }
+      ++known;
+      if (entry->who == Requirement::kUser && entry->rules().empty())
+        gaps.push_back(rpc_of(method) + ": has no rule");
+      for (const Rule& rule : entry->rules()) check_rule(method, rule, gaps);
+    }
+  }
+  if (known != std::size(kTable)) gaps.push_back("the table has entries of methods that no service has");
+  return gaps;
+}
+
+}  // namespace det::api

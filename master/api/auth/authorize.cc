@@ -1,0 +1,281 @@
+#include "master/api/auth/authorize.h"
+
+#include <sodium.h>
+
+#include "common/base/log.h"
+#include "common/base/peer.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "common/crypto/digest.h"
+#include "master/db/accounts/audit.h"
+
+namespace det::api {
+namespace {
+
+// Objects of one request.
+constexpr std::size_t kMostObjects = 10'000;
+
+std::string metadata(const grpc::ServerContextBase& context, const char* key) {
+  const auto& all = context.client_metadata();
+  auto it = all.find(key);
+  return it == all.end() ? "" : std::string(it->second.data(), it->second.size());
+}
+
+std::string bearer(std::string_view header) {
+  constexpr std::string_view kPrefix = "bearer ";
+  if (to_lower(header.substr(0, kPrefix.size())) != kPrefix) return "";
+  return std::string(trim(header.substr(kPrefix.size())));
+}
+
+db::Role needed(Action action) {
+  switch (action) {
+    case Action::kView:
+      return db::Role::kViewer;
+    case Action::kEdit:
+      return db::Role::kEditor;
+    case Action::kManage:
+      return db::Role::kWorkspaceAdmin;
+    case Action::kAdminister:
+      break;
+  }
+  return db::Role::kClusterAdmin;
+}
+
+/// Targets with a workspace. Nothing for the others.
+std::optional<db::Placed> placed(Target target) {
+  switch (target) {
+    case Target::kWorkspace:
+      return db::Placed::kWorkspace;
+    case Target::kProject:
+      return db::Placed::kProject;
+    case Target::kExperiment:
+      return db::Placed::kExperiment;
+    case Target::kTrial:
+      return db::Placed::kTrial;
+    case Target::kCheckpoint:
+      return db::Placed::kCheckpoint;
+    case Target::kTemplate:
+      return db::Placed::kTemplate;
+    case Target::kTask:
+      return db::Placed::kTask;
+    case Target::kModel:
+      return db::Placed::kModel;
+    case Target::kAllocation:
+      return db::Placed::kAllocation;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The message is the one of the queries, so that a hidden object looks like one that does not exist.
+tl::unexpected<Error> not_found(Target target, const std::string& id) {
+  const bool quoted = target == Target::kTemplate || target == Target::kModel;
+  return fail(Code::kNotFound, std::string(target_name(target)) + " " +
+                                   (quoted ? "\"" + make_utf8(id) + "\"" : make_utf8(id)) + " not found");
+}
+
+tl::unexpected<Error> denied(const Caller& caller, Action action, Target target, const std::string& id) {
+  const std::string who = caller.limited ? "this access token" : "user " + caller.user.name;
+  const char* const role = action == Action::kEdit     ? "Editor"
+                           : action == Action::kManage ? "WorkspaceAdmin"
+                                                       : "ClusterAdmin";
+  return fail(Code::kPermissionDenied, who + " may look at " + std::string(target_name(target)) + " " +
+                                           make_utf8(id) + " but not do this; it needs the role " + role);
+}
+
+Status authorize_cluster(const Caller& caller, Action action) {
+  if (caller.grants.everywhere() >= needed(action)) return {};
+  return fail(Code::kPermissionDenied, "this is for admins; user " + caller.user.name + " is none");
+}
+
+/// Users may change their own account, but not with a limited access token: it could raise its own rights.
+Status authorize_own(const Caller& caller, Action action, Target target, const std::string& id, bool own) {
+  if (caller.grants.everywhere() == db::Role::kClusterAdmin) return {};
+  // Tokens of other users are hidden, not refused.
+  if (!own && target == Target::kToken) return not_found(target, id);
+  if (!own) return denied(caller, Action::kAdminister, target, id);
+  if (caller.limited && action != Action::kView) return denied(caller, Action::kAdminister, target, id);
+  return {};
+}
+
+Status authorize_tokens(const Caller& caller, Action action, const std::vector<std::string>& ids,
+                        db::Pool& pool) {
+  db::TokenFilter filter{.user = caller.user.id, .ended = true};
+  TRY_ASSIGN(const auto own, db::list_tokens(pool, filter));
+  for (const std::string& id : ids) {
+    bool found = false;
+    for (const db::TokenRow& row : own.rows) found = found || std::to_string(row.id) == id;
+    TRY(authorize_own(caller, action, Target::kToken, id, found));
+  }
+  return {};
+}
+
+Result<Caller> identify(Credentials credentials, Sessions& sessions) {
+  Caller caller{.credentials = std::move(credentials)};
+  if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
+  caller.token_hash = token_hash(caller.credentials.user_token);
+  auto session = sessions.find(caller.token_hash);
+  if (!session && session.error().code == Code::kNotFound)
+    return fail(Code::kUnauthenticated, "the session has ended; log in again");
+  if (!session) return tl::unexpected(session.error());
+  caller.user = std::move(session->user);
+  caller.grants = std::move(session->grants);
+  caller.limited = session->limited;
+  return caller;
+}
+
+}  // namespace
+
+std::string peer_address(std::string_view peer) {
+  constexpr std::string_view kNamed = "unix-abstract:";
+  if (peer.starts_with(kNamed)) {
+    const auto named = read_peer_name(peer.substr(kNamed.size()));
+    return named ? named->address : "";
+  }
+  if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return "";
+  std::string_view rest = peer.substr(5);
+  rest = rest.substr(0, rest.rfind(':'));
+  std::string address(rest);
+  // gRPC escapes the brackets of IPv6 addresses.
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}}) {
+    if (const std::size_t at = address.find(from); at != std::string::npos)
+      address.replace(at, from.size(), to);
+  }
+  // IPv4 clients of a dual-stack socket.
+  if (address.starts_with("::ffff:") && address.find('.') != std::string::npos) address = address.substr(7);
+  return address;
+}
+
+bool is_loopback(std::string_view address) { return address == "::1" || address.starts_with("127."); }
+
+Credentials read_credentials(const grpc::ServerContextBase& context) {
+  Credentials credentials;
+  credentials.user_token = bearer(metadata(context, "authorization"));
+  if (credentials.user_token.empty()) credentials.user_token = bearer(metadata(context, "x-user-token"));
+  credentials.allocation_token = bearer(metadata(context, "x-allocation-token"));
+  const std::string peer = context.peer();
+  credentials.address = peer_address(peer);
+  // Only the gateway in this process may name the client it calls for.
+  const bool inside = credentials.address.empty() && !peer.starts_with("unix");
+  if (inside) credentials.address = metadata(context, "x-det-peer");
+  // A TLS connection arrives through an abstract Unix socket. Such agents are checked by agent_auth.h.
+  credentials.loopback = is_loopback(credentials.address) && !peer.starts_with("unix");
+  return credentials;
+}
+
+Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
+                 db::Pool& pool) {
+  if (ids.size() > kMostObjects)
+    return fail(Code::kInvalidArgument, "at most " + std::to_string(kMostObjects) + " objects at once");
+  if (target == Target::kNothing || target == Target::kListed || target == Target::kInside) return {};
+  if (target == Target::kCluster) return authorize_cluster(caller, action);
+  if (target == Target::kToken) return authorize_tokens(caller, action, ids, pool);
+  if (target == Target::kUser) {
+    for (const std::string& id : ids)
+      TRY(authorize_own(caller, action, target, id, id == std::to_string(caller.user.id.value)));
+    return {};
+  }
+  const auto kind = placed(target);
+  if (!kind) return fail(Code::kPermissionDenied, "open to nobody");
+  if (caller.grants.everywhere() >= needed(action)) return {};
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, *kind, ids));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const db::Role role = workspaces[i] ? caller.grants.in(*workspaces[i]) : db::Role::kNone;
+    if (role < db::Role::kViewer) return not_found(target, ids[i]);
+    if (role < needed(action)) return denied(caller, action, target, ids[i]);
+  }
+  return {};
+}
+
+Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
+                                  db::Pool& pool) {
+  if (!caller.grants.visible()) return std::vector<bool>(ids.size(), true);
+  TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, kind, ids));
+  std::vector<bool> seen(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    seen[i] = workspaces[i] && caller.grants.in(*workspaces[i]) >= db::Role::kViewer;
+  return seen;
+}
+
+Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions) {
+  const Access* const entry = access(method);
+  if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
+  // Processes of a trial have no user; the handler checks their token.
+  const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
+                             !credentials.allocation_token.empty();
+  if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
+    return identify(std::move(credentials), sessions);
+  }
+  Caller caller{.credentials = std::move(credentials)};
+  if (entry->who == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
+      caller.credentials.user_token.empty()) {
+    return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
+  }
+  if (entry->who == Requirement::kAgent && !caller.credentials.loopback)
+    return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
+  return caller;
+}
+
+Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
+                   db::Pool& pool) {
+  const Access* const entry = access(method);
+  // Callers without a user have no roles; the handler checks them.
+  if (!entry || caller.token_hash.empty()) return {};
+  Status allowed;
+  for (const Rule& rule : entry->rules()) {
+    if (!allowed) break;
+    // Object rules need the ids of a request.
+    if (rule.target > Target::kCluster && !request)
+      allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
+    else
+      allowed = authorize(
+          caller, rule.action, rule.target,
+          rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(), pool);
+  }
+  if (!allowed) audit(pool, caller, method, request, allowed);
+  return allowed;
+}
+
+Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
+                         const google::protobuf::Message* request) {
+  TRY_ASSIGN(Caller caller, authenticate(method, std::move(credentials), sessions));
+  TRY(check_rules(method, caller, request, sessions.pool()));
+  return caller;
+}
+
+void audit(db::Pool& pool, const Caller& caller, std::string_view method,
+           const google::protobuf::Message* request, const Status& outcome) {
+  const Access* const entry = access(method);
+  if (!entry || !is_change(*entry)) return;
+  // The audit log shows "ExperimentService/KillExperiment".
+  constexpr std::string_view kPackage = "/det.v1.";
+  db::AuditRow row{.username = caller.user.name,
+                   .action = std::string(method.substr(method.starts_with(kPackage) ? kPackage.size() : 0)),
+                   .object = request ? object_text(*entry, *request) : "",
+                   .outcome = outcome ? "OK" : std::string(code_name(outcome.error().code)),
+                   .address = caller.credentials.address};
+  // Ids start at 1. An audit row of an unknown user has no user id.
+  if (caller.user.id.value != 0) row.user = caller.user.id;
+  log::info("audit", {{"user", row.username},
+                      {"action", row.action},
+                      {"object", row.object},
+                      {"outcome", row.outcome},
+                      {"address", row.address}});
+  if (auto kept = db::add_audit(pool, row); !kept)
+    log::error("the audit log was not written", {{"action", row.action}, {"error", kept.error().message}});
+}
+
+std::string token_hash(std::string_view token) { return sha256_hex(token); }
+
+std::string allocation_token(std::string_view secret, const AllocationId& id) {
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
+  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(id.value.data()),
+                                id.value.size());
+  std::string mac(crypto_auth_hmacsha256_BYTES, '\0');
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(mac.data()));
+  return to_base64url(mac);
+}
+
+}  // namespace det::api

@@ -1,0 +1,82 @@
+// Authentication and authorization: turns the credentials of a call into a Caller, and checks the rules of
+// access.h against the objects of its request.
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "master/api/auth/access.h"
+#include "master/api/auth/sessions.h"
+#include "master/db/accounts/accounts.h"
+
+namespace det::api {
+
+/// Credentials and address of a call.
+struct Credentials {
+  std::string user_token;        ///< metadata `authorization` or `x-user-token`, without "Bearer "
+  std::string allocation_token;  ///< metadata `x-allocation-token`, without "Bearer "
+  std::string address;           ///< IP address of the client without port
+  /// A client on this machine, connected without TLS. Agents are accepted on this basis alone.
+  bool loopback = false;
+};
+/// Reads the metadata of a call. The address is taken from the metadata only for calls of the gateway in this
+/// process.
+Credentials read_credentials(const grpc::ServerContextBase& context);
+/// Address in the peer name of gRPC ("ipv4:127.0.0.1:5000", "ipv6:%5B::1%5D:5000"), without port. "" for
+/// peers without an address, such as calls inside this process.
+std::string peer_address(std::string_view peer);
+/// Whether an address without port is ::1 or in 127.0.0.0/8.
+bool is_loopback(std::string_view address);
+
+/// An authenticated caller. Agents and processes of a trial have credentials only; their handlers check them.
+struct Caller {
+  db::User user;           ///< set for users
+  db::Grants grants;       ///< roles of the user
+  bool limited = false;    ///< the access token has fewer rights than its user
+  std::string token_hash;  ///< identifies the session of a user; "" otherwise
+  Credentials credentials;
+};
+
+/// Checks that the caller may do `action` to each of `ids`. Errors: kNotFound for an object that does not
+/// exist or that the caller may not see, with the same message; kPermissionDenied for an object that the
+/// caller may see but not change in this way; kInvalidArgument for more than 10,000 ids. Queries the database
+/// only for Target::kToken and when the caller's roles differ between workspaces.
+Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
+                 db::Pool& pool);
+
+/// Returns for each of `ids` whether the caller may see it, in the same order. Queries the database unless
+/// the caller may see everything.
+Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
+                                  db::Pool& pool);
+
+/// Identifies the caller of `method` by its credentials alone. Errors: kUnauthenticated without valid
+/// credentials, kPermissionDenied for a remote agent without a certificate and for an unknown method. May
+/// block on the database.
+Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
+/// Applies the rules of `method` to the objects that `request` names, and records a refusal in the audit log.
+/// `request` may be null for a stream before its first message; then rules about objects refuse the call.
+/// Callers without a user (agents, processes of a trial) pass: the handler checks them.
+Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
+                   db::Pool& pool);
+/// authenticate, then check_rules.
+Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
+                         const google::protobuf::Message* request = nullptr);
+
+/// Records the outcome of a change in the audit log (the table and the master's log). Does nothing for reads.
+/// Must not be called for unauthenticated callers: they could fill the table.
+void audit(db::Pool& pool, const Caller& caller, std::string_view method,
+           const google::protobuf::Message* request, const Status& outcome);
+
+/// The form in which tokens are stored: SHA-256 in hex.
+std::string token_hash(std::string_view token);
+/// Token of an allocation's processes: base64url(HMAC-SHA256(cluster secret, allocation id)). Nothing is
+/// stored: the token can be recomputed from the secret.
+std::string allocation_token(std::string_view secret, const AllocationId& id);
+
+}  // namespace det::api

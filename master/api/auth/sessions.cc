@@ -1,0 +1,37 @@
+#include "master/api/auth/sessions.h"
+
+#include <functional>
+#include <memory>
+
+#include "master/api/auth/access.h"
+
+namespace det::api {
+
+Result<db::Session> Sessions::find(const std::string& token_hash) {
+  // A direct-mapped cache: its size is fixed, and tokens do not share a lock.
+  Shared<Known>& place = known_[std::hash<std::string>()(token_hash) % known_.size()];
+  const auto known = place.get();
+  if (known && known->token_hash == token_hash && known->generation == generation_ &&
+      mono_now() - known->asked < kLongest && wall_now() < known->session.expires)
+    return known->session;
+  // The generation is read before the query: a change meanwhile may be missing from the result.
+  Known fresh{.token_hash = token_hash, .session = {}, .generation = generation_, .asked = mono_now()};
+  TRY_ASSIGN(fresh.session, db::find_session(pool_, token_hash));
+  const auto found = std::make_shared<const Known>(std::move(fresh));
+  place.set(found);
+  return found->session;
+}
+
+bool changes_rights(std::string_view method) {
+  const Access* const entry = access(method);
+  if (!entry || !is_change(*entry)) return false;
+  // Workspaces and projects are included because moving and deleting them changes visibility; joining because
+  // it concerns agents' certificates.
+  for (const std::string_view service :
+       {"/det.v1.AuthService/", "/det.v1.UserService/", "/det.v1.TokenService/", "/det.v1.RoleService/",
+        "/det.v1.WorkspaceService/", "/det.v1.ProjectService/", "/det.v1.JoinService/"})
+    if (method.starts_with(service)) return true;
+  return false;
+}
+
+}  // namespace det::api

@@ -1,0 +1,51 @@
+// Cache of sessions by token hash, so that not every call queries the database. Counts changes of rights;
+// streams and agent links are checked again after each.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/shared.h"
+#include "master/db/accounts/accounts.h"
+
+namespace det::api {
+
+/// Thread-safe. Bounded to 1,024 entries.
+class Sessions {
+ public:
+  explicit Sessions(db::Pool& pool) : pool_(pool) {}
+
+  /// Returns the session of a token, as db::find_session. A cached entry is valid until rights change, until
+  /// it expires, and for at most kLongest. Changes by other processes take effect after that time. Errors:
+  /// those of db::find_session.
+  Result<db::Session> find(const std::string& token_hash);
+  static constexpr Duration kLongest = std::chrono::seconds(5);
+
+  /// Invalidates all entries. Called after a change of rights is durable.
+  void changed() { ++generation_; }
+  /// Incremented by each changed().
+  std::uint64_t generation() const { return generation_; }
+
+  db::Pool& pool() const { return pool_; }
+
+ private:
+  struct Known {
+    std::string token_hash;
+    db::Session session;
+    std::uint64_t generation = 0;  ///< read before the query
+    MonoTime asked;                ///< time of the query
+  };
+
+  db::Pool& pool_;
+  std::atomic<std::uint64_t> generation_{0};
+  /// Indexed by hash. Two tokens at the same index replace each other.
+  std::array<Shared<Known>, 1024> known_;
+};
+
+/// Whether a method may grant or revoke rights.
+bool changes_rights(std::string_view method);
+
+}  // namespace det::api

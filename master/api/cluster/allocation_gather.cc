@@ -1,0 +1,134 @@
+// All-gather between the processes of an allocation. Rounds live on the edge worker:
+//
+//   open (peers arrive and wait) -> complete (all replied to, kept for repeated calls) -> removed
+#include "master/api/cluster/allocation.h"
+#include "master/api/experiments/reporter.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMostPeers = 10'000;
+// Data of one peer.
+constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kKeptRounds = 2;
+// Maximum wait of a call. The peer repeats it under the same request_uuid.
+constexpr Duration kPatience = std::chrono::seconds(60);
+// A round without calls for this long is removed.
+constexpr Duration kKept = std::chrono::minutes(10);
+
+}  // namespace
+
+/// A waiting call. Exactly one reply.
+struct AllocationService::Peer {
+  grpc::ServerUnaryReactor* reactor = nullptr;
+  v1::AllocationAllGatherResponse* response = nullptr;
+  std::string name;
+  int num_peers = 0;
+  google::protobuf::Struct data;
+  MonoTime deadline;
+};
+
+struct AllocationService::Gather {
+  int num_peers = 0;
+  std::map<std::string, google::protobuf::Struct> data;  ///< by the peer's name
+  std::vector<Peer> waiting;
+  MonoTime touched;
+
+  bool complete() const { return static_cast<int>(data.size()) >= num_peers; }
+  void answer(const Peer& peer) const {
+    for (const auto& [name, brought] : data) *peer.response->add_data() = brought;
+    peer.reactor->Finish(grpc::Status::OK);
+  }
+  void refuse(const Error& error) {
+    for (const Peer& peer : waiting) peer.reactor->Finish(to_grpc(error));
+    waiting.clear();
+  }
+};
+
+void AllocationService::join(const AllocationId& id, Peer peer) {
+  if (closed_)
+    return peer.reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  auto& rounds = gathers_[id];
+  std::shared_ptr<Gather> round;
+  // A known name is a repeated call: it belongs to the round that it joined first.
+  for (const auto& known : rounds)
+    if (known->data.contains(peer.name)) round = known;
+  if (!round && !rounds.empty() && !rounds.back()->complete()) round = rounds.back();
+  if (!round) {
+    round = rounds.emplace_back(std::make_shared<Gather>());
+    round->num_peers = peer.num_peers;
+    if (rounds.size() > kKeptRounds) rounds.erase(rounds.begin());
+  }
+  if (round->num_peers != peer.num_peers) {
+    const Error error{
+        Code::kAborted, "the peers of allocation " + id.value + " disagree on how many they are", {}};
+    peer.reactor->Finish(to_grpc(error));
+    if (!round->complete()) round->refuse(error);
+    // A completed round stays: its answer is valid for the peers that agreed.
+    std::erase_if(rounds, [&](const auto& known) { return known == round && !known->complete(); });
+    return;
+  }
+  // A repeated call to an open round waits in addition to the first one.
+  round->touched = mono_now();
+  if (round->complete()) return round->answer(peer);
+  round->data[peer.name] = peer.data;
+  round->waiting.push_back(std::move(peer));
+  if (!round->complete()) return;
+  for (const Peer& waiting : round->waiting) round->answer(waiting);
+  round->waiting.clear();
+}
+
+void AllocationService::tick_gathers(MonoTime now) {
+  for (auto& [id, rounds] : gathers_) {
+    for (const auto& round : rounds) {
+      std::erase_if(round->waiting, [&](const Peer& peer) {
+        if (peer.deadline > now) return false;
+        peer.reactor->Finish(
+            to_grpc(Error{Code::kDeadlineExceeded, "not all peers have come yet; ask again", {}}));
+        return true;
+      });
+    }
+    std::erase_if(rounds,
+                  [&](const auto& round) { return round->waiting.empty() && round->touched + kKept < now; });
+  }
+  std::erase_if(gathers_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+void AllocationService::close_gathers() {
+  for (auto& [id, rounds] : gathers_)
+    for (const auto& round : rounds) round->refuse({Code::kUnavailable, "the master is shutting down", {}});
+  gathers_.clear();
+}
+
+grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
+    grpc::CallbackServerContext* call, const v1::AllocationAllGatherRequest* request,
+    v1::AllocationAllGatherResponse* response) {
+  Peer peer{.reactor = call->DefaultReactor(),
+            .response = response,
+            .name = request->request_uuid(),
+            .num_peers = request->num_peers(),
+            .data = request->data(),
+            .deadline = mono_now() + kPatience};
+  grpc::ServerUnaryReactor* const reactor = peer.reactor;
+  const AllocationId id(request->allocation_id());
+  const auto admitted = [this, id, credentials = read_credentials(*call), request]() -> Status {
+    TRY_ASSIGN(const Caller caller,
+               authorize("/det.v1.AllocationService/AllocationAllGather", credentials, *context_.sessions));
+    // Validated on the worker, before the call takes part in a round.
+    TRY(find_reporter(context_, caller, {.allocation = id}));
+    if (request->request_uuid().empty() || request->request_uuid().size() > 128)
+      return fail(Code::kInvalidArgument, "request_uuid: a name of the peer of 1 to 128 bytes");
+    if (request->num_peers() < 1 || request->num_peers() > kMostPeers)
+      return fail(Code::kInvalidArgument, "num_peers: 1 to 10000");
+    if (request->data().ByteSizeLong() > kMostBytes)
+      return fail(Code::kInvalidArgument, "data: at most 1 MiB");
+    return {};
+  };
+  post(context_.workers, reactor, [this, id, peer = std::move(peer), admitted]() mutable {
+    if (auto status = admitted(); !status) return peer.reactor->Finish(to_grpc(status.error()));
+    context_.edge.post([this, id, peer = std::move(peer)]() mutable { join(id, std::move(peer)); });
+  });
+  return reactor;
+}
+
+}  // namespace det::api

@@ -1,0 +1,76 @@
+#include "master/api/cluster/diagnosis.h"
+
+#include "common/base/files.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+#include "master/api/submit/bucket.h"
+#include "master/db/queries/diagnosis.h"
+
+namespace det::api {
+namespace {
+
+/// Directory of a file storage as the master sees it; "" for other types.
+std::string directory_of(const Json& storage) {
+  const auto text = [&](const char* key) {
+    return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>()
+                                                             : std::string();
+  };
+  const std::string type = text("type");
+  if (type == "directory") return text("container_path");
+  if (type != "shared_fs") return "";
+  const std::string inner = text("storage_path");
+  if (inner.empty()) return text("host_path");
+  return inner.starts_with('/') ? inner : text("host_path") + "/" + inner;
+}
+
+void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
+  if (!storage.is_object()) {
+    out.set_problem("the master's checkpoint_storage is not set: each experiment must name its own");
+    // Not an error: experiments may name their own storage.
+    return;
+  }
+  out.set_type(storage.value("type", std::string()));
+  if (storage::is_bucket(storage)) {
+    const auto location = storage::read_location(storage);
+    if (location) out.set_path(location->name());
+    if (const Status good = check_bucket(storage); !good) out.set_problem(make_utf8(good.error().message));
+    return;
+  }
+  out.set_path(directory_of(storage));
+  if (out.path().empty()) return;
+  // A random name, so that concurrent checks do not collide.
+  const std::string probe = out.path() + "/.det-doctor-" + uuid4();
+  Status written = make_directories(out.path());
+  if (written) written = write_file_atomic(probe, "probe");
+  if (written) written = remove_tree(probe);
+  if (!written) out.set_problem(make_utf8(written.error().message));
+  const auto free = free_space(out.path());
+  if (free) out.set_free_bytes(*free);
+}
+
+/// Measures the query as callers of the pool see it, including the wait for a connection.
+Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
+  const MonoTime begin = mono_now();
+  TRY_ASSIGN(const db::DatabaseFacts facts, db::database_facts(pool));
+  out.set_milliseconds(static_cast<double>((mono_now() - begin).count()) / 1000);
+  out.set_version(make_utf8(facts.version));
+  out.set_bytes(facts.bytes);
+  return {};
+}
+
+}  // namespace
+
+DiagnosisService::DiagnosisService(const Context& context) : Service(context, "det.v1.DiagnosisService") {
+  unary("GetDiagnosis", &DiagnosisService::GetDiagnosis);
+}
+
+Status DiagnosisService::GetDiagnosis(const Caller&, const v1::GetDiagnosisRequest&,
+                                      v1::GetDiagnosisResponse* response) {
+  TRY(look_at_database(context_.pool, *response->mutable_database()));
+  look_at_storage(context_.settings.checkpoint_storage, *response->mutable_storage());
+  to_proto(wall_now(), response->mutable_now());
+  return {};
+}
+
+}  // namespace det::api

@@ -1,0 +1,64 @@
+// CheckpointService: metadata of checkpoints, and their files as one archive.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "common/storage/bucket.h"
+#include "det/v1/checkpoint.pb.h"
+#include "master/api/service.h"
+#include "master/db/queries/queries_checkpoint.h"
+
+namespace det::api {
+
+/// Reads, changes and deletes checkpoints, and streams their files.
+class CheckpointService final : public Service {
+ public:
+  explicit CheckpointService(const Context& context);
+  /// Returns a checkpoint with the configuration of its experiment, secrets masked. Errors: kNotFound.
+  Status GetCheckpoint(const Caller& caller, const v1::GetCheckpointRequest& request,
+                       v1::GetCheckpointResponse* response);
+  /// Streams the files as tar.gz in chunks of at most 1 MiB. Occupies a download worker until the client has
+  /// read all. Errors: kNotFound; kFailedPrecondition when the master cannot read the storage; kUnavailable
+  /// when too many downloads run.
+  grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
+      grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request);
+  // checkpoint_changes.cc
+
+  /// Stores a completed checkpoint that a process of a trial reports. Idempotent by uuid. Errors:
+  /// kInvalidArgument without metadata.steps_completed, or when the report exceeds the limits of
+  /// report_check.h.
+  Status ReportCheckpoint(const Caller& caller, const v1::ReportCheckpointRequest& request,
+                          v1::ReportCheckpointResponse* response);
+  /// Replaces the file lists of up to 1,000 checkpoints; an empty list marks a checkpoint DELETED. Removes no
+  /// files. Errors: kNotFound; kFailedPrecondition for a version of a registered model.
+  Status PatchCheckpoints(const Caller& caller, const v1::PatchCheckpointsRequest& request,
+                          v1::PatchCheckpointsResponse* response);
+  /// Marks up to 1,000 checkpoints DELETED and removes their files. Idempotent. Errors: kNotFound;
+  /// kFailedPrecondition for a version of a model and for a checkpoint that a trial or an experiment still
+  /// starts from; those of the storage, after which removal is retried in the background.
+  Status DeleteCheckpoints(const Caller& caller, const v1::DeleteCheckpointsRequest& request,
+                           v1::DeleteCheckpointsResponse* response);
+  /// Removes the files that match the globs ("**/*.pt") and marks the checkpoints PARTIALLY_DELETED, or
+  /// DELETED when no file is left. Idempotent. Errors: kNotFound; kInvalidArgument without globs;
+  /// kFailedPrecondition for a version of a model, for a checkpoint that a trial would resume from, and when
+  /// the master cannot reach the storage.
+  Status CheckpointsRemoveFiles(const Caller& caller, const v1::CheckpointsRemoveFilesRequest& request,
+                                v1::CheckpointsRemoveFilesResponse* response);
+  /// Replaces the metadata. `steps_completed` keeps its value. Errors: kNotFound.
+  Status PostCheckpointMetadata(const Caller& caller, const v1::PostCheckpointMetadataRequest& request,
+                                v1::PostCheckpointMetadataResponse* response);
+};
+
+/// Packs the files `paths` below `directory` as tar.gz and passes it to `sink` in pieces of at most 1 MiB.
+/// `sink` returns false to stop. Paths cannot escape the directory: symbolic links are refused. Blocks.
+/// Errors: kFailedPrecondition when the directory cannot be opened, kDataLoss when a file shrinks meanwhile,
+/// kCancelled when the sink stops.
+Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
+                  const std::function<bool(std::string)>& sink);
+/// Like pack_files(), for objects of a bucket below `start`. `paths` maps names to sizes in bytes.
+Status pack_objects(const storage::Bucket& bucket, const std::string& start,
+                    const std::map<std::string, std::int64_t>& paths,
+                    const std::function<bool(std::string)>& sink);
+
+}  // namespace det::api

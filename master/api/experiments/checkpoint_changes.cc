@@ -1,0 +1,236 @@
+// Handlers that report, change and delete checkpoints. Files are removed from storages that the master can
+// reach.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/archive/ignore.h"
+#include "common/base/fd.h"
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/checkpoint.h"
+#include "master/api/experiments/reporter.h"
+#include "master/api/experiments/trial.h"
+#include "master/api/streams/harness_session.h"
+#include "master/api/submit/bucket.h"
+#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/registry.h"
+#include "master/gc/collector.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMaxCheckpointsPerCall = 1000;
+
+/// Removes one file below `directory`. Follows no symbolic link and does not leave the directory. Idempotent.
+Status remove_beneath(int directory, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string above = slash == std::string::npos ? "." : path.substr(0, slash);
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  // Only the parent is opened: unlinkat() does not follow a link in the last component.
+  const UniqueFd parent(static_cast<int>(::syscall(SYS_openat2, directory, above.c_str(), &how, sizeof how)));
+  if (!parent) return errno == ENOENT ? Status() : fail_errno("checkpoint file " + path);
+  if (::unlinkat(parent.get(), path.substr(slash + 1).c_str(), 0) == 0 || errno == ENOENT) return {};
+  return fail_errno("checkpoint file " + path);
+}
+
+/// A checkpoint and its storage: either a bucket or a directory below `root`.
+struct Known {
+  db::CheckpointRow row;
+  std::string root;
+  std::optional<storage::Bucket> bucket;
+};
+
+/// Loads checkpoints for deletion. Errors: kNotFound; kFailedPrecondition when one is a version of a
+/// registered model or a trial would resume from it.
+Result<std::vector<Known>> find_all(const Context& context,
+                                    const google::protobuf::RepeatedPtrField<std::string>& uuids) {
+  if (uuids.size() > kMaxCheckpointsPerCall)
+    return fail(Code::kInvalidArgument,
+                "checkpoint_uuids: at most " + std::to_string(kMaxCheckpointsPerCall));
+  TRY_ASSIGN(const auto registered, db::registered(context.pool, {uuids.begin(), uuids.end()}));
+  TRY(db::check_unregistered(registered));
+  std::vector<Known> found;
+  for (const std::string& uuid : uuids) {
+    TRY_ASSIGN(db::CheckpointRow row, db::get_checkpoint(context.pool, CheckpointId(uuid)));
+    TRY_ASSIGN(const auto trial, db::needed_by(context.pool, row.uuid));
+    if (trial) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
+    }
+    TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, row.experiment));
+    TRY_ASSIGN(auto bucket, bucket_of(experiment.config));
+    found.push_back({std::move(row), storage_root(experiment.config), std::move(bucket)});
+  }
+  return found;
+}
+
+Status remove_from_storage(const Known& known, const std::vector<std::string>& paths) {
+  if (known.bucket) {
+    std::vector<std::string> keys;
+    for (const std::string& path : paths) keys.push_back(known.row.uuid.value + "/" + path);
+    return known.bucket->remove(keys);
+  }
+  const std::string directory = known.root + "/" + known.row.uuid.value;
+  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return fail(Code::kFailedPrecondition,
+                "the master cannot reach " + directory + "; mount the storage here");
+  for (const std::string& path : paths) TRY(remove_beneath(root.get(), path));
+  return {};
+}
+
+/// Removes the files that match `rules` and stores the list of the remaining ones. Files first: a repeat
+/// after a failure finds the same list.
+Status remove_files(const Context& context, const Known& known, const IgnoreRules& rules) {
+  TRY_ASSIGN(const Json resources, parse_json(known.row.resources, {.bytes = 8 << 20, .depth = 4}));
+  Json left = Json::object();
+  std::vector<std::string> gone;
+  for (const auto& [path, size] : resources.items()) {
+    if (!path.ends_with('/') && rules.ignored(path, false)) {
+      gone.push_back(path);
+    } else {
+      left[path] = size;
+    }
+  }
+  if (gone.empty()) return {};
+  TRY(remove_from_storage(known, gone));
+  return db::set_checkpoint_files(
+      context.pool, {known.row.uuid, dump_json(left), left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
+}
+
+}  // namespace
+
+Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::ReportCheckpointRequest& request,
+                                           v1::ReportCheckpointResponse*) {
+  const v1::Checkpoint& checkpoint = request.checkpoint();
+  if (checkpoint.state() != v1::Checkpoint::STATE_UNSPECIFIED &&
+      checkpoint.state() != v1::Checkpoint::STATE_COMPLETED)
+    return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+  const Json metadata = from_struct(checkpoint.metadata());
+  const auto steps = metadata.find("steps_completed");
+  if (steps == metadata.end() || !steps->is_number())
+    return fail(Code::kInvalidArgument, "metadata: steps_completed is missing");
+  v1::CheckpointReport report;
+  report.set_uuid(checkpoint.uuid());
+  report.set_steps_completed(static_cast<std::int64_t>(steps->get<double>()));
+  report.set_metadata(dump_json(metadata));
+  *report.mutable_resources() = checkpoint.resources();
+  // Reports without a time get the time of arrival.
+  const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
+  TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
+  TRY(context_.loop.ask(std::move(input)));
+  return {};
+}
+
+Status HarnessService::FallBack(const Caller& caller, const v1::FallBackRequest& request,
+                                v1::FallBackResponse* response) {
+  constexpr std::size_t kLongestReason = 1000;
+  TRY_ASSIGN(const Reporter reporter,
+             find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
+  const CheckpointId uuid(request.checkpoint_uuid());
+  const auto row = db::get_checkpoint(context_.pool, uuid);
+  if (!row && row.error().code != Code::kNotFound) return tl::unexpected(row.error());
+  // The checkpoint must belong to the trial: a process may not mark others as damaged.
+  if (!row || row->trial != reporter.trial) {
+    return fail(Code::kInvalidArgument, "checkpoint " + uuid.value + " is not one of trial " +
+                                            std::to_string(reporter.trial.value) +
+                                            "'s own; nothing stands in for it");
+  }
+  TRY_ASSIGN(const auto older, db::older_checkpoint(context_.pool, reporter.trial, uuid));
+  core::ReportDamage input{.trial = reporter.trial,
+                           .run = reporter.run,
+                           .uuid = uuid,
+                           .reason = make_utf8(request.reason().substr(0, kLongestReason)),
+                           .older = std::nullopt};
+  if (older) input.older = {older->uuid, older->steps_completed, older->validation};
+  TRY_ASSIGN(const auto value, context_.loop.ask(std::move(input)));
+  const auto& resume = std::get<core::ResumeFrom>(value);
+  response->set_checkpoint_uuid(resume.checkpoint);
+  response->set_steps_completed(resume.steps_completed);
+  return {};
+}
+
+Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::PatchCheckpointsRequest& request,
+                                           v1::PatchCheckpointsResponse*) {
+  if (request.checkpoints_size() > kMaxCheckpointsPerCall)
+    return fail(Code::kInvalidArgument, "checkpoints: at most " + std::to_string(kMaxCheckpointsPerCall));
+  std::vector<std::string> uuids;
+  for (const v1::PatchCheckpoint& patch : request.checkpoints()) uuids.push_back(patch.uuid());
+  TRY(authorize(caller, Action::kEdit, Target::kCheckpoint, uuids, context_.pool));
+  TRY_ASSIGN(const auto registered, db::registered(context_.pool, uuids));
+  TRY(db::check_unregistered(registered));
+  for (const v1::PatchCheckpoint& patch : request.checkpoints()) {
+    TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
+    if (!patch.has_resources()) continue;
+    Json left = Json::object();
+    for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
+    const std::string text = dump_json(left);
+    TRY(db::check_json_object(text, 4 << 20));
+    // An unchanged list keeps its state, e.g. COMPLETED.
+    const std::string state = left.empty()            ? "DELETED"
+                              : text == row.resources ? row.state
+                                                      : "PARTIALLY_DELETED";
+    TRY(db::set_checkpoint_files(context_.pool, {row.uuid, text, state}));
+  }
+  return {};
+}
+
+Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheckpointsRequest& request,
+                                            v1::DeleteCheckpointsResponse*) {
+  TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
+  // Checkpoints that trials of live experiments start from are not among those of needed_by().
+  TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
+  std::vector<CheckpointId> uuids;
+  for (const Known& known : all) {
+    if (starts.contains(known.row.uuid)) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + known.row.uuid.value +
+                      " is where the trials of an experiment start that has not ended");
+    }
+    uuids.push_back(known.row.uuid);
+  }
+  // The mark is durable before the first file is removed. The collector repeats a removal that fails.
+  TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
+  return context_.collector->remove(marked);
+}
+
+Status CheckpointService::CheckpointsRemoveFiles(const Caller&,
+                                                 const v1::CheckpointsRemoveFilesRequest& request,
+                                                 v1::CheckpointsRemoveFilesResponse*) {
+  if (request.checkpoint_globs_size() == 0)
+    return fail(Code::kInvalidArgument, "checkpoint_globs: name at least one, such as \"**/*.pt\"");
+  IgnoreRules rules;
+  for (const std::string& glob : request.checkpoint_globs()) rules.add(glob);
+  TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
+  for (const Known& known : all) TRY(remove_files(context_, known, rules));
+  return {};
+}
+
+Status CheckpointService::PostCheckpointMetadata(const Caller&,
+                                                 const v1::PostCheckpointMetadataRequest& request,
+                                                 v1::PostCheckpointMetadataResponse* response) {
+  const CheckpointId uuid(request.checkpoint().uuid());
+  TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
+  Json metadata = from_struct(request.checkpoint().metadata());
+  // Resuming depends on this field; users may not change it.
+  TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
+  if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];
+  const std::string text = dump_json(metadata);
+  TRY(db::check_json_object(text));
+  TRY(db::set_checkpoint_metadata(context_.pool, uuid, text));
+  TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, uuid));
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
+  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
+  return {};
+}
+
+}  // namespace det::api

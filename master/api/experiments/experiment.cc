@@ -1,0 +1,264 @@
+// Reads of experiments, actions on them, and continuation of searches.
+#include "master/api/experiments/experiment.h"
+
+#include <algorithm>
+
+#include "common/base/secret.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/trial.h"
+#include "master/db/queries/queries_model.h"
+#include "master/db/store/pg_store_load.h"
+
+namespace det::api {
+namespace {
+
+db::ExperimentSort sort_of(v1::GetExperimentsRequest::SortBy sort) {
+  using Request = v1::GetExperimentsRequest;
+  switch (sort) {
+    case Request::SORT_BY_DESCRIPTION:
+      return db::ExperimentSort::kDescription;
+    case Request::SORT_BY_START_TIME:
+      return db::ExperimentSort::kStartTime;
+    case Request::SORT_BY_END_TIME:
+      return db::ExperimentSort::kEndTime;
+    case Request::SORT_BY_STATE:
+      return db::ExperimentSort::kState;
+    case Request::SORT_BY_NUM_TRIALS:
+      return db::ExperimentSort::kNumTrials;
+    case Request::SORT_BY_PROGRESS:
+      return db::ExperimentSort::kProgress;
+    case Request::SORT_BY_USER:
+      return db::ExperimentSort::kUser;
+    case Request::SORT_BY_NAME:
+      return db::ExperimentSort::kName;
+    case Request::SORT_BY_RESOURCE_POOL:
+      return db::ExperimentSort::kResourcePool;
+    case Request::SORT_BY_FORKED_FROM:
+      return db::ExperimentSort::kForkedFrom;
+    case Request::SORT_BY_PROJECT_ID:
+      return db::ExperimentSort::kProject;
+    case Request::SORT_BY_CHECKPOINT_SIZE:
+      return db::ExperimentSort::kCheckpointSize;
+    case Request::SORT_BY_CHECKPOINT_COUNT:
+      return db::ExperimentSort::kCheckpointCount;
+    case Request::SORT_BY_SEARCHER_METRIC_VAL:
+      return db::ExperimentSort::kSearcherMetric;
+    default:
+      return db::ExperimentSort::kId;
+  }
+}
+
+db::TrialSort sort_of(v1::GetExperimentTrialsRequest::SortBy sort) {
+  using Request = v1::GetExperimentTrialsRequest;
+  switch (sort) {
+    case Request::SORT_BY_START_TIME:
+      return db::TrialSort::kStartTime;
+    case Request::SORT_BY_END_TIME:
+      return db::TrialSort::kEndTime;
+    case Request::SORT_BY_STATE:
+      return db::TrialSort::kState;
+    case Request::SORT_BY_BEST_VALIDATION_METRIC:
+      return db::TrialSort::kBest;
+    case Request::SORT_BY_LATEST_VALIDATION_METRIC:
+      return db::TrialSort::kLatest;
+    case Request::SORT_BY_BATCHES_PROCESSED:
+      return db::TrialSort::kBatches;
+    case Request::SORT_BY_DURATION:
+      return db::TrialSort::kDuration;
+    case Request::SORT_BY_RESTARTS:
+      return db::TrialSort::kRestarts;
+    case Request::SORT_BY_CHECKPOINT_SIZE:
+      return db::TrialSort::kCheckpointSize;
+    default:
+      return db::TrialSort::kId;
+  }
+}
+
+db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
+  constexpr int kDefaultLimit = 100;
+  db::ExperimentFilter filter;
+  filter.name = request.name();
+  filter.description = request.description();
+  filter.labels.assign(request.labels().begin(), request.labels().end());
+  if (request.has_archived()) filter.archived = request.archived().value();
+  filter.states = core_states(request.states());
+  filter.users.assign(request.users().begin(), request.users().end());
+  filter.user_ids.assign(request.user_ids().begin(), request.user_ids().end());
+  if (request.project_id() != 0) filter.project = request.project_id();
+  if (request.has_experiment_id_filter()) {
+    const v1::Int32FieldFilter& ids = request.experiment_id_filter();
+    // All bounds of the filter apply; the stricter one wins.
+    // Exclusive bounds become inclusive ones, in 64 bits to avoid an overflow.
+    if (ids.has_gt()) filter.first_id = std::int64_t{ids.gt().value()} + 1;
+    if (ids.has_gte()) filter.first_id = std::max<std::int64_t>(filter.first_id, ids.gte().value());
+    if (ids.has_lt()) filter.last_id = std::int64_t{ids.lt().value()} - 1;
+    if (ids.has_lte()) filter.last_id = std::min<std::int64_t>(filter.last_id, ids.lte().value());
+    filter.ids.assign(ids.incl().begin(), ids.incl().end());
+    filter.not_ids.assign(ids.not_in().begin(), ids.not_in().end());
+  }
+  filter.sort = sort_of(request.sort_by());
+  filter.window = to_window(request.offset(), request.limit(), request.order_by(), kDefaultLimit);
+  return filter;
+}
+
+}  // namespace
+
+ExperimentService::ExperimentService(const Context& context) : Service(context, "det.v1.ExperimentService") {
+  unary("CreateExperiment", &ExperimentService::CreateExperiment);
+  client_stream("UploadExperiment", &ExperimentService::UploadExperiment);
+  unary("GetExperiments", &ExperimentService::GetExperiments);
+  unary("GetExperiment", &ExperimentService::GetExperiment);
+  unary("GetExperimentTrials", &ExperimentService::GetExperimentTrials);
+  unary("GetExperimentCheckpoints", &ExperimentService::GetExperimentCheckpoints);
+  unary("GetModelDef", &ExperimentService::GetModelDef);
+  unary("ActivateExperiment", &ExperimentService::ActivateExperiment);
+  unary("PauseExperiment", &ExperimentService::PauseExperiment);
+  unary("CancelExperiment", &ExperimentService::CancelExperiment);
+  unary("KillExperiment", &ExperimentService::KillExperiment);
+  unary("ExtendExperiment", &ExperimentService::ExtendExperiment);
+  unary("RetryExperiment", &ExperimentService::RetryExperiment);
+  unary("PatchExperiment", &ExperimentService::PatchExperiment);
+  unary("ArchiveExperiment", &ExperimentService::ArchiveExperiment);
+  unary("UnarchiveExperiment", &ExperimentService::UnarchiveExperiment);
+  unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.downloads);
+  unary("PutExperimentLabel", &ExperimentService::PutExperimentLabel);
+  unary("DeleteExperimentLabel", &ExperimentService::DeleteExperimentLabel);
+  unary("GetExperimentLabels", &ExperimentService::GetExperimentLabels);
+  unary("ContinueExperiment", &ExperimentService::ContinueExperiment);
+  unary("ActivateExperiments", &ExperimentService::ActivateExperiments, context_.downloads);
+  unary("PauseExperiments", &ExperimentService::PauseExperiments, context_.downloads);
+  unary("CancelExperiments", &ExperimentService::CancelExperiments, context_.downloads);
+  unary("KillExperiments", &ExperimentService::KillExperiments, context_.downloads);
+  unary("ArchiveExperiments", &ExperimentService::ArchiveExperiments, context_.downloads);
+  unary("UnarchiveExperiments", &ExperimentService::UnarchiveExperiments, context_.downloads);
+  unary("DeleteExperiments", &ExperimentService::DeleteExperiments, context_.downloads);
+  unary("GetExperimentValidationHistory", &ExperimentService::GetExperimentValidationHistory);
+  unary("GetBestSearcherValidationMetric", &ExperimentService::GetBestSearcherValidationMetric);
+  unary("GetModelDefTree", &ExperimentService::GetModelDefTree);
+  unary("GetModelDefFile", &ExperimentService::GetModelDefFile);
+  unary("PreviewHPSearch", &ExperimentService::PreviewHPSearch);
+}
+
+Status ExperimentService::GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,
+                                         v1::GetExperimentsResponse* response) {
+  db::ExperimentFilter filter = filter_of(request);
+  // Filtered in SQL, so that pages and totals count visible experiments only.
+  filter.visible = caller.grants.visible();
+  TRY_ASSIGN(const auto page, db::list_experiments(context_.pool, filter));
+  for (const db::ExperimentRow& row : page.rows) to_proto(row, response->add_experiments());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status ExperimentService::GetExperiment(const Caller&, const v1::GetExperimentRequest& request,
+                                        v1::GetExperimentResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  to_proto(row, response->mutable_experiment());
+  *response->mutable_config() = response->experiment().config();
+  // Clients of Determined AI accept few job states. An ended experiment has no job.
+  if (response->experiment().state() == v1::STATE_QUEUED)
+    response->mutable_job_summary()->set_state(v1::STATE_QUEUED);
+  return {};
+}
+
+Status ExperimentService::GetExperimentTrials(const Caller&, const v1::GetExperimentTrialsRequest& request,
+                                              v1::GetExperimentTrialsResponse* response) {
+  const ExperimentId id(request.experiment_id());
+  TRY(db::get_experiment(context_.pool, id));
+  // Without a limit all trials are returned, as clients of Determined AI expect.
+  const db::TrialFilter filter{.experiment = id,
+                               .states = core_states(request.states()),
+                               .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
+                               .sort = sort_of(request.sort_by())};
+  TRY_ASSIGN(const auto page, db::list_trials(context_.pool, filter));
+  for (const db::TrialRow& row : page.rows) to_proto(row, response->add_trials());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status ExperimentService::GetExperimentCheckpoints(const Caller&,
+                                                   const v1::GetExperimentCheckpointsRequest& request,
+                                                   v1::GetExperimentCheckpointsResponse* response) {
+  const ExperimentId id(request.id());
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
+  const db::CheckpointFilter filter{
+      .experiment = id,
+      .states = checkpoint_states(request.states()),
+      .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
+      .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
+      .metric = request.sort_by_metric()};
+  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
+  const std::string root = storage_root(experiment.config);
+  for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status ExperimentService::GetModelDef(const Caller&, const v1::GetModelDefRequest& request,
+                                      v1::GetModelDefResponse* response) {
+  TRY_ASSIGN(const std::string bytes,
+             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+  response->set_b64_tgz(to_base64(bytes));
+  return {};
+}
+
+Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) const {
+  auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
+  if (done) return {};
+  if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  // The core drops ended experiments.
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  return fail(Code::kFailedPrecondition,
+              "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
+}
+
+Status ExperimentService::ActivateExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                             v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kActivate);
+}
+
+Status ExperimentService::PauseExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                          v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kPause);
+}
+
+Status ExperimentService::CancelExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kCancel);
+}
+
+Status ExperimentService::KillExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                         v1::ExperimentActionResponse*) {
+  return act(ExperimentId(request.id()), core::ExperimentAction::kKill);
+}
+
+/// The core is tried first, for a live experiment. For an ended one its rows are loaded and passed along.
+Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
+                                          bool only_check) const {
+  core::ContinueSearch wish{.experiment = id, .extend = extend, .ended = nullptr, .only_check = only_check};
+  auto done = context_.loop.ask(wish);
+  if (!done && done.error().code == Code::kNotFound) {
+    TRY_ASSIGN(auto rows, context_.pool.with<core::Recovered>(
+                              [id](db::Connection& connection) { return db::load_ended(connection, id); }));
+    wish.ended = std::make_shared<const core::Recovered>(std::move(rows));
+    done = context_.loop.ask(wish);
+  }
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Status ExperimentService::ExtendExperiment(const Caller&, const v1::ExtendExperimentRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  searcher::Extended more;
+  // Unset totals keep their value.
+  if (request.has_max_trials()) more.max_trials = request.max_trials();
+  if (request.has_max_time()) more.max_time = request.max_time();
+  return continue_search(ExperimentId(request.id()), more);
+}
+
+Status ExperimentService::RetryExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                          v1::ExperimentActionResponse*) {
+  return continue_search(ExperimentId(request.id()), std::nullopt);
+}
+
+}  // namespace det::api

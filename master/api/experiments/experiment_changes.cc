@@ -1,0 +1,273 @@
+// Changes to experiments apart from their execution: metadata, archiving, deletion, continuation.
+#include "master/db/queries/experiment_changes.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/yaml/yaml.h"
+#include "master/api/cluster/job.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/checkpoint.h"
+#include "master/api/experiments/experiment.h"
+#include "master/api/experiments/trial.h"
+#include "master/db/queries/registry.h"
+
+namespace det::api {
+namespace {
+
+// In bytes.
+constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024,
+                      kLongestLabel = 128;
+constexpr std::size_t kMaxExperimentLabels = 100;
+
+Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
+  // Multi-line texts may contain control characters such as line feeds.
+  const bool controls = !lines && has_control_characters(text);
+  if (text.size() <= longest && !controls && !find_bad_utf8(text)) return {};
+  return fail(Code::kInvalidArgument,
+              field + ": at most " + std::to_string(longest) + " bytes of UTF-8, no control characters");
+}
+
+Status check_label(const std::string& label) {
+  if (trim(label).empty()) return fail(Code::kInvalidArgument, "label: must not be empty");
+  return check_text("label", label, kLongestLabel, false);
+}
+
+Result<std::vector<std::string>> labels_of(const google::protobuf::ListValue& list) {
+  std::vector<std::string> labels;
+  for (const auto& value : list.values()) {
+    if (value.kind_case() != google::protobuf::Value::kStringValue)
+      return fail(Code::kInvalidArgument, "labels: a list of texts");
+    TRY(check_label(value.string_value()));
+    if (std::find(labels.begin(), labels.end(), value.string_value()) == labels.end())
+      labels.push_back(value.string_value());
+  }
+  if (labels.size() > kMaxExperimentLabels)
+    return fail(Code::kInvalidArgument, "labels: at most " + std::to_string(kMaxExperimentLabels));
+  return labels;
+}
+
+Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
+  db::ExperimentPatch out;
+  if (patch.has_name()) {
+    out.name = patch.name().value();
+    if (trim(*out.name).empty()) return fail(Code::kInvalidArgument, "name: must not be empty");
+    TRY(check_text("name", *out.name, kMaxExperimentName, false));
+  }
+  if (patch.has_description()) {
+    out.description = patch.description().value();
+    TRY(check_text("description", *out.description, kLongestText, true));
+  }
+  if (patch.has_notes()) {
+    out.notes = patch.notes().value();
+    TRY(check_text("notes", *out.notes, kMaxExperimentNotes, true));
+  }
+  if (patch.has_labels()) {
+    TRY_ASSIGN(out.labels, labels_of(patch.labels()));
+  }
+  return out;
+}
+
+/// Returns the configuration with other numbers of checkpoints to keep.
+Result<std::string> with_gc_policy(const std::string& config,
+                                   const v1::PatchExperiment::PatchCheckpointStorage& keep) {
+  if (keep.save_experiment_best() < 0 || keep.save_trial_best() < 0 || keep.save_trial_latest() < 0)
+    return fail(Code::kInvalidArgument, "checkpoint_storage: how many to keep must not be negative");
+  TRY_ASSIGN(Json json, parse_json(config, {.bytes = 16 << 20, .depth = 64}));
+  Json& storage = json["checkpoint_storage"];
+  storage["save_experiment_best"] = keep.save_experiment_best();
+  storage["save_trial_best"] = keep.save_trial_best();
+  storage["save_trial_latest"] = keep.save_trial_latest();
+  return dump_json(json);
+}
+
+/// Totals of the searcher that an override changes: all together, and each alone with its place in the file.
+struct Totals {
+  struct Wish {
+    searcher::Extended alone;
+    Problem problem;  ///< location; the message is filled in on refusal
+  };
+  searcher::Extended all;
+  std::vector<Wish> wishes;
+};
+
+Problem at(const std::string& path, const YamlEntry& entry, const char* code, std::string message) {
+  return {.code = code,
+          .path = path,
+          .message = std::move(message),
+          .file = "override_config",
+          .line = entry.line,
+          .column = entry.column};
+}
+
+/// Parses an override. Only totals of the searcher can change after a search has begun; each other field is
+/// reported as a Problem.
+Result<Totals> totals_of(const std::string& override_config) {
+  TRY_ASSIGN(const YamlNode root, parse_yaml(override_config, "override_config"));
+  constexpr const char* kFixed = "cannot change in an experiment that goes on; fork it instead";
+  Totals totals;
+  std::vector<Problem> others;
+  // An empty override only runs failed trials again.
+  if (root.is_null()) return totals;
+  if (!root.is_map()) return fail(Code::kInvalidArgument, "override_config: must be a map");
+  for (const YamlEntry& section : root.entries) {
+    if (section.key != "searcher" || !section.value.is_map()) {
+      // All problems are collected before the request is refused.
+      others.push_back(at(section.key, section, "E-CFG-CONFLICT", kFixed));
+      continue;
+    }
+    for (const YamlEntry& entry : section.value.entries) {
+      // A length may be written as {batches: 100}. The unit is fixed by the search.
+      const bool one = entry.value.is_map() && entry.value.entries.size() == 1;
+      const YamlNode& number = one ? entry.value.entries.front().value : entry.value;
+      const std::string path = "searcher." + entry.key;
+      const bool length = entry.key == "max_length" || entry.key == "max_time";
+      if (!length && entry.key != "max_trials") {
+        others.push_back(at(path, entry, "E-CFG-CONFLICT", kFixed));
+      } else if (number.kind != YamlNode::Kind::kInt) {
+        others.push_back(at(path, entry, "E-CFG-TYPE", "must be an integer"));
+      } else {
+        Totals::Wish& wish = totals.wishes.emplace_back();
+        wish.problem = at(path, entry, "E-CFG-RANGE", "");
+        (length ? wish.alone.max_time : wish.alone.max_trials) = number.integer;
+        (length ? totals.all.max_time : totals.all.max_trials) = number.integer;
+      }
+    }
+  }
+  if (!others.empty()) return fail(std::move(others));
+  return totals;
+}
+
+}  // namespace
+
+Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
+  const ExperimentId id(patch.id());
+  // All fields are validated before the first change.
+  TRY_ASSIGN(const db::ExperimentPatch words, patch_of(patch));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  std::optional<std::string> config;
+  if (patch.has_checkpoint_storage()) {
+    TRY_ASSIGN(config, with_gc_policy(row.config, patch.checkpoint_storage()));
+  }
+  // Validation is complete at this point. The core goes first, because it may still refuse.
+  if (patch.has_resources()) {
+    const auto& resources = patch.resources();
+    core::UpdateJob job{.experiment = id};
+    if (resources.has_priority()) job.priority = resources.priority().value();
+    if (resources.has_weight()) job.weight = resources.weight().value();
+    if (resources.has_max_slots()) job.max_slots = resources.max_slots().value();
+    TRY(check_job_update(context_, job));
+    TRY(context_.loop.ask(std::move(job)));
+  }
+  if (config) {
+    // Fails if the configuration has changed since it was read (compare and swap).
+    TRY(db::replace_config(context_.pool, id, row.config, *config));
+    // The collector applies the new policy.
+    context_.collector->look_at(id);
+  }
+  TRY(db::patch_experiment(context_.pool, id, words));
+  // Patches bypass the core, so watchers are notified here.
+  context_.hub.publish({.kind = loop::Change::Kind::kExperiment,
+                        .experiment = id,
+                        .trial = {},
+                        .task = {},
+                        .name = std::string(core::state_name(row.state))});
+  return {};
+}
+
+Status ExperimentService::PatchExperiment(const Caller&, const v1::PatchExperimentRequest& request,
+                                          v1::PatchExperimentResponse* response) {
+  TRY(patch(request.experiment()));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment().id())));
+  to_proto(row, response->mutable_experiment());
+  return {};
+}
+
+Status ExperimentService::ArchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                            v1::ExperimentActionResponse*) {
+  return db::set_archived(context_.pool, ExperimentId(request.id()), true);
+}
+Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
+                                              v1::ExperimentActionResponse*) {
+  return db::set_archived(context_.pool, ExperimentId(request.id()), false);
+}
+
+Status ExperimentService::remove(ExperimentId id) const {
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (!core::is_terminal(row.state)) {
+    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
+                                               std::string(core::state_name(row.state)) +
+                                               "; cancel or kill it first");
+  }
+  TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
+  TRY(db::check_unregistered(registered));
+  // After this the core refuses to continue the experiment while its files are removed.
+  TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
+  TRY(context_.collector->remove_all(id));
+  return db::delete_experiment(context_.pool, id);
+}
+
+Status ExperimentService::DeleteExperiment(const Caller&, const v1::DeleteExperimentRequest& request,
+                                           v1::ExperimentActionResponse*) {
+  return remove(ExperimentId(request.experiment_id()));
+}
+
+Status ExperimentService::PutExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,
+                                             v1::ExperimentLabelsResponse* response) {
+  TRY(check_label(request.label()));
+  TRY_ASSIGN(const auto labels,
+             db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), true));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
+}
+Status ExperimentService::DeleteExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,
+                                                v1::ExperimentLabelsResponse* response) {
+  TRY_ASSIGN(const auto labels,
+             db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), false));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
+}
+
+Status ExperimentService::GetExperimentLabels(const Caller& caller,
+                                              const v1::GetExperimentLabelsRequest& request,
+                                              v1::ExperimentLabelsResponse* response) {
+  std::optional<std::int64_t> project;
+  if (request.project_id() != 0) project = request.project_id();
+  TRY_ASSIGN(const auto labels, db::list_labels(context_.pool, project, caller.grants.visible()));
+  response->mutable_labels()->Assign(labels.begin(), labels.end());
+  return {};
+}
+
+Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueExperimentRequest& request,
+                                             v1::ContinueExperimentResponse* response) {
+  const ExperimentId id(request.id());
+  TRY_ASSIGN(const Totals totals, totals_of(request.override_config()));
+  std::optional<searcher::Extended> more;
+  if (!totals.wishes.empty()) more = totals.all;
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (!core::is_terminal(row.state)) {
+    return fail(Code::kFailedPrecondition,
+                "experiment " + std::to_string(id.value) + " has not ended; activate it");
+  }
+  Status done = continue_search(id, more, request.validate_only());
+  // The core reports one error for all totals together.
+  if (!done && done.error().code == Code::kInvalidArgument) {
+    // Each total is checked alone, to report the refused ones at their lines.
+    std::vector<Problem> problems;
+    for (const Totals::Wish& wish : totals.wishes) {
+      const Status alone = continue_search(id, wish.alone, true);
+      if (alone) continue;
+      problems.push_back(wish.problem);
+      problems.back().message = alone.error().message;
+    }
+    if (!problems.empty()) return fail(std::move(problems));
+  }
+  TRY(done);
+  TRY_ASSIGN(const auto now, db::get_experiment(context_.pool, id));
+  to_proto(now, response->mutable_experiment());
+  return {};
+}
+
+}  // namespace det::api

@@ -1,0 +1,257 @@
+// Handlers of ExplanationService.
+#include "master/api/experiments/explanation.h"
+
+#include <algorithm>
+
+#include "master/db/queries/queries_allocation.h"
+#include "master/db/queries/queries_experiment.h"
+#include "master/db/queries/queries_trial.h"
+#include "master/scheduler/explain.h"
+
+namespace det::api {
+namespace {
+
+// Runs of the pool that the estimate of the waiting time is based on.
+constexpr int kRecentRuns = 50;
+
+/// Copy of the relevant state of the core. Taken on the core's thread, evaluated on the caller's.
+struct Sight {
+  std::string pool;                            ///< pool of the waiting request; "": nothing waits
+  std::optional<scheduler::Image> image;       ///< scheduler state of that pool
+  std::map<core::CommandId, TaskId> commands;  ///< tasks of commands, by their negative ids
+  TrialId trial;                               ///< the waiting trial or command
+  int waiting = 0, running = 0;
+  std::string otherwise;  ///< state of the object, if nothing waits
+};
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+/// Lists the agents and slot counts of an allocation.
+std::string where(const core::Allocation& allocation) {
+  std::string text;
+  for (const core::AllocationPart& part : allocation.parts) {
+    text += (text.empty() ? "agent " : ", agent ") + part.agent.value + " (" +
+            number(static_cast<int>(part.slots.size())) + (part.slots.size() == 1 ? " slot)" : " slots)");
+  }
+  return text;
+}
+
+const core::Allocation* allocation_of(const core::Core& core, const core::Trial& trial) {
+  auto it = core.allocations().find(AllocationId(trial.task.value + "." + number(trial.run)));
+  return it == core.allocations().end() ? nullptr : &it->second;
+}
+
+/// Describes the unreachable agent of an allocation. Its slots stay in use until the agent is back or must
+/// have ended its processes.
+std::string who_is_away(const core::Core& core, const core::Allocation& allocation) {
+  for (const core::AllocationPart& part : allocation.parts) {
+    auto agent = core.agents().find(part.agent);
+    const bool ended = part.state == core::AllocationState::kTerminated;
+    if (ended || agent == core.agents().end() || agent->second.session != 0) continue;
+    const std::string away =
+        "; agent " + part.agent.value +
+        " is out of reach, and nobody knows what runs there: that is over when it is back";
+    if (!agent->second.lost_at) return away;
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(std::max(*agent->second.lost_at - mono_now(), Duration(0)));
+    return away + ", or in " + number(left.count()) + " s, when the agent must have ended it by itself";
+  }
+  return "";
+}
+
+/// The first allocation of the experiment with an unreachable agent.
+std::string who_is_away(const core::Core& core, ExperimentId experiment) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    auto trial = core.trials().find(allocation.trial);
+    if (trial == core.trials().end() || trial->second.experiment != experiment) continue;
+    if (const std::string away = who_is_away(core, allocation); !away.empty())
+      return "; trial " + number(trial->first.value) + " is on " + where(allocation) + away;
+  }
+  return "";
+}
+
+/// Describes the state of a live trial that does not wait for slots.
+std::string what_else(const core::Core& core, const core::Trial& trial) {
+  const std::string name = "trial " + number(trial.id.value);
+  if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
+  if (const core::Allocation* allocation = allocation_of(core, trial)) {
+    return name +
+           (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
+           where(*allocation) + who_is_away(core, *allocation);
+  }
+  // Without an allocation the trial has ended, is paused, is held by its search, or waits for a restart.
+  if (core::is_terminal(trial.state))
+    return name + " has ended: " + std::string(core::state_name(trial.state));
+  if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
+  if (trial.held) return name + " waits at a rung of its search, which may let it go on";
+  // The first line is the reason; the lines below are output of the process.
+  const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
+  return name + " is tried again later, its log says when" + (why.empty() ? "" : "; the last time: " + why);
+}
+
+void copy_pool(const core::Core& core, Sight& sight) {
+  sight.image = core.pools().at(sight.pool).image();
+  for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
+}
+
+/// Copies the pool of an experiment if its trial `wanted`, or any of its trials, waits.
+void look(const core::Core& core, const core::Experiment& experiment, std::optional<TrialId> wanted,
+          Sight& sight) {
+  for (const auto& [name, pool] : core.pools()) sight.running += pool.standing(experiment.id).running;
+  auto pool = core.pools().find(core.pool_of(experiment));
+  if (pool == core.pools().end()) return;
+  const scheduler::Scheduler::Standing waiting = pool->second.standing(experiment.id);
+  sight.waiting = waiting.requests;
+  if (waiting.requests == 0 || (wanted && !pool->second.waits(*wanted))) return;
+  sight.trial = wanted.value_or(waiting.first);
+  sight.pool = pool->first;
+  copy_pool(core, sight);
+}
+
+/// Runs `look` on the core's thread and waits for it. Errors: kUnavailable.
+Result<std::shared_ptr<Sight>> see(const Context& context,
+                                   const std::function<void(const core::Core&, Sight&)>& look) {
+  auto sight = std::make_shared<Sight>();
+  if (!context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); })) {
+    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }
+  return sight;
+}
+
+/// Sets the ids of a trial and its experiment, or of a command.
+template <typename Message>
+void name(const Sight& sight, TrialId who, ExperimentId job, Message* out) {
+  // Commands have negative trial ids in the scheduler.
+  if (core::is_command(who)) {
+    auto its = sight.commands.find(core::command_of(who));
+    if (its != sight.commands.end()) out->set_command_id(its->second.value);
+    return;
+  }
+  out->set_trial_id(static_cast<int>(who.value));
+  if constexpr (requires { out->set_experiment_id(0); }) out->set_experiment_id(static_cast<int>(job.value));
+}
+
+void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
+  constexpr const char* kHow[] = {"RUNS", "LEAVES", "HOLDS"};
+  name(sight, blocker.trial, blocker.job, out);
+  out->set_how(kHow[static_cast<int>(blocker.how)]);
+  out->set_slots(blocker.slots);
+  for (const AgentId& agent : blocker.agents) out->add_agents(agent.value);
+}
+
+void to_proto(const Sight& sight, const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
+  constexpr const char* kWhat[] = {"SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"};
+  out->set_what(kWhat[static_cast<int>(suggestion.what)]);
+  out->set_value(suggestion.value);
+  out->set_agent_id(suggestion.agent.value);
+  name(sight, suggestion.trial, {}, out);
+  for (TrialId trial : suggestion.preempts) out->add_preempts(static_cast<int>(trial.value));
+}
+
+Status explain(const Context& context, const Sight& sight, v1::Explanation* out) {
+  out->set_resource_pool(sight.pool);
+  if (sight.pool.empty()) {
+    out->set_reason(scheduler::reason_name(scheduler::Reason::kNotWaiting));
+    out->set_text(sight.otherwise);
+    return {};
+  }
+  // The estimate needs recent run lengths and the ages of live runs.
+  scheduler::RunLengths lengths;
+  TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
+  TRY_ASSIGN(const auto started, db::live_since(context.pool, sight.pool));
+  for (const auto& [trial, since] : started) {
+    lengths.age[trial] = static_cast<double>(wall_now().micros - since.micros) / 1e6;
+  }
+  const scheduler::Explanation found = scheduler::explain(sight.image->snapshot(), sight.trial, lengths);
+  name(sight, found.trial, found.job, out);
+  out->set_reason(scheduler::reason_name(found.reason));
+  std::map<TrialId, std::string> names;
+  for (const auto& [id, task] : sight.commands) names[core::as_trial(id)] = "command " + task.value;
+  out->set_text(scheduler::to_text(found, names));
+  out->set_slots(found.slots);
+  out->set_position(found.position);
+  out->set_queued(found.queued);
+  out->set_more_blockers(found.more_blockers);
+  for (const scheduler::Blocker& blocker : found.blockers) to_proto(sight, blocker, out->add_blockers());
+  for (const scheduler::Suggestion& suggestion : found.suggestions)
+    to_proto(sight, suggestion, out->add_suggestions());
+  if (!found.estimate) return {};
+  out->mutable_estimate()->set_seconds(found.estimate->seconds);
+  out->mutable_estimate()->set_median(found.estimate->median);
+  out->mutable_estimate()->set_runs(found.estimate->runs);
+  return {};
+}
+
+std::string ended_as(const std::string& name, core::State state) {
+  return name + " has ended: " + std::string(core::state_name(state));
+}
+
+}  // namespace
+
+Status explain_command(const Context& context, const core::Command& command, v1::Explanation* out) {
+  const std::string its = "command " + command.task.value;
+  TRY_ASSIGN(const auto sight, see(context, [id = command.id, its](const core::Core& core, Sight& seen) {
+               auto command = core.commands().find(id);
+               if (command == core.commands().end()) return;
+               // A command runs once: its allocation has run number 1.
+               auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
+               if (allocation != core.allocations().end()) {
+                 const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
+                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") +
+                                  where(allocation->second) + who_is_away(core, allocation->second);
+                 return;
+               }
+               seen.trial = core::as_trial(id);
+               seen.pool = core.pool_of(command->second);
+               copy_pool(core, seen);
+             }));
+  if (sight->otherwise.empty()) sight->otherwise = ended_as(its, command.state);
+  out->set_command_id(command.task.value);
+  return explain(context, *sight, out);
+}
+
+ExplanationService::ExplanationService(const Context& context)
+    : Service(context, "det.v1.ExplanationService") {
+  unary("ExplainTrial", &ExplanationService::ExplainTrial);
+  unary("ExplainExperiment", &ExplanationService::ExplainExperiment);
+}
+
+Status ExplanationService::ExplainTrial(const Caller&, const v1::ExplainTrialRequest& request,
+                                        v1::ExplainTrialResponse* response) {
+  const TrialId id(request.trial_id());
+  TRY_ASSIGN(const auto row, db::get_trial(context_.pool, id));
+  TRY_ASSIGN(const auto sight, see(context_, [id](const core::Core& core, Sight& out) {
+               auto trial = core.trials().find(id);
+               if (trial == core.trials().end()) return;
+               look(core, core.experiments().at(trial->second.experiment), id, out);
+               if (out.pool.empty()) out.otherwise = what_else(core, trial->second);
+             }));
+  // The core has dropped an ended trial.
+  if (sight->otherwise.empty()) sight->otherwise = ended_as("trial " + number(id.value), row.trial.state);
+  response->mutable_explanation()->set_trial_id(static_cast<int>(id.value));
+  response->mutable_explanation()->set_experiment_id(static_cast<int>(row.trial.experiment.value));
+  return explain(context_, *sight, response->mutable_explanation());
+}
+
+Status ExplanationService::ExplainExperiment(const Caller&, const v1::ExplainExperimentRequest& request,
+                                             v1::ExplainExperimentResponse* response) {
+  const ExperimentId id(request.experiment_id());
+  const std::string name = "experiment " + number(id.value);
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  TRY_ASSIGN(const auto sight, see(context_, [id, name](const core::Core& core, Sight& out) {
+               auto experiment = core.experiments().find(id);
+               if (experiment == core.experiments().end()) return;
+               look(core, experiment->second, std::nullopt, out);
+               if (!out.pool.empty()) return;
+               out.otherwise = name + " is " + std::string(core::state_name(experiment->second.state)) +
+                               "; " + number(out.running) + " of its trials run and none waits for slots" +
+                               who_is_away(core, id);
+             }));
+  if (sight->otherwise.empty()) sight->otherwise = ended_as(name, row.state);
+  response->set_waiting(sight->waiting);
+  response->set_running(sight->running);
+  response->mutable_explanation()->set_experiment_id(static_cast<int>(id.value));
+  return explain(context_, *sight, response->mutable_explanation());
+}
+
+}  // namespace det::api

@@ -1,0 +1,68 @@
+#include "master/api/experiments/facts.h"
+
+#include <algorithm>
+
+#include "master/db/queries/queries_checkpoint.h"
+#include "master/db/queries/queries_config.h"
+#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/queries_workspace.h"
+
+namespace det::api {
+
+Pools::Pools(const Context& context)
+    : found_(std::make_shared<std::map<std::string, scheduler::PoolShape>>(
+          std::map<std::string, scheduler::PoolShape>{{context.settings.default_pool, {}}})),
+      // Uncommitted reads are sufficient: the core checks the submission again.
+      look_(context.loop.glance([found = found_](const core::Core& core) {
+        for (const auto& [id, agent] : core.agents()) {
+          // The shape of a pool is computed once, at its first agent.
+          if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
+            pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
+          }
+        }
+      })) {}
+
+Result<std::vector<scheduler::PoolShape>> Pools::take() {
+  if (!look_.wait())
+    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::vector<scheduler::PoolShape> list;
+  for (auto& [name, pool] : *found_) {
+    pool.name = name;
+    list.push_back(std::move(pool));
+  }
+  return list;
+}
+
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools) {
+  expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
+                              .launch_error = context.settings.launch_error,
+                              .host_paths = context.settings.allowed_host_paths};
+  TRY_ASSIGN(auto shapes, pools.take());
+  for (const scheduler::PoolShape& pool : shapes) facts.pools.push_back(pool.name);
+  facts.unfit = [shapes = std::move(shapes)](const std::string& pool, int slots, bool single_node) {
+    const Status fits = scheduler::fits(shapes, pool, slots, single_node);
+    return fits ? std::string() : fits.error().message;
+  };
+  facts.has_project = [&context, &caller](const std::string& workspace, const std::string& project) {
+    // Only a definite kNotFound is a defect of the configuration.
+    const auto found = db::find_project(context.pool, workspace, project, caller.grants.visible());
+    return found || found.error().code != Code::kNotFound;
+  };
+  facts.has_trial = [&context, &caller](std::int64_t id) {
+    const auto seen = authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool);
+    if (!seen && seen.error().code == Code::kNotFound) return false;
+    // A trial can only be a source if it has a checkpoint.
+    const auto trial = db::get_trial(context.pool, TrialId(id));
+    if (!trial) return trial.error().code != Code::kNotFound;
+    return !trial->trial.latest_checkpoint.empty();
+  };
+  facts.has_checkpoint = [&context, &caller](const std::string& uuid) {
+    const auto seen = authorize(caller, Action::kView, Target::kCheckpoint, {uuid}, context.pool);
+    if (!seen && seen.error().code == Code::kNotFound) return false;
+    const auto checkpoint = db::get_checkpoint(context.pool, CheckpointId(uuid));
+    return checkpoint ? checkpoint->state == "COMPLETED" : checkpoint.error().code != Code::kNotFound;
+  };
+  return facts;
+}
+
+}  // namespace det::api

@@ -1,0 +1,35 @@
+// State of the cluster that submissions are validated against: pools from the core, projects and checkpoints
+// from the database.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/expconf/cluster.h"
+#include "master/api/context.h"
+#include "master/scheduler/fits.h"
+
+namespace det::api {
+
+/// The default pool and all pools with agents. The constructor starts the query, so that other validation can
+/// overlap with it.
+class Pools {
+ public:
+  explicit Pools(const Context& context);
+  /// Waits for the result. May be called once. Errors: kUnavailable.
+  Result<std::vector<scheduler::PoolShape>> take();
+
+ private:
+  // Shared: the core may still write to it after a timeout.
+  std::shared_ptr<std::map<std::string, scheduler::PoolShape>> found_;
+  loop::Look look_;
+};
+
+/// Returns callbacks for configuration checks. Objects that the caller may not see do not exist. The
+/// callbacks block on the database and treat an unavailable one as a success; they must not outlive `caller`.
+/// Errors: kUnavailable.
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools);
+
+}  // namespace det::api

@@ -1,0 +1,273 @@
+// State machine of one log stream. Reads run on a worker, writes on threads of gRPC, everything else on the
+// edge worker:
+//
+//   reading -> writing -> reading ... -> no more lines -> done, or waiting --change--> reading
+#include "master/api/experiments/log.h"
+
+#include <algorithm>
+
+#include "det/v1/task.pb.h"
+#include "master/api/convert/convert.h"
+#include "master/db/queries/queries_command.h"
+#include "master/db/queries/queries_trial.h"
+
+namespace det::api {
+namespace {
+
+// Lines of one query.
+constexpr std::int64_t kTrialLogPage = 1000;
+// Lines of a tail without a limit.
+constexpr std::int64_t kLongestTail = 10'000;
+
+/// One log stream. Keeps itself alive until gRPC calls OnDone.
+class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
+ public:
+  Reader(const Context& context, grpc::CallbackServerContext* call, LogReading reading)
+      : context_(context),
+        call_(call),
+        credentials_(read_credentials(*call)),
+        reading_(std::move(reading)),
+        filter_(reading_.filter),
+        left_(reading_.limit) {}
+
+  void start() {
+    self_ = shared_from_this();
+    on_worker([self = self_] { self->open(); });
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok || ++next_row_ >= rows_.size()) return on_edge([self = self_, ok] { self->page_written(ok); });
+    write_row();
+  }
+  void OnCancel() override {
+    on_edge([self = self_] {
+      self->cancelled_ = true;
+      if (self->state_ == State::kWaiting) self->finish(grpc::Status::CANCELLED);
+    });
+  }
+  void OnDone() override {
+    on_edge([self = std::move(self_)] {
+      if (self->watched_ != 0) self->context_.streams->close(self->watched_);
+      if (self->subscription_ != 0) self->context_.hub.unsubscribe(self->subscription_);
+    });
+  }
+
+ private:
+  enum class State { kReading, kWriting, kWaiting, kFinished };
+
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+  void on_worker(loop::Workers::Job job) {
+    if (!context_.workers.try_post(std::move(job))) {
+      finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    }
+  }
+
+  // ---- worker
+
+  void open() {
+    auto caller = authorize(reading_.method, credentials_, *context_.sessions, reading_.request.get());
+    if (!caller) return finish_later(caller.error());
+    auto task = reading_.task(context_.pool);
+    if (!task) return finish_later(task.error());
+    filter_.task = std::move(*task);
+    const auto facts = db::get_task(context_.pool, filter_.task);
+    if (!facts) return finish_later(facts.error());
+    // Log lines of commands carry no trial id.
+    if (!core::is_command(facts->holder)) trial_ = facts->holder;
+    // Opens the response of the gateway, although the first line may take long.
+    call_->AddInitialMetadata("x-det-open", "1");
+    StartSendInitialMetadata();
+    // Every stream is registered, not only those that follow: long reads end as well when the caller's rights
+    // do.
+    watched_ = context_.streams->open(reading_.method, credentials_, reading_.request,
+                                      [weak = weak_from_this()](const Error& error) {
+                                        if (auto self = weak.lock())
+                                          self->on_edge([self, error] { self->cut(error); });
+                                      });
+    if (reading_.follow) {
+      // Subscribed before the first read, so that no change is missed. The listener keeps the reader alive
+      // until it is unsubscribed.
+      subscription_ = context_.hub.subscribe(
+          [self = shared_from_this()](const std::shared_ptr<const loop::Event>& event) {
+            if (event && self->concerns(event->change)) self->on_edge([self] { self->told(); });
+          });
+    }
+    read();
+  }
+
+  void read() {
+    // The end is read before the lines: if the task had ended, the lines are complete.
+    bool ended = false;
+    if (reading_.follow) {
+      auto task = db::get_task(context_.pool, filter_.task);
+      if (!task) return finish_later(task.error());
+      ended = task->ended;
+    }
+    db::LogFilter filter = filter_;
+    filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
+    // A tail is a single page.
+    if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kLongestTail) : kLongestTail;
+    auto rows = db::read_logs(context_.pool, filter);
+    if (!rows) return finish_later(rows.error());
+    on_edge([self = shared_from_this(), rows = std::move(*rows), ended]() mutable {
+      self->page_read(std::move(rows), ended);
+    });
+  }
+
+  void finish_later(const Error& error) {
+    on_edge([self = shared_from_this(), status = to_grpc(error)] { self->finish(status); });
+  }
+
+  // ---- edge worker
+
+  bool concerns(const loop::Change& change) const {
+    return change.task == filter_.task &&
+           (change.kind == loop::Change::Kind::kLogs || change.kind == loop::Change::Kind::kTrial ||
+            change.kind == loop::Change::Kind::kCommand);
+  }
+
+  void told() {
+    news_ = true;
+    if (state_ == State::kWaiting) read_again();
+  }
+
+  void read_again() {
+    state_ = State::kReading;
+    news_ = false;
+    on_worker([self = shared_from_this()] { self->read(); });
+  }
+
+  /// Ends the stream after the write in flight, because the caller may no longer read.
+  void cut(const Error& error) {
+    cut_ = to_grpc(error);
+    if (state_ == State::kWaiting) finish(*cut_);
+  }
+
+  void page_read(std::vector<db::LogRow> rows, bool ended) {
+    if (cancelled_) return finish(grpc::Status::CANCELLED);
+    if (cut_) return finish(*cut_);
+    if (rows.empty()) {
+      if (!reading_.follow || ended) return finish(grpc::Status::OK);
+      // A change that arrived during the read is handled now.
+      state_ = State::kWaiting;
+      if (news_) read_again();
+      return;
+    }
+    newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
+    if (filter_.descending && reading_.follow) {
+      // A followed log runs forward, its tail included.
+      std::reverse(rows.begin(), rows.end());
+    }
+    rows_ = std::move(rows);
+    next_row_ = 0;
+    state_ = State::kWriting;
+    write_row();
+  }
+
+  void page_written(bool ok) {
+    if (!ok || cancelled_) return finish(grpc::Status::CANCELLED);
+    if (cut_) return finish(*cut_);
+    // The next page starts after the last line of this one, also for a tail that turned forward.
+    filter_.after_id = newest_;
+    if (left_ > 0) {
+      left_ -= static_cast<std::int64_t>(rows_.size());
+      if (left_ <= 0 && !reading_.follow) return finish(grpc::Status::OK);
+      if (left_ <= 0) left_ = 0;
+    }
+    if (filter_.descending) {
+      // A tail is one page; following continues forward from it.
+      if (!reading_.follow) return finish(grpc::Status::OK);
+      filter_.descending = false;
+      left_ = 0;
+    }
+    read_again();
+  }
+
+  void finish(const grpc::Status& status) {
+    if (state_ == State::kFinished) return;
+    state_ = State::kFinished;
+    Finish(status);
+  }
+
+  // ---- while writing: threads of gRPC, one write at a time
+
+  void write_row() {
+    entry_.Clear();
+    api::to_proto(rows_[next_row_], trial_, &entry_);
+    StartWrite(&entry_);
+  }
+
+  const Context& context_;
+  grpc::CallbackServerContext* const call_;
+  const Credentials credentials_;
+  const LogReading reading_;
+  TrialId trial_;  ///< 0 for the log of a command
+  db::LogFilter filter_;
+  std::int64_t left_;  ///< remaining lines; 0: no limit
+  // Highest id read so far.
+  std::int64_t newest_ = 0;
+  State state_ = State::kReading;
+  // A change was announced since the last read began.
+  bool news_ = false, cancelled_ = false;
+  // Set when the caller has lost its rights.
+  std::optional<grpc::Status> cut_;
+  Streams::Id watched_ = 0;
+  std::vector<db::LogRow> rows_;
+  std::size_t next_row_ = 0;
+  v1::LogEntry entry_;
+  loop::Hub::Subscription subscription_ = 0;
+  std::shared_ptr<Reader> self_;
+};
+
+}  // namespace
+
+template <typename Request>
+db::LogFilter log_filter(const Request& request) {
+  db::LogFilter filter;
+  filter.descending = request.order_by() == v1::ORDER_BY_DESC;
+  filter.allocations.assign(request.allocation_ids().begin(), request.allocation_ids().end());
+  filter.agents.assign(request.agent_ids().begin(), request.agent_ids().end());
+  filter.ranks.assign(request.rank_ids().begin(), request.rank_ids().end());
+  for (const int level : request.levels()) {
+    const std::string name = log_level_name(static_cast<v1::LogLevel>(level));
+    if (!name.empty()) filter.levels.push_back(name);
+  }
+  filter.stdtypes.assign(request.stdtypes().begin(), request.stdtypes().end());
+  filter.sources.assign(request.sources().begin(), request.sources().end());
+  if (request.has_timestamp_before()) filter.before = from_proto(request.timestamp_before());
+  if (request.has_timestamp_after()) filter.after = from_proto(request.timestamp_after());
+  filter.search = request.search_text();
+  filter.regex = request.enable_regex();
+  return filter;
+}
+
+template db::LogFilter log_filter(const v1::TrialLogsRequest& request);
+template db::LogFilter log_filter(const v1::TaskLogsRequest& request);
+
+grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
+                                                 LogReading reading) {
+  auto reader = std::make_shared<Reader>(context, call, std::move(reading));
+  reader->start();
+  return reader.get();
+}
+
+LogService::LogService(const Context& context) : Service(context, "det.v1.LogService") {
+  server_stream("TrialLogs", &LogService::TrialLogs);
+}
+
+grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
+                                                              const v1::TrialLogsRequest* request) {
+  LogReading reading{.method = "/det.v1.LogService/TrialLogs",
+                     .request = std::make_shared<const v1::TrialLogsRequest>(*request),
+                     .task = [id = TrialId(request->trial_id())](db::Pool& pool) -> Result<TaskId> {
+                       TRY_ASSIGN(const auto row, db::get_trial(pool, id));
+                       return row.trial.task;
+                     },
+                     .filter = log_filter(*request),
+                     .limit = request->limit(),
+                     .follow = request->follow()};
+  reading.filter.after_id = request->after_id();
+  return read_log(context_, call, std::move(reading));
+}
+
+}  // namespace det::api

@@ -1,0 +1,72 @@
+#include "master/api/experiments/report_check.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "master/db/ingest/bulk.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kMaxMetricName = 256;
+
+Status check_metric_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxMetricName) {
+    return fail(Code::kInvalidArgument, "a metric's name must have 1 to 256 characters");
+  }
+  for (const unsigned char c : name) {
+    if (c < 0x20 || c > 0x7e)
+      return fail(Code::kInvalidArgument, "metric " + make_utf8(name) + ": only printable ASCII");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_group(const std::string& group) {
+  // A dot separates group and name in metric ids.
+  if (group.empty() || group.size() > 128 || group.find('.') != group.npos || has_control_characters(group) ||
+      find_bad_utf8(group)) {
+    return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
+  }
+  return {};
+}
+
+Status check_metrics(const v1::MetricsReport& report) {
+  TRY(check_group(report.group()));
+  if (report.steps_completed() < 0)
+    return fail(Code::kInvalidArgument, "steps_completed must not be negative");
+  TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), 1 << 20, 8));
+  if (names.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
+  for (const std::string& name : names) TRY(check_metric_name(name));
+  return {};
+}
+
+Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
+                                                      RunNumber run, WallTime time) {
+  const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
+  if (report.steps_completed() < 0)
+    return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
+  // The uuid becomes a directory name in the checkpoint storage, so only hex digits and dashes are accepted.
+  if (report.uuid().empty() || report.uuid().size() > 64 ||
+      report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos)
+    return fail(Code::kInvalidArgument, "checkpoint: uuid is no uuid");
+  Json resources = Json::object();
+  // JSON needs valid UTF-8.
+  for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
+  const std::string resources_text = dump_json(resources);
+  TRY(db::check_json_object(metadata));
+  TRY(db::check_json_object(resources_text, 4 << 20));
+  return core::ReportCheckpoint{.trial = trial,
+                                .run = run,
+                                .uuid = CheckpointId(report.uuid()),
+                                .steps_completed = report.steps_completed(),
+                                .resources = resources_text,
+                                .metadata = metadata,
+                                .reported = time};
+}
+
+}  // namespace det::api

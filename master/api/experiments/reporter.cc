@@ -1,0 +1,129 @@
+#include "master/api/experiments/reporter.h"
+
+#include "common/base/secret.h"
+
+namespace det::api {
+namespace {
+
+bool fits(const Named& named, const core::Allocation& allocation, const core::Trial& trial) {
+  return (!named.experiment || *named.experiment == trial.experiment) &&
+         (!named.trial || *named.trial == trial.id) &&
+         (!named.allocation || *named.allocation == allocation.id) &&
+         (!named.task || *named.task == trial.task);
+}
+
+/// The allocation that a trial outside the cluster would have.
+core::Allocation imagined(const core::Trial& trial) {
+  core::Allocation allocation;
+  allocation.id = AllocationId(trial.task.value + "." + std::to_string(trial.run));
+  allocation.trial = trial.id;
+  allocation.run = trial.run;
+  return allocation;
+}
+
+Reporter describe(const core::Core& core, const core::Allocation& allocation, const core::Trial& trial) {
+  Reporter out{.allocation = allocation.id,
+               .trial = trial.id,
+               .run = allocation.run,
+               .experiment = trial.experiment,
+               .task = trial.task,
+               .parts = allocation.parts,
+               .metric = "",
+               .time = "",
+               .steps_completed = trial.steps_completed,
+               .invalid_hp = trial.early_exit_invalid_hp,
+               .preempt_requested = allocation.preempt_requested};
+  const auto experiment = core.experiments().find(trial.experiment);
+  if (experiment == core.experiments().end()) return out;
+  const expconf::SearcherConfig& searcher = experiment->second.config->searcher;
+  out.metric = searcher.metric;
+  out.time = searcher.time_name();
+  if (searcher.max_time) out.length = static_cast<double>(*searcher.max_time);
+  if (searcher.max_length) out.length = static_cast<double>(searcher.max_length->count);
+  return out;
+}
+
+/// Finds the newest live trial outside the cluster that matches `named` and belongs to the caller.
+Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
+  const auto session = context.sessions->find(token_hash(caller.credentials.user_token));
+  if (!session && session.error().code == Code::kNotFound)
+    return fail(Code::kUnauthenticated, "the session has ended; log in again");
+  if (!session) return tl::unexpected(session.error());
+  if (session->limited)
+    return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
+  // Clients of Determined AI have no allocation id there and send the task id instead.
+  const std::string task = named.allocation ? named.allocation->value : "";
+  named.allocation.reset();
+  auto found = std::make_shared<std::optional<Reporter>>();
+  const bool seen =
+      context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
+        for (const auto& [id, trial] : core.trials()) {
+          const auto experiment = core.experiments().find(trial.experiment);
+          if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
+              experiment->second.owner != owner || core::is_terminal(trial.state) ||
+              // Trial ids grow, so the newest match wins.
+              (*found && id < (*found)->trial))
+            continue;
+          const core::Allocation allocation = imagined(trial);
+          if (fits(named, allocation, trial) &&
+              (task.empty() || task == trial.task.value || task == allocation.id.value))
+            *found = describe(core, allocation, trial);
+        }
+      });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  if (*found) return std::move(**found);
+  return fail(Code::kUnauthenticated,
+              "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its "
+              "owner's for "
+              "one outside the cluster");
+}
+
+}  // namespace
+
+Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named) {
+  const std::string token = caller.credentials.allocation_token;
+  if (token.empty() && !caller.credentials.user_token.empty()) return find_outside(context, caller, named);
+  auto candidates = std::make_shared<std::vector<Reporter>>();
+  const bool seen = context.loop.inspect([candidates, named](const core::Core& core) {
+    const auto take = [&](const core::Allocation& allocation) {
+      if (allocation.state == core::AllocationState::kTerminated) return;
+      const auto trial = core.trials().find(allocation.trial);
+      if (trial == core.trials().end() || !fits(named, allocation, trial->second)) return;
+      candidates->push_back(describe(core, allocation, trial->second));
+    };
+    // The common cases are lookups by id; only a call that names neither scans all allocations.
+    if (named.allocation) {
+      const auto found = core.allocations().find(*named.allocation);
+      if (found != core.allocations().end()) take(found->second);
+      return;
+    }
+    if (named.trial) {
+      const auto trial = core.trials().find(*named.trial);
+      if (trial == core.trials().end()) return;
+      const auto& [id, its] = *trial;
+      const auto found =
+          core.allocations().find(AllocationId(its.task.value + "." + std::to_string(its.run)));
+      if (found != core.allocations().end()) take(found->second);
+      return;
+    }
+    for (const auto& [id, allocation] : core.allocations()) take(allocation);
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  // Tokens are compared in constant time, off the core's thread.
+  for (Reporter& one : *candidates) {
+    if (!token.empty() &&
+        equal_secret(allocation_token(context.settings.cluster_secret, one.allocation), token))
+      return std::move(one);
+  }
+  return fail(
+      Code::kUnauthenticated,
+      "the token is not that of a running allocation this call is about (Grpc-Metadata-x-allocation-token)");
+}
+
+Status admit(const Context& context, const Caller& caller, const Named& named) {
+  if (caller.user.id.value != 0) return {};
+  TRY(find_reporter(context, caller, named));
+  return {};
+}
+
+}  // namespace det::api

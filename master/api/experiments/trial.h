@@ -1,0 +1,97 @@
+// TrialService: reads of trials (workloads, checkpoints, metrics), kill, and reports over HTTP.
+#pragma once
+
+#include <map>
+
+#include "det/v1/trial.pb.h"
+#include "master/api/experiments/reporter.h"
+#include "master/api/service.h"
+#include "master/db/queries/queries_checkpoint.h"
+
+namespace det::api {
+
+/// Reports of metrics bypass the worker threads, because they are frequent: the edge worker caches the
+/// identity of their senders.
+class TrialService final : public Service {
+ public:
+  explicit TrialService(const Context& context);
+  /// Returns a trial with its metric summaries and metadata. Errors: kNotFound.
+  Status GetTrial(const Caller& caller, const v1::GetTrialRequest& request, v1::GetTrialResponse* response);
+  /// Lists training reports, validations and checkpoints in order of steps, paged. Errors: kNotFound.
+  Status GetTrialWorkloads(const Caller& caller, const v1::GetTrialWorkloadsRequest& request,
+                           v1::GetTrialWorkloadsResponse* response);
+  /// Lists the checkpoints of a trial, paged. Errors: kNotFound.
+  Status GetTrialCheckpoints(const Caller& caller, const v1::GetTrialCheckpointsRequest& request,
+                             v1::GetTrialCheckpointsResponse* response);
+  /// Kills a trial. Idempotent, also after its end. Errors: kNotFound.
+  Status KillTrial(const Caller& caller, const v1::KillTrialRequest& request,
+                   v1::KillTrialResponse* response);
+  /// Returns metric series of up to 100 trials, downsampled to max_datapoints. Errors: kNotFound;
+  /// kInvalidArgument.
+  Status CompareTrials(const Caller& caller, const v1::CompareTrialsRequest& request,
+                       v1::CompareTrialsResponse* response);
+  /// Drops the cached identity of a trial's process after a change of its allocation. Any thread. Defined,
+  /// like all reports, in trial_reports.cc.
+  void forget_reporter(TrialId trial);
+  // Reports are durable when they are acknowledged, and idempotent. They carry the token of the allocation.
+  // Errors: kUnauthenticated; kInvalidArgument; kAborted when the run is not the current one of the trial.
+  grpc::ServerUnaryReactor* ReportTrialMetrics(grpc::CallbackServerContext* call,
+                                               const v1::ReportTrialMetricsRequest* request,
+                                               v1::ReportTrialMetricsResponse* response);
+  /// As ReportTrialMetrics, for the group "training".
+  grpc::ServerUnaryReactor* ReportTrialTrainingMetrics(grpc::CallbackServerContext* call,
+                                                       const v1::ReportTrialTrainingMetricsRequest* request,
+                                                       v1::ReportTrialMetricsResponse* response);
+  /// Reports a validation, which the searcher may decide on.
+  Status ReportTrialValidationMetrics(const Caller& caller,
+                                      const v1::ReportTrialValidationMetricsRequest& request,
+                                      v1::ReportTrialMetricsResponse* response);
+  /// Reports progress between 0 and 1.
+  Status ReportTrialProgress(const Caller& caller, const v1::ReportTrialProgressRequest& request,
+                             v1::ReportTrialProgressResponse* response);
+  /// Accepted without effect: the state of the allocation covers it.
+  Status PostTrialRunnerMetadata(const Caller& caller, const v1::PostTrialRunnerMetadataRequest& request,
+                                 v1::PostTrialRunnerMetadataResponse* response);
+  /// Reports that the hyperparameters are invalid. Errors: kFailedPrecondition when repeated.
+  Status ReportTrialSearcherEarlyExit(const Caller& caller,
+                                      const v1::ReportTrialSearcherEarlyExitRequest& request,
+                                      v1::ReportTrialSearcherEarlyExitResponse* response);
+  /// As CompareTrials, delta-encoded for charts of many trials.
+  Status GetMetricSeries(const Caller& caller, const v1::GetMetricSeriesRequest& request,
+                         v1::GetMetricSeriesResponse* response);
+
+ private:
+  struct Arrival;
+  /// Passes an identified report to the bulk writer.
+  void store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const;
+  /// Identifies the sender of a report from the cache or the core, then stores the report.
+  void find_and_store(const std::shared_ptr<Arrival>& arrival);
+  /// Handles a report without blocking if it comes from a process of an allocation, else on a worker.
+  template <typename Request>
+  grpc::ServerUnaryReactor* report(grpc::CallbackServerContext* call, const Request* request,
+                                   const char* method, const v1::TrialMetrics& metrics,
+                                   const std::string& group);
+  /// Handles a report on a worker and waits until it is durable.
+  Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
+
+  // The members below belong to the edge worker.
+
+  /// Identity of the last reporting process of a trial.
+  struct Known {
+    std::string token;
+    Reporter reporter;
+  };
+  std::map<TrialId, Known> reporters_;
+  std::uint64_t forgotten_ = 0;  ///< number of forget_reporter() calls
+};
+
+/// Directory of an experiment's checkpoints according to its stored configuration (JSON); "" when unknown.
+std::string storage_root(const std::string& config_json);
+/// Database names of the checkpoint states in a request.
+std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField<int>& states);
+/// Sort key of a checkpoint list. A `metric` takes precedence.
+db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::string& metric);
+/// Stored states that match the states in a request, without duplicates.
+std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states);
+
+}  // namespace det::api

@@ -1,0 +1,116 @@
+// Bulk transfers of agents beside their links: contexts to agents, logs from agents.
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+#include "master/api/streams/agent_link.h"
+#include "master/db/queries/queries_allocation.h"
+#include "master/db/queries/queries_model.h"
+
+namespace det::api {
+namespace {
+
+constexpr std::size_t kChunkBytes = 1 << 20;
+constexpr std::size_t kMaxAgentLogLine = 64 * 1024;
+constexpr int kMaxAgentLogLines = 10'000;
+
+/// Streams one archive from the database in chunks. Deletes itself.
+class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
+ public:
+  ContextSender(const Context& context, Peer peer, std::string digest)
+      : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
+    if (!context_.workers.try_post([this] { load(); })) {
+      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    }
+  }
+  void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  void load() {
+    // The certificate is checked on the worker because it needs the database.
+    auto caller = authorize_agent(peer_, context_.pool);
+    if (!caller) return Finish(to_grpc(caller.error()));
+    auto bytes = db::get_model_definition(context_.pool, digest_);
+    if (!bytes) return Finish(to_grpc(bytes.error()));
+    bytes_ = std::move(*bytes);
+    next();
+  }
+  void next() {
+    if (sent_ >= bytes_.size()) return Finish(grpc::Status::OK);
+    response_.set_chunk(bytes_.substr(sent_, kChunkBytes));
+    sent_ += response_.chunk().size();
+    StartWrite(&response_);
+  }
+
+  const Context& context_;
+  const Peer peer_;
+  const std::string digest_;
+  std::string bytes_;
+  std::size_t sent_ = 0;
+  v1::GetContextResponse response_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
+    grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
+  return new ContextSender(context_, peer_of(*call), request->digest());
+}
+
+namespace {
+
+/// An agent with a certificate may only ship logs of allocations it has run. Without TLS (loopback) the agent
+/// id is not verified.
+Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
+  if (!caller.agent) return {};
+  TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
+  if (held) return {};
+  return fail(Code::kNotFound,
+              "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent->value);
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
+                                                 const v1::ShipLogsRequest* request,
+                                                 v1::ShipLogsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
+    const auto caller = authorize_agent(peer, context_.pool);
+    if (!caller) return reactor->Finish(to_grpc(caller.error()));
+    if (auto named = caller->check_name(request->agent_id()); !named)
+      return reactor->Finish(to_grpc(named.error()));
+    if (!is_agent_name(request->allocation_id(), 256) || request->first_line() < 1 ||
+        request->lines_size() > kMaxAgentLogLines) {
+      return reactor->Finish(to_grpc(Error{
+          Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
+    }
+    if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
+      return reactor->Finish(to_grpc(its.error()));
+    db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
+                       .agent = AgentId(make_utf8(request->agent_id())),
+                       .first_line = request->first_line()};
+    batch.task = task_of(batch.allocation);
+    // Oversized lines are cut rather than refused: the agent would repeat the batch without end.
+    for (const v1::LogLine& line : request->lines()) {
+      batch.lines.push_back(from_proto(line));
+      std::string& text = batch.lines.back().text;
+      if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
+    }
+    // Runs on the bulk writer's thread once the batch is durable.
+    batch.done = [this, reactor, response, task = batch.task,
+                  lines = batch.lines.size()](Result<std::int64_t> next) {
+      if (!next) return reactor->Finish(to_grpc(next.error()));
+      response->set_next_line(*next);
+      context_.calls->log_lines += lines;
+      context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
+      reactor->Finish(grpc::Status::OK);
+    };
+    // Waits for room. The late reply throttles the agent.
+    if (!context_.bulk.push(std::move(batch))) {
+      reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    }
+  });
+  return reactor;
+}
+
+}  // namespace det::api

@@ -1,0 +1,405 @@
+// State machine of one agent's link. Runs on the edge worker:
+//
+//   opened --Hello accepted by the core--> live --end of stream, silence, shutdown--> finished
+#include "master/api/streams/agent_link.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMissedHeartbeats = 3;
+// Interval between two certificate checks of a live link.
+constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
+constexpr std::size_t kMostDevices = 1024;
+
+Status check_hello(const v1::Hello& hello) {
+  if (!is_agent_name(hello.agent_id(), 128)) {
+    return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
+  }
+  if (!is_agent_name(hello.instance(), 128))
+    return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
+  if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
+    return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
+  }
+  if (static_cast<std::size_t>(hello.devices_size()) > kMostDevices) {
+    return fail(Code::kInvalidArgument, "more than 1024 devices");
+  }
+  return {};
+}
+
+int seconds(Duration duration) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
+}
+
+}  // namespace
+
+bool is_agent_name(const std::string& text, std::size_t longest) {
+  return !text.empty() && text.size() <= longest && !has_control_characters(text) && !find_bad_utf8(text);
+}
+
+TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.value.rfind('.'))); }
+
+class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>,
+                  public std::enable_shared_from_this<AgentLink> {
+ public:
+  AgentLink(AgentService& service, Peer peer)
+      : service_(service), context_(service.context_), peer_(std::move(peer)), heard_(mono_now()) {}
+
+  void start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // ---- gRPC callbacks (threads of gRPC): forward to the edge worker
+  void OnReadDone(bool ok) override {
+    on_edge([self = self_, ok] { self->read_done(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    on_edge([self = self_, ok] { self->write_done(ok); });
+  }
+  void OnDone() override { self_.reset(); }
+
+  // ---- edge worker
+  const AgentId& agent() const { return agent_; }
+
+  void send(v1::AgentCommand command) {
+    if (finished_) return;
+    outgoing_.push_back(std::move(command));
+    if (!writing_) write_next();
+  }
+
+  /// Ends the stream with `status` after the write in flight. Idempotent. Notifies the core if it has a
+  /// session.
+  void finish(const grpc::Status& status) {
+    if (finished_) return;
+    finished_ = true;
+    status_ = status;
+    if (session_ != 0) {
+      service_.links_.erase(session_);
+      service_.give_up(session_);
+      if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
+      context_.loop.submit(core::AgentDisconnected{agent_, session_});
+      publish();
+    }
+    if (!writing_) Finish(status_);
+  }
+
+  /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
+  void check_certificate() {
+    if (!peer_.tls || finished_) return;
+    context_.workers.try_post([self = shared_from_this()] {
+      const auto caller = authorize_agent(self->peer_, self->context_.pool);
+      // Only a definite refusal ends the link; a database outage must not disconnect agents.
+      if (caller || caller.error().code != Code::kPermissionDenied) return;
+      self->on_edge([self, error = caller.error()] { self->refuse(error); });
+    });
+  }
+
+  void check_silence(MonoTime now) {
+    if (!live_ || now - heard_ <= context_.settings.heartbeat * kMissedHeartbeats) return;
+    finish(to_grpc(Error{Code::kDeadlineExceeded, "no heartbeat for too long", {}}));
+  }
+
+ private:
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+
+  void publish() { context_.hub.publish({.kind = loop::Change::Kind::kAgent, .name = agent_.value}); }
+
+  void read_done(bool ok) {
+    if (finished_) return;
+    if (!ok) return finish(grpc::Status::OK);
+    heard_ = mono_now();
+    switch (incoming_.message_case()) {
+      case v1::AgentMessage::kHello:
+        if (std::exchange(said_hello_, true))
+          return refuse({Code::kInvalidArgument, "a link has one hello", {}});
+        // The next read starts after the core has accepted the agent: no update precedes the Welcome.
+        return identify(incoming_.hello());
+      case v1::AgentMessage::kHeartbeat: {
+        v1::AgentCommand command;
+        command.mutable_heartbeat();
+        send(std::move(command));
+        break;
+      }
+      case v1::AgentMessage::kUpdate:
+        update(incoming_.update());
+        break;
+      case v1::AgentMessage::kStorageDone:
+        service_.answer(session_, incoming_.storage_done());
+        break;
+      case v1::AgentMessage::MESSAGE_NOT_SET:
+        break;  // sent by a newer agent
+    }
+    if (!live_) return refuse({Code::kInvalidArgument, "a link begins with hello", {}});
+    if (!finished_) StartRead(&incoming_);
+  }
+
+  /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
+  void identify(v1::Hello hello) {
+    const bool taken =
+        context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
+          auto caller = authorize_agent(self->peer_, self->context_.pool);
+          if (caller) {
+            if (auto named = caller->check_name(hello.agent_id()); !named)
+              caller = tl::unexpected(named.error());
+          }
+          self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
+            if (self->finished_) return;
+            if (!caller) return self->refuse(caller.error());
+            // The pool of the join token is binding; an agent may not choose another.
+            if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
+              return self->refuse(
+                  {Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
+            if (!caller->pool.empty()) hello.set_pool(caller->pool);
+            self->hello(hello);
+          });
+        });
+    if (!taken) refuse({Code::kUnavailable, "the master is busy; try again in a moment", {}});
+  }
+
+  void hello(const v1::Hello& hello) {
+    if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
+    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    core::AgentConnected input{.agent = AgentId(hello.agent_id()),
+                               .instance = hello.instance(),
+                               .version = make_utf8(hello.version()),
+                               .address = peer_.address,
+                               .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
+    for (const v1::AgentDevice& device : hello.devices()) {
+      input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
+    }
+    for (const v1::AllocationUpdate& update : hello.held()) {
+      auto held = from_proto(update);
+      if (!held) return refuse(held.error());
+      input.held.push_back(std::move(*held));
+    }
+    agent_ = input.agent;
+    session_ = service_.next_session_++;
+    input.session = session_;
+    // Registered before the core handles the Hello: the core may send commands right after its reply.
+    service_.links_[session_] = weak_from_this();
+    // Read before `input` is moved away.
+    const std::size_t slots = input.slots.size();
+    context_.loop.call(std::move(input), [self = shared_from_this(), slots](loop::Answer answer) {
+      self->on_edge([self, slots, answer = std::move(answer)] { self->welcomed(answer, slots); });
+    });
+  }
+
+  void welcomed(const loop::Answer& answer, std::size_t slots) {
+    if (finished_) return;
+    if (!answer) {
+      log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
+      // Session 0 keeps finish() from reporting a disconnect of a session that the core refused.
+      service_.links_.erase(session_);
+      session_ = 0;
+      return refuse(answer.error());
+    }
+    live_ = true;
+    heard_ = mono_now();
+    log::info("agent connected", {{"agent", agent_}, {"address", peer_.address}, {"slots", slots}});
+    publish();
+    v1::AgentCommand command;
+    v1::Welcome* welcome = command.mutable_welcome();
+    welcome->set_heartbeat_seconds(std::max(1, seconds(context_.settings.heartbeat)));
+    welcome->set_lease_seconds(seconds(context_.settings.agent_lease));
+    welcome->set_kill_grace_seconds(seconds(context_.settings.agent_kill_grace));
+    welcome->set_cluster_id(context_.settings.cluster_id);
+    welcome->set_master_version(context_.settings.version);
+    // The core may already have queued commands; Welcome goes in front of them, behind a write in flight.
+    outgoing_.insert(writing_ && !outgoing_.empty() ? outgoing_.begin() + 1 : outgoing_.begin(),
+                     std::move(command));
+    if (!writing_) write_next();
+    StartRead(&incoming_);
+  }
+
+  void update(const v1::AllocationUpdate& message) {
+    if (!live_) return;
+    auto held = from_proto(message);
+    if (!held) return refuse(held.error());
+    context_.loop.submit(core::AllocationUpdated{agent_, session_, std::move(*held)});
+  }
+
+  void refuse(const Error& error) { finish(to_grpc(error)); }
+
+  void write_next() {
+    // Nothing is sent before Welcome.
+    writing_ = live_ && !outgoing_.empty();
+    if (writing_) StartWrite(&outgoing_.front());
+  }
+  void write_done(bool ok) {
+    writing_ = false;
+    if (!outgoing_.empty()) outgoing_.pop_front();
+    if (finished_) return Finish(status_);
+    if (!ok) return finish(grpc::Status::OK);
+    write_next();
+  }
+
+  AgentService& service_;
+  const Context& context_;
+  // Keeps the object alive until gRPC calls OnDone.
+  const Peer peer_;
+  std::shared_ptr<AgentLink> self_;
+  v1::AgentMessage incoming_;
+  std::deque<v1::AgentCommand> outgoing_;
+  bool writing_ = false, finished_ = false, live_ = false, said_hello_ = false;
+  grpc::Status status_;
+  AgentId agent_;
+  std::uint64_t session_ = 0;
+  // Time of the last message.
+  MonoTime heard_;
+};
+
+namespace {
+
+/// Ends the stream of a caller that cannot be an agent.
+class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
+ public:
+  explicit RefusedLink(const Error& error) { Finish(to_grpc(error)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
+  bidi_stream("Link", &AgentService::Link);
+  server_stream("GetContext", &AgentService::GetContext);
+  deferred("ShipLogs", &AgentService::ShipLogs);
+}
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
+    grpc::CallbackServerContext* call) {
+  Peer peer = peer_of(*call);
+  if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());
+  auto link = std::make_shared<AgentLink>(*this, std::move(peer));
+  link->start();
+  return link.get();
+}
+
+void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {
+  context_.edge.post([this, agent, session, command = std::move(command)] {
+    // The session, not only the agent, is compared: commands of an older session are obsolete.
+    auto it = links_.find(session);
+    if (it == links_.end()) return;
+    if (auto link = it->second.lock(); link && link->agent() == agent) link->send(command);
+  });
+}
+
+void AgentService::start(core::StartAllocation command) {
+  v1::AgentCommand message;
+  to_proto(command, allocation_token(context_.settings.cluster_secret, command.allocation.id),
+           message.mutable_start());
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::kill(core::KillAllocation command) {
+  v1::AgentCommand message;
+  message.mutable_kill()->set_allocation_id(command.allocation.value);
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::forget(core::AllocationForgotten command) {
+  v1::AgentCommand message;
+  message.mutable_forget()->set_allocation_id(command.allocation.value);
+  send(command.agent, command.session, std::move(message));
+}
+
+std::pair<std::uint64_t, std::shared_ptr<AgentLink>> AgentService::link_of(const AgentId& agent) const {
+  for (const auto& [session, weak] : links_) {
+    auto link = weak.lock();
+    if (link && link->agent() == agent) return {session, std::move(link)};
+  }
+  return {};
+}
+
+Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Work& work) {
+  constexpr auto kPatience = std::chrono::seconds(60);
+  const auto answer = std::make_shared<std::promise<Result<storage::Done>>>();
+  auto done = answer->get_future();
+  // The promise is shared: after a timeout the answer still finds a place to go.
+  const bool posted = context_.edge.post([this, agent, work, answer] {
+    const auto [session, link] = link_of(agent);
+    if (!link) return answer->set_value(fail(Code::kUnavailable, "it is not connected"));
+    const std::int64_t number = next_work_++;
+    asked_[number] = {session, answer};
+    v1::AgentCommand command;
+    v1::StorageWork* order = command.mutable_storage_work();
+    order->set_number(number);
+    order->set_root(work.root);
+    order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
+    order->set_list(work.list);
+    link->send(std::move(command));
+  });
+  if (!posted) return fail(Code::kUnavailable, "the master is shutting down");
+  if (done.wait_for(kPatience) == std::future_status::ready) return done.get();
+  return fail(Code::kDeadlineExceeded, "it did not answer in a minute");
+}
+
+void AgentService::answer(std::uint64_t session, const v1::StorageDone& done) {
+  const auto waiting = asked_.find(done.number());
+  if (waiting == asked_.end() || waiting->second.first != session) return;
+  storage::Done out{.removed = {done.removed().begin(), done.removed().end()},
+                    .absent = {done.absent().begin(), done.absent().end()},
+                    .found = {},
+                    .error = done.error()};
+  for (const v1::StoredCheckpoint& one : done.found())
+    out.found.push_back({one.name(), {one.cluster_id(), TrialId(one.trial_id()), one.run()}});
+  waiting->second.second->set_value(std::move(out));
+  asked_.erase(waiting);
+}
+
+void AgentService::give_up(std::uint64_t session) {
+  for (auto& [number, waiting] : asked_) {
+    if (waiting.first == session) waiting.second->set_value(fail(Code::kUnavailable, "it has left"));
+  }
+  std::erase_if(asked_, [&](const auto& one) { return one.second.first == session; });
+}
+
+std::vector<AgentId> AgentService::connected() {
+  const auto agents = std::make_shared<std::promise<std::vector<AgentId>>>();
+  auto list = agents->get_future();
+  const bool posted = context_.edge.post([this, agents] {
+    std::vector<AgentId> found;
+    for (const auto& [session, weak] : links_)
+      if (const auto link = weak.lock()) found.push_back(link->agent());
+    agents->set_value(std::move(found));
+  });
+  if (!posted || list.wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
+  return list.get();
+}
+
+void AgentService::tick() {
+  const MonoTime now = mono_now();
+  const std::uint64_t rights = context_.sessions->generation();
+  const bool look = rights != rights_ || now >= next_look_;
+  if (look) {
+    rights_ = rights;
+    next_look_ = now + kLinkScanInterval;
+  }
+  // A copy, because finish() erases from links_.
+  const auto links = links_;
+  for (const auto& [session, weak] : links) {
+    auto link = weak.lock();
+    if (!link) continue;
+    link->check_silence(now);
+    if (look) link->check_certificate();
+  }
+}
+
+void AgentService::close() {
+  closed_ = true;
+  // A copy, as in tick().
+  const auto links = links_;
+  for (const auto& [session, weak] : links) {
+    if (auto link = weak.lock())
+      link->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  }
+}
+
+}  // namespace det::api

@@ -1,0 +1,80 @@
+// AgentService: one bidirectional stream per agent for heartbeats, commands and state updates. Context
+// downloads and log uploads (agent_bulk.cc) are separate calls. Link state lives on the edge worker.
+#pragma once
+
+#include <future>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/storage/work.h"
+#include "det/v1/agent.pb.h"
+#include "master/api/auth/agent_auth.h"
+#include "master/api/service.h"
+
+namespace det::api {
+
+class AgentLink;
+
+/// Sends commands of the core to agents and forwards their updates to the core.
+class AgentService final : public Service {
+ public:
+  explicit AgentService(const Context& context);
+  /// The agent's stream: Hello, answered by Welcome or an error, then messages both ways in any order. A new
+  /// Hello needs a new stream.
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(grpc::CallbackServerContext* call);
+  /// Streams the context archive (tar.gz) with the requested digest in chunks of at most 1 MiB. Errors:
+  /// kNotFound.
+  grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
+                                                               const v1::GetContextRequest* request);
+  /// Stores a batch of log lines and replies when they are durable. Idempotent: lines are keyed by allocation
+  /// and line number. At most 10,000 lines; longer lines than 64 KiB are cut.
+  grpc::ServerUnaryReactor* ShipLogs(grpc::CallbackServerContext* call, const v1::ShipLogsRequest* request,
+                                     v1::ShipLogsResponse* response);
+
+  /// Send a command if its session is still the current one of the agent. Otherwise the command is dropped:
+  /// the core is notified of the lost link and sends it again. Any thread; do not block.
+  void start(core::StartAllocation command);
+  void kill(core::KillAllocation command);
+  void forget(core::AllocationForgotten command);
+  /// Runs storage work (removal, listing) on an agent that can reach the storage. Blocks for at most 60 s;
+  /// must not be called on the edge worker. Errors: kUnavailable when the agent is not connected,
+  /// kDeadlineExceeded.
+  Result<storage::Done> ask(const AgentId& agent, const storage::Work& work);
+  /// Agents with an open link. Blocks for at most 10 s, then returns an empty list. Not on the edge worker.
+  std::vector<AgentId> connected();
+  /// Closes links after three missed heartbeats. Checks certificates again every 5 s and when rights have
+  /// changed. Called on the edge worker several times a second.
+  void tick();
+  /// Closes all links and refuses new ones. Called on the edge worker.
+  void close();
+
+ private:
+  friend class AgentLink;
+  void send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command);
+  // All members below belong to the edge worker.
+  std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
+  std::uint64_t next_session_ = 1;
+  /// Storage work in flight, by number: the session it was sent to, and the promise of the waiting caller.
+  using Answer = std::shared_ptr<std::promise<Result<storage::Done>>>;
+  std::map<std::int64_t, std::pair<std::uint64_t, Answer>> asked_;
+  std::int64_t next_work_ = 1;
+  /// Completes the storage work that `done` refers to. Ignores answers of another session.
+  void answer(std::uint64_t session, const v1::StorageDone& done);
+  /// Fails all storage work of a closed session with kUnavailable.
+  void give_up(std::uint64_t session);
+  /// Returns session 0 and null when the agent has no link.
+  std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
+  bool closed_ = false;
+  std::uint64_t rights_ = 0;  ///< Sessions::generation() at the last certificate check
+  MonoTime next_look_;
+};
+
+/// Whether text may be the id of an agent or the name of something on it: 1 to `longest` bytes of UTF-8
+/// without control characters (logs and terminals print it).
+bool is_agent_name(const std::string& text, std::size_t longest);
+
+/// Task id of an allocation id: "<task>.<run>" without the run.
+TaskId task_of(const AllocationId& id);
+
+}  // namespace det::api

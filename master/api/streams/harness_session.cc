@@ -1,0 +1,490 @@
+// State machine of one harness session. Runs on the edge worker, except for the callbacks of gRPC:
+//
+//   opened --Attach accepted by the core--> attached --error, end of stream, shutdown--> finished
+#include "master/api/streams/harness_session.h"
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+
+namespace det::api {
+namespace {
+
+// Above this number of unacknowledged reports the session stops reading.
+constexpr std::size_t kMostUnacknowledged = 1024;
+constexpr std::size_t kLongestMessage = 4096;
+
+}  // namespace
+
+std::optional<double> metric_value(const std::string& metrics, const std::string& name) {
+  auto json = parse_json(metrics, {.bytes = 1 << 20, .depth = 8});
+  if (!json || !json->is_object()) return std::nullopt;
+  auto it = json->find(name);
+  return it == json->end() ? std::nullopt : read_double(*it);
+}
+
+class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>,
+                       public std::enable_shared_from_this<HarnessSession> {
+ public:
+  HarnessSession(HarnessService& service, Credentials credentials)
+      : service_(service), context_(service.context_), credentials_(std::move(credentials)) {}
+
+  void start() {
+    self_ = shared_from_this();
+    StartRead(&incoming_);
+  }
+
+  // ---- gRPC callbacks: forward to the edge worker
+  void OnReadDone(bool ok) override {
+    on_edge([self = self_, ok] { self->read_done(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    on_edge([self = self_, ok] { self->write_done(ok); });
+  }
+  void OnCancel() override {}
+  void OnDone() override {
+    on_edge([self = std::move(self_)] { self->forget(); });
+  }
+
+  // ---- edge worker
+  void preempt() {
+    v1::MasterMessage message;
+    message.mutable_preempt();
+    send(std::move(message));
+  }
+
+  void finish(const grpc::Status& status) {
+    if (finished_) return;
+    finished_ = true;
+    status_ = status;
+    if (!writing_) Finish(status_);
+  }
+
+  /// Sends collected metrics to the bulk writer as one batch. At most one batch is in flight; further metrics
+  /// collect meanwhile.
+  void push_rows() {
+    if (rows_.empty() || rows_in_flight_ || finished_) return;
+    db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
+    rows_.clear();
+    batch.done = [self = shared_from_this(), sequences = row_sequences_](Status status) {
+      self->on_edge([self, sequences, status] {
+        self->rows_in_flight_ = false;
+        if (status) {
+          self->context_.calls->metric_reports += sequences.size();
+          self->publish(loop::Change::Kind::kMetrics);
+        }
+        for (const std::int64_t sequence : sequences) self->report_done(sequence, status);
+        self->push_rows();
+      });
+    };
+    rows_in_flight_ = true;
+    if (context_.bulk.try_push(std::move(batch))) {
+      row_sequences_.clear();
+    } else {
+      // The writer is full: tick() retries. Backpressure reaches the client through kMostUnacknowledged.
+      rows_ = std::move(batch.rows);
+      rows_in_flight_ = false;
+    }
+  }
+
+ private:
+  /// A report that has not been acknowledged.
+  struct Pending {
+    std::int64_t sequence;
+    bool durable = false;
+  };
+
+  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+
+  /// Removes the session unless a newer one has taken its place.
+  void forget() {
+    auto it = service_.sessions_.find(allocation_);
+    if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
+  }
+
+  void read_done(bool ok) {
+    if (finished_) return;
+    if (!ok) return finish(grpc::Status::OK);
+    // Attach must come first and only once.
+    if (incoming_.has_attach() && !attach_seen_) {
+      attach_seen_ = true;
+      return attach(incoming_.attach());
+    }
+    if (attached_ && incoming_.has_alive()) {
+      say_alive();
+      return read_next();
+    }
+    if (!attached_ || (!incoming_.has_report() && !incoming_.has_reports())) {
+      return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
+    }
+    if (incoming_.has_report()) take(incoming_.report());
+    // A refused report ends the session; the rest of the message is then dropped.
+    for (const v1::Report& report : incoming_.reports().reports())
+      if (!finished_) take(report);
+    push_rows();
+    if (!finished_) read_next();
+  }
+
+  /// Reads on while few reports are unacknowledged. A client that outruns the database is throttled by flow
+  /// control.
+  void read_next() {
+    reading_ = pending_.size() < kMostUnacknowledged;
+    if (reading_) StartRead(&incoming_);
+  }
+
+  void attach(const v1::Attach& attach) {
+    trial_ = TrialId(attach.trial_id());
+    run_ = attach.run();
+    allocation_ = AllocationId(attach.allocation_id());
+    // The token is derived from the id, so it can be checked without a lookup.
+    const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
+    if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
+      return refuse({Code::kUnauthenticated,
+                     "the token is not that of allocation " + make_utf8(allocation_.value),
+                     {}});
+    }
+    // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
+    // trial outside the cluster.
+    context_.workers.post([self = shared_from_this()] {
+      self->credentials_.allocation_token.empty() ? self->look_up_outside() : self->look_up();
+    });
+  }
+
+  /// Result of the lookup in the core.
+  struct Found {
+    bool current = false;
+    std::optional<UserId> owner;  ///< set for a trial outside the cluster
+    ExperimentId experiment;
+    TaskId task;
+    std::string metric, time;
+  };
+
+  /// Runs on a worker, for a trial outside the cluster. The caller must be its owner.
+  void look_up_outside() {
+    const auto session = context_.sessions->find(token_hash(credentials_.user_token));
+    auto found = std::make_shared<Found>();
+    const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
+      auto row = core.trials().find(trial);
+      if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run)
+        return;
+      auto experiment = core.experiments().find(row->second.experiment);
+      if (experiment == core.experiments().end()) return;
+      found->current = true;
+      if (experiment->second.unmanaged) found->owner = experiment->second.owner;
+      found->experiment = row->second.experiment;
+      found->task = row->second.task;
+      found->metric = experiment->second.config->searcher.metric;
+    });
+    on_edge([self = shared_from_this(), found, seen, session] {
+      if (!session && session.error().code != Code::kNotFound) return self->refuse(session.error());
+      if (!session) return self->refuse({Code::kUnauthenticated, "the session has ended; log in again", {}});
+      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
+      if (!found->owner) {
+        return self->refuse(
+            {Code::kPermissionDenied, "a trial of the cluster reports with its allocation's token", {}});
+      }
+      if (*found->owner != session->user.id) {
+        return self->refuse({Code::kPermissionDenied, "the trial is another user's", {}});
+      }
+      self->allocation_ = AllocationId(found->task.value + "." + std::to_string(self->run_));
+      self->admit(*found);
+    });
+  }
+
+  /// Runs on a worker. The allocation must be the current run of the trial.
+  void look_up() {
+    auto found = std::make_shared<Found>();
+    const bool seen =
+        context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
+          auto allocation = core.allocations().find(id);
+          if (allocation == core.allocations().end()) return;
+          if (allocation->second.trial != trial || allocation->second.run != run) return;
+          auto row = core.trials().find(trial);
+          if (row == core.trials().end()) return;
+          found->current = true;
+          found->experiment = row->second.experiment;
+          found->task = row->second.task;
+          auto experiment = core.experiments().find(row->second.experiment);
+          if (experiment != core.experiments().end()) {
+            found->metric = experiment->second.config->searcher.metric;
+            found->time = experiment->second.config->searcher.time_name();
+          }
+        });
+    on_edge([self = shared_from_this(), found, seen] {
+      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!found->current) {
+        return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
+      }
+      self->admit(*found);
+    });
+  }
+
+  void admit(const Found& found) {
+    experiment_ = found.experiment;
+    task_ = found.task;
+    metric_ = found.metric;
+    time_ = found.time;
+    // A session admitted after close() would never be ended.
+    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    // A process that reconnects replaces its old session, which may not have noticed the broken connection.
+    auto& place = service_.sessions_[allocation_];
+    if (auto older = place.lock())
+      older->finish(to_grpc(Error{Code::kAborted, "a newer session took over", {}}));
+    place = weak_from_this();
+    context_.loop.call(core::HarnessAttached{.trial = trial_, .run = run_},
+                       [self = shared_from_this()](loop::Answer answer) {
+                         self->on_edge([self, answer = std::move(answer)] { self->attached(answer); });
+                       });
+  }
+
+  void attached(const loop::Answer& answer) {
+    if (finished_) return;
+    if (!answer) return refuse(answer.error());
+    attached_ = true;
+    v1::MasterMessage message;
+    // Trials outside the cluster have no agent. Their processes renew the lease, ten times per limit.
+    if (credentials_.allocation_token.empty()) {
+      const auto often =
+          std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
+      message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
+    }
+    message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
+    send(std::move(message));
+    read_next();
+  }
+
+  void say_alive() {
+    context_.loop.call(core::HarnessAlive{.trial = trial_, .run = run_},
+                       [self = shared_from_this()](loop::Answer answer) {
+                         if (answer) return;
+                         self->on_edge([self, error = answer.error()] { self->refuse(error); });
+                       });
+  }
+
+  void take(const v1::Report& report) {
+    // Sequence numbers order the acknowledgements; gaps are accepted.
+    if (report.sequence() <= last_sequence_) {
+      return refuse({Code::kInvalidArgument, "report numbers must grow", {}});
+    }
+    last_sequence_ = report.sequence();
+    pending_.push_back({report.sequence()});
+    const WallTime time = report.has_time() ? from_proto(report.time()) : wall_now();
+    switch (report.report_case()) {
+      case v1::Report::kMetrics:
+        return take_metrics(report.sequence(), report.metrics(), time);
+      case v1::Report::kCheckpoint:
+        return take_checkpoint(report.sequence(), report.checkpoint(), time);
+      case v1::Report::kProgress:
+        return take_progress(report.sequence(), report.progress());
+      case v1::Report::kInvalidHp:
+        return to_core(report.sequence(), core::ReportInvalidHp{.trial = trial_, .run = run_});
+      case v1::Report::kPreemptionAcknowledged:
+        return to_core(report.sequence(), core::AcknowledgePreemption{.trial = trial_, .run = run_});
+      case v1::Report::kEnd:
+        return take_end(report.sequence(), report.end());
+      case v1::Report::REPORT_NOT_SET:
+        return refuse({Code::kInvalidArgument, "an empty report", {}});
+    }
+  }
+
+  void take_end(std::int64_t sequence, const v1::EndReport& report) {
+    const auto state = from_proto(report.state());
+    if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
+      return refuse(
+          {Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
+    }
+    to_core(
+        sequence,
+        core::EndTrial{.trial = trial_, .run = run_, .end = *state, .message = make_utf8(report.message())});
+  }
+
+  void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
+    if (auto checked = check_metrics(report); !checked) return refuse(checked.error());
+    // The searcher depends on validations; other metrics bypass the core.
+    if (report.group() == "validation") {
+      return to_core(sequence,
+                     core::ReportValidation{.trial = trial_,
+                                            .run = run_,
+                                            .steps_completed = report.steps_completed(),
+                                            .metrics = report.metrics(),
+                                            .searcher_metric = metric_value(report.metrics(), metric_),
+                                            .searcher_time = metric_value(report.metrics(), time_),
+                                            .reported = time});
+    }
+    rows_.push_back({report.group(), report.steps_completed(), report.metrics(), time});
+    row_sequences_.push_back(sequence);
+  }
+
+  void take_progress(std::int64_t sequence, const v1::ProgressReport& report) {
+    if (!(report.progress() >= 0 && report.progress() <= 1) || report.steps_completed() < 0) {
+      return refuse(
+          {Code::kInvalidArgument, "progress must be within 0 and 1, steps_completed not negative", {}});
+    }
+    to_core(sequence, core::ReportProgress{.trial = trial_,
+                                           .run = run_,
+                                           .progress = report.progress(),
+                                           .steps_completed = report.steps_completed()});
+  }
+
+  void take_checkpoint(std::int64_t sequence, const v1::CheckpointReport& report, WallTime time) {
+    auto input = read_checkpoint_report(report, trial_, run_, time);
+    if (!input) return refuse(input.error());
+    checkpoints_.emplace_back(sequence, std::move(*input));
+    pass_on_checkpoint();
+  }
+
+  /// Submits a checkpoint once all earlier reports are durable. A later run that resumes from it must find
+  /// their rows.
+  void pass_on_checkpoint() {
+    if (checkpoints_.empty() || pending_.empty() || pending_.front().sequence != checkpoints_.front().first)
+      return;
+    auto [sequence, input] = std::move(checkpoints_.front());
+    checkpoints_.pop_front();
+    to_core(sequence, std::move(input));
+  }
+
+  void to_core(std::int64_t sequence, core::Input input) {
+    context_.loop.call(std::move(input), [self = shared_from_this(), sequence](loop::Answer answer) {
+      Status status;
+      if (!answer) status = tl::unexpected(answer.error());
+      self->on_edge([self, sequence, status] { self->report_done(sequence, status); });
+    });
+  }
+
+  void report_done(std::int64_t sequence, const Status& status) {
+    if (finished_) return;
+    if (!status) return refuse(status.error());
+    // Reports complete out of order, but are acknowledged in order.
+    auto it =
+        std::lower_bound(pending_.begin(), pending_.end(), sequence,
+                         [](const Pending& report, std::int64_t wanted) { return report.sequence < wanted; });
+    if (it != pending_.end() && it->sequence == sequence) it->durable = true;
+    std::int64_t acknowledged = 0;
+    while (!pending_.empty() && pending_.front().durable) {
+      acknowledged = pending_.front().sequence;
+      pending_.pop_front();
+    }
+    if (acknowledged == 0) return;
+    acknowledge(acknowledged);
+    pass_on_checkpoint();
+    if (attached_ && !reading_) read_next();
+  }
+
+  void acknowledge(std::int64_t sequence) {
+    // Acknowledgements are cumulative: a queued one is replaced.
+    if (!outgoing_.empty() && outgoing_.back().has_acknowledged() && (outgoing_.size() > 1 || !writing_)) {
+      outgoing_.back().mutable_acknowledged()->set_sequence(sequence);
+      return;
+    }
+    v1::MasterMessage message;
+    message.mutable_acknowledged()->set_sequence(sequence);
+    send(std::move(message));
+  }
+
+  void publish(loop::Change::Kind kind) {
+    context_.hub.publish(
+        {.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
+  }
+
+  void refuse(const Error& error) {
+    log::debug("harness session ended", {{"allocation", allocation_}, {"reason", error.message}});
+    finish(to_grpc(error));
+  }
+
+  void send(v1::MasterMessage message) {
+    if (finished_) return;
+    outgoing_.push_back(std::move(message));
+    if (!writing_) write_next();
+  }
+  void write_next() {
+    writing_ = !outgoing_.empty();
+    if (writing_) StartWrite(&outgoing_.front());
+  }
+  void write_done(bool ok) {
+    writing_ = false;
+    if (!outgoing_.empty()) outgoing_.pop_front();
+    if (finished_) return Finish(status_);
+    if (!ok) return finish(grpc::Status::OK);
+    write_next();
+  }
+
+  HarnessService& service_;
+  const Context& context_;
+  const Credentials credentials_;
+  std::shared_ptr<HarnessSession> self_;
+  v1::HarnessMessage incoming_;
+  std::deque<v1::MasterMessage> outgoing_;
+  bool writing_ = false, reading_ = true, finished_ = false, attach_seen_ = false, attached_ = false;
+  grpc::Status status_;
+
+  TrialId trial_;
+  RunNumber run_ = 0;
+  AllocationId allocation_;
+  ExperimentId experiment_;
+  TaskId task_;
+  std::string metric_, time_;  ///< metrics of the searcher: objective and time
+  std::int64_t last_sequence_ = 0;
+  std::deque<Pending> pending_;
+  /// Checkpoints that wait for earlier reports to become durable.
+  std::deque<std::pair<std::int64_t, core::ReportCheckpoint>> checkpoints_;
+  // Metrics that wait for the bulk writer, and their sequence numbers.
+  std::vector<db::MetricRow> rows_;
+  std::vector<std::int64_t> row_sequences_;
+  bool rows_in_flight_ = false;
+};
+
+namespace {
+
+/// Ends the stream of an unauthorized caller.
+class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
+ public:
+  explicit RefusedSession(const Error& error) { Finish(to_grpc(error)); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
+  bidi_stream("Session", &HarnessService::Session);
+  unary("FallBack", &HarnessService::FallBack);
+}
+
+grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
+    grpc::CallbackServerContext* call) {
+  auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
+  if (!caller) return new RefusedSession(caller.error());
+  auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
+  session->start();
+  return session.get();
+}
+
+void HarnessService::preempt(const AllocationId& id) {
+  context_.edge.post([this, id] {
+    auto it = sessions_.find(id);
+    if (it == sessions_.end()) return;
+    if (auto session = it->second.lock()) session->preempt();
+  });
+}
+
+void HarnessService::tick() {
+  for (auto& [id, weak] : sessions_) {
+    if (auto session = weak.lock()) session->push_rows();
+  }
+}
+
+void HarnessService::close() {
+  closed_ = true;
+  for (auto& [id, weak] : sessions_) {
+    if (auto session = weak.lock())
+      session->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  }
+}
+
+}  // namespace det::api

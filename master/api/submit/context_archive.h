@@ -1,0 +1,121 @@
+// Reception of context archives (tar.gz): in chunks after the request they belong to, or as files of a
+// message.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/archive/archive.h"
+#include "det/v1/experiment.pb.h"
+#include "master/api/auth/authorize.h"
+#include "master/api/context.h"
+#include "master/api/status.h"
+
+namespace det::api {
+
+/// A checked context archive and the list of its entries.
+struct ContextArchive {
+  std::string bytes;  ///< tar.gz; "" when there is no context
+  std::vector<ArchiveItem> items;
+};
+
+/// Checks an uploaded `archive`, or packs `files` if there is none. Errors: kInvalidArgument when both are
+/// given, for unsafe paths, and beyond the limits of common/archive/archive.h.
+Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
+                                  std::optional<std::string> archive);
+
+/// Maximum size of a chunk in bytes.
+inline constexpr std::size_t kContextChunk = 1 << 20;
+
+/// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kContextChunk, or the archive its limit.
+Status add_chunk(const std::string& chunk, std::string& archive);
+
+/// Receives one upload: the request first, then chunks. The caller is authorized before anything is read.
+/// `Part` is the stream's message; `take_first` returns its request, or null for a chunk. `create` runs on a
+/// worker after the last chunk. Deletes itself.
+template <typename Part, typename Request, typename Response>
+class Upload : public grpc::ServerReadReactor<Part> {
+ public:
+  using TakeFirst = Request* (*)(Part&);
+  using Create = Status (*)(const Context&, const Caller&, const Request&, std::optional<std::string> archive,
+                            Response*);
+
+  Upload(const Context& context, grpc::CallbackServerContext* call, const char* method, TakeFirst take_first,
+         Create create, Response* response)
+      : context_(context),
+        call_(call),
+        credentials_(read_credentials(*call)),
+        method_(method),
+        take_first_(take_first),
+        create_(create),
+        response_(response) {
+    const bool taken = context_.workers.try_post([this] {
+      // Nothing is read, and so no chunk is buffered, for an unauthorized caller.
+      auto caller = authorize(method_, credentials_, *context_.sessions);
+      if (!caller) return this->Finish(to_grpc(caller.error()));
+      caller_ = std::move(*caller);
+      this->StartRead(&part_);
+    });
+    if (!taken) busy();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return create();
+    auto status = take();
+    if (!status) return this->Finish(to_grpc(status.error()));
+    this->StartRead(&part_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void busy() {
+    this->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  }
+
+  /// Handles one message of the stream.
+  Status take() {
+    if (!request_) {
+      Request* const first = take_first_(part_);
+      if (!first) return fail(Code::kInvalidArgument, "an upload begins with the request");
+      request_ = std::move(*first);
+      return {};
+    }
+    if (part_.part_case() != Part::kChunk)
+      return fail(Code::kInvalidArgument, "only chunks may follow the request");
+    return add_chunk(part_.chunk(), archive_);
+  }
+
+  /// Submits the upload after the last chunk.
+  void create() {
+    if (!request_)
+      return this->Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
+    const bool taken = context_.workers.try_post([this] {
+      // A broken stream also ends with a failed read. Only a finished one may be submitted.
+      if (call_->IsCancelled()) return this->Finish(grpc::Status::CANCELLED);
+      std::optional<std::string> archive;
+      // Without chunks the request may carry its files itself.
+      if (!archive_.empty()) archive = std::move(archive_);
+      const Status done = create_(context_, caller_, *request_, std::move(archive), response_);
+      audit(context_.pool, caller_, method_, nullptr, done);
+      this->Finish(to_grpc(done));
+    });
+    if (!taken) busy();
+  }
+
+  const Context& context_;
+  grpc::CallbackServerContext* const call_;
+  const Credentials credentials_;
+  const char* const method_;
+  const TakeFirst take_first_;
+  const Create create_;
+  Response* const response_;
+  Caller caller_;
+  Part part_;
+  std::optional<Request> request_;
+  std::string archive_;
+};
+
+}  // namespace det::api

@@ -1,0 +1,257 @@
+// Handlers CreateExperiment and UploadExperiment, and the steps of a submission.
+#include "master/api/submit/create.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/archive/archive.h"
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "common/expconf/entrypoint.h"
+#include "common/expconf/parse.h"
+#include "master/api/accounts/policy.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/experiment.h"
+#include "master/api/experiments/facts.h"
+#include "master/api/submit/bucket.h"
+#include "master/api/submit/context_archive.h"
+#include "master/api/submit/secrets.h"
+#include "master/db/queries/queries_model.h"
+#include "master/db/queries/queries_workspace.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kUploadMethod = "/det.v1.ExperimentService/UploadExperiment";
+
+/// Context of a parent experiment, for forks without files of their own. Empty if the parent has none.
+Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
+  auto bytes = db::get_model_definition(context.pool, parent);
+  if (!bytes && bytes.error().code == Code::kNotFound) return ContextArchive{};
+  if (!bytes) return tl::unexpected(bytes.error());
+  ContextArchive result{.bytes = std::move(*bytes), .items = {}};
+  TRY_ASSIGN(result.items, check_archive(result.bytes));
+  return result;
+}
+
+std::vector<std::string> paths_of(const ContextArchive& context) {
+  std::vector<std::string> paths;
+  for (const ArchiveItem& item : context.items) {
+    if (!item.directory) paths.push_back(item.path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name) {
+  auto found = db::get_template(context.pool, name);
+  if (found && caller.grants.in(found->workspace) >= db::Role::kViewer)
+    return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
+  if (!found && found.error().code != Code::kNotFound) return tl::unexpected(found.error());
+  // Only names that the caller may see are suggested.
+  TRY_ASSIGN(const auto all, db::list_templates(context.pool, {.visible = caller.grants.visible()}));
+  std::vector<std::string> names;
+  for (const db::TemplateRow& row : all.rows) names.push_back(row.name);
+  return fail(
+      {Problem{.code = "E-CFG-REF",
+               .path = "template",
+               .message = "there is no template \"" + make_utf8(name) + "\"" + did_you_mean(name, names),
+               .file = "command line"}});
+}
+
+namespace {
+
+std::string file_of(const v1::CreateExperimentRequest& request) {
+  return request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
+}
+
+/// Layers below the configuration, except policies, which depend on the workspace.
+Result<expconf::Defaults> defaults_of(const Context& context, const Caller& caller,
+                                      const v1::CreateExperimentRequest& request) {
+  expconf::Defaults defaults;
+  defaults.checkpoint_storage = context.settings.checkpoint_storage;
+  defaults.task_container_defaults = context.settings.task_container_defaults;
+  // A seed of the configuration takes precedence.
+  defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
+  defaults.name = random_name();
+  if (!request.template_().empty()) {
+    TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_()));
+  }
+  return defaults;
+}
+
+Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
+                                     const v1::CreateExperimentRequest& request,
+                                     const expconf::Defaults& defaults, Pools& pools) {
+  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  if (request.unmanaged()) facts.pools.clear();  // takes no slots of this cluster
+  return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
+}
+
+/// Project of the experiment: the one of the request, else of the configuration, else the default project.
+Result<db::Destination> destination_of(const Context& context, const Caller& caller,
+                                       const v1::CreateExperimentRequest& request,
+                                       expconf::Defaults defaults) {
+  constexpr const char* kWorkload = "EXPERIMENT";
+  if (request.project_id() != 0) return db::find_destination(context.pool, kWorkload, request.project_id());
+  const auto find = [&](const expconf::Placement& named) {
+    return named.workspace.empty() || named.project.empty()
+               ? db::find_destination(context.pool, kWorkload, db::kDefaultProject)
+               : db::find_destination(context.pool, kWorkload, named.workspace, named.project,
+                                      caller.grants.visible());
+  };
+  const expconf::Placement named = placement(request.config(), file_of(request), defaults);
+  TRY_ASSIGN(db::Destination found, find(named));
+  if (found.cluster_policies.empty()) return found;
+  // Cluster policies may set another project than the file, and take precedence.
+  defaults.policies = policies_at({.cluster_policies = found.cluster_policies});
+  const expconf::Placement fixed = placement(request.config(), file_of(request), defaults);
+  return fixed == named ? found : find(fixed);
+}
+
+/// Checks that the caller may create experiments in the project. A project of 0 does not exist.
+Status check_destination(const Context& context, const Caller& caller, const db::Destination& to,
+                         std::int64_t asked) {
+  if (to.project == 0 && asked == 0)
+    return fail(Code::kNotFound, "the configuration's project was not found");
+  const std::string id = std::to_string(to.project == 0 ? asked : to.project);
+  // Authorization comes first: a missing and a hidden project get the same error.
+  TRY(authorize(caller, Action::kEdit, Target::kProject, {id}, context.pool));
+  if (to.project == 0) return fail(Code::kNotFound, "project " + id + " not found");
+  if (to.archived)
+    return fail(Code::kFailedPrecondition, "project " + to.name + " is archived; unarchive it first");
+  return {};
+}
+
+/// Returns the experiment of this request id if the caller has created it before. One that the caller may not
+/// edit is reported as a conflict, without details.
+Result<std::optional<ExperimentId>> made_already(const Context& context, const Caller& caller,
+                                                 const std::string& request_id) {
+  if (request_id.empty()) return std::optional<ExperimentId>();
+  TRY_ASSIGN(const auto known, db::find_experiment(context.pool, RequestId(request_id)));
+  if (!known) return known;
+  const auto seen =
+      authorize(caller, Action::kEdit, Target::kExperiment, {std::to_string(known->value)}, context.pool);
+  if (!seen) return fail(Code::kAlreadyExists, "request_id: used by another experiment; choose another");
+  return known;
+}
+
+Status check_request(const Context& context, const Caller& caller,
+                     const v1::CreateExperimentRequest& request) {
+  if (request.request_id().size() > 128 || has_control_characters(request.request_id()) ||
+      find_bad_utf8(request.request_id())) {
+    return fail(Code::kInvalidArgument, "request_id: at most 128 bytes, no control characters");
+  }
+  if (request.parent_id() != 0) {
+    TRY(authorize(caller, Action::kView, Target::kExperiment, {std::to_string(request.parent_id())},
+                  context.pool));
+    TRY(db::get_experiment(context.pool, ExperimentId(request.parent_id())));
+  }
+  return {};
+}
+
+/// Fails for a bucket that cannot be written, before any time is spent on training. A trial outside the
+/// cluster may reach storages that the master does not.
+Status check_storage(const expconf::ExperimentConfig& config, const v1::CreateExperimentRequest& request) {
+  const Status good = check_bucket(config.resolved.at("checkpoint_storage"));
+  if (good || request.unmanaged()) return {};
+  return fail({Problem{.code = "E-CFG-REF",
+                       .path = "checkpoint_storage",
+                       .message = make_utf8(good.error().message),
+                       .file = file_of(request)}});
+}
+
+Status answer(const Context& context, ExperimentId id, v1::CreateExperimentResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
+  to_proto(row, response->mutable_experiment());
+  *response->mutable_config() = response->experiment().config();
+  return {};
+}
+
+}  // namespace
+
+std::string random_name() {
+  static constexpr std::array kFirst = {"able",  "bold",  "brave", "brisk", "calm",  "clear",
+                                        "eager", "fair",  "fine",  "glad",  "keen",  "kind",
+                                        "light", "merry", "neat",  "proud", "quick", "quiet",
+                                        "ready", "sharp", "smart", "solid", "sunny", "swift"};
+  static constexpr std::array kSecond = {"amber", "azure",  "beige", "black",  "bronze", "coral",
+                                         "cyan",  "gold",   "green", "indigo", "ivory",  "jade",
+                                         "lilac", "olive",  "pearl", "plum",   "red",    "rose",
+                                         "ruby",  "silver", "teal",  "violet", "white",  "yellow"};
+  static constexpr std::array kThird = {"badger", "beaver", "bison", "crane", "falcon", "finch",
+                                        "fox",    "gecko",  "heron", "ibex",  "koala",  "lemur",
+                                        "lynx",   "marten", "newt",  "otter", "owl",    "panda",
+                                        "puffin", "raven",  "robin", "seal",  "stork",  "wren"};
+  const std::string bytes = random_bytes(3);
+  const auto pick = [&](const auto& words, int i) {
+    return words[static_cast<unsigned char>(bytes[i]) % words.size()];
+  };
+  return std::string("Experiment (") + pick(kFirst, 0) + "-" + pick(kSecond, 1) + "-" + pick(kThird, 2) + ")";
+}
+
+Status create_experiment(const Context& context, const Caller& caller,
+                         const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
+                         v1::CreateExperimentResponse* response) {
+  TRY(check_request(context, caller, request));
+  // A repeat returns the experiment, whatever its configuration is now.
+  TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
+  if (known) return answer(context, *known, response);
+  Pools pools(context);
+  TRY_ASSIGN(expconf::Defaults defaults, defaults_of(context, caller, request));
+  TRY_ASSIGN(const db::Destination to, destination_of(context, caller, request, defaults));
+  const Status open = check_destination(context, caller, to, request.project_id());
+  // Policies of a workspace are only revealed to callers that may use it.
+  defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools));
+  TRY(open);  // after parsing, so that all problems of the file are reported at once
+  TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
+  if (files.bytes.empty() && request.parent_id() != 0) {
+    TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
+  }
+  if (!request.unmanaged())
+    TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
+  TRY(check_storage(parsed.config, request));
+  for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
+  // Nothing has been stored at this point.
+  if (request.validate_only()) {
+    Json shown = parsed.config.resolved;
+    mask_secrets(shown);
+    to_struct(shown, response->mutable_config());
+    return {};
+  }
+  // The context is stored before the core refers to it.
+  std::string digest;
+  if (!files.bytes.empty()) {
+    TRY_ASSIGN(digest, db::put_model_definition(context.pool, files.bytes));
+  }
+  core::SubmitExperiment submit{
+      .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
+      .owner = caller.user.id,
+      .project = to.project,
+      .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
+      .original_config = request.config(),
+      .model_definition = std::move(digest),
+      .activate = request.activate(),
+      .unmanaged = request.unmanaged()};
+  if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());
+  TRY_ASSIGN(const core::ReplyValue reply, context.loop.ask(std::move(submit)));
+  return answer(context, std::get<core::ExperimentCreated>(reply).experiment, response);
+}
+
+Status ExperimentService::CreateExperiment(const Caller& caller, const v1::CreateExperimentRequest& request,
+                                           v1::CreateExperimentResponse* response) {
+  return create_experiment(context_, caller, request, std::nullopt, response);
+}
+
+grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadExperiment(
+    grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response) {
+  const auto first = [](v1::UploadExperimentRequest& part) {
+    return part.has_create() ? part.mutable_create() : nullptr;
+  };
+  return new Upload<v1::UploadExperimentRequest, v1::CreateExperimentRequest, v1::CreateExperimentResponse>(
+      context_, call, kUploadMethod, first, create_experiment, response);
+}
+
+}  // namespace det::api

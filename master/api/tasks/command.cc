@@ -1,0 +1,258 @@
+#include "master/api/tasks/command.h"
+
+#include <algorithm>
+
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "common/expconf/command.h"
+#include "common/yaml/yaml.h"
+#include "master/api/accounts/policy.h"
+#include "master/api/cluster/job.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/explanation.h"
+#include "master/api/experiments/facts.h"
+#include "master/api/submit/context_archive.h"
+#include "master/api/submit/create.h"
+#include "master/api/submit/secrets.h"
+#include "master/api/tasks/command_name.h"
+#include "master/db/queries/queries_model.h"
+#include "master/db/queries/queries_workspace.h"
+
+namespace det::api {
+namespace {
+
+constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
+
+/// State as clients see it: the stored one, refined by the live allocation.
+v1::Command::State state_of(const db::CommandRow& row) {
+  if (core::is_terminal(row.command.state)) return v1::Command::STATE_TERMINATED;
+  if (row.command.state == core::State::kStoppingKilled) return v1::Command::STATE_TERMINATING;
+  // Neither ended nor killed, and without an allocation.
+  if (!row.live) return v1::Command::STATE_QUEUED;
+  switch (*row.live) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::Command::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::Command::STATE_STARTING;
+    case core::AllocationState::kRunning:
+      return v1::Command::STATE_RUNNING;
+    case core::AllocationState::kTerminating:
+    case core::AllocationState::kTerminated:
+      break;
+  }
+  return v1::Command::STATE_TERMINATING;
+}
+
+/// Configuration for responses, secrets masked.
+void shown_config(const core::Command& command, google::protobuf::Struct* out) {
+  Json config = command.config->resolved;
+  mask_secrets(config);
+  to_struct(config, out);
+}
+
+Status answer(const Context& context, const TaskId& task, v1::Command* out) {
+  TRY_ASSIGN(const auto row, db::get_command(context.pool, task));
+  to_proto(row, context.settings.default_pool, out);
+  return {};
+}
+
+bool is_uuid(const std::string& text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    if (dash ? text[i] != '-' : !hex) return false;
+  }
+  return true;
+}
+
+Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller& caller,
+                                            const v1::LaunchCommandRequest& request, std::int64_t workspace) {
+  // The core is queried while templates and policies are loaded from the database.
+  Pools pools(context);
+  const std::string file =
+      request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
+  expconf::Defaults defaults;
+  defaults.task_container_defaults = context.settings.task_container_defaults;
+  if (!request.template_name().empty()) {
+    TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
+  }
+  TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
+  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  // Text is preferred over the struct: problems can then name line and column.
+  const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
+  return expconf::parse_command(text, file, defaults, &facts);
+}
+
+/// Whether the caller has launched this command before. A command of the same id that the caller may not edit
+/// is reported as a conflict, without details.
+Result<bool> launched_already(const Context& context, const Caller& caller, const std::string& id) {
+  const auto known = db::get_command(context.pool, TaskId(id));
+  if (!known && known.error().code == Code::kNotFound) return false;
+  if (!known) return tl::unexpected(known.error());
+  if (!authorize(caller, Action::kEdit, Target::kTask, {id}, context.pool))
+    return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
+  return true;
+}
+
+Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
+                                  const v1::LaunchCommandRequest& request) {
+  const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
+  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
+  if (row.archived)
+    return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
+  return id;
+}
+
+}  // namespace
+
+void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
+  const core::Command& command = row.command;
+  out->set_id(command.task.value);
+  out->set_description(command_name(*command.config));
+  out->set_state(state_of(row));
+  to_proto(command.submitted, out->mutable_start_time());
+  if (command.ended) to_proto(*command.ended, out->mutable_end_time());
+  out->set_display_name(row.display_name);
+  out->set_username(row.username);
+  out->set_user_id(static_cast<int>(command.owner.value));
+  out->set_resource_pool(command.queue.pool.empty() ? default_pool : command.queue.pool);
+  out->set_job_id(command.job_id);
+  out->set_workspace_id(static_cast<int>(command.workspace));
+  out->set_slots(command.config->slots);
+  out->set_priority(command.queue.priority);
+  if (!command.ended) return;
+  // Killed while it waited in the queue.
+  if (!command.exit) return out->set_exit_status("killed before it began");
+  // Exit code 0 with a failure means that no process was started; then there is no exit code to show.
+  const bool began = command.exit->kind == core::ExitKind::kSucceeded || command.exit->code != 0;
+  if (began) out->set_exit_code(command.exit->code);
+  out->set_exit_status(command.exit->message);
+}
+
+Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+                      std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
+  const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
+  if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
+  // A repeat returns the command, whatever its configuration is now.
+  TRY_ASSIGN(const bool known, launched_already(context, caller, id));
+  if (!known) {
+    TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
+    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
+    TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
+    for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+    // Nothing has been stored at this point.
+    if (request.validate_only()) {
+      mask_secrets(parsed.config.resolved);
+      to_struct(parsed.config.resolved, response->mutable_config());
+      return {};
+    }
+    core::SubmitCommand submit{
+        .task = TaskId(id),
+        .owner = caller.user.id,
+        .workspace = workspace,
+        .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
+    if (!files.bytes.empty()) {
+      TRY_ASSIGN(submit.context, db::put_model_definition(context.pool, files.bytes));
+    }
+    TRY(context.loop.ask(std::move(submit)));
+  }
+  TRY_ASSIGN(const auto row, db::get_command(context.pool, TaskId(id)));
+  to_proto(row, context.settings.default_pool, response->mutable_command());
+  shown_config(row.command, response->mutable_config());
+  return {};
+}
+
+CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
+  unary("GetCommands", &CommandService::GetCommands);
+  unary("GetCommand", &CommandService::GetCommand);
+  unary("LaunchCommand", &CommandService::LaunchCommand);
+  client_stream("UploadCommand", &CommandService::UploadCommand);
+  unary("KillCommand", &CommandService::KillCommand);
+  unary("SetCommandPriority", &CommandService::SetCommandPriority);
+  unary("ExplainCommand", &CommandService::ExplainCommand);
+}
+
+Status CommandService::LaunchCommand(const Caller& caller, const v1::LaunchCommandRequest& request,
+                                     v1::LaunchCommandResponse* response) {
+  return launch_command(context_, caller, request, std::nullopt, response);
+}
+
+grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand(
+    grpc::CallbackServerContext* call, v1::LaunchCommandResponse* response) {
+  const auto first = [](v1::UploadCommandRequest& part) {
+    return part.has_launch() ? part.mutable_launch() : nullptr;
+  };
+  return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
+      context_, call, kCommandUploadMethod, first, launch_command, response);
+}
+
+Status CommandService::GetCommands(const Caller& caller, const v1::GetCommandsRequest& request,
+                                   v1::GetCommandsResponse* response) {
+  db::CommandFilter filter{.visible = caller.grants.visible(),
+                           .workspace = request.workspace_id(),
+                           .users = {},
+                           .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                           .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  for (const std::string& user : request.users()) filter.users.push_back(make_utf8(user));
+  switch (request.sort_by()) {
+    case v1::GetCommandsRequest::SORT_BY_ID:
+      filter.sort = db::CommandFilter::Sort::kId;
+      break;
+    case v1::GetCommandsRequest::SORT_BY_DESCRIPTION:
+      filter.sort = db::CommandFilter::Sort::kDescription;
+      break;
+    case v1::GetCommandsRequest::SORT_BY_WORKSPACE_ID:
+      filter.sort = db::CommandFilter::Sort::kWorkspace;
+      break;
+    default:
+      break;
+  }
+  TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
+  for (const db::CommandRow& row : page.rows)
+    to_proto(row, context_.settings.default_pool, response->add_commands());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+Status CommandService::GetCommand(const Caller&, const v1::GetCommandRequest& request,
+                                  v1::GetCommandResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request.command_id())));
+  to_proto(row, context_.settings.default_pool, response->mutable_command());
+  shown_config(row.command, response->mutable_config());
+  return {};
+}
+
+Status CommandService::KillCommand(const Caller&, const v1::KillCommandRequest& request,
+                                   v1::KillCommandResponse* response) {
+  const TaskId task(request.command_id());
+  TRY(db::get_command(context_.pool, task));
+  auto done = context_.loop.ask(core::KillCommand{.task = task});
+  // The core drops ended commands. Killing one is a success.
+  if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  return answer(context_, task, response->mutable_command());
+}
+
+Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPriorityRequest& request,
+                                          v1::SetCommandPriorityResponse* response) {
+  const TaskId task(request.command_id());
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
+  const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request.priority()};
+  // A command's queue settings are changed like those of an experiment.
+  TRY(check_job_update(context_, update));
+  auto done = context_.loop.ask(update);
+  if (!done && done.error().code == Code::kNotFound)
+    return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
+  if (!done) return tl::unexpected(done.error());
+  return answer(context_, task, response->mutable_command());
+}
+
+Status CommandService::ExplainCommand(const Caller&, const v1::ExplainCommandRequest& request,
+                                      v1::ExplainCommandResponse* response) {
+  TRY_ASSIGN(const auto row, db::get_command(context_.pool, TaskId(request.command_id())));
+  return explain_command(context_, row.command, response->mutable_explanation());
+}
+
+}  // namespace det::api

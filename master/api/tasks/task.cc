@@ -1,0 +1,217 @@
+#include "master/api/tasks/task.h"
+
+#include <algorithm>
+#include <map>
+
+#include "common/base/secret.h"
+#include "common/base/text.h"
+#include "master/api/convert/convert.h"
+#include "master/api/experiments/reporter.h"
+#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/queries_allocation.h"
+#include "master/db/queries/queries_command.h"
+#include "master/db/queries/queries_model.h"
+
+namespace det::api {
+namespace {
+
+constexpr int kMaxTaskLogLines = 1000;
+constexpr std::size_t kMaxTaskLogLine = 64 << 10;
+
+v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state) {
+  if (!state) return v1::TaskAllocation::STATE_UNSPECIFIED;
+  switch (*state) {
+    case core::AllocationState::kAssigned:
+    case core::AllocationState::kPulling:
+      return v1::TaskAllocation::STATE_PULLING;
+    case core::AllocationState::kStarting:
+      return v1::TaskAllocation::STATE_STARTING;
+    case core::AllocationState::kRunning:
+      return v1::TaskAllocation::STATE_RUNNING;
+    case core::AllocationState::kTerminating:
+      return v1::TaskAllocation::STATE_TERMINATING;
+    case core::AllocationState::kTerminated:
+      break;
+  }
+  return v1::TaskAllocation::STATE_TERMINATED;
+}
+
+/// Runs on the core's thread.
+v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
+  v1::AllocationSummary out;
+  if (core::is_command(allocation.trial)) {
+    const core::Command& command = core.commands().at(core::command_of(allocation.trial));
+    out.set_task_id(command.task.value);
+    out.set_name("Command " + command.task.value);
+    out.set_priority(command.queue.priority);
+  } else {
+    const core::Trial& trial = core.trials().at(allocation.trial);
+    const core::Experiment& experiment = core.experiments().at(trial.experiment);
+    out.set_task_id(trial.task.value);
+    out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " +
+                 std::to_string(experiment.id.value) + ")");
+    out.set_priority(experiment.queue.priority);
+  }
+  out.set_allocation_id(allocation.id.value);
+  api::to_proto(allocation.started, out.mutable_registered_time());
+  out.set_resource_pool(allocation.pool);
+  out.set_slots_needed(allocation.slot_count());
+  out.set_scheduler_type("priority");
+  for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
+    const core::AllocationPart& part = allocation.parts[i];
+    v1::ResourcesSummary* resources = out.add_resources();
+    // One resource for each part, under the type name of Determined AI.
+    resources->set_resources_id(allocation.id.value + "." + std::to_string(i));
+    resources->set_resources_type("docker-container");
+    resources->set_allocation_id(allocation.id.value);
+    resources->set_container_id(allocation.id.value);
+    auto& devices = (*resources->mutable_agent_devices())[part.agent.value];
+    for (const int slot : part.slots) devices.add_devices()->set_id(slot);
+  }
+  return out;
+}
+
+}  // namespace
+
+void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocation* out) {
+  out->set_task_id(task.value);
+  out->set_allocation_id(row.id.value);
+  out->set_state(task_state(core::parse_allocation_state(row.state)));
+  // There is no separate readiness signal.
+  out->set_is_ready(out->state() == v1::TaskAllocation::STATE_RUNNING);
+  int slots = 0;
+  for (const core::AllocationPart& part : row.parts) slots += static_cast<int>(part.slots.size());
+  out->set_slots(slots);
+  out->set_exit_reason(row.exit_message.value_or(""));
+  if (row.exit_code) out->set_status_code(static_cast<int>(*row.exit_code));
+  to_proto(row.started, out->mutable_start_time());
+  if (row.ended) to_proto(*row.ended, out->mutable_end_time());
+}
+
+TaskService::TaskService(const Context& context) : Service(context, "det.v1.TaskService") {
+  unary("GetTasks", &TaskService::GetTasks);
+  unary("GetActiveTasksCount", &TaskService::GetActiveTasksCount);
+  server_stream("TaskLogs", &TaskService::TaskLogs);
+  server_stream("TaskLogsFields", &TaskService::TaskLogsFields);
+  server_stream("TrialLogsFields", &TaskService::TrialLogsFields);
+  unary("GetTask", &TaskService::GetTask);
+  unary("GetTaskContextDirectory", &TaskService::GetTaskContextDirectory);
+  unary("PostTaskLogs", &TaskService::PostTaskLogs);
+}
+
+Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
+                             v1::GetTasksResponse* response) {
+  auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
+  const bool seen = context_.loop.inspect([live](const core::Core& core) {
+    for (const auto& [id, allocation] : core.allocations())
+      if (allocation.state != core::AllocationState::kTerminated)
+        live->push_back(summary_of(core, allocation));
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  std::vector<std::string> tasks;
+  for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
+  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
+  for (std::size_t i = 0; i < live->size(); ++i) {
+    v1::AllocationSummary& summary = (*live)[i];
+    if (visible[i])
+      (*response->mutable_allocation_id_to_summary())[summary.allocation_id()] = std::move(summary);
+  }
+  return {};
+}
+
+Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest&,
+                                        v1::GetActiveTasksCountResponse* response) {
+  // Only commands are counted.
+  auto tasks = std::make_shared<std::vector<std::string>>();
+  const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
+    for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
+  });
+  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
+  response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
+  return {};
+}
+
+Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1::GetTaskResponse* response) {
+  const TaskId id(request.task_id());
+  TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
+  v1::Task* task = response->mutable_task();
+  task->set_task_id(id.value);
+  if (!core::is_command(facts.holder)) {
+    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.holder));
+    task->set_task_type(v1::TASK_TYPE_TRIAL);
+    to_proto(trial.trial.started, task->mutable_start_time());
+    if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
+  } else {
+    TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
+    task->set_task_type(v1::TASK_TYPE_COMMAND);
+    to_proto(row.command.submitted, task->mutable_start_time());
+    if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
+  }
+  TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.holder));
+  for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
+  return {};
+}
+
+Status TaskService::GetTaskContextDirectory(const Caller& caller,
+                                            const v1::GetTaskContextDirectoryRequest& request,
+                                            v1::GetTaskContextDirectoryResponse* response) {
+  // Checked before the lookup: a caller without a valid token must not learn which tasks exist.
+  TRY(admit(context_, caller, {}));
+  // The token must belong to this trial, not only to any live one.
+  TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request.task_id())));
+  TRY(admit(context_, caller, {.trial = trial_id}));
+  TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
+  auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
+  // An experiment without a context returns an empty archive.
+  if (!bytes && bytes.error().code == Code::kNotFound) return {};
+  if (!bytes) return tl::unexpected(bytes.error());
+  response->set_b64_tgz(to_base64(*bytes));
+  return {};
+}
+
+Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,
+                                 v1::PostTaskLogsResponse*) {
+  if (request.logs_size() > kMaxTaskLogLines)
+    return fail(Code::kInvalidArgument,
+                "logs: at most " + std::to_string(kMaxTaskLogLines) + " lines in one call");
+  // Authenticates the caller even if the request has no lines.
+  TRY(find_reporter(context_, caller, {}));
+  std::map<std::string, std::vector<db::SentLine>> by_task;
+  std::map<std::string, Reporter> reporters;
+  for (const v1::TaskLog& line : request.logs()) {
+    // Clients outside the cluster have no allocation id.
+    // Lines of one call usually share an allocation, which is looked up once.
+    const std::string& key = line.allocation_id().empty() ? line.task_id() : line.allocation_id();
+    auto known = reporters.find(key);
+    if (known == reporters.end()) {
+      Named named;
+      if (line.allocation_id().empty()) named.task = TaskId(line.task_id());
+      if (!line.allocation_id().empty()) named.allocation = AllocationId(line.allocation_id());
+      TRY_ASSIGN(Reporter reporter, find_reporter(context_, caller, named));
+      known = reporters.emplace(key, std::move(reporter)).first;
+    }
+    const Reporter& reporter = known->second;
+    // A token of one task must not write to the log of another.
+    if (line.task_id() != reporter.task.value)
+      return fail(Code::kInvalidArgument, "logs: task_id is not that of the allocation");
+    // Long text is cut rather than refused, as for lines from agents.
+    by_task[line.task_id()].push_back(
+        {.allocation = reporter.allocation,
+         .agent = reporter.parts.empty() ? AgentId() : reporter.parts.front().agent,
+         .rank = line.rank_id(),
+         .time = line.has_timestamp() ? from_proto(line.timestamp()) : wall_now(),
+         .level = log_level_name(line.level()),
+         .stdtype = line.stdtype() == "stderr" ? "stderr" : "stdout",
+         .source = "task",
+         .text = std::string(trim(line.log().substr(0, kMaxTaskLogLine)))});
+  }
+  for (const auto& [task, lines] : by_task) {
+    TRY(db::append_lines(context_.pool, TaskId(task), lines));
+    context_.hub.publish(
+        {.kind = loop::Change::Kind::kLogs, .experiment = {}, .trial = {}, .task = TaskId(task), .name = ""});
+  }
+  return {};
+}
+
+}  // namespace det::api

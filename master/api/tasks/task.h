@@ -1,0 +1,43 @@
+// TaskService: tasks of trials and commands, their logs, and contexts for their processes.
+#pragma once
+
+#include "det/v1/task.pb.h"
+#include "master/api/service.h"
+#include "master/db/queries/queries_allocation.h"
+
+namespace det::api {
+
+/// Converts an allocation to the format of Determined AI.
+void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocation* out);
+
+/// A task is a trial or a command; its allocations are its runs.
+class TaskService final : public Service {
+ public:
+  explicit TaskService(const Context& context);
+  /// Returns a summary of each live allocation that the caller may see, by id.
+  Status GetTasks(const Caller& caller, const v1::GetTasksRequest& request, v1::GetTasksResponse* response);
+  /// Counts live commands that the caller may see. Trials are not counted.
+  Status GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest& request,
+                             v1::GetActiveTasksCountResponse* response);
+  /// Streams the log of a task, as LogService::TrialLogs (task_logs.cc).
+  grpc::ServerWriteReactor<v1::LogEntry>* TaskLogs(grpc::CallbackServerContext* call,
+                                                   const v1::TaskLogsRequest* request);
+  /// Returns the values that log lines can be filtered by, as a single message (task_logs.cc).
+  grpc::ServerWriteReactor<v1::LogFields>* TaskLogsFields(grpc::CallbackServerContext* call,
+                                                          const v1::TaskLogsFieldsRequest* request);
+  /// As TaskLogsFields, for the task of a trial.
+  grpc::ServerWriteReactor<v1::LogFields>* TrialLogsFields(grpc::CallbackServerContext* call,
+                                                           const v1::TrialLogsFieldsRequest* request);
+  /// Returns a task and its allocations. Errors: kNotFound.
+  Status GetTask(const Caller& caller, const v1::GetTaskRequest& request, v1::GetTaskResponse* response);
+  /// Returns the context of a trial's task in base64; empty when it has none. For users and for processes of
+  /// the trial. Errors: kNotFound.
+  Status GetTaskContextDirectory(const Caller& caller, const v1::GetTaskContextDirectoryRequest& request,
+                                 v1::GetTaskContextDirectoryResponse* response);
+  /// Stores up to 1,000 log lines that processes send themselves; lines are cut at 64 KiB. Durable when it
+  /// returns. Not idempotent: a repeat appends the lines again.
+  Status PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,
+                      v1::PostTaskLogsResponse* response);
+};
+
+}  // namespace det::api

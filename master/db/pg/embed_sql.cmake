@@ -1,0 +1,13 @@
+# Embeds the migrations in the program: cmake -DOUT=file.cc -DFILES=a.sql|b.sql -P embed_sql.cmake
+string(REPLACE "|" ";" files "${FILES}")
+set(text "// Made by embed_sql.cmake from master/db/migrations.\n#include \"master/db/pg/migrate.h\"\n\nnamespace det::db {\n\n")
+string(APPEND text "const std::vector<Migration>& migrations() {\n  static const std::vector<Migration> all = {\n")
+foreach(file ${files})
+  file(READ ${file} sql)
+  get_filename_component(name ${file} NAME_WE)
+  string(REGEX MATCH "^[0-9]+" number ${name})
+  string(REGEX REPLACE "^0+" "" number ${number})
+  string(APPEND text "      {${number}, \"${name}\", R\"__sql__(${sql})__sql__\"},\n")
+endforeach()
+string(APPEND text "  };\n  return all;\n}\n\n}  // namespace det::db\n")
+file(WRITE ${OUT} "${text}")

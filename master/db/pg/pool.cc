@@ -1,0 +1,49 @@
+#include "master/db/pg/pool.h"
+
+namespace det::db {
+
+Pool::Pool(ConnectOptions options, int connections)
+    : options_(std::move(options)), free_(static_cast<std::size_t>(connections)) {
+  for (int i = 0; i < connections; ++i) free_.push(nullptr);
+}
+
+Result<Rows> Pool::run(const char* sql, const Params& params) {
+  return with<Rows>([&](Connection& connection) { return connection.run_prepared(sql, params); });
+}
+
+Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
+  return lend([&](Connection& connection) -> Status {
+    TRY(connection.begin());
+    Status status = work(connection);
+    // A failed transaction is rolled back; on a broken connection this does nothing.
+    if (status) status = connection.commit();
+    if (!status) connection.rollback();
+    return status;
+  });
+}
+
+Status Pool::lend(const std::function<Status(Connection&)>& work) {
+  auto taken = free_.pop_batch(1, std::chrono::seconds(10));
+  if (taken.empty())
+    return fail(Code::kResourceExhausted, "all database connections for reading are busy; try again");
+  std::unique_ptr<Connection> place = std::move(taken.front());
+  Status status;
+  // The first use of a connection that was idle while the database restarted fails: retry once.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (!place || !place->alive()) {
+      auto opened = Connection::open(options_);
+      status = opened ? Status() : Status(tl::unexpected(opened.error()));
+      if (!opened) break;
+      place = std::make_unique<Connection>(std::move(*opened));
+    }
+    status = work(*place);
+    if (status || !is_retryable(status.error())) break;
+  }
+  if (place && !place->alive()) place.reset();
+  // Reuse the most recently used connection first: its statements are prepared and its server process is
+  // warm.
+  free_.push_front(std::move(place));
+  return status;
+}
+
+}  // namespace det::db

@@ -1,0 +1,50 @@
+// Packed chunks of long series, stored beside the metric rows. A chunk covers kChunkRows rows of one group of
+// one trial and stores all points, and the minimum and maximum of every kExtremesOf points. A chart of the
+// whole series reads the extremes (24 KiB per chunk and metric), a zoomed-in one the points (390 KiB);
+// neither parses JSON.
+//
+// Invariant: the rows are the source of truth. A chunk is written after its rows have been committed and is
+// deleted in the transaction that archives one of them or inserts another between them.
+#pragma once
+
+#include <map>
+
+#include "master/db/pg/pg.h"
+#include "master/db/series/metric_column.h"
+
+namespace det::db {
+
+/// Rows per chunk.
+constexpr std::int64_t kChunkRows = 16'384;
+/// Points per block; each block keeps its minimum and maximum.
+constexpr std::size_t kExtremesOf = 64;
+
+/// Series of one group by metric name.
+using Columns = std::map<std::string, MetricColumn>;
+
+/// Calls `found` with every number of a report: numbers of the outermost object, and the strings "NaN",
+/// "Infinity" and "-Infinity". Ignores malformed JSON from the first error on.
+void each_number(const std::string& json,
+                 const std::function<void(const std::string& name, double value)>& found);
+
+/// Serializes columns in the byte order of this machine. pack_extremes() stores only block extremes and the
+/// summary.
+std::string pack_points(const Columns& columns);
+std::string pack_extremes(const Columns& columns);
+/// Appends packed data to `columns`. kDataLoss: malformed data; `columns` may then hold a part of it.
+Status unpack_points(std::string_view bytes, Columns& columns);
+Status unpack_extremes(std::string_view bytes, Columns& columns);
+
+/// Packs all complete chunks that are not packed yet. Idempotent and safe beside writers: a chunk with rows
+/// that changed after they were read is discarded.
+Status pack_group(Connection& connection, TrialId trial, const std::string& group);
+
+/// Deletes the chunks that end at or beyond `first_steps`. Call it in the transaction that inserts or
+/// archives rows there.
+Status drop_chunks(Connection& connection, TrialId trial, std::int64_t first_steps);
+
+/// Deletes all chunks of a group. Call it in its own transaction; it serializes with pack_group(), so no
+/// partial packing remains.
+Status forget_chunks(Connection& connection, TrialId trial, const std::string& group);
+
+}  // namespace det::db
