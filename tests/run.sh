@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Owns the one way to be sure: installs what tests need, builds, runs every test, ends with `N passed, N failed`.
+# Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
 # chaos (real processes, killed) · browser.
 set -uo pipefail

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Owns the house rules that a compiler does not check. Each rule is one test; a violation names file and line."""
+"""Rules of the source tree that a compiler does not check. Each rule is one test; a violation names file and line."""
+import collections
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+
+import prose
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = {".h", ".cc", ".cpp", ".proto", ".py", ".sh", ".ts", ".tsx", ".mjs", ".sql", ".cmake"}
@@ -20,24 +24,35 @@ def files(suffixes):
 
 
 def code_of(line):
-    """The line without its comment and its string literals: words in prose are free."""
+    """The line without its comment and its string literals: words in prose are not code."""
     line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
     return re.sub(r"//.*", "", line)
 
 
 def too_long_files():
-    return [f"{name}: {len(lines)} lines; 500 is the most" for name, lines in files(CODE) if len(lines) > 501]
+    return [f"{name}: {len(lines)} lines; the maximum is 500" for name, lines in files(CODE) if len(lines) > 501]
 
 
-def opens_with_what_it_owns():
-    wrong = []
-    for name, lines in files({".h", ".cc", ".proto", ".sh", ".py", ".ts", ".tsx", ".mjs"}):
-        if name.endswith(".cc") and (ROOT / name).with_suffix(".h").exists():
-            continue  # the header says it
-        head = [line for line in lines[:6] if line.strip() and not line.startswith("#!")]
-        if not head or not re.match(r'\s*(//|#|/\*|""")', head[0]) or head[0].startswith(("#pragma", "#include")):
-            wrong.append(f"{name}:1: does not open with what it owns")
-    return wrong
+def full_folders():
+    """A folder with more files is several rooms."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    counts = collections.Counter(str(pathlib.PurePath(name).parent) for name in listed
+                                 if pathlib.PurePath(name).suffix in CODE and "migrations" not in name)
+    return [f"{folder}: {count} files; the maximum is 40" for folder, count in counts.items() if count > 40]
+
+
+def unformatted():
+    """Debian 12's clang-format decides; other releases format differently."""
+    tool = shutil.which("clang-format-14") or shutil.which("clang-format")
+    if not tool or "version 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
+        return []
+    names = [name for name, _ in files(CXX)]
+    wrong = set()
+    for at in range(0, len(names), 100):
+        out = subprocess.run([tool, "--dry-run", "--style=file", *names[at:at + 100]], cwd=ROOT, capture_output=True,
+                             text=True).stderr
+        wrong |= set(re.findall(r"^(\S+?):\d+:\d+: warning: code should be clang-formatted", out, re.M))
+    return [f"{name}: clang-format -i {name}" for name in sorted(wrong)]
 
 
 def banned(pattern, suffixes, allowed, why):
@@ -61,12 +76,13 @@ def long_functions():
             if opens and start is None:
                 start = number
                 # A signature over several lines: the brace that closes stands below its first one.
-                while lines[start - 1].startswith(" " * 5) and start > 1:
+                while start > 1 and re.match(" {5}|    : ", lines[start - 1]):
                     start -= 1
                 indent = re.match(" *", lines[start - 1]).group()
             elif start is not None and line.rstrip() in (indent + "}", indent + "};"):
-                if number - start > 71:
-                    wrong.append(f"{name}:{start}: function of {number - start - 1} lines; 70 is the most")
+                code = [text for text in lines[start:number - 1] if text.strip() and not text.strip().startswith("//")]
+                if len(code) > 70:
+                    wrong.append(f"{name}:{start}: function of {len(code)} lines; the maximum is 70")
                 start = None
     return wrong
 
@@ -96,35 +112,37 @@ def machine_words():
     for name, lines in files(CODE | {".md", ".yaml", ".json", ".txt"}):
         for number, line in enumerate(lines, 1):
             if any(re.search(word, line) for word in words):
-                wrong.append(f"{name}:{number}: names a machine of ours")
+                wrong.append(f"{name}:{number}: names a development machine")
     return wrong
 
 
 def leftovers():
-    """Of editors and of patch."""
+    """Files left by editors and by patch."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.splitlines()
     return [f"{name}: a leftover" for name in listed if re.search(r"\.(orig|rej|bak|patch)$|~$", name) and (ROOT / name).exists()]
 
 
 RULES = {
-    "no tool has left a file behind": leftovers,
+    "editors and patch left no file": leftovers,
     "a file has at most 500 lines": too_long_files,
     "a function has at most 70 lines": long_functions,
-    "a file opens with what it is for": opens_with_what_it_owns,
-    "only base/queue.h and base/shared.h have a mutex": lambda: banned(
-        r"std::(recursive_|shared_|timed_)?mutex", CXX, ["base/queue.h", "base/shared.h"], "std::mutex outside base/queue.h and base/shared.h"),
-    "only base/clock asks for the time": lambda: banned(
+    "a folder has at most 40 sources": full_folders,
+    "C++ sources agree with clang-format": unformatted,
+    "comments are plain technical English": lambda: prose.violations(ROOT),
+    "only common/base/queue.h and common/base/shared.h have a mutex": lambda: banned(
+        r"std::(recursive_|shared_|timed_)?mutex", CXX, ["common/base/queue.h", "common/base/shared.h"], "std::mutex outside common/base/queue.h and common/base/shared.h"),
+    "only common/base/clock reads the time": lambda: banned(
         r"(system_clock|steady_clock)::now|\bgettimeofday\b|\bclock_gettime\b", CXX,
-        ["base/clock.cc", "examples/", "tests/bench/"], "asks for the time outside base/clock"),
-    "nothing naps": lambda: banned(
-        r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", CXX, ["base/wait.cc"], "naps"),
+        ["common/base/clock.cc", "examples/", "tests/bench/"], "reads the time outside common/base/clock"),
+    "no code sleeps": lambda: banned(
+        r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", CXX, ["common/base/wait.cc"], "sleeps"),
     "the master, the agent and the CLI never see LibTorch": lambda: [
         wrong for wrong in banned(r"#include [<\"](torch|ATen|c10)/", CXX, ["harness/", "examples/", "tests/"],
                                   "LibTorch outside the harness")],
-    "nothing is left for later": unfinished_words,
+    "no work is left for later": unfinished_words,
     "SQL is never built from data": sql_from_data,
-    "no file names a machine of ours": machine_words,
+    "no file names a development machine": machine_words,
 }
 
 

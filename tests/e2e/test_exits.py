@@ -29,7 +29,7 @@ class Exits(unittest.TestCase):
         return next(one["exitKind"] for one in json.loads(body)["allocations"] if one["exitKind"])
 
     def test_the_last_output_of_a_failed_program_is_shown_with_its_exit(self):
-        id = self.cluster.create(self.empty, command("python3 -c 'raise ValueError(\"bad rate\")'", max_restarts=0))
+        id = self.cluster.create(self.empty, command("python3 -c 'raise ValueError(\"bad \" + \"rate\")'", max_restarts=0))
         self.cluster.wait_state(id, "ERROR")
         trial = self.cluster.trial_id(id)
         self.assertEqual(self.exit_kind(trial), "FAILED")
