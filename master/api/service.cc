@@ -116,6 +116,7 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
          const auto caller = authenticate(method.path, credentials, *context_.sessions);
          const std::unique_ptr<pb::Message> request(method.request.New());
          if (caller && !parse(in, request.get())) {
+           context_.calls->took(method.path, mono_now() - begun, false);
            const std::string type = method.request.GetDescriptor()->full_name();
            return reactor->Finish(to_grpc(Error{Code::kInvalidArgument, "the request is not a " + type, {}}));
          }

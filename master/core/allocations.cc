@@ -256,8 +256,10 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
   if (state != State::kStoppingCanceled && state != State::kStoppingKilled) return std::nullopt;
   std::optional<MonoTime> first;
   for (const AllocationPart& part : allocation.parts) {
+    // A part that has ended may have outlived its agent.
+    if (part.state == AllocationState::kTerminated) continue;
     const Agent& agent = *find_agent(part.agent);
-    if (part.state == AllocationState::kTerminated || agent.session != 0 || !agent.lost_at) continue;
+    if (agent.session != 0 || !agent.lost_at) continue;
     // lost_at is the time of the disconnect plus agent_wait().
     const MonoTime at = *agent.lost_at + (kAwayPatience - agent_wait());
     first = std::min(first.value_or(at), at);
@@ -269,8 +271,9 @@ std::optional<MonoTime> Core::Impl::abandoned_at(const Allocation& allocation) c
 /// closed until its leftovers have been killed.
 void Core::Impl::abandon(Allocation& allocation) {
   for (AllocationPart& part : allocation.parts) {
+    if (part.state == AllocationState::kTerminated) continue;
     Agent& agent = *find_agent(part.agent);
-    if (part.state == AllocationState::kTerminated || agent.session != 0) continue;
+    if (agent.session != 0) continue;
     set_leftover(agent, allocation.id, true);
     finish(allocation, part,
            {ExitKind::kStopped, 0,

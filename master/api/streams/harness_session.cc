@@ -180,10 +180,15 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       found->experiment = row->second.experiment;
       found->task = row->second.task;
       found->metric = experiment->second.config->searcher.metric;
+      found->time = experiment->second.config->searcher.time_name();
     });
     on_edge([self = shared_from_this(), found, seen, session] {
       if (!session && session.error().code != Code::kNotFound) return self->refuse(session.error());
       if (!session) return self->refuse({Code::kUnauthenticated, "the session has ended; log in again", {}});
+      if (session->limited) {
+        return self->refuse(
+            {Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
+      }
       if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
       if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
       if (!found->owner) {

@@ -124,6 +124,15 @@ TEST_CASE("other users cannot report for an unmanaged trial") {
   CHECK(outside.state() == core::State::kActive);
 }
 
+TEST_CASE("an access token with a lesser role than its owner cannot report") {
+  Outside outside;
+  outside.submit(true);
+  REQUIRE(db::create_token(outside.bench.pool, {.user = outside.owner, .most = db::Role::kViewer},
+                           token_hash("limited"), std::chrono::hours(1)));
+  CHECK(Process(outside.bench, "limited").end() == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(outside.state() == core::State::kActive);
+}
+
 TEST_CASE("a managed trial rejects the token of its owner") {
   Outside outside;
   outside.submit(false);

@@ -114,6 +114,19 @@ TEST_CASE("peer failures after the loss of an agent do not consume a restart") {
   CHECK(pair.disk().allocations.begin()->second.exit->kind == ExitKind::kLost);
 }
 
+TEST_CASE("killing a gang whose lost agent was removed waits for the exit of the other part") {
+  Pair pair;
+  pair.run();
+  pair.disconnect("a");
+  pair.pass(Options{}.agent_wait());
+  REQUIRE(pair.live(kTrial));
+  pair.act(pair.experiment_id, ExperimentAction::kKill);
+  pair.pass(std::chrono::minutes(1));
+  REQUIRE(pair.live(kTrial));
+  pair.exit(kTrial, ExitKind::kStopped, 1);
+  CHECK(pair.experiment(pair.experiment_id).state == State::kCanceled);
+}
+
 TEST_CASE("a preempted gang ends when all its parts have exited") {
   Pair pair;
   pair.run();
