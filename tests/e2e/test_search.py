@@ -92,16 +92,20 @@ class Search(unittest.TestCase):
         self.assertEqual({trial["state"] for trial in self.trials(id)}, {"COMPLETED"})
         trials = {trial["id"]: trial for trial in self.trials(id)}
         self.assertGreaterEqual(len(trials), 10)
-        # Brackets survive the restart: each trial is in one bracket, and rung counts match the trained
-        # lengths.
+        # Brackets survive the restart: each trial is in one bracket.
         told = json.loads(self.cluster.det("dev", "curl", f"/api/v1/experiments/{id}/brackets"))
         self.assertEqual(told["timeMetric"], "batches")
         self.assertGreater(len(told["brackets"]), 1)
         self.assertEqual(sorted(one for bracket in told["brackets"] for one in bracket["trialIds"]), sorted(trials))
         for bracket in told["brackets"]:
             lengths = [trials[one]["totalBatchesProcessed"] for one in bracket["trialIds"]]
-            self.assertEqual([rung["trials"] for rung in bracket["rungs"]],
-                             [sum(length >= int(rung["length"]) for length in lengths) for rung in bracket["rungs"]])
+            trained = [sum(length >= int(rung["length"]) for length in lengths) for rung in bracket["rungs"]]
+            counted = [rung["trials"] for rung in bracket["rungs"]]
+            self.assertEqual(counted[0], trained[0])
+            # A trial trains on while the master is away. If the search stops it at an earlier rung, a later one does
+            # not count it.
+            for rung, (count, most) in enumerate(zip(counted, trained)):
+                self.assertLessEqual(count, most, f"rung {rung}: {counted}, {trained}")
 
     def test_a_trial_without_the_metric_fails_alone(self):
         id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 2, "divisor": 2, "max_time": 4,

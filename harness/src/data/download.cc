@@ -39,6 +39,19 @@ std::string fetch(const std::string& url, const std::string& partial, const std:
   return content_digest(partial) == sha256 ? "" : "the file there is another one (its SHA-256 differs)";
 }
 
+std::string host_of(const std::string& url) {
+  const std::size_t begin = url.find("://") == std::string::npos ? 0 : url.find("://") + 3;
+  return url.substr(begin, url.find('/', begin) - begin);
+}
+
+/// curl's message without "curl: (6) " and without the host, which the caller prints.
+std::string brief(std::string problem, const std::string& host) {
+  if (problem.starts_with("curl: (") && problem.find(") ") != std::string::npos)
+    problem.erase(0, problem.find(") ") + 2);
+  if (problem.ends_with(": " + host)) problem.resize(problem.size() - host.size() - 2);
+  return problem;
+}
+
 }  // namespace
 
 // Declared in det/datasets.h, which is not included here because it requires LibTorch.
@@ -59,8 +72,9 @@ bool download(const std::string& path, const std::vector<std::string>& mirrors, 
       if (!error) return true;
     }
     std::filesystem::remove(partial, error);
-    std::fprintf(stderr, "download: %s: %s\n", url.c_str(),
-                 problem.empty() ? "cannot be kept" : problem.c_str());
+    const std::string host = host_of(url);
+    std::fprintf(stderr, "download: %s: %s\n", host.c_str(),
+                 problem.empty() ? "cannot be kept" : brief(problem, host).c_str());
   }
   return false;
 }

@@ -110,8 +110,10 @@ void print_summary(const det::FitResult& result) {
               result.reason == det::FitResult::Reason::kPreempted ? "paused" : "trained",
               static_cast<long long>(result.batches_trained));
   for (const auto& [name, value] : result.validation_metrics) std::printf("  %s %.6g", name.c_str(), value);
-  if (!result.checkpoint.empty()) std::printf("  checkpoint %s", result.checkpoint.c_str());
   std::printf("\n");
+  // The identifier, as in other lines of the log; `det checkpoint describe` prints the path.
+  const std::string id = std::filesystem::path(result.checkpoint).filename().string();
+  if (!id.empty()) std::printf("checkpoint %s\n", id.c_str());
   std::fflush(stdout);
 }
 
