@@ -186,8 +186,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       if (!session && session.error().code != Code::kNotFound) return self->refuse(session.error());
       if (!session) return self->refuse({Code::kUnauthenticated, "the session has ended; log in again", {}});
       if (session->limited) {
-        return self->refuse(
-            {Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
+        return self->refuse({Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
       }
       if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
       if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
