@@ -279,6 +279,6 @@ stop:        deploy/quickstart.sh --stop
 Next, for a trial of your own:
   export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER$config
   cp -r $root/examples/mnist my-trial && cd my-trial    # edit model_def.cpp and const.yaml
-  det experiment create const.yaml . --follow
+  det experiment create const.yaml . -f
 TEXT
 exit "$status"

@@ -111,7 +111,7 @@ ps -o user:20=,comm= -C det-master,det-agent | sort
 export DET_MASTER=http://127.0.0.1:8080
 until det user login admin --password-file /var/lib/determinant/admin-password 2>/dev/null; do sleep 0.5; done
 cd /src/examples/mnist
-det experiment create const.yaml . --follow >/tmp/mnist.log || { tail -n 5 /tmp/mnist.log; exit 1; }
+det experiment create const.yaml . -f >/tmp/mnist.log || { tail -n 5 /tmp/mnist.log; exit 1; }
 det trial describe "$(det experiment describe 1 --json | jq '.trials[0].id')" --json | jq -r '.state'
 # An upgrade by apt keeps data and configuration; the services go on with the new programs.
 apt-get install -y -q --reinstall --no-install-recommends /packages/*.deb >/dev/null 2>&1

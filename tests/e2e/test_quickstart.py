@@ -67,6 +67,15 @@ class Quickstart(unittest.TestCase):
         for line in self.start().splitlines():
             self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)
 
+    def test_the_command_line_that_is_shown_next_is_valid(self):
+        shown = next(line for line in self.start().splitlines() if "det experiment create" in line)
+        trial = SCRIPT.parents[1] / "examples" / "mnist"
+        # Without a master: options are checked before the first call.
+        out = subprocess.run([str(BUILD / "bin" / "det"), "-m", "http://127.0.0.1:1", *shown.split()[1:]], cwd=trial,
+                             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        self.assertNotIn("unknown", out.stdout)
+        self.assertIn("127.0.0.1:1", out.stdout)
+
     def test_programs_without_a_web_ui_start_and_report_it(self):
         prefix = self.home / "prefix"
         prefix.mkdir()
