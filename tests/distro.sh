@@ -28,9 +28,10 @@ timed() {
   echo "== $(printf '%s ' "${@: -3}"): exit $status in $((SECONDS - begin)) s"
   return "$status"
 }
+home=/root
 # Node has authorities of its own; the system's are those of this machine.
 inside() {
-  chroot "$root" env -i HOME=/root NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
+  chroot "$root" env -i HOME=$home NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 # refused TEXT COMMAND...: the command fails and says TEXT.
@@ -41,7 +42,7 @@ refused() {
   if ! grep -qF "$text" <<<"$out"; then echo "FAILED: \"$text\" is missing in:"; echo "$out"; return 1; fi
   echo "named: $(grep -F "$text" <<<"$out" | head -n 1)"
 }
-without_network() { unshare -n chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+without_network() { unshare -n chroot "$root" env -i HOME=$home PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 faults() {
   refused "Without a network" without_network /src/deploy/quickstart.sh
   inside /src/deploy/deps.sh build
@@ -56,7 +57,7 @@ faults() {
 }
 # The first build ends in the middle, as when the machine is short of memory.
 killed_build() {
-  local log=$root/root/.local/share/determinant/quickstart/build.log script waited=0
+  local log=$root$home/.local/share/determinant/quickstart/build.log script waited=0
   rm -f "$log"
   inside /src/deploy/quickstart.sh >/dev/null 2>&1 &
   script=$!
@@ -123,7 +124,7 @@ systemctl stop det-agent det-master
 apt-get remove -y -q det-master det-agent >/dev/null 2>&1
 [ -e /var/lib/determinant/admin-password ] && echo "removed; the data stays"
 SCRIPT
-  nsenter -t "$pid" -m -p -u -i -C --root --wd env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /services.sh
+  nsenter -t "$pid" -m -p -u -i -C --root --wd env -i HOME=$home PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /services.sh
 }
 leave() {
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true

@@ -44,7 +44,9 @@ def full_folders():
 def unformatted():
     """Debian 12's clang-format decides; other releases format differently."""
     tool = shutil.which("clang-format-14") or shutil.which("clang-format")
-    if not tool or "version 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
+    if not tool:
+        return ["clang-format is not installed; run deploy/deps.sh test"]
+    if "version 14." not in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
         return []
     names = [name for name, _ in files(CXX)]
     wrong = set()

@@ -23,11 +23,11 @@ namespace det::api {
 /// mismatch ends the process at its start. Registered handlers are called until the server has shut down.
 ///
 /// Generated service classes are not used: each of them instantiates gRPC's handler templates once per
-/// method, which was half of the compile time of this folder.
+/// method, which made this folder slow to compile.
 class Service : public grpc::Service {
  public:
   ~Service() override;
-  /// Methods of the .proto file without a handler, as "Service/Method".
+  /// Methods of the .proto file without a handler, as "/det.v1.Service/Method".
   std::vector<std::string> missing() const;
 
  protected:

@@ -2,10 +2,7 @@
 
 #include <cmath>
 
-#include "master/db/queries/queries.h"
-
-// Terminal states of experiments and trials.
-#define DET_ENDED "('COMPLETED', 'CANCELED', 'ERROR')"
+#include "master/db/queries/queries_gc.h"
 
 namespace det::gc {
 

@@ -2,8 +2,6 @@
 
 #include <map>
 
-// Terminal states of experiments and trials.
-#define DET_ENDED "('COMPLETED', 'CANCELED', 'ERROR')"
 // Prefix of the queries of marked checkpoints; conditions follow it.
 #define DET_MARKED                                                                                      \
   "SELECT c.uuid, t.experiment_id, e.config->'checkpoint_storage', coalesce(a.parts->0->>'agent', '')"  \

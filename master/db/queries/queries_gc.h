@@ -6,6 +6,9 @@
 
 #include "master/db/queries/queries.h"
 
+/// SQL list of the terminal states of experiments and trials.
+#define DET_ENDED "('COMPLETED', 'CANCELED', 'ERROR')"
+
 namespace det::db {
 
 /// Returns the experiments that have checkpoints with files; the second overload only among the given ones.
