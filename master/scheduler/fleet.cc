@@ -20,14 +20,14 @@ int Node::gain(const Part& part) const {
 }
 
 std::vector<bool> Node::free_slots() const {
-  std::vector<bool> free(agent.slots.size());
-  for (std::size_t slot = 0; slot < free.size(); ++slot) free[slot] = usable(static_cast<int>(slot));
+  std::vector<bool> flags(agent.slots.size());
+  for (std::size_t slot = 0; slot < flags.size(); ++slot) flags[slot] = usable(static_cast<int>(slot));
   for (const Holding& holding : here) {
     for (int slot : holding.part->slots) {
-      if (static_cast<std::size_t>(slot) < free.size()) free[static_cast<std::size_t>(slot)] = false;
+      if (static_cast<std::size_t>(slot) < flags.size()) flags[static_cast<std::size_t>(slot)] = false;
     }
   }
-  return free;
+  return flags;
 }
 
 int Fleet::level_of(const RunningState& running) const {
