@@ -1,194 +1,251 @@
-// Agents: sessions, reconciliation of allocations at each connection, loss of an agent after its lease.
-//
-// Lease protocol. An agent without a connection ends its own processes after agent_lease. The master waits
-// for agent_wait(), which is longer, before it ends the agent's allocations as kLost and starts their trials
-// elsewhere. No trial therefore ever runs on two machines.
+#include "master/core/agents.h"
+
 #include <algorithm>
 
-#include "master/core/impl.h"
-#include "master/core/leaving.h"
-#include "master/core/transitions.h"
+#include "master/core/owners.h"
 
 namespace det::core {
 
-Agent& Core::Impl::add_agent(const AgentId& id) {
-  Agent& agent = agents[id];
-  agent_named.emplace(id, &agent);
+Agent& Agents::add(const AgentId& id) {
+  Agent& agent = agents_[id];
+  by_id_.emplace(id, &agent);
   return agent;
 }
 
-Agent* Core::Impl::find_agent(const AgentId& id) const {
-  auto it = agent_named.find(id);
-  return it == agent_named.end() ? nullptr : it->second;
+Agent* Agents::find(const AgentId& id) const {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second;
 }
 
-Duration Core::Impl::agent_wait() const {
-  return is(Mutant::kShortAgentWait) ? options.agent_lease / 8 : options.agent_wait();
+Agent* Agents::in_session(const AgentId& id, std::uint64_t session) const {
+  Agent* const agent = find(id);
+  return agent && session != 0 && agent->session == session ? agent : nullptr;
 }
 
-Status Core::Impl::check_connection(const AgentConnected& input) const {
+void Agents::hold(const AgentId& agent, const AllocationId& allocation) { held_[agent].insert(allocation); }
+
+void Agents::release(const AgentId& agent, const AllocationId& allocation) {
+  const auto held = held_.find(agent);
+  held->second.erase(allocation);
+  if (held->second.empty()) held_.erase(held);
+}
+
+std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
+  const auto held = held_.find(agent);
+  return held == held_.end() ? std::set<AllocationId>() : held->second;
+}
+
+scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
+  // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
+  scheduler::Agent one{
+      .id = agent.id,
+      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+      .open = agent.session != 0 && (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten))};
+  if (auto known = settings_.find(agent.id); known != settings_.end()) {
+    one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
+    for (const int slot : known->second.disabled_slots) {
+      if (static_cast<std::size_t>(slot) < one.slots.size())
+        one.slots[static_cast<std::size_t>(slot)].enabled = false;
+    }
+  }
+  return one;
+}
+
+void Agents::put(const Agent& agent) { owners_.queues.put_agent(agent.pool, to_scheduler(agent)); }
+
+Status Agents::check_connection(const AgentConnected& input) const {
   // The instance identifies the machine. Another one may take a name only when the core has nothing on it: no
   // session, no live part, no leftovers.
-  const Agent* const there = find_agent(input.agent);
+  const Agent* const there = find(input.agent);
   if (!there) return {};
   const Agent& known = *there;
-  const bool busy = on_agent.contains(input.agent);
-  const bool in_use = busy || !known.leftovers.empty() || known.session != 0;
-  if (known.instance != input.instance && in_use && !is(Mutant::kImpostorAccepted)) {
+  const auto held = held_.find(input.agent);
+  const bool in_use = held != held_.end() || !known.leftovers.empty() || known.session != 0;
+  if (known.instance != input.instance && in_use) {
     return fail(Code::kAlreadyExists,
                 "another machine is agent " + input.agent.value +
                     "; give this one a name of its own with --id, or wait until that one is given up");
   }
-  if (!busy) return {};
+  if (held == held_.end()) return {};
   auto refuse = [&](const std::string& what) {
     return fail(Code::kFailedPrecondition, "agent " + input.agent.value + " came back with " + what +
                                                " while its allocations run; restore them or let these end");
   };
-  const std::string& pool = input.pool.empty() ? options.default_pool : input.pool;
+  const std::string& pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);
   // After a restart of the master only the slots in use are known, not the devices behind them.
   if (!known.slots.empty() && known.slots != input.slots) return refuse("other devices");
-  for (const AllocationId& id : on_agent.at(input.agent)) {
-    for (int slot : allocations.at(id).part_on(input.agent)->slots) {
+  for (const AllocationId& id : held->second) {
+    for (int slot : owners_.allocations.at(id).part_on(input.agent)->slots) {
       if (slot >= static_cast<int>(input.slots.size())) return refuse("fewer devices");
     }
   }
   return {};
 }
 
-void Core::Impl::handle(const AgentConnected& input) {
-  if (auto status = check_connection(input); !status) {
-    return reply(input.reply, tl::unexpected(std::move(status).error()));
-  }
-  Agent& agent = add_agent(input.agent);
-  if (agent.session == 0) agent.registered = now.wall;
+Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
+  TRY(check_connection(input));
+  Agent& agent = add(input.agent);
+  if (agent.session == 0) agent.registered = step.now.wall;
   const std::string pool_before = agent.pool;
   const std::size_t slots_before = agent.slots.size();
   agent.id = input.agent;
   agent.instance = input.instance;
   agent.version = input.version;
   agent.address = input.address;
-  agent.pool = input.pool.empty() ? options.default_pool : input.pool;
+  agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   agent.slots = input.slots;
   agent.session = input.session;
   agent.lost_at.reset();
   agent.leftovers.clear();  // reconcile adds those that the agent still holds
-  timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
-  if (!pool_before.empty() && pool_before != agent.pool) pool(pool_before).remove_agent(agent.id);
-  if (pool_before != agent.pool || slots_before != agent.slots.size())
-    inserts.push_back(
-        PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), now.wall});
-  tell_agent(agent);
-  reply(input.reply, AgentAccepted{});
-  reconcile(input);
+  owners_.timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
+  if (!pool_before.empty() && pool_before != agent.pool) owners_.queues.remove_agent(pool_before, agent.id);
+  if (pool_before != agent.pool || slots_before != agent.slots.size()) {
+    step.insert(
+        PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), step.now.wall});
+  }
+  put(agent);
+  reconcile(step, agent, input.held);
+  return AgentAccepted{};
 }
 
-void Core::Impl::reconcile(const AgentConnected& input) {
-  Agent& agent = *find_agent(input.agent);
+void Agents::reconcile(Step& step, Agent& agent, const std::vector<HeldAllocation>& held) {
   // `missing`: live parts that the core has on this agent and the agent did not report.
-  std::set<AllocationId> missing;
-  if (auto it = on_agent.find(input.agent); it != on_agent.end()) missing = it->second;
-  for (const HeldAllocation& held : input.held) {
-    update(agent, held);
-    missing.erase(held.id);
-    auto it = allocations.find(held.id);
-    if (it == allocations.end() || it->second.state == AllocationState::kTerminated) continue;
+  std::set<AllocationId> missing = held_by(agent.id);
+  for (const HeldAllocation& one : held) {
+    update(step, agent, one);
+    missing.erase(one.id);
     // A kill may have been lost with the old connection.
-    const AllocationPart* part = it->second.part_on(agent.id);
-    if (is_killed(it->second) && part && !is(Mutant::kKillNotRepeated)) send_kill(it->second, *part);
+    owners_.allocations.repeat_kill(step, one.id, agent);
   }
-  for (const AllocationId& id : missing) {
-    Allocation& allocation = allocations.at(id);
-    AllocationPart& part = *allocation.part_on(agent.id);
-    // A part that is only assigned: the start was lost on the way. Any later state was reported by the agent,
-    // so the process existed and is gone.
-    const bool never_began = part.state == AllocationState::kAssigned;
-    if (allocation.kill_requested || (allocation.exit && never_began)) {
-      finish(allocation, part, {ExitKind::kStopped, 0, "stopped before it started"});
-    } else if (never_began) {
-      if (!is(Mutant::kStartNotRepeated)) send_start(allocation, part, agent);
-    } else {
-      finish(allocation, part, {ExitKind::kLost, 0, "agent " + agent.id.value + " no longer has it"});
-    }
-  }
+  for (const AllocationId& id : missing) owners_.allocations.handle_missing(step, id, agent);
 }
 
-void Core::Impl::handle(const AgentDisconnected& input) {
-  Agent* const known = find_agent(input.agent);
+void Agents::handle(Step& step, const AgentDisconnected& input) {
   // A late disconnect of an older session must not close the present one.
-  if (!known || input.session == 0 || known->session != input.session) return;
+  Agent* const known = in_session(input.agent, input.session);
+  if (!known) return;
   Agent& agent = *known;
   agent.session = 0;
-  agent.lost_at = now.mono + agent_wait();
-  timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
-  tell_agent(agent);
-  if (auto held = on_agent.find(agent.id); held != on_agent.end()) {
-    for (const AllocationId& id : held->second) {
-      Allocation& allocation = allocations.at(id);
-      // The missing agent explains failures of its gang, and starts the time after which a kill is not waited
-      // for.
-      excuse(allocation);
-      set_timer(allocation);
-    }
-  }
+  agent.lost_at = step.now.mono + owners_.options.agent_wait();
+  owners_.timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
+  put(agent);
+  for (const AllocationId& id : held_by(agent.id)) owners_.allocations.agent_disconnected(step, id);
 }
 
-void Core::Impl::handle(const AllocationUpdated& input) {
-  Agent* const known = find_agent(input.agent);
-  if (!known || input.session == 0 || known->session != input.session) return;
-  update(*known, input.allocation);
+void Agents::handle(Step& step, const AllocationUpdated& input) {
+  if (Agent* const agent = in_session(input.agent, input.session)) update(step, *agent, input.allocation);
 }
 
-void Core::Impl::set_leftover(Agent& agent, const AllocationId& id, bool there) {
+void Agents::set_leftover(Agent& agent, const AllocationId& id, bool there) {
   const bool before = agent.leftovers.empty();
   if (there) {
     agent.leftovers.insert(id);
   } else {
     agent.leftovers.erase(id);
   }
-  if (before != agent.leftovers.empty()) tell_agent(agent);
+  if (before != agent.leftovers.empty()) put(agent);
 }
 
-void Core::Impl::update(Agent& agent, const HeldAllocation& held) {
-  auto it = allocations.find(held.id);
+void Agents::update(Step& step, Agent& agent, const HeldAllocation& held) {
+  Allocation* const allocation = owners_.allocations.find(held.id);
+  AllocationPart* const part = allocation ? allocation->part_on(agent.id) : nullptr;
+  const bool live = part && part->state != AllocationState::kTerminated;
   const bool ended = held.state == AllocationState::kTerminated;
-  AllocationPart* part = it == allocations.end() ? nullptr : it->second.part_on(agent.id);
-  if (!part || part->state == AllocationState::kTerminated) {
+  if (live) {
+    owners_.allocations.update(step, *allocation, *part, held);
+  } else {
     // The allocation has ended for the master or is unknown: kill the process, and keep the agent closed
     // until it is gone.
     set_leftover(agent, held.id, !ended);
-    if (!ended) {
-      out->sends.push_back(KillAllocation{agent.id, agent.session, held.id});
-    } else if (!is(Mutant::kForgetsToForget)) {
-      out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
-    }
-    return;
+    if (!ended) step.send(KillAllocation{agent.id, agent.session, held.id});
   }
-  Allocation& allocation = it->second;
-  if (!ended) {
-    if (part->state < held.state) advance(allocation, *part, held.state);
-    return;
-  }
-  finish(allocation, *part,
-         held.exit.value_or(Exit{ExitKind::kLost, 0, "the agent does not know how it ended"}));
-  out->sends.push_back(AllocationForgotten{agent.id, agent.session, held.id});
+  if (ended) step.send(AllocationForgotten{agent.id, agent.session, held.id});
 }
 
-void Core::Impl::lose(Agent& agent) {
-  // A copy: finishing a part removes it from `on_agent`. The timer is cleared and the agent removed last,
-  // because finish looks the agent up.
-  const AgentId id = agent.id;
-  std::set<AllocationId> held;
-  if (auto it = on_agent.find(id); it != on_agent.end()) held = it->second;
-  for (const AllocationId& allocation : held) {
-    Allocation& its = allocations.at(allocation);
-    finish(its, *its.part_on(id), {ExitKind::kLost, 0, "agent " + id.value + " lost"});
+void Agents::lose(Step& step, const AgentId& id) {
+  // The agent is removed last, because finish looks it up.
+  for (const AllocationId& held : held_by(id)) {
+    Allocation& allocation = owners_.allocations.at(held);
+    owners_.allocations.finish(step, allocation, *allocation.part_on(id),
+                               {ExitKind::kLost, 0, "agent " + id.value + " lost"});
   }
-  timers.set({TimerKind::kAgent, id.value}, std::nullopt);
-  inserts.push_back(PutCapacity{id, agent.pool, 0, now.wall});
-  pool(agent.pool).remove_agent(id);
-  agent_named.erase(id);
-  agents.erase(id);
+  owners_.timers.set({TimerKind::kAgent, id.value}, std::nullopt);
+  const std::string pool = agents_.at(id).pool;
+  step.insert(PutCapacity{id, pool, 0, step.now.wall});
+  owners_.queues.remove_agent(pool, id);
+  by_id_.erase(id);
+  agents_.erase(id);
+}
+
+Result<ReplyValue> Agents::handle(Step& step, const SetService& input) {
+  const Agent* const agent = find(input.agent);
+  if (!agent && !settings_.contains(input.agent)) {
+    return fail(Code::kNotFound, "agent " + input.agent.value + " not found");
+  }
+  // Settings of an agent that is away may be changed, but its slots are unknown.
+  const std::size_t slots = agent ? agent->slots.size() : 0;
+  if (input.slot && (*input.slot < 0 || static_cast<std::size_t>(*input.slot) >= slots)) {
+    return fail(Code::kNotFound,
+                "agent " + input.agent.value + " has no slot " + std::to_string(*input.slot));
+  }
+  AgentSettings& settings = settings_[input.agent];
+  settings.agent = input.agent;
+  if (!input.slot) {
+    settings.enabled = input.enabled;
+    settings.draining = !input.enabled && input.drain;
+  } else if (input.enabled) {
+    settings.disabled_slots.erase(*input.slot);
+  } else {
+    settings.disabled_slots.insert(*input.slot);
+  }
+  step.insert(PutAgentSettings{settings});
+  if (!agent) return Done{};
+  // First the scheduler closes the agent or the slot, then allocations there are preempted: their slots must
+  // not be assigned again.
+  put(*agent);
+  if (input.enabled || input.drain) return Done{};
+  const std::string disabled =
+      (input.slot ? "slot " + std::to_string(*input.slot) + " of agent " : "agent ") + input.agent.value;
+  for (const AllocationId& id : held_by(input.agent)) {
+    Allocation& allocation = owners_.allocations.at(id);
+    const std::vector<int>& here = allocation.part_on(input.agent)->slots;
+    const bool hit = !input.slot || std::find(here.begin(), here.end(), *input.slot) != here.end();
+    if (hit) owners_.allocations.preempt(step, allocation, disabled + " was disabled");
+  }
+  return Done{};
+}
+
+void Agents::restore(std::vector<AgentSettings> rows) {
+  for (AgentSettings& row : rows) {
+    const AgentId id = row.agent;
+    settings_[id] = std::move(row);
+  }
+}
+
+Status Agents::restore_part(const Allocation& allocation, const AllocationPart& part, Now now) {
+  std::set<AllocationId>& held = held_[part.agent];
+  for (const AllocationId& other : held) {
+    for (int slot : owners_.allocations.at(other).part_on(part.agent)->slots) {
+      if (std::find(part.slots.begin(), part.slots.end(), slot) != part.slots.end()) {
+        return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " +
+                             part.agent.value);
+      }
+    }
+  }
+  held.insert(allocation.id);
+
+  // The deadline makes sure that an agent that never reconnects is lost, and that its slots and trials do not
+  // wait for it forever.
+  Agent& agent = add(part.agent);
+  agent.id = part.agent;
+  agent.instance = part.agent_instance;
+  agent.pool = allocation.pool;
+  if (!owners_.is(Mutant::kNoReconnectDeadline)) {
+    agent.lost_at = now.mono + owners_.options.agent_wait();
+    owners_.timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
+  }
+  return {};
 }
 
 }  // namespace det::core

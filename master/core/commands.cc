@@ -1,122 +1,125 @@
-// Life of commands: a request for slots like that of a trial, one allocation, the end that follows from its
-// exit. A command is never started twice, even when infrastructure failed: its side effects cannot be undone.
-#include "master/core/impl.h"
+#include "master/core/commands.h"
+
+#include "master/core/owners.h"
 #include "master/core/transitions.h"
+#include "master/scheduler/position.h"
 
 namespace det::core {
 namespace {
 
-/// Task ids of ended commands that are remembered, for repeated submissions and kills.
-constexpr std::size_t kEndedCommands = 4096;
+/// Task ids of ended commands that are remembered.
+constexpr std::size_t kMaxEnded = 4096;
 
 }  // namespace
 
-void Core::Impl::handle(const SubmitCommand& input) {
-  if (command_tasks.contains(input.task) && !is(Mutant::kCommandTwice)) return reply(input.reply, Done{});
+Command* Commands::find(CommandId id) {
+  const auto it = commands_.find(id);
+  return it == commands_.end() ? nullptr : &it->second;
+}
+
+Result<ReplyValue> Commands::handle(Step& step, const SubmitCommand& input) {
+  if (tasks_.contains(input.task)) return Done{};
   // Ids come from a generator that is seeded by the step, so a replay makes the same ones. The complement
   // keeps them apart from those of experiments.
-  const CommandId id{next_command.value++};
-  Random names{static_cast<std::uint64_t>(now.wall.micros), ~static_cast<std::uint64_t>(id.value)};
+  const CommandId id{next_.value++};
+  Random names{static_cast<std::uint64_t>(step.now.wall.micros), ~static_cast<std::uint64_t>(id.value)};
   const expconf::CommandConfig& config = *input.config;
-  Command& command = commands[id];
+  Command& command = commands_[id];
   command.id = id;
-  command.task =
-      is(Mutant::kCommandTwice) && command_tasks.contains(input.task) ? TaskId(names.uuid()) : input.task;
+  command.task = input.task;
   command.job_id = names.uuid();
   command.owner = input.owner;
   command.workspace = input.workspace;
   command.config = input.config;
   command.context = input.context;
-  command.submitted = now.wall;
+  command.submitted = step.now.wall;
   command.queue = {.pool = config.resource_pool,
                    .priority = config.priority,
                    .weight = config.weight,
                    .max_slots = std::nullopt,
-                   .position = scheduler::position_of(now.wall)};
-  command_tasks[command.task] = id;
-  touched_commands.insert(id);
-  tell_job(command);
-  request_slots(command);
-  reply(input.reply, Done{});
+                   .position = scheduler::position_of(step.now.wall)};
+  tasks_[command.task] = id;
+  step.touch(command);
+  put_job(command);
+  request_slots(step, command);
+  return Done{};
 }
 
-void Core::Impl::handle(const KillCommand& input) {
-  auto known = command_tasks.find(input.task);
-  if (known == command_tasks.end()) {
-    return reply(input.reply,
-                 fail(Code::kNotFound, "command " + input.task.value + " has ended or does not exist"));
+Result<ReplyValue> Commands::handle(Step& step, const KillCommand& input) {
+  const auto known = tasks_.find(input.task);
+  if (known == tasks_.end()) {
+    return fail(Code::kNotFound, "command " + input.task.value + " has ended or does not exist");
   }
-  if (auto live_one = commands.find(known->second); live_one != commands.end()) kill(live_one->second);
-  reply(input.reply, Done{});
+  if (Command* const command = find(known->second)) kill(step, *command);
+  return Done{};
 }
 
-void Core::Impl::request_slots(Command& command) {
-  waiting.insert(as_trial(command.id));
-  tell_request(command);
-  log(command.task, 1, "scheduling the command");
+void Commands::request_slots(Step& step, const Command& command) {
+  put_request(command);
+  step.log(command.task, 1, "scheduling the command");
 }
 
-void Core::Impl::withdraw(const Command& command) {
-  if (waiting.erase(as_trial(command.id)) == 0) return;
-  pool(pool_of(command)).withdraw(as_trial(command.id));
-  dirty.insert(pool_of(command));
+void Commands::start(Step& step, CommandId id, const std::vector<scheduler::Part>& parts) {
+  owners_.queues.remove_started(as_trial(id));
+  owners_.allocations.start(step, commands_.at(id).task, as_trial(id), 1, parts);
 }
 
-void Core::Impl::kill(Command& command) {
+void Commands::kill(Step& step, Command& command) {
   if (!is_legal(command.state, State::kStoppingKilled)) return;
   change(command.state, State::kStoppingKilled);
-  touched_commands.insert(command.id);
-  withdraw(command);
-  // With an allocation the command ends at its exit (`decide`), otherwise now.
-  Allocation* allocation = live_allocation(as_trial(command.id));
+  step.touch(command);
+  owners_.queues.withdraw(as_trial(command.id));
+  // With an allocation the command ends at its exit (`end_run`), otherwise now.
+  Allocation* allocation = owners_.allocations.of(as_trial(command.id));
   if (!allocation) {
-    log(command.task, 1, "killed by a user before it began");
-    return end(command, State::kCanceled);
+    step.log(command.task, 1, "killed by a user before it began");
+    return end(step, command, State::kCanceled);
   }
-  if (!is(Mutant::kCommandKillLost)) kill(*allocation, "it was killed by a user");
+  if (!owners_.is(Mutant::kCommandKillLost))
+    owners_.allocations.kill(step, *allocation, "it was killed by a user");
 }
 
-void Core::Impl::decide(Command& command, const Allocation& allocation) {
+void Commands::end_run(Step& step, const Allocation& allocation) {
+  Command& command = commands_.at(command_of(allocation.trial));
   command.exit = *allocation.exit;
-  touched_commands.insert(command.id);
+  step.touch(command);
   if (command.exit->kind == ExitKind::kLost && command.state == State::kActive &&
-      is(Mutant::kCommandRunsAgain)) {
-    return request_slots(command);
+      owners_.is(Mutant::kCommandRunsAgain)) {
+    return request_slots(step, command);
   }
   // After a kill the exit does not matter: the command may have succeeded just before.
-  if (command.state == State::kStoppingKilled) return end(command, State::kCanceled);
-  end(command, command.exit->kind == ExitKind::kSucceeded ? State::kCompleted : State::kError);
+  if (command.state == State::kStoppingKilled) return end(step, command, State::kCanceled);
+  end(step, command, command.exit->kind == ExitKind::kSucceeded ? State::kCompleted : State::kError);
 }
 
-void Core::Impl::end(Command& command, State end) {
+void Commands::end(Step& step, Command& command, State end) {
   change(command.state, end);
-  command.ended = now.wall;
-  touched_commands.insert(command.id);
+  command.ended = step.now.wall;
+  step.touch(command);
 }
 
-void Core::Impl::forget_if_ended(CommandId id) {
-  // The row has been built, so the command may leave memory. Its task id stays for a while.
-  const Command& command = commands.at(id);
-  if (!is_terminal(command.state)) return;
-  pool(pool_of(command)).remove_job(as_job(id));
-  dirty.insert(pool_of(command));
-  ended_commands.push_back(command.task);
-  commands.erase(id);
-  for (; ended_commands.size() > kEndedCommands; ended_commands.pop_front())
-    command_tasks.erase(ended_commands.front());
+void Commands::forget_ended(Step& step) {
+  for (const Command* command : std::exchange(step.commands, {})) {
+    if (!is_terminal(command->state)) continue;
+    const CommandId id = command->id;
+    owners_.queues.remove_job(owners_.queues.pool_of(command->queue), as_job(id));
+    ended_.push_back(command->task);
+    commands_.erase(id);
+  }
+  for (; ended_.size() > kMaxEnded; ended_.pop_front()) tasks_.erase(ended_.front());
 }
 
-void Core::Impl::move_to(Command& command, const std::string& name) {
-  // A command with an allocation is never moved (`check`), so only its request moves.
-  pool(pool_of(command)).remove_job(as_job(command.id));
-  dirty.insert(pool_of(command));
-  command.queue.pool = name;
-  tell_job(command);
-  if (waiting.contains(as_trial(command.id))) tell_request(command);
+void Commands::move_to(Step& step, Command& command, const std::string& pool) {
+  // A command with an allocation is never moved (Jobs::check), so only its request moves.
+  owners_.queues.remove_job(owners_.queues.pool_of(command.queue), as_job(command.id));
+  command.queue.pool = pool;
+  step.touch(command);
+  put_job(command);
+  if (owners_.queues.has_request(as_trial(command.id))) put_request(command);
 }
 
 // max_slots is not passed on: a command has a single allocation.
-scheduler::Job Core::Impl::to_scheduler(const Command& command) const {
+scheduler::Job Commands::job_of(const Command& command) {
   return {.id = as_job(command.id),
           .user = command.owner,
           .priority = command.queue.priority,
@@ -125,39 +128,41 @@ scheduler::Job Core::Impl::to_scheduler(const Command& command) const {
           .max_slots = std::nullopt};
 }
 
-void Core::Impl::tell_job(const Command& command) {
-  pool(pool_of(command)).put_job(to_scheduler(command));
-  dirty.insert(pool_of(command));
+void Commands::put_job(const Command& command) {
+  owners_.queues.put_job(owners_.queues.pool_of(command.queue), job_of(command));
 }
 
-void Core::Impl::tell_request(const Command& command) {
-  pool(pool_of(command))
-      .put_request({.trial = as_trial(command.id),
-                    .job = as_job(command.id),
-                    .slots = command.config->slots,
-                    .single_node = true,
-                    .preemptible = is(Mutant::kCommandPreempted)});
-  dirty.insert(pool_of(command));
+void Commands::put_request(const Command& command) {
+  owners_.queues.request(owners_.queues.pool_of(command.queue),
+                         {.trial = as_trial(command.id),
+                          .job = as_job(command.id),
+                          .slots = command.config->slots,
+                          .single_node = true,
+                          .preemptible = owners_.is(Mutant::kCommandPreempted)});
 }
 
-// Requests follow in `restore`, once it is known which commands have allocations.
-Status Core::Impl::restore_commands(std::vector<Command> rows) {
+Status Commands::restore(std::vector<Command> rows, CommandId next) {
+  next_ = next;
   for (Command& row : rows) {
     const CommandId id = row.id;
-    const std::string name = "the store contradicts itself: command " + row.task.value;
-    if (is_terminal(row.state)) return fail(Code::kDataLoss, name + " has ended");
-    if (!command_tasks.emplace(row.task, id).second) return fail(Code::kDataLoss, name + " is there twice");
-    if (!commands.emplace(id, std::move(row)).second)
-      return fail(Code::kDataLoss, name + " has the number of another");
-    tell_job(commands.at(id));
+    const std::string name = "command " + row.task.value;
+    if (is_terminal(row.state)) return contradiction(name + " has ended");
+    if (!tasks_.emplace(row.task, id).second) return contradiction(name + " is there twice");
+    const auto [command, fresh] = commands_.emplace(id, std::move(row));
+    if (!fresh) return contradiction(name + " has the number of another");
+    put_job(command->second);
   }
   return {};
 }
 
-Status Core::Impl::check_allocation(const Command& command, const Allocation& allocation) const {
-  if (!is_terminal(command.state) && allocation.run == 1) return {};
-  return fail(Code::kDataLoss, "the store contradicts itself: allocation " + allocation.id.value +
-                                   " is not the one of its command");
+Status Commands::restore_requests() {
+  for (const auto& [id, command] : commands_) {
+    if (owners_.allocations.of(as_trial(id))) continue;
+    if (is_stopping(command.state))
+      return contradiction("command " + command.task.value + " is ending but nothing of it runs");
+    if (!owners_.is(Mutant::kCommandForgotten)) put_request(command);
+  }
+  return {};
 }
 
 }  // namespace det::core

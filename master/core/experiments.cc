@@ -1,37 +1,46 @@
-// Life of experiments: submission, user actions, events and actions of the searcher, the end.
+#include "master/core/experiments.h"
+
 #include <utility>
 
-#include "master/core/impl.h"
+#include "master/core/owners.h"
 #include "master/core/transitions.h"
+#include "master/scheduler/position.h"
 
 namespace det::core {
 namespace {
 
-std::string name_of(const Experiment& experiment) {
-  return "experiment " + std::to_string(experiment.id.value);
-}
+/// Idempotency keys of ended experiments that are kept. They only bridge the time until the store returns
+/// them.
+constexpr std::size_t kMaxEndedRequests = 4096;
 
 }  // namespace
 
-void Core::Impl::handle(const SubmitExperiment& input) {
-  if (auto known = requests.find(input.request_id);
-      known != requests.end() && !is(Mutant::kRequestIdIgnored)) {
-    return reply(input.reply, ExperimentCreated{known->second, true});
+Experiment* Experiments::find(ExperimentId id) {
+  const auto it = experiments_.find(id);
+  return it == experiments_.end() ? nullptr : &it->second;
+}
+
+const searcher::Searcher* Experiments::searcher(ExperimentId id) const {
+  const auto it = searches_.find(id);
+  return it == searches_.end() ? nullptr : &it->second.searcher;
+}
+
+Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input) {
+  if (auto known = requests_.find(input.request_id); known != requests_.end()) {
+    return ExperimentCreated{known->second, true};
   }
   if (input.unmanaged && input.config->searcher.name != "single") {
-    return reply(input.reply, fail(Code::kInvalidArgument,
-                                   "an experiment outside the cluster has one trial: searcher.name must be "
-                                   "single, not " +
-                                       input.config->searcher.name));
+    return fail(Code::kInvalidArgument,
+                "an experiment outside the cluster has one trial: searcher.name must be single, not " +
+                    input.config->searcher.name);
   }
-  auto created = searcher::Searcher::create(input.config, options.search_fault);
-  if (!created) return reply(input.reply, tl::unexpected(std::move(created).error()));
+  TRY_ASSIGN(auto searcher, searcher::Searcher::create(input.config, owners_.options.search_fault));
 
   // Every check has passed. The job id comes from a generator seeded by the step, so a replay makes the same
   // one.
-  const ExperimentId id{next_experiment.value++};
-  Random names{static_cast<std::uint64_t>(now.wall.micros), static_cast<std::uint64_t>(id.value)};
-  Experiment& experiment = experiments[id];
+  const ExperimentId id{next_.value++};
+  Random names{static_cast<std::uint64_t>(step.now.wall.micros), static_cast<std::uint64_t>(id.value)};
+  Experiment& experiment = experiments_[id];
   experiment.id = id;
   experiment.request_id = input.request_id;
   experiment.job_id = names.uuid();
@@ -41,103 +50,87 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.unmanaged = input.unmanaged;
   experiment.config = input.config;
   experiment.model_definition = input.model_definition;
-  experiment.submitted = now.wall;
+  experiment.submitted = step.now.wall;
   experiment.parent = input.parent;
-  experiment.queue = place_of(*input.config, now.wall);
-  tell_job(experiment);
-  searches.emplace(id, Search{.searcher = std::move(*created),
-                              .config = input.config,
-                              .shutdown = std::nullopt,
-                              .trials = {},
-                              .open = 0});
-  requests[input.request_id] = id;
-  touched_experiments.insert(id);
-  fresh_experiments.emplace(id, input.original_config);
+  experiment.queue = queue_place(*input.config, step.now.wall);
+  put_job(experiment);
+  searches_.emplace(id, Search{.searcher = std::move(searcher), .config = input.config});
+  requests_[input.request_id] = id;
+  step.touch(experiment);
+  step.submitted.emplace(id, input.original_config);
   // `settle` delivers Started in the same step, and its actions create the first trials.
-  events.emplace_back(id, searcher::Started{});
-  reply(input.reply, ExperimentCreated{id, false});
+  step.events.emplace_back(id, searcher::Started{});
+  return ExperimentCreated{id, false};
 }
 
-void Core::Impl::handle(const ActOnExperiment& input) {
-  auto it = experiments.find(input.experiment);
-  if (it == experiments.end()) {
-    return reply(input.reply, fail(Code::kNotFound, "experiment " + std::to_string(input.experiment.value) +
-                                                        " has ended or does not exist"));
+Result<ReplyValue> Experiments::handle(Step& step, const ActOnExperiment& input) {
+  Experiment* const found = find(input.experiment);
+  if (!found) return fail(Code::kNotFound, name_of(input.experiment) + " has ended or does not exist");
+  Experiment& experiment = *found;
+  // An action that has been carried out already is a success, which makes repeats harmless. An experiment
+  // that is stopping may still be stopped more severely.
+  if (input.action == ExperimentAction::kCancel || input.action == ExperimentAction::kKill) {
+    const bool cancel = input.action == ExperimentAction::kCancel;
+    stop(step, experiment, cancel ? State::kStoppingCanceled : State::kStoppingKilled);
+    return Done{};
   }
-  Experiment& experiment = it->second;
-  // An action that has been carried out already is a success, which makes repeats harmless.
-  switch (input.action) {
-    case ExperimentAction::kActivate:
-    case ExperimentAction::kPause: {
-      const bool pausing = input.action == ExperimentAction::kPause;
-      if (is_stopping(experiment.state)) {
-        return reply(input.reply,
-                     fail(Code::kFailedPrecondition,
-                          name_of(experiment) + " is ending (" + std::string(state_name(experiment.state)) +
-                              ") and cannot be " + (pausing ? "paused" : "activated")));
-      }
-      if (pausing && experiment.unmanaged) {
-        return reply(input.reply,
-                     fail(Code::kFailedPrecondition,
-                          name_of(experiment) + " runs outside the cluster and cannot be paused; cancel it"));
-      }
-      if (pausing && experiment.state == State::kActive) pause(experiment);
-      if (!pausing && experiment.state == State::kPaused) activate(experiment);
-      break;
-    }
-    // An experiment that is stopping may still be stopped more severely.
-    case ExperimentAction::kCancel:
-      stop(experiment, State::kStoppingCanceled);
-      break;
-    case ExperimentAction::kKill:
-      stop(experiment, State::kStoppingKilled);
-      break;
+  const bool pausing = input.action == ExperimentAction::kPause;
+  if (is_stopping(experiment.state)) {
+    return fail(Code::kFailedPrecondition, name_of(experiment.id) + " is ending (" +
+                                               std::string(state_name(experiment.state)) +
+                                               ") and cannot be " + (pausing ? "paused" : "activated"));
   }
-  reply(input.reply, Done{});
+  if (pausing && experiment.unmanaged) {
+    return fail(Code::kFailedPrecondition,
+                name_of(experiment.id) + " runs outside the cluster and cannot be paused; cancel it");
+  }
+  if (pausing && experiment.state == State::kActive) pause(step, experiment);
+  if (!pausing && experiment.state == State::kPaused) activate(step, experiment);
+  return Done{};
 }
 
-void Core::Impl::pause(Experiment& experiment) {
+template <typename Visit>
+void Experiments::each_trial(ExperimentId id, const Visit& visit) {
+  for (const TrialId trial : searches_.at(id).trials) {
+    if (Trial* const found = owners_.trials.find(trial)) visit(*found);
+  }
+}
+
+void Experiments::pause(Step& step, Experiment& experiment) {
   change(experiment.state, State::kPaused);
-  touched_experiments.insert(experiment.id);
-  for (TrialId id : searches.at(experiment.id).trials) {
-    auto found = trials.find(id);
-    if (found == trials.end() || found->second.state != State::kActive) continue;
-    Trial& trial = found->second;
-    change(trial.state, State::kPaused);
-    touched_trials.insert(id);
-    withdraw(trial);
-    if (Allocation* allocation = live_allocation(id)) ask_to_leave(*allocation, "the experiment was paused");
-  }
+  step.touch(experiment);
+  each_trial(experiment.id, [&](Trial& trial) { owners_.trials.pause(step, trial); });
 }
 
-void Core::Impl::activate(Experiment& experiment) {
+void Experiments::activate(Step& step, Experiment& experiment) {
   change(experiment.state, State::kActive);
-  touched_experiments.insert(experiment.id);
-  for (TrialId id : searches.at(experiment.id).trials) {
-    auto found = trials.find(id);
-    if (found == trials.end() || found->second.state != State::kPaused) continue;
-    Trial& trial = found->second;
-    change(trial.state, State::kActive);
-    touched_trials.insert(id);
-    // A trial that is still terminating requests slots at its exit (`decide`).
-    if (!live_allocation(id) && (!trial.held || is(Mutant::kHeldScheduled))) request_slots(trial);
-  }
+  step.touch(experiment);
+  each_trial(experiment.id, [&](Trial& trial) { owners_.trials.activate(step, trial); });
 }
 
-void Core::Impl::stop(Experiment& experiment, State stopping) {
+void Experiments::stop(Step& step, Experiment& experiment, State stopping) {
   // The trials are stopped even when the experiment is stopping already: each decides by its own state.
   if (is_legal(experiment.state, stopping)) {
     change(experiment.state, stopping);
-    touched_experiments.insert(experiment.id);
+    step.touch(experiment);
   }
-  for (TrialId id : searches.at(experiment.id).trials) {
-    if (auto found = trials.find(id); found != trials.end()) stop(found->second, stopping);
-  }
+  each_trial(experiment.id, [&](Trial& trial) { owners_.trials.stop(step, trial, stopping); });
 }
 
-void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
-  Experiment& experiment = experiments.at(id);
-  Search& search = searches.at(id);
+void Experiments::settle(Step& step) {
+  // The actions of one event may end trials, which queues further events.
+  while (!step.events.empty()) {
+    const auto [experiment, event] = std::move(step.events.front());
+    step.events.pop_front();
+    deliver(step, experiment, event);
+  }
+  // Every event and every action of a user touches its experiment, so only touched experiments can be done.
+  for (const Experiment* experiment : step.experiments) end_if_done(step, *experiment);
+}
+
+void Experiments::deliver(Step& step, ExperimentId id, const searcher::Event& event) {
+  Experiment& experiment = experiments_.at(id);
+  Search& search = searches_.at(id);
   const auto actions = search.searcher.handle(event);
   // A search that continues is no longer over, and its totals may have grown.
   if (std::holds_alternative<searcher::Extended>(event) || std::holds_alternative<searcher::Retried>(event)) {
@@ -147,48 +140,50 @@ void Core::Impl::take(ExperimentId id, const searcher::Event& event) {
   }
   // Event sourcing: the log of events is the stored state of the searcher. Snapshots bound the time of a
   // replay.
-  inserts.push_back(AppendSearcherEvent{
+  step.insert(AppendSearcherEvent{
       id, experiment.searcher_events,
       searcher::to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
   ++experiment.searcher_events;
-  touched_experiments.insert(id);
-  if (experiment.searcher_events % options.searcher_snapshot_every == 0) {
-    inserts.push_back(PutSearcherSnapshot{id, experiment.searcher_events, search.searcher.snapshot().dump()});
+  step.touch(experiment);
+  if (experiment.searcher_events % owners_.options.searcher_snapshot_every == 0) {
+    step.insert(PutSearcherSnapshot{id, experiment.searcher_events, search.searcher.snapshot().dump()});
   }
-  for (const searcher::Action& action : actions) act(experiment, action);
-  update_progress(experiment);
+  for (const searcher::Action& action : actions) apply(step, experiment, action);
+  update_progress(step, experiment);
 }
 
-Trial* Core::Impl::trial_of(ExperimentId experiment, searcher::TrialNumber number) {
-  const std::vector<TrialId>& ids = searches.at(experiment).trials;
-  auto found = number < ids.size() ? trials.find(ids[number]) : trials.end();
-  return found == trials.end() ? nullptr : &found->second;
+Trial* Experiments::trial_of(ExperimentId id, searcher::TrialNumber number) {
+  const std::vector<TrialId>& ids = searches_.at(id).trials;
+  return number < ids.size() ? owners_.trials.find(ids[number]) : nullptr;
 }
 
-void Core::Impl::act(Experiment& experiment, const searcher::Action& action) {
+void Experiments::apply(Step& step, Experiment& experiment, const searcher::Action& action) {
+  Trials& trials = owners_.trials;
+  // An ending experiment gets no new trials. Replaying the log yields the same action, so the searcher counts
+  // the trial as created. Nor does it resume trials: the searcher may do so before it has received their
+  // exits.
+  const bool ending = is_stopping(experiment.state);
   if (auto* create = std::get_if<searcher::Create>(&action)) {
-    // An ending experiment gets no new trials. Replaying the log yields the same action, so the searcher
-    // counts the trial as created.
-    if (!is_stopping(experiment.state)) create_trial(experiment, *create);
+    if (!ending) trials.create(step, experiment, *create);
   } else if (auto* stopped = std::get_if<searcher::Stop>(&action)) {
-    if (Trial* trial = trial_of(experiment.id, stopped->trial)) stop(*trial, State::kStoppingCompleted);
+    if (Trial* trial = trial_of(experiment.id, stopped->trial)) {
+      trials.stop(step, *trial, State::kStoppingCompleted);
+    }
   } else if (auto* held = std::get_if<searcher::Hold>(&action)) {
-    if (Trial* trial = trial_of(experiment.id, held->trial)) hold(*trial);
+    if (Trial* trial = trial_of(experiment.id, held->trial)) trials.hold(step, *trial);
   } else if (auto* resumed = std::get_if<searcher::Resume>(&action)) {
-    // Not in an ending experiment: the searcher may resume a trial before it has received the exit of that
-    // trial.
     Trial* trial = trial_of(experiment.id, resumed->trial);
-    if (trial && !is_stopping(experiment.state)) go_on(*trial);
+    if (trial && !ending) trials.resume(step, *trial);
   } else {
-    searches.at(experiment.id).shutdown = std::get<searcher::Shutdown>(action);
+    searches_.at(experiment.id).shutdown = std::get<searcher::Shutdown>(action);
   }
 }
 
-void Core::Impl::end_if_done(ExperimentId id) {
-  Experiment& experiment = experiments.at(id);
-  const Search& search = searches.at(id);
+void Experiments::end_if_done(Step& step, const Experiment& touched) {
+  const Search& search = searches_.at(touched.id);
   // All trials have ended, and the search is over or the experiment is being stopped.
-  if (search.open != 0 || !(search.shutdown || is_stopping(experiment.state))) return;
+  if (search.open != 0 || !(search.shutdown || is_stopping(touched.state))) return;
+  Experiment& experiment = experiments_.at(touched.id);
   State end = State::kCompleted;
   if (is_stopping(experiment.state)) {
     end = end_of(experiment.state);
@@ -198,21 +193,66 @@ void Core::Impl::end_if_done(ExperimentId id) {
     end = State::kCanceled;
   }
   change(experiment.state, end);
-  experiment.ended = now.wall;
-  ended_experiments.insert(id);
+  experiment.ended = step.now.wall;
+  step.ended_experiments.insert(&experiment);
 }
 
-void Core::Impl::report_progress(const Trial& trial) {
-  searches.at(trial.experiment).searcher.set_progress(trial.number, trial.progress);
-  update_progress(experiments.at(trial.experiment));
+void Experiments::forget_ended(Step& step) {
+  for (const Experiment* experiment : std::exchange(step.ended_experiments, {})) {
+    if (auto known = ended_again_.find(experiment->id); known != ended_again_.end())
+      known->second = experiment->searcher_events;
+    ended_requests_.push_back(experiment->request_id);
+    forget(experiment->id);
+  }
+  for (; ended_requests_.size() > kMaxEndedRequests; ended_requests_.pop_front())
+    requests_.erase(ended_requests_.front());
 }
 
-void Core::Impl::update_progress(Experiment& experiment) {
+void Experiments::forget(ExperimentId id) {
+  owners_.queues.remove_job(owners_.queues.pool_of(experiments_.at(id).queue), id);
+  for (const TrialId trial : searches_.at(id).trials) owners_.trials.forget(trial);
+  searches_.erase(id);
+  experiments_.erase(id);
+}
+
+void Experiments::report_progress(Step& step, const Trial& trial) {
+  searches_.at(trial.experiment).searcher.set_progress(trial.number, trial.progress);
+  update_progress(step, experiments_.at(trial.experiment));
+}
+
+void Experiments::update_progress(Step& step, Experiment& experiment) {
   // Not every report changes the progress of the experiment; a row is written only when it does.
-  const double value = searches.at(experiment.id).searcher.progress();
+  const double value = searches_.at(experiment.id).searcher.progress();
   if (value == experiment.progress) return;
   experiment.progress = value;
-  touched_experiments.insert(experiment.id);
+  step.touch(experiment);
+}
+
+scheduler::Job Experiments::job_of(const Experiment& experiment) const {
+  const QueuePlace& queue = experiment.queue;
+  scheduler::Job job{.id = experiment.id,
+                     .user = experiment.owner,
+                     .priority = queue.priority,
+                     .position = queue.position,
+                     .weight = queue.weight,
+                     .max_slots = queue.max_slots};
+  if (owners_.is(Mutant::kMaxSlotsIgnored)) job.max_slots.reset();
+  return job;
+}
+
+void Experiments::put_job(const Experiment& experiment) {
+  if (experiment.unmanaged && !owners_.is(Mutant::kUnmanagedScheduled)) return;
+  owners_.queues.put_job(owners_.queues.pool_of(experiment.queue), job_of(experiment));
+}
+
+void Experiments::move_to(Step& step, Experiment& experiment, const std::string& pool) {
+  // Removing the job from the old pool withdraws its requests there. Its allocations stay in the old pool's
+  // scheduler until they have ended.
+  owners_.queues.remove_job(owners_.queues.pool_of(experiment.queue), experiment.id);
+  experiment.queue.pool = pool;
+  step.touch(experiment);
+  put_job(experiment);
+  each_trial(experiment.id, [&](const Trial& trial) { owners_.trials.move_request(step, trial, pool); });
 }
 
 }  // namespace det::core

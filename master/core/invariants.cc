@@ -8,18 +8,15 @@
 #include <set>
 #include <utility>
 
-#include "master/core/leaving.h"
+#include "master/core/terminating.h"
 
 namespace det::core {
 namespace {
 
 using Broken = std::vector<std::string>;
 
-std::string name(const Trial& trial) { return "trial " + std::to_string(trial.id.value); }
-std::string name(const Experiment& experiment) { return "experiment " + std::to_string(experiment.id.value); }
-
 const Allocation* allocation_of(const Core& core, const Trial& trial) {
-  auto it = core.allocations().find(AllocationId(trial.task.value + "." + std::to_string(trial.run)));
+  auto it = core.allocations().find(allocation_id(trial.task, trial.run));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
@@ -30,7 +27,7 @@ const Command* find_command(const Core& core, TrialId id) {
 }
 
 const Allocation* allocation_of(const Core& core, const Command& command) {
-  auto it = core.allocations().find(AllocationId(command.task.value + ".1"));
+  auto it = core.allocations().find(allocation_id(command.task, 1));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
@@ -42,24 +39,25 @@ const Allocation* allocation_of(const Core& core, TrialId id) {
 }
 
 /// A slot belongs to at most one allocation, terminating ones included.
-void no_slot_is_given_twice(const Core& core, Broken& broken) {
+void slots_are_disjoint(const Core& core, Broken& broken) {
   std::set<std::pair<AgentId, int>> taken;
   for (const auto& [id, allocation] : core.allocations()) {
     for (const AllocationPart& part : allocation.parts) {
       for (int slot : part.slots) {
         if (taken.emplace(part.agent, slot).second) continue;
-        broken.push_back("slot " + std::to_string(slot) + " of " + part.agent.value + " is given twice");
+        broken.push_back("slot " + std::to_string(slot) + " of " + part.agent.value +
+                         " belongs to two allocations");
       }
     }
   }
 }
 
-void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
+void allocations_belong_to_current_runs(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (is_command(allocation.trial)) {
       const Command* command = find_command(core, allocation.trial);
       if (!command || allocation_of(core, *command) != &allocation)
-        broken.push_back(id.value + " is of no command");
+        broken.push_back(id.value + " belongs to no command");
       continue;
     }
     auto trial = core.trials().find(allocation.trial);
@@ -72,124 +70,126 @@ void allocations_are_of_the_current_run(const Core& core, Broken& broken) {
 }
 
 /// Ended objects leave memory in the step that ends them.
-void what_ended_has_left(const Core& core, Broken& broken) {
+void ended_objects_are_removed(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    if (allocation.state == AllocationState::kTerminated) broken.push_back(id.value + " ended but is kept");
+    if (allocation.state == AllocationState::kTerminated)
+      broken.push_back(id.value + " has ended and is still in memory");
   }
   for (const auto& [id, experiment] : core.experiments()) {
-    if (is_terminal(experiment.state)) broken.push_back(name(experiment) + " ended but is kept");
+    if (is_terminal(experiment.state))
+      broken.push_back(name_of(experiment.id) + " has ended and is still in memory");
   }
   for (const auto& [id, command] : core.commands()) {
-    if (is_terminal(command.state)) broken.push_back("command " + command.task.value + " ended but is kept");
+    if (is_terminal(command.state))
+      broken.push_back("command " + command.task.value + " has ended and is still in memory");
   }
 }
 
 /// The agent of each live part is connected or has a deadline: no allocation waits for an agent forever.
-void every_allocation_can_be_given_up(const Core& core, Broken& broken) {
+void agents_of_allocations_are_connected_or_expire(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     for (const AllocationPart& part : allocation.parts) {
       if (part.state == AllocationState::kTerminated) continue;
       auto agent = core.agents().find(part.agent);
       if (agent == core.agents().end()) {
-        broken.push_back(id.value + " is on an agent nobody knows");
+        broken.push_back(id.value + " is on an unknown agent");
       } else if (agent->second.session == 0 && !agent->second.lost_at) {
-        broken.push_back("agent " + agent->second.id.value + " is silent and never given up");
+        broken.push_back("agent " + agent->second.id.value + " is disconnected and has no deadline");
       }
     }
   }
 }
 
 /// A terminating allocation has a deadline, and the core reports a next deadline to the loop.
-void every_request_to_leave_has_a_deadline(const Core& core, Broken& broken) {
+void terminating_allocations_have_deadlines(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    const bool asked = is_leaving(allocation);
+    const bool asked = is_terminating(allocation);
     if (asked && !allocation.preempt_deadline && !allocation.kill_again) {
-      broken.push_back(id.value + " was asked to leave without a deadline");
+      broken.push_back(id.value + " is terminating without a deadline");
     }
-    if (asked && !core.next_deadline()) broken.push_back(id.value + " waits for a time nobody watches");
+    if (asked && !core.next_deadline())
+      broken.push_back(id.value + " has a deadline that next_deadline() lacks");
   }
 }
 
 /// A trial has the state of its experiment, or is stopping or terminal.
-void trials_fit_their_experiment(const Core& core, Broken& broken) {
+void trial_states_fit_their_experiments(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
     if (experiment == core.experiments().end()) {
-      broken.push_back(name(trial) + " outlives its experiment");
+      broken.push_back(name_of(trial.id) + " outlives its experiment");
       continue;
     }
     const State state = experiment->second.state;
     const bool fits = is_terminal(trial.state) || is_stopping(trial.state) || trial.state == state;
     if (!fits) {
-      broken.push_back(name(trial) + " is " + std::string(state_name(trial.state)) +
+      broken.push_back(name_of(trial.id) + " is " + std::string(state_name(trial.state)) +
                        " in an experiment that is " + std::string(state_name(state)));
     }
   }
 }
 
 /// A stopping trial has an allocation: without one it would end at once.
-void what_is_stopping_still_runs(const Core& core, Broken& broken) {
+void stopping_trials_have_allocations(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (is_stopping(trial.state) && !allocation_of(core, trial)) {
-      broken.push_back(name(trial) + " is stopping but nothing of it runs");
+      broken.push_back(name_of(trial.id) + " is stopping and has no allocation");
     }
   }
 }
 
 /// Restarts, steps, validations and the best metric of a trial are consistent with each other.
-void numbers_of_a_trial_agree(const Core& core, Broken& broken) {
+void trial_counters_are_consistent(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
     const bool ended = is_terminal(trial.state);
     if (experiment != core.experiments().end() && !ended &&
         trial.restarts > experiment->second.config->max_restarts) {
-      broken.push_back(name(trial) + " restarted too often");
+      broken.push_back(name_of(trial.id) + " has more than max_restarts restarts");
     }
-    if (trial.restarts > trial.run) broken.push_back(name(trial) + " restarted more than ran");
+    if (trial.restarts > trial.run) broken.push_back(name_of(trial.id) + " has more restarts than runs");
     if (trial.best_metric && std::isnan(*trial.best_metric))
-      broken.push_back(name(trial) + " has NaN as its best");
+      broken.push_back(name_of(trial.id) + " has NaN as its best metric");
     if (trial.latest_steps > 0 && trial.latest_checkpoint.empty()) {
-      broken.push_back(name(trial) + " has steps of no checkpoint");
+      broken.push_back(name_of(trial.id) + " has checkpoint steps and no checkpoint");
     }
     if (trial.steps_completed < trial.latest_steps)
-      broken.push_back(name(trial) + " is behind its checkpoint");
+      broken.push_back(name_of(trial.id) + " is behind its checkpoint");
     if (trial.checkpoint_validation > trial.latest_steps && trial.checkpoint_validation > 0) {
-      broken.push_back(name(trial) + " validated beyond its checkpoint before it");
+      broken.push_back(name_of(trial.id) + " has a validation of its checkpoint beyond that checkpoint");
     }
   }
 }
 
 /// An unmanaged trial has no allocation, and fails at a deadline when its reports stop.
-void what_runs_outside_has_no_slots_and_a_deadline(const Core& core, Broken& broken) {
+void unmanaged_trials_have_deadlines_and_no_slots(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
     if (experiment == core.experiments().end() || !experiment->second.unmanaged) continue;
-    if (allocation_of(core, trial))
-      broken.push_back(name(trial) + " runs outside the cluster and was given slots");
+    if (allocation_of(core, trial)) broken.push_back(name_of(trial.id) + " is unmanaged and has slots");
     if (is_terminal(trial.state)) continue;
-    if (!core.next_deadline())
-      broken.push_back(name(trial) + " runs outside the cluster and may be silent for ever");
+    if (!core.next_deadline()) broken.push_back(name_of(trial.id) + " is unmanaged and has no deadline");
   }
 }
 
 /// A held trial gives its slots back.
-void what_waits_at_a_rung_leaves(const Core& core, Broken& broken) {
+void held_trials_terminate(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!trial.held || is_terminal(trial.state)) continue;
     const Allocation* allocation = allocation_of(core, trial);
-    if (allocation && !is_leaving(*allocation)) {
-      broken.push_back(name(trial) + " waits at a rung and keeps its slots");
+    if (allocation && !is_terminating(*allocation)) {
+      broken.push_back(name_of(trial.id) + " is held and keeps its slots");
     }
   }
 }
 
 /// A stopping trial gives its slots back. One that rejected its hyperparameters exits by itself.
-void what_is_stopping_was_asked_to_leave(const Core& core, Broken& broken) {
+void stopping_trials_terminate(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     if (!is_stopping(trial.state) || trial.early_exit_invalid_hp) continue;
     const Allocation* allocation = allocation_of(core, trial);
-    if (allocation && !is_leaving(*allocation)) {
-      broken.push_back(name(trial) + " is stopping and keeps its slots");
+    if (allocation && !is_terminating(*allocation)) {
+      broken.push_back(name_of(trial.id) + " is stopping and keeps its slots");
     }
   }
 }
@@ -211,18 +211,19 @@ void gangs_are_whole(const Core& core, Broken& broken) {
       broken.push_back(id.value + " is spread over agents");
     std::set<AgentId> agents;
     for (const AllocationPart& part : allocation.parts) {
-      if (!agents.insert(part.agent).second) broken.push_back(id.value + " is twice on " + part.agent.value);
+      if (!agents.insert(part.agent).second)
+        broken.push_back(id.value + " has two parts on " + part.agent.value);
       if (part.slots.empty() && allocation.parts.size() != 1)
         broken.push_back(id.value + " has a part without slots");
     }
     if ((allocation.parts.size() > 1) != (allocation.port != 0))
-      broken.push_back(id.value + " has no place to meet");
+      broken.push_back(id.value + " has a wrong meeting port");
   }
 }
 
 /// A live command either has a request or an allocation, never both. A killed command terminates, and no
 /// command is ever preempted.
-void commands_wait_or_run_once(const Core& core, Broken& broken) {
+void commands_wait_or_run(const Core& core, Broken& broken) {
   std::set<TrialId> queued;
   for (const auto& [name_of_pool, pool] : core.pools()) {
     for (const scheduler::Request& request : pool.snapshot().requests) {
@@ -233,12 +234,12 @@ void commands_wait_or_run_once(const Core& core, Broken& broken) {
     const std::string its = "command " + command.task.value;
     const Allocation* allocation = allocation_of(core, command);
     if ((allocation != nullptr) == queued.contains(as_trial(id)))
-      broken.push_back(its + " neither waits nor runs, or does both");
-    if (command.exit) broken.push_back(its + " lives on after its exit");
-    if (is_stopping(command.state) && (!allocation || !is_leaving(*allocation)))
-      broken.push_back(its + " was killed and stays");
+      broken.push_back(its + " has neither a request nor an allocation, or both");
+    if (command.exit) broken.push_back(its + " has an exit and is still live");
+    if (is_stopping(command.state) && (!allocation || !is_terminating(*allocation)))
+      broken.push_back(its + " was killed and does not terminate");
     if (!allocation) continue;
-    if (allocation->preempt_requested) broken.push_back(its + " was asked to leave");
+    if (allocation->preempt_requested) broken.push_back(its + " was preempted");
     if (allocation->parts.size() != 1 || allocation->slot_count() != command.config->slots) {
       broken.push_back(its + " has " + std::to_string(allocation->slot_count()) + " slots of " +
                        std::to_string(command.config->slots) + " on " +
@@ -248,23 +249,24 @@ void commands_wait_or_run_once(const Core& core, Broken& broken) {
 }
 
 /// After the failure of a part the other parts are being killed; an allocation without live parts has ended.
-void gangs_die_as_one(const Core& core, Broken& broken) {
+void gangs_terminate_together(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     bool alive = false, failed = false;
     for (const AllocationPart& part : allocation.parts) {
       alive = alive || part.state != AllocationState::kTerminated;
       failed = failed || (part.exit && part.exit->kind != ExitKind::kSucceeded);
       if ((part.state == AllocationState::kTerminated) != part.exit.has_value()) {
-        broken.push_back(id.value + " has a part that ended without saying how");
+        broken.push_back(id.value + " has a part whose state and exit disagree");
       }
     }
-    if (!alive) broken.push_back(id.value + " has no part that lives");
-    if (failed && !allocation.kill_again) broken.push_back(id.value + " goes on without all of its parts");
+    if (!alive) broken.push_back(id.value + " has no live part");
+    if (failed && !allocation.kill_again)
+      broken.push_back(id.value + " has lost a part and is not being killed");
   }
 }
 
 /// The schedulers' copies of agents, jobs, requests and allocations equal the state of the core.
-void schedulers_know_all(const Core& core, Broken& broken) {
+void schedulers_equal_the_core(const Core& core, Broken& broken) {
   std::size_t running = 0;
   for (const auto& [name_of_pool, pool] : core.pools()) {
     const scheduler::Snapshot known = pool.snapshot();
@@ -272,21 +274,19 @@ void schedulers_know_all(const Core& core, Broken& broken) {
     for (const scheduler::Running& one : known.running) {
       const Allocation* allocation = allocation_of(core, one.trial);
       const bool same =
-          allocation && allocation->pool == name_of_pool && one.leaving == is_leaving(*allocation) &&
+          allocation && allocation->pool == name_of_pool && one.leaving == is_terminating(*allocation) &&
           std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(), allocation->parts.end(),
                      [](const scheduler::Part& a, const AllocationPart& b) {
                        return a.agent == b.agent && a.slots == b.slots;
                      });
-      if (!same)
-        broken.push_back("pool " + name_of_pool + " is wrong about trial " + std::to_string(one.trial.value));
+      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about " + name_of(one.trial));
     }
     for (const scheduler::Request& request : known.requests) {
-      if (is_command(request.trial)) continue;  // commands_wait_or_run_once
+      if (is_command(request.trial)) continue;  // commands_wait_or_run
       auto trial = core.trials().find(request.trial);
       const bool waits = trial != core.trials().end() && trial->second.state == State::kActive &&
                          !trial->second.held && !allocation_of(core, trial->second);
-      if (!waits)
-        broken.push_back("trial " + std::to_string(request.trial.value) + " is queued and does not wait");
+      if (!waits) broken.push_back(name_of(request.trial) + " has a request in a queue and does not wait");
     }
     for (const scheduler::Job& job : known.jobs) {
       auto experiment = core.experiments().find(job.id);
@@ -294,7 +294,8 @@ void schedulers_know_all(const Core& core, Broken& broken) {
         continue;
       const QueuePlace& queue = experiment->second.queue;
       if (job.priority != queue.priority || job.position != queue.position) {
-        broken.push_back("pool " + name_of_pool + " is wrong about the place of " + name(experiment->second));
+        broken.push_back("pool " + name_of_pool + " is wrong about the place of " +
+                         name_of(experiment->first));
       }
     }
     for (const scheduler::Agent& agent : known.agents) {
@@ -307,28 +308,28 @@ void schedulers_know_all(const Core& core, Broken& broken) {
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
     }
   }
-  if (running != core.allocations().size()) broken.push_back("the pools do not know of all that runs");
+  if (running != core.allocations().size()) broken.push_back("the pools lack an allocation");
 }
 
 }  // namespace
 
 std::vector<std::string> broken_invariants(const Core& core) {
   Broken broken;
-  no_slot_is_given_twice(core, broken);
-  allocations_are_of_the_current_run(core, broken);
-  what_ended_has_left(core, broken);
-  every_allocation_can_be_given_up(core, broken);
-  every_request_to_leave_has_a_deadline(core, broken);
-  trials_fit_their_experiment(core, broken);
-  what_is_stopping_still_runs(core, broken);
-  numbers_of_a_trial_agree(core, broken);
-  what_runs_outside_has_no_slots_and_a_deadline(core, broken);
-  what_waits_at_a_rung_leaves(core, broken);
-  what_is_stopping_was_asked_to_leave(core, broken);
+  slots_are_disjoint(core, broken);
+  allocations_belong_to_current_runs(core, broken);
+  ended_objects_are_removed(core, broken);
+  agents_of_allocations_are_connected_or_expire(core, broken);
+  terminating_allocations_have_deadlines(core, broken);
+  trial_states_fit_their_experiments(core, broken);
+  stopping_trials_have_allocations(core, broken);
+  trial_counters_are_consistent(core, broken);
+  unmanaged_trials_have_deadlines_and_no_slots(core, broken);
+  held_trials_terminate(core, broken);
+  stopping_trials_terminate(core, broken);
   gangs_are_whole(core, broken);
-  commands_wait_or_run_once(core, broken);
-  gangs_die_as_one(core, broken);
-  schedulers_know_all(core, broken);
+  commands_wait_or_run(core, broken);
+  gangs_terminate_together(core, broken);
+  schedulers_equal_the_core(core, broken);
   return broken;
 }
 

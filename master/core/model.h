@@ -173,6 +173,13 @@ inline bool is_command(ExperimentId id) { return id.value < 0; }
 inline CommandId command_of(TrialId id) { return CommandId(-id.value); }
 inline CommandId command_of(ExperimentId id) { return CommandId(-id.value); }
 
+// Names in messages: "experiment 3", "trial 7".
+std::string name_of(ExperimentId id);
+std::string name_of(TrialId id);
+/// Returns the id of an allocation. It is a function of task and run, so it is unique and every component can
+/// compute it.
+AllocationId allocation_id(const TaskId& task, RunNumber run);
+
 /// A device of an agent. Its index in Agent::slots is its slot id.
 struct Device {
   std::string type = "CPU";  ///< "CPU", "CUDA" or "ARTIFICIAL"

@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "common/base/json.h"
-#include "master/core/impl.h"
-#include "master/core/leaving.h"
+#include "master/core/owners.h"
+#include "master/core/terminating.h"
 
 namespace det::core {
 namespace {
-
-tl::unexpected<Error> contradiction(const std::string& what) {
-  return fail(Code::kDataLoss, "the store contradicts itself: " + what);
-}
 
 Result<nlohmann::json> read(const std::string& text, const std::string& what) {
   auto json = nlohmann::json::parse(text, nullptr, false);
@@ -21,97 +17,77 @@ Result<nlohmann::json> read(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-Status Core::Impl::restore(Recovered recovered) {
+tl::unexpected<Error> contradiction(const std::string& what) {
+  return fail(Code::kDataLoss, "the store contradicts itself: " + what);
+}
+
+Status restore(Owners& owners, Step& step, Recovered recovered) {
   // The order matters: experiments and their searches, trials, commands, allocations, and last the requests
   // of everything that has no allocation.
-  next_experiment = recovered.next_experiment;
-  next_trial = recovered.next_trial;
-  next_command = recovered.next_command;
+  owners.experiments.restore_next(recovered.next_experiment);
+  owners.trials.restore_next(recovered.next_trial);
   for (Experiment& experiment : recovered.experiments) {
-    const ExperimentId id = experiment.id;
-    if (is_terminal(experiment.state))
-      return contradiction("experiment " + std::to_string(id.value) + " has ended");
-    requests[experiment.request_id] = id;
-    if (!experiments.emplace(id, std::move(experiment)).second) {
-      return contradiction("experiment " + std::to_string(id.value) + " is there twice");
-    }
-    Experiment& stored = experiments.at(id);
-    // Rows written before queue settings were stored have priority 0.
-    if (stored.queue.priority == 0) stored.queue = place_of(*stored.config, stored.submitted);
-    tell_job(stored);
-    TRY_ASSIGN(auto search, make_search(experiments.at(id), recovered.searchers[id]));
-    searches.emplace(id, std::move(search));
+    const Recovered::SearcherLog& log = recovered.searchers[experiment.id];
+    TRY(owners.experiments.restore(std::move(experiment), log));
   }
-  for (AgentSettings& settings : recovered.agents) {
-    const AgentId agent = settings.agent;
-    if (!is(Mutant::kServiceForgotten)) agent_settings[agent] = std::move(settings);
+  owners.agents.restore(std::move(recovered.agents));
+  std::map<ExperimentId, std::vector<Trial>> trials;
+  for (Trial& trial : recovered.trials) trials[trial.experiment].push_back(std::move(trial));
+  for (auto& [id, rows] : trials) TRY(owners.experiments.restore_trials(id, std::move(rows)));
+  TRY(owners.commands.restore(std::move(recovered.commands), recovered.next_command));
+  for (Allocation& allocation : recovered.allocations) {
+    TRY(owners.allocations.restore(step, std::move(allocation)));
   }
-  std::map<ExperimentId, std::vector<Trial>> rows;
-  for (Trial& trial : recovered.trials) {
-    if (!searches.contains(trial.experiment)) {
-      return contradiction("trial " + std::to_string(trial.id.value) + " has no experiment");
-    }
-    rows[trial.experiment].push_back(std::move(trial));
+  TRY(owners.trials.restore_requests(step));
+  return owners.commands.restore_requests();
+}
+
+Status Experiments::restore(Experiment row, const Recovered::SearcherLog& log) {
+  const ExperimentId id = row.id;
+  if (is_terminal(row.state)) return contradiction(name_of(id) + " has ended");
+  requests_[row.request_id] = id;
+  const auto [stored, fresh] = experiments_.emplace(id, std::move(row));
+  if (!fresh) return contradiction(name_of(id) + " is there twice");
+  Experiment& experiment = stored->second;
+  // Rows written before queue settings were stored have priority 0.
+  if (experiment.queue.priority == 0) {
+    experiment.queue = queue_place(*experiment.config, experiment.submitted);
   }
-  std::vector<TrialId> in_order;
-  for (auto& [id, of_one] : rows) {
-    TRY(number_trials(experiments.at(id), searches.at(id), of_one));
-    for (Trial& trial : of_one) {
-      const TrialId name = trial.id;
-      if (!trials.emplace(name, std::move(trial)).second) {
-        return contradiction("trial " + std::to_string(name.value) + " is there twice");
-      }
-      in_order.push_back(name);
-    }
-  }
-  // By id, so that requests enter the schedulers in the same order at every start.
-  std::sort(in_order.begin(), in_order.end());
-  TRY(restore_commands(std::move(recovered.commands)));
-  for (Allocation& allocation : recovered.allocations) TRY(restore_allocation(std::move(allocation)));
-  for (TrialId id : in_order) {
-    Trial& trial = trials.at(id);
-    if (live.contains(id) || is_terminal(trial.state)) continue;
-    // A stopping trial without an allocation would have ended in the step that stopped it.
-    if (is_stopping(trial.state)) {
-      return contradiction("trial " + std::to_string(id.value) + " is ending but nothing of it runs");
-    }
-    if (unmanaged(trial)) {
-      if (!is(Mutant::kUnmanagedForever)) heard(trial);
-      if (!is(Mutant::kUnmanagedScheduled)) continue;
-    }
-    // Not request_slots, which would log the request a second time.
-    if (trial.state != State::kActive || trial.held) continue;
-    waiting.insert(id);
-    tell_request(trial);
-  }
-  for (const auto& [id, command] : commands) {
-    if (live.contains(as_trial(id))) continue;
-    if (is_stopping(command.state))
-      return contradiction("command " + command.task.value + " is ending but nothing of it runs");
-    if (is(Mutant::kCommandForgotten)) continue;
-    waiting.insert(as_trial(id));
-    tell_request(command);
+  put_job(experiment);
+  TRY_ASSIGN(auto search, make_search(experiment, log));
+  searches_.emplace(id, std::move(search));
+  return {};
+}
+
+Status Experiments::restore_trials(ExperimentId id, std::vector<Trial> rows) {
+  const Experiment* const experiment = find(id);
+  if (!experiment) return contradiction(name_of(rows.front().id) + " has no experiment");
+  TRY(number_trials(*experiment, searches_.at(id), rows));
+  for (Trial& row : rows) {
+    const TrialId trial = row.id;
+    if (!owners_.trials.insert(std::move(row))) return contradiction(name_of(trial) + " is there twice");
   }
   return {};
 }
 
-Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
-                                                   const Recovered::SearcherLog& stored) const {
+Result<Search> Experiments::make_search(const Experiment& experiment,
+                                        const Recovered::SearcherLog& stored) const {
   // The experiment row counts the events, so a truncated log is detected.
-  const std::string name = "the search of experiment " + std::to_string(experiment.id.value);
+  const std::string name = "the search of " + name_of(experiment.id);
   const auto total = stored.snapshot_number + static_cast<std::int64_t>(stored.events.size());
   if (total != experiment.searcher_events) {
     return contradiction(name + " has " + std::to_string(total) + " events, its experiment counts " +
                          std::to_string(experiment.searcher_events));
   }
-  auto made = searcher::Searcher::create(experiment.config, options.search_fault);
+  const searcher::Fault fault = owners_.options.search_fault;
+  auto made = searcher::Searcher::create(experiment.config, fault);
   if (!stored.snapshot.empty()) {
     TRY_ASSIGN(const auto snapshot, read(stored.snapshot, "the snapshot of " + name));
-    made = searcher::Searcher::restore(experiment.config, snapshot, options.search_fault);
+    made = searcher::Searcher::restore(experiment.config, snapshot, fault);
   }
-  if (!made) return tl::unexpected(std::move(made).error());
-  Search search{
-      .searcher = std::move(*made), .config = nullptr, .shutdown = std::nullopt, .trials = {}, .open = 0};
+  TRY_ASSIGN(Search search, std::move(made).map([](searcher::Searcher&& searcher) {
+    return Search{.searcher = std::move(searcher), .config = nullptr};
+  }));
   // The searcher is deterministic: the replayed actions are those of the past and have been carried out. Only
   // the end of the search is not stored elsewhere.
   for (const std::string& text : stored.events) {
@@ -127,7 +103,7 @@ Result<Core::Impl::Search> Core::Impl::make_search(const Experiment& experiment,
   return search;
 }
 
-Status Core::Impl::number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& rows) {
+Status Experiments::number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& rows) {
   // Request ids are a function of (seed, number), so they give each row its number. Numbers without a row are
   // trials that were requested while the experiment was ending.
   const std::uint32_t seed = experiment.config->experiment_seed;
@@ -138,8 +114,7 @@ Status Core::Impl::number_trials(const Experiment& experiment, Search& search, s
   for (Trial& trial : rows) {
     auto number = numbers.find(trial.request_id);
     if (number == numbers.end()) {
-      return contradiction("trial " + std::to_string(trial.id.value) +
-                           " was never asked for by its search, or is there twice");
+      return contradiction(name_of(trial.id) + " was never asked for by its search, or is there twice");
     }
     trial.number = number->second;
     numbers.erase(number);
@@ -150,83 +125,78 @@ Status Core::Impl::number_trials(const Experiment& experiment, Search& search, s
   return {};
 }
 
-Status Core::Impl::check_allocation(const Allocation& allocation) const {
+Status Allocations::check_stored(const Allocation& allocation) const {
+  const std::string name = "allocation " + allocation.id.value;
   if (is_command(allocation.trial)) {
-    auto command = commands.find(command_of(allocation.trial));
-    if (command == commands.end())
-      return contradiction("allocation " + allocation.id.value + " has no command");
-    return check_allocation(command->second, allocation);
+    const Command* const command = owners_.commands.find(command_of(allocation.trial));
+    if (!command) return contradiction(name + " has no command");
+    if (allocation.run != 1) return contradiction(name + " is not the one of its command");
+    return {};
   }
-  auto trial = trials.find(allocation.trial);
-  if (trial == trials.end()) return contradiction("allocation " + allocation.id.value + " has no trial");
-  if (is_terminal(trial->second.state) || trial->second.run != allocation.run) {
-    return contradiction("allocation " + allocation.id.value + " is not of its trial's current run");
+  const Trial* const trial = owners_.trials.find(allocation.trial);
+  if (!trial) return contradiction(name + " has no trial");
+  if (is_terminal(trial->state) || trial->run != allocation.run) {
+    return contradiction(name + " is not of its trial's current run");
   }
   return {};
 }
 
-Status Core::Impl::restore_allocation(Allocation stored) {
-  TRY(check_allocation(stored));
-  const AllocationId id = stored.id;
-  Allocation& allocation = allocations.emplace(id, std::move(stored)).first->second;
-  if (!live.emplace(allocation.trial, &allocation).second) {
-    return contradiction("trial " + std::to_string(allocation.trial.value) + " runs twice");
+Status Allocations::restore(Step& step, Allocation row) {
+  TRY(check_stored(row));
+  const AllocationId id = row.id;
+  Allocation& allocation = allocations_.emplace(id, std::move(row)).first->second;
+  if (!by_trial_.emplace(allocation.trial, &allocation).second) {
+    return contradiction(name_of(allocation.trial) + " runs twice");
   }
-  const Trial* const trial = is_command(allocation.trial) ? nullptr : &trials.at(allocation.trial);
+  const Trial* const trial = owners_.trials.find(allocation.trial);
   const bool over =
       std::all_of(allocation.parts.begin(), allocation.parts.end(),
                   [](const AllocationPart& part) { return part.state == AllocationState::kTerminated; });
-  if (over) return contradiction("allocation " + allocation.id.value + " runs but has no part that does");
+  if (over) return contradiction("allocation " + id.value + " runs but has no part that does");
   for (const AllocationPart& part : allocation.parts) {
-    if (part.state != AllocationState::kTerminated) TRY(restore_part(allocation, part));
+    if (part.state != AllocationState::kTerminated) {
+      TRY(owners_.agents.restore_part(allocation, part, step.now));
+    }
   }
   // A part may have failed because a peer's agent was lost while the master was down. All agents are
   // disconnected now, which makes `excuse` assume it.
-  excuse(allocation);
-  if (is(Mutant::kGangKillForgotten)) allocation.exit.reset();
+  excuse(step, allocation);
 
   // Deadlines are times of the monotonic clock and are not stored: they begin afresh.
   allocation.preempt_deadline.reset();
   allocation.kill_again.reset();
   if (is_killed(allocation)) {
-    allocation.kill_again = now.mono + options.kill_repeat;
+    allocation.kill_again = step.now.mono + owners_.options.kill_repeat;
   } else if (allocation.preempt_requested) {
     allocation.preempt_deadline =
-        now.mono + std::chrono::seconds(trial ? config_of(*trial).preemption_timeout : 0);
+        step.now.mono + std::chrono::seconds(trial ? owners_.trials.config_of(*trial).preemption_timeout : 0);
   }
   // A process that rejected its hyperparameters has had its time to exit.
-  if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) allocation.preempt_deadline = now.mono;
-  if (is(Mutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
+  if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) {
+    allocation.preempt_deadline = step.now.mono;
+  }
   set_timer(allocation);
-  tell_running(allocation);
-  if (allocation.port != 0) ports.insert(allocation.port);
+  restore_running(allocation);
+  if (allocation.port != 0) ports_.insert(allocation.port);
   return {};
 }
 
-Status Core::Impl::restore_part(const Allocation& allocation, const AllocationPart& part) {
-  // No slot may be in use twice.
-  auto& held = on_agent[part.agent];
-  for (const AllocationId& other : held) {
-    for (int slot : allocations.at(other).part_on(part.agent)->slots) {
-      if (std::find(part.slots.begin(), part.slots.end(), slot) != part.slots.end()) {
-        return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " +
-                             part.agent.value);
-      }
-    }
+void Allocations::restore_running(const Allocation& allocation) {
+  scheduler::Running running{.trial = allocation.trial, .job = {}, .parts = {}};
+  for (const AllocationPart& part : allocation.parts) running.parts.push_back({part.agent, part.slots});
+  if (is_command(allocation.trial)) {
+    running.job = as_job(command_of(allocation.trial));
+    running.preemptible = owners_.is(Mutant::kCommandPreempted);
+    running.leaving = allocation.kill_requested || allocation.exit;
+    return owners_.queues.restore(allocation.pool, running, nullptr);
   }
-  held.insert(allocation.id);
-
-  // The agent has no session yet. Its deadline makes sure that an agent that never reconnects is lost, and
-  // that its slots and trials do not wait for it forever.
-  Agent& agent = add_agent(part.agent);
-  agent.id = part.agent;
-  agent.instance = part.agent_instance;
-  agent.pool = allocation.pool;
-  if (!is(Mutant::kNoReconnectDeadline)) {
-    agent.lost_at = now.mono + agent_wait();
-    timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
-  }
-  return {};
+  const Experiment& experiment = owners_.experiments.at(owners_.trials.at(allocation.trial).experiment);
+  running.job = experiment.id;
+  running.leaving = is_terminating(allocation);
+  // An experiment may have moved to another pool while its allocation was terminating.
+  const bool moved = allocation.pool != owners_.queues.pool_of(experiment.queue);
+  const scheduler::Job job = owners_.experiments.job_of(experiment);
+  owners_.queues.restore(allocation.pool, running, moved ? &job : nullptr);
 }
 
 }  // namespace det::core

@@ -52,7 +52,7 @@ void change(State& state, State to) { change_checked(is_legal(state, to), state,
 void change(AllocationState& state, AllocationState to) {
   change_checked(is_legal(state, to), state, to, allocation_state_name);
 }
-void take_back(State& state, State to) {
+void reopen(State& state, State to) {
   change_checked(is_terminal(state) && (to == State::kActive || to == State::kPaused), state, to, state_name);
 }
 

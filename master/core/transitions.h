@@ -27,7 +27,7 @@ void change(AllocationState& state, AllocationState to);
 
 /// Reopens an ended experiment or trial (ContinueSearch): a terminal state becomes `to`, ACTIVE or PAUSED.
 /// Aborts on any other change.
-void take_back(State& state, State to);
+void reopen(State& state, State to);
 
 /// Returns the terminal state that a stopping state leads to.
 State end_of(State stopping);

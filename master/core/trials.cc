@@ -1,7 +1,8 @@
-// Life of trials: creation, requests for slots, restarts after the exit of an allocation, the end.
+#include "master/core/trials.h"
+
 #include <algorithm>
 
-#include "master/core/impl.h"
+#include "master/core/owners.h"
 #include "master/core/transitions.h"
 
 namespace det::core {
@@ -14,26 +15,92 @@ constexpr int kFreeStorageFull = 13;
 
 }  // namespace
 
-void Core::Impl::handle(const KillTrial& input) {
-  auto it = trials.find(input.trial);
-  if (it == trials.end()) {
-    return reply(input.reply, fail(Code::kNotFound, "trial " + std::to_string(input.trial.value) +
-                                                        " has ended or does not exist"));
+Trial* Trials::find(TrialId id) {
+  const auto it = trials_.find(id);
+  return it == trials_.end() ? nullptr : &it->second;
+}
+
+const expconf::ExperimentConfig& Trials::config_of(const Trial& trial) const {
+  return *owners_.experiments.at(trial.experiment).config;
+}
+
+bool Trials::is_unmanaged(const Trial& trial) const {
+  return owners_.experiments.at(trial.experiment).unmanaged;
+}
+
+Result<std::reference_wrapper<Trial>> Trials::fence(Step& step, TrialId id, RunNumber run) {
+  Trial* const trial = find(id);
+  if (!trial || is_terminal(trial->state)) {
+    return fail(Code::kAborted, name_of(id) + " has ended or does not exist");
   }
-  stop(it->second, State::kStoppingKilled);
-  reply(input.reply, Done{});
+  // The run number is a fencing token. A process of an older run, on a machine that was cut off, may still
+  // report.
+  auto name = [&] { return "run " + std::to_string(run) + " of " + name_of(id); };
+  if (run != trial->run) {
+    return fail(Code::kAborted, name() + " is not current (" + std::to_string(trial->run) + " is)");
+  }
+  if (is_unmanaged(*trial)) {
+    restart_deadline(step, *trial);
+  } else if (!owners_.allocations.of(id)) {
+    // The current run may have ended while the report was under way.
+    return fail(Code::kAborted, name() + " has ended");
+  }
+  return std::ref(*trial);
 }
 
-const expconf::ExperimentConfig& Core::Impl::config_of(const Trial& trial) const {
-  return *experiments.at(trial.experiment).config;
+Result<ReplyValue> Trials::handle(Step& step, const KillTrial& input) {
+  Trial* const trial = find(input.trial);
+  if (!trial) return fail(Code::kNotFound, name_of(input.trial) + " has ended or does not exist");
+  stop(step, *trial, State::kStoppingKilled);
+  return Done{};
 }
 
-void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& create) {
+Result<ReplyValue> Trials::handle(Step& step, const EndTrial& input) {
+  TRY_ASSIGN(Trial & trial, fence(step, input.trial, input.run));
+  if (!is_terminal(input.end)) {
+    return fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end");
+  }
+  if (!is_unmanaged(trial)) {
+    return fail(Code::kFailedPrecondition,
+                name_of(trial.id) + " runs on the cluster: the exit of its process says how it ended");
+  }
+  if (input.end == State::kError) trial.exit_reason = input.message;
+  step.log(
+      trial, trial.run,
+      "ended: " + std::string(state_name(input.end)) + (input.message.empty() ? "" : ": " + input.message),
+      input.end == State::kError ? "ERROR" : "INFO");
+  end(step, trial, input.end);
+  return Done{};
+}
+
+Result<ReplyValue> Trials::handle(Step& step, const TakeUpTrial& input) {
+  Trial* const found = find(input.trial);
+  const std::string name = name_of(input.trial);
+  if (!found || is_terminal(found->state)) {
+    return fail(Code::kAborted, name + " has ended or does not exist");
+  }
+  Trial& trial = *found;
+  if (!is_unmanaged(trial)) {
+    return fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself");
+  }
+  step.touch(trial);
+  restart_deadline(step, trial);
+  if (input.hparams) trial.hparams = *input.hparams;
+  // The new run number fences off processes of earlier runs.
+  if (!input.new_run) return Done{};
+  ++trial.run;
+  begin_from_checkpoint(step, trial);
+  step.log(trial, trial.run,
+           name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
+  return Done{};
+}
+
+void Trials::create(Step& step, const Experiment& experiment, const searcher::Create& create) {
   // Request id, seed and hyperparameters follow from (experiment seed, trial number, sample) alone: a replay
   // of the searcher after a restart matches its trials with the stored ones by request id.
-  const TrialId id{next_trial.value++};
+  const TrialId id{next_.value++};
   const expconf::ExperimentConfig& config = *experiment.config;
-  Trial& trial = trials[id];
+  Trial& trial = trials_[id];
   trial.id = id;
   trial.experiment = experiment.id;
   trial.request_id = searcher::request_id(config.experiment_seed, create.trial);
@@ -43,220 +110,264 @@ void Core::Impl::create_trial(Experiment& experiment, const searcher::Create& cr
   trial.hparams = searcher::hparams(config.hyperparameters, create.sample)
                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   trial.state = experiment.state;
-  trial.started = now.wall;
-  Search& search = searches.at(experiment.id);
+  trial.started = step.now.wall;
+  Search& search = owners_.experiments.search(experiment.id);
   search.trials.resize(std::max<std::size_t>(search.trials.size(), create.trial + 1));
   search.trials[create.trial] = id;
   ++search.open;
-  touched_trials.insert(id);
+  step.touch(trial);
   // No allocation precedes the reports of an unmanaged trial, so its first run begins at once.
   if (experiment.unmanaged) {
     trial.run = 1;
-    heard(trial);
-    log(trial, 1,
-        "trial " + std::to_string(id.value) + " (experiment " + std::to_string(experiment.id.value) +
-            ") runs outside the cluster");
+    restart_deadline(step, trial);
+    step.log(trial, 1, name_of(id) + " (" + name_of(experiment.id) + ") runs outside the cluster");
   }
-  const bool managed = !experiment.unmanaged || is(Mutant::kUnmanagedScheduled);
-  if (managed && trial.state == State::kActive) request_slots(trial);
+  const bool managed = !experiment.unmanaged || owners_.is(Mutant::kUnmanagedScheduled);
+  if (managed && trial.state == State::kActive) request_slots(step, trial);
 }
 
-void Core::Impl::hold(Trial& trial) {
+void Trials::pause(Step& step, Trial& trial) {
+  if (trial.state != State::kActive) return;
+  change(trial.state, State::kPaused);
+  step.touch(trial);
+  owners_.queues.withdraw(trial.id);
+  if (Allocation* allocation = owners_.allocations.of(trial.id)) {
+    owners_.allocations.preempt(step, *allocation, "the experiment was paused");
+  }
+}
+
+void Trials::activate(Step& step, Trial& trial) {
+  if (trial.state != State::kPaused) return;
+  change(trial.state, State::kActive);
+  step.touch(trial);
+  // A trial that is still terminating requests slots at its exit (`end_run`).
+  if (!owners_.allocations.of(trial.id) && (!trial.held || owners_.is(Mutant::kHeldScheduled))) {
+    request_slots(step, trial);
+  }
+}
+
+void Trials::hold(Step& step, Trial& trial) {
   // A trial that its search has stopped needs no second reason to terminate.
   if (trial.held || trial.state == State::kStoppingCompleted || is_terminal(trial.state)) return;
   trial.held = true;
-  touched_trials.insert(trial.id);
-  withdraw(trial);
-  if (Allocation* allocation = live_allocation(trial.id))
-    ask_to_leave(*allocation, "it waits at a rung of the search");
+  step.touch(trial);
+  owners_.queues.withdraw(trial.id);
+  if (Allocation* allocation = owners_.allocations.of(trial.id)) {
+    owners_.allocations.preempt(step, *allocation, "it waits at a rung of the search");
+  }
 }
 
-void Core::Impl::go_on(Trial& trial) {
-  if (is_terminal(trial.state)) return reopen(trial);
+void Trials::resume(Step& step, Trial& trial) {
+  if (is_terminal(trial.state)) return reopen(step, trial);
   if (!trial.held) return;
   trial.held = false;
-  touched_trials.insert(trial.id);
-  // While the old allocation still terminates, `decide` requests slots at its exit.
-  if (trial.state == State::kActive && !live_allocation(trial.id)) request_slots(trial);
+  step.touch(trial);
+  // While the old allocation still terminates, `end_run` requests slots at its exit.
+  if (trial.state == State::kActive && !owners_.allocations.of(trial.id)) request_slots(step, trial);
 }
 
-void Core::Impl::heard(const Trial& trial) {
-  timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, now.mono + options.unmanaged_limit);
+// The next run begins at the newest checkpoint. Restarts are counted from zero again.
+void Trials::reopen(Step& step, Trial& trial) {
+  const bool paused = owners_.experiments.at(trial.experiment).state == State::kPaused;
+  core::reopen(trial.state, paused ? State::kPaused : State::kActive);
+  trial.ended.reset();
+  trial.exit_reason.clear();
+  trial.restarts = 0;
+  trial.held = false;
+  ++owners_.experiments.search(trial.experiment).open;
+  step.touch(trial);
+  step.log(trial, trial.run, "taken up again from step " + std::to_string(trial.latest_steps));
+  if (trial.state == State::kActive) request_slots(step, trial);
 }
 
-void Core::Impl::give_up(Trial& trial) {
+void Trials::restart_deadline(const Step& step, const Trial& trial) {
+  owners_.timers.set({TimerKind::kTrial, std::to_string(trial.id.value)},
+                     step.now.mono + owners_.options.unmanaged_limit);
+}
+
+void Trials::expire(Step& step, TrialId id) {
+  Trial& trial = trials_.at(id);
   trial.exit_reason = "nothing was heard of it for " +
-                      std::to_string(options.unmanaged_limit / std::chrono::seconds(1)) + " s";
-  log(trial, trial.run, trial.exit_reason, "ERROR");
-  end(trial, State::kError);
+                      std::to_string(owners_.options.unmanaged_limit / std::chrono::seconds(1)) + " s";
+  step.log(trial, trial.run, trial.exit_reason, "ERROR");
+  end(step, trial, State::kError);
 }
 
-void Core::Impl::handle(const EndTrial& input) {
-  auto fenced = fence(input.trial, input.run);
-  if (!fenced) return reply(input.reply, tl::unexpected(std::move(fenced).error()));
-  Trial& trial = **fenced;
-  if (!is_terminal(input.end)) {
-    return reply(input.reply,
-                 fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end"));
-  }
-  if (!unmanaged(trial)) {
-    return reply(input.reply, fail(Code::kFailedPrecondition,
-                                   "trial " + std::to_string(trial.id.value) +
-                                       " runs on the cluster: the exit of its process says how it ended"));
-  }
-  reply(input.reply, Done{});
-  if (input.end == State::kError) trial.exit_reason = input.message;
-  log(trial, trial.run,
-      "ended: " + std::string(state_name(input.end)) + (input.message.empty() ? "" : ": " + input.message),
-      input.end == State::kError ? "ERROR" : "INFO");
-  end(trial, input.end);
-}
-
-void Core::Impl::handle(const TakeUpTrial& input) {
-  auto it = trials.find(input.trial);
-  const std::string name = "trial " + std::to_string(input.trial.value);
-  if (it == trials.end() || is_terminal(it->second.state))
-    return reply(input.reply, fail(Code::kAborted, name + " has ended or does not exist"));
-  Trial& trial = it->second;
-  if (!unmanaged(trial))
-    return reply(input.reply,
-                 fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself"));
-  reply(input.reply, Done{});
-  touched_trials.insert(trial.id);
-  heard(trial);
-  if (input.hparams) trial.hparams = *input.hparams;
-  // The new run number fences off processes of earlier runs.
-  if (!input.new_run) return;
+void Trials::start(Step& step, TrialId id, const std::vector<scheduler::Part>& parts) {
+  Trial& trial = trials_.at(id);
+  owners_.queues.remove_started(id);
   ++trial.run;
-  begin_from_checkpoint(trial);
-  log(trial, trial.run,
-      name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
+  if (trial.run > 1) begin_from_checkpoint(step, trial);
+  step.touch(trial);
+  owners_.allocations.start(step, trial.task, id, trial.run, parts);
 }
 
 // Steps beyond the checkpoint are lost; the new run repeats them.
-void Core::Impl::begin_from_checkpoint(Trial& trial) {
-  if (!is(Mutant::kArchiveForgotten)) inserts.push_back(ArchiveMetrics{trial.id, trial.latest_steps});
+void Trials::begin_from_checkpoint(Step& step, Trial& trial) {
+  step.insert(ArchiveMetrics{trial.id, trial.latest_steps});
   trial.steps_completed = trial.latest_steps;
   trial.last_validation = trial.checkpoint_validation;
 }
 
-void Core::Impl::request_slots(Trial& trial) {
-  waiting.insert(trial.id);
-  tell_request(trial);
-  log(trial, trial.run + 1,
-      "scheduling trial " + std::to_string(trial.id.value) + " (experiment " +
-          std::to_string(trial.experiment.value) + ", run " + std::to_string(trial.run + 1) + ")");
+void Trials::put_request(const Trial& trial) {
+  const Experiment& experiment = owners_.experiments.at(trial.experiment);
+  const expconf::Resources& resources = experiment.config->resources;
+  owners_.queues.request(owners_.queues.pool_of(experiment.queue), {.trial = trial.id,
+                                                                    .job = trial.experiment,
+                                                                    .slots = resources.slots_per_trial,
+                                                                    .single_node = resources.is_single_node});
 }
 
-void Core::Impl::request_slots_later(Trial& trial, const std::string& why, int most_doublings) {
+void Trials::request_slots(Step& step, const Trial& trial) {
+  put_request(trial);
+  step.log(trial, trial.run + 1,
+           "scheduling " + name_of(trial.id) + " (" + name_of(trial.experiment) + ", run " +
+               std::to_string(trial.run + 1) + ")");
+}
+
+void Trials::request_slots_later(Step& step, const Trial& trial, const std::string& why, int max_doublings) {
   // Without back-off a trial that fails everywhere would keep the cluster busy with starts.
-  const int before = failed_starts[trial.id]++;
-  if (before == 0) return request_slots(trial);
-  const Duration delay = std::chrono::seconds(1 << std::min(before - 1, most_doublings));
-  timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, now.mono + delay);
-  log(trial, trial.run,
-      why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) + " s", "WARNING");
+  const int before = failed_starts_[trial.id]++;
+  if (before == 0) return request_slots(step, trial);
+  const Duration delay = std::chrono::seconds(1 << std::min(before - 1, max_doublings));
+  owners_.timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, step.now.mono + delay);
+  step.log(trial, trial.run,
+           why + "; trying once more in " + std::to_string(delay / std::chrono::seconds(1)) + " s",
+           "WARNING");
 }
 
-void Core::Impl::retry(TrialId id) {
-  timers.set({TimerKind::kRetry, std::to_string(id.value)}, std::nullopt);
+void Trials::retry(Step& step, TrialId id) {
+  owners_.timers.set({TimerKind::kRetry, std::to_string(id.value)}, std::nullopt);
   // The trial may have been paused, held or started since the back-off began.
-  Trial& trial = trials.at(id);
-  const bool wants = trial.state == State::kActive && !trial.held && !live_allocation(id);
-  if (wants && !waiting.contains(id)) request_slots(trial);
+  const Trial& trial = trials_.at(id);
+  const bool idle = !owners_.allocations.of(id) && !owners_.queues.has_request(id);
+  if (trial.state == State::kActive && !trial.held && idle) request_slots(step, trial);
 }
 
-void Core::Impl::withdraw(const Trial& trial) {
-  if (waiting.erase(trial.id) == 0) return;
-  const std::string& name = pool_of(experiments.at(trial.experiment));
-  pool(name).withdraw(trial.id);
-  dirty.insert(name);
-}
-
-void Core::Impl::stop(Trial& trial, State stopping) {
-  if (!is_legal(trial.state, stopping)) return;
-  change(trial.state, stopping);
-  touched_trials.insert(trial.id);
-  withdraw(trial);
-  Allocation* allocation = live_allocation(trial.id);
-  if (!allocation) return end(trial, end_of(stopping));
-  set_timer(*allocation);  // a terminating allocation may now be abandoned earlier (abandoned_at)
-  switch (stopping) {
-    case State::kStoppingCompleted:
-      if (is(Mutant::kStopKeepsSlots)) return;
-      return ask_to_leave(*allocation, "the searcher has seen enough of this trial");
-    case State::kStoppingCanceled:
-      return ask_to_leave(*allocation, "it was canceled");
-    case State::kStoppingError:
-      return kill(*allocation, trial.exit_reason);
-    default:
-      return kill(*allocation, "it was killed by a user");
+void Trials::move_request(Step& step, const Trial& trial, const std::string& pool) {
+  if (owners_.queues.has_request(trial.id)) put_request(trial);
+  if (Allocation* allocation = owners_.allocations.of(trial.id)) {
+    owners_.allocations.preempt(step, *allocation, "its experiment was moved to pool " + pool);
   }
 }
 
-void Core::Impl::end(Trial& trial, State end) {
+void Trials::stop(Step& step, Trial& trial, State stopping) {
+  if (!is_legal(trial.state, stopping)) return;
+  change(trial.state, stopping);
+  step.touch(trial);
+  owners_.queues.withdraw(trial.id);
+  Allocations& allocations = owners_.allocations;
+  Allocation* const allocation = allocations.of(trial.id);
+  if (!allocation) return end(step, trial, end_of(stopping));
+  allocations.set_timer(*allocation);  // a terminating allocation may now be abandoned earlier
+  switch (stopping) {
+    case State::kStoppingCompleted:
+      if (owners_.is(Mutant::kStopKeepsSlots)) return;
+      return allocations.preempt(step, *allocation, "the searcher has seen enough of this trial");
+    case State::kStoppingCanceled:
+      return allocations.preempt(step, *allocation, "it was canceled");
+    case State::kStoppingError:
+      return allocations.kill(step, *allocation, trial.exit_reason);
+    default:
+      return allocations.kill(step, *allocation, "it was killed by a user");
+  }
+}
+
+void Trials::end(Step& step, Trial& trial, State end) {
   change(trial.state, end);
-  trial.ended = now.wall;
+  trial.ended = step.now.wall;
   if (end == State::kCompleted) trial.progress = 1;
-  touched_trials.insert(trial.id);
-  withdraw(trial);
-  timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
-  timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
+  step.touch(trial);
+  owners_.queues.withdraw(trial.id);
+  owners_.timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
+  owners_.timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
+  failed_starts_.erase(trial.id);
   // The searcher gets every end exactly once, through `settle`.
-  failed_starts.erase(trial.id);
-  --searches.at(trial.experiment).open;
+  --owners_.experiments.search(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
   if (end == State::kError) reason = searcher::ExitReason::kErrored;
   if (end == State::kCanceled) reason = searcher::ExitReason::kCanceled;
   if (end == State::kCompleted && trial.early_exit_invalid_hp) reason = searcher::ExitReason::kInvalidHp;
-  events.emplace_back(trial.experiment, searcher::Exited{trial.number, reason});
+  step.events.emplace_back(trial.experiment, searcher::Exited{trial.number, reason});
 }
 
-void Core::Impl::decide(Trial& trial, const Allocation& allocation) {
-  // A failure while the allocation was terminating on request does not count.
+void Trials::end_stopping(Step& step, Trial& trial, const Allocation& allocation) {
+  // A trial that its search has stopped counts as completed, and a killed one as canceled, however they exit.
   const Exit& exit = *allocation.exit;
-  const bool asked = allocation.preempt_requested || allocation.kill_requested;
-  touched_trials.insert(trial.id);
-  if (is_stopping(trial.state)) {
-    // A trial that its search has stopped counts as completed, and a killed one as canceled, however they
-    // exit.
-    const bool bad = is_failure(exit.kind) || exit.kind == ExitKind::kStorageFull;
-    const bool failed = bad && !allocation.kill_requested && trial.state != State::kStoppingKilled &&
-                        trial.state != State::kStoppingCompleted;
-    if (failed) trial.exit_reason = exit.message;
-    if (trial.early_exit_invalid_hp)
-      trial.exit_reason = "the trial says that its hyperparameters are invalid";
-    return end(trial, failed ? State::kError : end_of(trial.state));
-  }
+  const bool bad = is_failure(exit.kind) || exit.kind == ExitKind::kStorageFull;
+  const bool failed = bad && !allocation.kill_requested && trial.state != State::kStoppingKilled &&
+                      trial.state != State::kStoppingCompleted;
+  if (failed) trial.exit_reason = exit.message;
+  if (trial.early_exit_invalid_hp) trial.exit_reason = "the trial says that its hyperparameters are invalid";
+  end(step, trial, failed ? State::kError : end_of(trial.state));
+}
+
+void Trials::end_run(Step& step, const Allocation& allocation) {
+  Trial& trial = trials_.at(allocation.trial);
+  step.touch(trial);
+  if (is_stopping(trial.state)) return end_stopping(step, trial, allocation);
   // Exit code 0 without an acknowledged preemption: training is complete. A program's failure consumes a
-  // restart; infrastructure and full storage do not, or not for more than an hour.
-  if (exit.kind == ExitKind::kSucceeded) return end(trial, State::kCompleted);
-  const bool infrastructure = exit.kind == ExitKind::kLost || exit.kind == ExitKind::kStorageFull;
+  // restart, unless the allocation was terminating on request; infrastructure and full storage do not, or not
+  // for more than an hour.
+  const Exit& exit = *allocation.exit;
+  if (exit.kind == ExitKind::kSucceeded) return end(step, trial, State::kCompleted);
+  const bool requested = allocation.preempt_requested || allocation.kill_requested;
   const bool full = exit.kind == ExitKind::kStorageFull;
-  const auto before = failed_starts.find(trial.id);
-  const bool full_for_long = full && before != failed_starts.end() && before->second >= kFreeStorageFull;
-  const bool counted = ((is_failure(exit.kind) || full_for_long) && !asked) ||
-                       (exit.kind == ExitKind::kLost && is(Mutant::kLostCounted));
+  const bool infrastructure = exit.kind == ExitKind::kLost || full;
+  const auto before = failed_starts_.find(trial.id);
+  const bool full_for_long = full && before != failed_starts_.end() && before->second >= kFreeStorageFull;
+  const bool counted = ((is_failure(exit.kind) || full_for_long) && !requested) ||
+                       (exit.kind == ExitKind::kLost && owners_.is(Mutant::kLostCounted));
   if (counted) {
     trial.exit_reason = exit.message;
-    const int most = config_of(trial).max_restarts;
-    if (trial.restarts >= most) return end(trial, State::kError);
-    if (!is(Mutant::kRestartNotCounted)) ++trial.restarts;
-    log(trial, allocation.run,
-        "restarting (" + std::to_string(trial.restarts) + " of " + std::to_string(most) + ")");
+    const int max_restarts = config_of(trial).max_restarts;
+    if (trial.restarts >= max_restarts) return end(step, trial, State::kError);
+    if (!owners_.is(Mutant::kRestartNotCounted)) ++trial.restarts;
+    step.log(trial, allocation.run,
+             "restarting (" + std::to_string(trial.restarts) + " of " + std::to_string(max_restarts) + ")");
   } else if (infrastructure) {
     trial.exit_reason = exit.message;
-    log(trial, allocation.run, "will run again; this does not count as a restart");
+    step.log(trial, allocation.run, "will run again; this does not count as a restart");
   }
   // A run that attached breaks the series of failed starts, unless the storage was full: that series needs a
   // checkpoint.
-  if (allocation.attached && !full) failed_starts.erase(trial.id);
-  if (trial.state == State::kActive && !trial.held && infrastructure && (full || !allocation.attached)) {
-    if (!full) return request_slots_later(trial, "it was lost again before it began", 6);
-    return request_slots_later(trial, "the storage was full again (pause and activate it to try at once)",
+  if (allocation.attached && !full) failed_starts_.erase(trial.id);
+  if (trial.state != State::kActive || trial.held) return;
+  if (full) {
+    return request_slots_later(step, trial,
+                               "the storage was full again (pause and activate it to try at once)",
                                kFreeStorageFull - 1);
   }
-  if (trial.state == State::kActive && !trial.held) request_slots(trial);
+  if (infrastructure && !allocation.attached) {
+    return request_slots_later(step, trial, "it was lost again before it began", 6);
+  }
+  request_slots(step, trial);
+}
+
+bool Trials::insert(Trial row) {
+  const TrialId id = row.id;
+  return trials_.emplace(id, std::move(row)).second;
+}
+
+Status Trials::restore_requests(Step& step) {
+  // By id, so that requests enter the schedulers in the same order at every start.
+  std::vector<const Trial*> in_order;
+  for (const auto& [id, trial] : trials_) in_order.push_back(&trial);
+  std::sort(in_order.begin(), in_order.end(), Step::ById());
+  for (const Trial* trial : in_order) {
+    if (owners_.allocations.of(trial->id) || is_terminal(trial->state)) continue;
+    // A stopping trial without an allocation would have ended in the step that stopped it.
+    if (is_stopping(trial->state)) {
+      return contradiction(name_of(trial->id) + " is ending but nothing of it runs");
+    }
+    if (is_unmanaged(*trial)) {
+      if (!owners_.is(Mutant::kUnmanagedForever)) restart_deadline(step, *trial);
+      if (!owners_.is(Mutant::kUnmanagedScheduled)) continue;
+    }
+    // Not request_slots, which would log the request a second time.
+    if (trial->state == State::kActive && !trial->held) put_request(*trial);
+  }
+  return {};
 }
 
 }  // namespace det::core

@@ -104,7 +104,7 @@ Explanation Explainer::run(const RunLengths& lengths) {
   return out_;
 }
 
-/// Counts the requests ahead, by the sort key of the policy with the present shares (lines.cc has the same
+/// Counts the requests ahead, by the sort key of the policy with the present shares (queue.cc has the same
 /// order).
 void Explainer::place_in_queue() {
   std::map<UserId, double> users;

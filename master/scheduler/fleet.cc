@@ -1,9 +1,11 @@
 // Index of the agents: by free slots, by room at each level of victims, by zero-slot allocations. Every index
 // is updated by the difference between Node::entry (filed values) and the fresh counts of `tally`.
+#include "master/scheduler/fleet.h"
+
 #include <algorithm>
 
 #include "master/scheduler/fitting.h"
-#include "master/scheduler/pool.h"
+#include "master/scheduler/queue.h"
 
 namespace det::scheduler {
 
@@ -18,14 +20,14 @@ int Node::gain(const Part& part) const {
 }
 
 std::vector<bool> Node::free_slots() const {
-  std::vector<bool> free(agent.slots.size());
-  for (std::size_t slot = 0; slot < free.size(); ++slot) free[slot] = usable(static_cast<int>(slot));
+  std::vector<bool> flags(agent.slots.size());
+  for (std::size_t slot = 0; slot < flags.size(); ++slot) flags[slot] = usable(static_cast<int>(slot));
   for (const Holding& holding : here) {
     for (int slot : holding.part->slots) {
-      if (static_cast<std::size_t>(slot) < free.size()) free[static_cast<std::size_t>(slot)] = false;
+      if (static_cast<std::size_t>(slot) < flags.size()) flags[static_cast<std::size_t>(slot)] = false;
     }
   }
-  return free;
+  return flags;
 }
 
 int Fleet::level_of(const RunningState& running) const {
@@ -57,11 +59,11 @@ void Fleet::renumber() {
   for (auto& [name, node] : nodes_) {
     node.order = static_cast<int>(ordered_.size());
     ordered_.push_back(&node);
-    if (node.zero_slot_filed >= 0) by_zero_slot_.put(node.zero_slot_filed, node.order);
+    if (node.zero_slot_filed >= 0) by_zero_slot_.insert(node.zero_slot_filed, node.order);
     if (!node.filed) continue;
-    by_free_.put(node.entry.free, node.order);
+    by_free_.insert(node.entry.free, node.order);
     for (const Node::Room& room : node.entry.rooms)
-      levels_[room.level].put({room.total, room.base}, node.order);
+      levels_[room.level].insert({room.total, room.base}, node.order);
   }
 }
 
@@ -112,13 +114,13 @@ void Fleet::file_free(Node& node, bool was) {
   const int before = node.entry.free;
   if (was && node.filed && before == node.free) return;
   if (was) {
-    by_free_.drop(before, node.order);
+    by_free_.erase(before, node.order);
     free_ -= before;
   }
   if (!node.filed) return;
   node.entry.free = node.free;
   free_ += node.free;
-  by_free_.put(node.free, node.order);
+  by_free_.insert(node.free, node.order);
 }
 
 /// Updates the index by room. An agent is filed only at levels where it has victims: at any other level its
@@ -142,13 +144,13 @@ void Fleet::file_rooms(Node& node) {
   for (const Node::Room& room : filed) {
     while (next < rooms_.size() && rooms_[next].level > room.level) ++next;
     if (next < rooms_.size() && rooms_[next] == room) continue;
-    levels_[room.level].drop({room.total, room.base}, node.order);
+    levels_[room.level].erase({room.total, room.base}, node.order);
   }
   next = 0;
   for (const Node::Room& room : rooms_) {
     while (next < filed.size() && filed[next].level > room.level) ++next;
     if (next < filed.size() && filed[next] == room) continue;
-    levels_[room.level].put({room.total, room.base}, node.order);
+    levels_[room.level].insert({room.total, room.base}, node.order);
   }
   std::swap(filed, rooms_);
 }
@@ -189,8 +191,8 @@ void Fleet::file_zero_slot(Node& node) {
   const bool takes = node.known && node.agent.open && node.zero_slot < node.agent.max_zero_slot;
   const int wanted = takes ? node.zero_slot : -1;
   if (wanted == node.zero_slot_filed) return;
-  if (node.zero_slot_filed >= 0) by_zero_slot_.drop(node.zero_slot_filed, node.order);
-  if (wanted >= 0) by_zero_slot_.put(wanted, node.order);
+  if (node.zero_slot_filed >= 0) by_zero_slot_.erase(node.zero_slot_filed, node.order);
+  if (wanted >= 0) by_zero_slot_.insert(wanted, node.order);
   node.zero_slot_filed = wanted;
 }
 
@@ -259,7 +261,7 @@ std::pair<Fleet::Room, int> Fleet::fullest_of(const Rooms& rooms, int capacity) 
   for (auto end = rooms.end(); end != rooms.begin();) {
     auto first = at_least(rooms, std::prev(end)->first.total);
     for (auto it = first; it != end; ++it) {
-      for (int order = it->second.first(); order >= 0; order = it->second.from(order + 1)) {
+      for (int order = it->second.first(); order >= 0; order = it->second.next(order + 1)) {
         if (node_at(order)->capacity >= capacity) return {it->first, order};
       }
     }
@@ -271,13 +273,13 @@ std::pair<Fleet::Room, int> Fleet::fullest_of(const Rooms& rooms, int capacity) 
 std::vector<Node*> Fleet::candidates(int level, int slots) const {
   const Rooms& rooms = levels_.at(level);
   std::vector<std::pair<int, int>> found;  // (-base, order)
-  // Within one total the best agents come first, so kCandidates of each suffice for the best kCandidates of
-  // all.
+  // Within one total the best agents come first, so kMaxCandidates of each suffice for the best
+  // kMaxCandidates of all.
   for (auto it = at_least(rooms, slots); it != rooms.end();) {
     const int total = it->first.total;
     for (int taken = 0; it != rooms.end() && it->first.total == total; ++it) {
-      for (int order = it->second.first(); order >= 0 && taken < kCandidates;
-           order = it->second.from(order + 1), ++taken) {
+      for (int order = it->second.first(); order >= 0 && taken < kMaxCandidates;
+           order = it->second.next(order + 1), ++taken) {
         found.emplace_back(-it->first.base, order);
       }
     }
@@ -285,7 +287,7 @@ std::vector<Node*> Fleet::candidates(int level, int slots) const {
   std::sort(found.begin(), found.end());
   std::vector<Node*> nodes;
   for (const auto& [base, order] : found) {
-    if (nodes.size() < kCandidates) nodes.push_back(node_at(order));
+    if (nodes.size() < kMaxCandidates) nodes.push_back(node_at(order));
   }
   return nodes;
 }
@@ -304,7 +306,7 @@ std::vector<std::pair<Node*, int>> Fleet::spread(int slots) const {
   // Agents of one kind are taken in the order of their ids; the last one may be used in part.
   int before = 0, order = -1;
   for (int free : choose_agents(kinds, slots)) {
-    order = by_free_.at(free).from(free == before ? order + 1 : 0);
+    order = by_free_.at(free).next(free == before ? order + 1 : 0);
     before = free;
     parts.emplace_back(node_at(order), std::min(free, slots));
     slots -= free;

@@ -10,23 +10,23 @@ namespace det::scheduler {
 bool Pass::Head::before(const Head& b) const {
   if (user < b.user || b.user < user) return user < b.user;
   if (job < b.job || b.job < job) return job < b.job;
-  return taker.trial < b.taker.trial;
+  return preemptor.trial < b.preemptor.trial;
 }
 
 void Pass::refill(Head& head) const {
   head.stale = head.any = false;
   const auto line = pool_.queue.lines().find(head.shape);
-  if (head.least_priority == INT_MAX || line == pool_.queue.lines().end()) return;
-  // Only the priority policy narrows a line (least_priority), and there all jobs belong to one user, so the
+  if (head.min_priority == INT_MAX || line == pool_.queue.lines().end()) return;
+  // Only the priority policy narrows a line (min_priority), and there all jobs belong to one user, so the
   // first user suffices.
   head.user = *line->second.begin();
   const auto& jobs = head.user.user->waiting.find(head.shape)->second;
-  const bool all = head.least_priority == INT_MIN;
+  const bool all = head.min_priority == INT_MIN;
   const auto first =
-      all ? jobs.begin() : jobs.lower_bound({0, {head.least_priority, INT64_MIN, INT64_MIN}, nullptr});
+      all ? jobs.begin() : jobs.lower_bound({0, {head.min_priority, INT64_MIN, INT64_MIN}, nullptr});
   if (first == jobs.end()) return;
   head.job = *first;
-  head.taker = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.first()};
+  head.preemptor = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.first()};
   head.any = true;
 }
 
@@ -44,16 +44,19 @@ Pass::Head* Pass::next() {
 void Pass::refresh(const Head& served) {
   const bool shares = pool_.rules.policy == Policy::kFairShare;
   for (Head& head : heads_) {
-    const bool moved = shares ? head.user.user == served.user.user : head.taker.job == served.taker.job;
-    head.stale = head.stale || moved || &head == &served || (shares && !asked_.empty() && is_passed(head));
+    const bool moved =
+        shares ? head.user.user == served.user.user : head.preemptor.job == served.preemptor.job;
+    head.stale =
+        head.stale || moved || &head == &served || (shares && !preempted_users_.empty() && is_passed(head));
   }
-  asked_.clear();
+  preempted_users_.clear();
 }
 
 bool Pass::is_passed(const Head& head) const {
   const auto line = pool_.queue.lines().find(head.shape);
   if (line == pool_.queue.lines().end() || line->second.begin()->user != head.user.user) return true;
-  return std::find(asked_.begin(), asked_.end(), head.user.user) != asked_.end();
+  return std::find(preempted_users_.begin(), preempted_users_.end(), head.user.user) !=
+         preempted_users_.end();
 }
 
 bool Pass::run() {
@@ -61,146 +64,149 @@ bool Pass::run() {
   pool_.holds.clear();
   for (const auto& [shape, users] : pool_.queue.lines()) heads_.push_back({.shape = shape});
   while ((head_ = next()) != nullptr) {
-    serve(Taker(head_->taker));
+    serve(Preemptor(head_->preemptor));
     refresh(*head_);
   }
-  undo();
+  take_back();
   return decided_;
 }
 
-void Pass::serve(const Taker& taker) {
+void Pass::serve(const Preemptor& preemptor) {
   // A zero-slot request needs no slots, so promises and the reservation do not concern it.
-  if (taker.shape.slots == 0) {
-    if (Node* node = pool_.fleet.least_zero_slot()) return start(taker, {{node, 0}});
-    head_->least_priority = INT_MAX;
+  if (preemptor.shape.slots == 0) {
+    if (Node* node = pool_.fleet.least_zero_slot()) return start(preemptor, {{node, 0}});
+    head_->min_priority = INT_MAX;
     return;
   }
-  if (start_somewhere(taker)) return;
+  if (start_somewhere(preemptor)) return;
   // A borrower sees the slots of the reservation as available for the rest of the rules.
-  const bool borrows = this->borrows(taker);
-  if (borrows) lift();
-  const bool served = (borrows && start_somewhere(taker)) || wait(taker) || preempt(taker);
-  if (borrows) lower();
+  const bool borrows = this->borrows(preemptor);
+  if (borrows) open_reservation();
+  const bool served =
+      (borrows && start_somewhere(preemptor)) || hold_coming_slots(preemptor) || preempt(preemptor);
+  if (borrows) close_reservation();
   if (served) return;
-  if (!reservation_ && reserve(taker)) hold(taker, Hold::Why::kReserved, reservation_->node);
-  drop(taker, borrows);
+  if (!reservation_ && reserve(preemptor)) hold(preemptor, Hold::Why::kReserved, reservation_->node);
+  end_line(preemptor, borrows);
 }
 
 /// Borrowed slots must return by preemption: the borrower is preemptible and strictly less important.
-bool Pass::borrows(const Taker& taker) const {
+bool Pass::borrows(const Preemptor& preemptor) const {
   return reservation_ && pool_.rules.preemption && pool_.rules.policy == Policy::kPriority &&
-         taker.shape.preemptible && taker.job->job.priority > reservation_->priority;
+         preemptor.shape.preemptible && preemptor.job->job.priority > reservation_->priority;
 }
 
-void Pass::drop(const Taker& taker, bool borrows) {
+void Pass::end_line(const Preemptor& preemptor, bool borrows) {
   // A request that failed without the right to borrow does not block less important ones that have it.
   const bool others_may_borrow = !borrows && reservation_ && pool_.rules.preemption &&
-                                 pool_.rules.policy == Policy::kPriority && taker.shape.preemptible;
-  head_->least_priority = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
+                                 pool_.rules.policy == Policy::kPriority && preemptor.shape.preemptible;
+  head_->min_priority = others_may_borrow ? reservation_->priority + 1 : INT_MAX;
 }
 
-bool Pass::start_somewhere(const Taker& taker) {
-  const int slots = taker.shape.slots;
+bool Pass::start_somewhere(const Preemptor& preemptor) {
+  const int slots = preemptor.shape.slots;
   // An agent may have enough free slots that are promised to holders without an agent.
   if (slack() < slots) return false;
   if (Node* node = pool_.fleet.tightest(slots)) {
-    start(taker, {{node, slots}});
+    start(preemptor, {{node, slots}});
     return true;
   }
-  if (taker.shape.single_node || pool_.fleet.free() < slots) return false;
+  if (preemptor.shape.single_node || pool_.fleet.free() < slots) return false;
   const auto parts = pool_.fleet.spread(slots);
   if (parts.empty()) return false;
-  start(taker, parts);
+  start(preemptor, parts);
   return true;
 }
 
-void Pass::start(const Taker& taker, const std::vector<std::pair<Node*, int>>& where) {
-  Placement placement{TrialId(taker.trial), {}};
+void Pass::start(const Preemptor& preemptor, const std::vector<std::pair<Node*, int>>& where) {
+  Placement placement{TrialId(preemptor.trial), {}};
   std::vector<Node*> nodes;
   for (const auto& [node, slots] : where) {
     placement.parts.push_back({node->agent.id, choose_slots(node->agent.slots, node->free_slots(), slots)});
     nodes.push_back(node);
   }
-  pool_.start(*taker.job, taker.shape,
+  pool_.start(*preemptor.job, preemptor.shape,
               {.trial = placement.trial,
-               .job = taker.job->job.id,
+               .job = preemptor.job->job.id,
                .parts = placement.parts,
-               .preemptible = taker.shape.preemptible},
+               .preemptible = preemptor.shape.preemptible},
               std::move(nodes));
   plan_.start.push_back(std::move(placement));
   decided_ = true;
 }
 
-bool Pass::wait(const Taker& taker) {
-  const int slots = taker.shape.slots;
+bool Pass::hold_coming_slots(const Preemptor& preemptor) {
+  const int slots = preemptor.shape.slots;
   if (static_cast<int>(held_.size()) >= pool_.rules.holders || slack() < slots) return false;
   // A single slot is not bound to an agent: the first one that comes free anywhere will do.
   Node* node = slots == 1 ? nullptr : pool_.fleet.tightest_coming(slots);
-  if (!node && taker.shape.single_node) return false;
-  hold(taker, Hold::Why::kLeaving, node);
+  if (!node && preemptor.shape.single_node) return false;
+  hold(preemptor, Hold::Why::kLeaving, node);
   return true;
 }
 
-int Pass::victims_above(const Taker& taker) const {
+int Pass::victims_above(const Preemptor& preemptor) const {
   if (!pool_.preempts()) return Fleet::kNobody;
   // Fair-share victims are all of level 0; restores_share decides among them.
-  return pool_.rules.policy == Policy::kPriority ? taker.job->job.priority : -1;
+  return pool_.rules.policy == Policy::kPriority ? preemptor.job->job.priority : -1;
 }
 
-bool Pass::preempt(const Taker& taker) {
+bool Pass::preempt(const Preemptor& preemptor) {
   if (static_cast<int>(held_.size()) >= pool_.rules.holders) return false;
   Node* node = nullptr;
   // One agent is preferred to a gang, as for placements.
-  std::vector<RunningState*> victims = victims_on(taker, node);
-  if (victims.empty() && !taker.shape.single_node) victims = victims_anywhere(taker);
+  std::vector<RunningState*> victims = victims_on(preemptor, node);
+  if (victims.empty() && !preemptor.shape.single_node) victims = victims_anywhere(preemptor);
   if (victims.empty()) return false;
   for (RunningState* victim : victims) {
     plan_.preempt.push_back(victim->running->trial);
-    asked_.push_back(victim->job->user);
+    preempted_users_.push_back(victim->job->user);
     pool_.leave(*victim);
   }
   decided_ = true;
-  hold(taker, Hold::Why::kPreempting, taker.shape.slots == 1 ? nullptr : node);
+  hold(preemptor, Hold::Why::kPreempting, preemptor.shape.slots == 1 ? nullptr : node);
   return true;
 }
 
-bool Pass::reserve(const Taker& taker) {
-  const int slots = taker.shape.slots;
+bool Pass::reserve(const Preemptor& preemptor) {
+  const int slots = preemptor.shape.slots;
   // A request that the open agents could not hold even when empty would block them for nothing.
-  if (taker.shape.single_node ? pool_.fleet.largest() < slots : pool_.fleet.capacity() < slots) return false;
-  Reservation reservation{taker.job->job.priority, nullptr, slots};
-  if (taker.shape.single_node) {
+  if (preemptor.shape.single_node ? pool_.fleet.largest() < slots : pool_.fleet.capacity() < slots)
+    return false;
+  Reservation reservation{preemptor.job->job.priority, nullptr, slots};
+  if (preemptor.shape.single_node) {
     // The agent where most has gathered. Slots of less important allocations count: they can be preempted.
-    const int level = pool_.rules.policy == Policy::kPriority ? victims_above(taker) + 1 : Fleet::kNobody;
+    const int level = pool_.rules.policy == Policy::kPriority ? victims_above(preemptor) + 1 : Fleet::kNobody;
     reservation.node = pool_.fleet.fullest(std::min(level, Fleet::kNobody), slots);
   }
   reservation_ = reservation;
-  lower();
+  close_reservation();
   return true;
 }
 
-void Pass::keep(Node& node, int slots) {
+void Pass::promise(Node& node, int slots) {
   // Coming slots first: free ones stay available to a request that can start at once.
   const int leaving = std::min(node.leaving, slots);
   pool_.fleet.promise(node, slots - leaving, leaving);
   promises_.push_back({&node, slots - leaving, leaving});
 }
 
-void Pass::hold(const Taker& taker, Hold::Why why, Node* node) {
-  const int slots = taker.shape.slots;
-  pool_.holds.push_back({TrialId(taker.trial), why, node ? node->agent.id : AgentId(), slots});
-  // The reservation promises nothing by itself: `lower` hides its slots, and it counts towards no share.
+void Pass::hold(const Preemptor& preemptor, Hold::Why why, Node* node) {
+  const int slots = preemptor.shape.slots;
+  pool_.holds.push_back({TrialId(preemptor.trial), why, node ? node->agent.id : AgentId(), slots});
+  // The reservation promises nothing by itself: `close_reservation` hides its slots, and it counts towards no
+  // share.
   if (why == Hold::Why::kReserved) return;
   if (node) {
-    keep(*node, slots);
+    promise(*node, slots);
   } else {
     promised_anywhere_ += slots;
   }
-  held_.emplace_back(taker.job, taker.shape);
-  pool_.queue.hold(*taker.job, taker.shape);
+  held_.emplace_back(preemptor.job, preemptor.shape);
+  pool_.queue.hold(*preemptor.job, preemptor.shape);
 }
 
-void Pass::lift() {
+void Pass::open_reservation() {
   if (Node* node = reservation_->node) {
     node->hidden = false;
     pool_.fleet.file(*node);
@@ -209,7 +215,7 @@ void Pass::lift() {
   }
 }
 
-void Pass::lower() {
+void Pass::close_reservation() {
   if (Node* node = reservation_->node) {
     node->hidden = true;
     pool_.fleet.file(*node);
@@ -218,8 +224,8 @@ void Pass::lower() {
   }
 }
 
-void Pass::undo() {
-  if (reservation_) lift();
+void Pass::take_back() {
+  if (reservation_) open_reservation();
   for (const Promise& promise : promises_) {
     pool_.fleet.promise(*promise.node, -promise.free, -promise.leaving);
   }

@@ -50,7 +50,7 @@
 // unless single_node, a gang over the fewest agents, and among these choices the one that leaves the fewest
 // slots over (fitting.h). Within an agent: one link group, adjacent slots. Victims on one agent are chosen by
 // the importance of the most important victim, then the fewest slots vacated, then the fewest allocations,
-// among at most kCandidates candidate agents (those with most slots free or coming first). The least
+// among at most kMaxCandidates candidate agents (those with most slots free or coming first). The least
 // important and newest allocations are taken first, and a set contains no victim that is not needed.
 // Zero-slot requests take a place on the agent with the fewest of them (Agent::max_zero_slot). Agents that
 // are not open (disconnected, draining, disabled) and disabled slots take nothing new.
@@ -87,10 +87,10 @@ struct Rules {
 };
 
 /// Candidate agents examined for victims at each level of importance.
-inline constexpr int kCandidates = 8;
+inline constexpr int kMaxCandidates = 8;
 /// Allocations examined for the next victim of a pool-wide fair-share preemption, among users above their
 /// share.
-inline constexpr int kLooks = 8;
+inline constexpr int kMaxExamined = 8;
 
 /// One device of an agent. Its index in Agent::slots is its slot id.
 struct Slot {

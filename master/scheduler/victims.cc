@@ -38,17 +38,17 @@ int gain_on(const Node& node, const RunningState& state) {
 
 /// True when `theirs` keeps, after losing `slots`, at least as many slots per weight as the preemptor's user
 /// has after the start. This condition makes fair-share preemption irreversible, hence free of thrashing.
-bool restores_share(const Taker& taker, const UserState& theirs, int slots) {
-  const UserState& mine = *taker.job->user;
-  return (mine.used + taker.shape.slots) / mine.weight <= (theirs.used - slots) / theirs.weight;
+bool restores_share(const Preemptor& preemptor, const UserState& theirs, int slots) {
+  const UserState& mine = *preemptor.job->user;
+  return (mine.used + preemptor.shape.slots) / mine.weight <= (theirs.used - slots) / theirs.weight;
 }
 
 /// The same condition for a job: compares the users, or the jobs where both belong to one user.
-bool restores_share(const Taker& taker, const JobState& theirs, int slots) {
-  const JobState& mine = *taker.job;
+bool restores_share(const Preemptor& preemptor, const JobState& theirs, int slots) {
+  const JobState& mine = *preemptor.job;
   if (&mine == &theirs) return false;
-  if (mine.user != theirs.user) return restores_share(taker, *theirs.user, slots);
-  return (mine.used + mine.promised + taker.shape.slots) / mine.job.weight <=
+  if (mine.user != theirs.user) return restores_share(preemptor, *theirs.user, slots);
+  return (mine.used + mine.promised + preemptor.shape.slots) / mine.job.weight <=
          (theirs.used + theirs.promised - slots) / theirs.job.weight;
 }
 
@@ -69,13 +69,13 @@ int Pass::gain(const std::vector<RunningState*>& victims) const {
   return slots;
 }
 
-std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
-  const int above = victims_above(taker), slots = taker.shape.slots;
+std::vector<RunningState*> Pass::victims_on(const Preemptor& preemptor, Node*& best) {
+  const int above = victims_above(preemptor), slots = preemptor.shape.slots;
   std::vector<RunningState*> victims;
   if (slots > pool_.fleet.largest()) return victims;
   // Two cheap exits that need no search. The first one counts over the pool: promises without an agent may
   // claim the free slots of any candidate.
-  if (slack() + pool_.fleet.gains_above(above) < slots || !share_is_owed(taker)) return victims;
+  if (slack() + pool_.fleet.gains_above(above) < slots || !share_is_owed(preemptor)) return victims;
   auto cost = [](const std::vector<RunningState*>& set) {
     int vacated = 0;
     for (const RunningState* victim : set) vacated += victim->slots;
@@ -92,7 +92,7 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
       // Candidates come in descending order of free and coming slots, so the need only grows from here.
       if (best && cost(victims).first < need) break;
       auto set = pool_.rules.policy == Policy::kPriority ? by_priority_on(*node, level->first, need)
-                                                         : by_share_on(taker, *node, need);
+                                                         : by_share_on(preemptor, *node, need);
       if (set.empty() || (best && cost(set) >= cost(victims))) continue;
       best = node;
       victims = std::move(set);
@@ -109,15 +109,15 @@ std::vector<RunningState*> Pass::victims_on(const Taker& taker, Node*& best) {
 
 /// False when no user or job has a share so large that losing a victim could satisfy restores_share. Two
 /// comparisons with the largest shares spare the search in a pool that is already fair.
-bool Pass::share_is_owed(const Taker& taker) const {
+bool Pass::share_is_owed(const Preemptor& preemptor) const {
   if (pool_.rules.policy != Policy::kFairShare) return true;
-  const JobState& mine = *taker.job;
+  const JobState& mine = *preemptor.job;
   const auto& users = pool_.queue.victims();
-  if (!users.empty() && (mine.user->used + taker.shape.slots) / mine.user->weight < users.rbegin()->share)
+  if (!users.empty() && (mine.user->used + preemptor.shape.slots) / mine.user->weight < users.rbegin()->share)
     return true;
   const auto& jobs = mine.user->victims;
   return !jobs.empty() &&
-         (mine.used + mine.promised + taker.shape.slots) / mine.job.weight < jobs.rbegin()->share;
+         (mine.used + mine.promised + preemptor.shape.slots) / mine.job.weight < jobs.rbegin()->share;
 }
 
 std::vector<RunningState*> Pass::by_priority_on(const Node& node, int level, int need) const {
@@ -137,14 +137,14 @@ std::vector<RunningState*> Pass::by_priority_on(const Node& node, int level, int
   return chosen;
 }
 
-std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
-  const int above = victims_above(taker);
-  const int need = taker.shape.slots - slack();
-  if (need <= 0 || pool_.fleet.gains_above(above) < need || !share_is_owed(taker)) return {};
+std::vector<RunningState*> Pass::victims_anywhere(const Preemptor& preemptor) {
+  const int above = victims_above(preemptor);
+  const int need = preemptor.shape.slots - slack();
+  if (need <= 0 || pool_.fleet.gains_above(above) < need || !share_is_owed(preemptor)) return {};
   std::vector<RunningState*> chosen;
   int gained = 0;
   if (pool_.rules.policy == Policy::kFairShare) {
-    chosen = by_share_anywhere(taker, need);
+    chosen = by_share_anywhere(preemptor, need);
     gained = gain(chosen);
   } else {
     // Under the priority policy one user owns all jobs. Jobs in reverse order, trials from the newest.
@@ -168,17 +168,17 @@ std::vector<RunningState*> Pass::victims_anywhere(const Taker& taker) {
 
 /// The bound assumes that the preemptor's user first loses everything it has on the agent, and tests each
 /// other victim alone. Spares the search below, which changes the index of shares.
-int Pass::most_by_share(const Taker& taker, const Node& node) const {
-  const JobState& mine = *taker.job;
+int Pass::most_by_share(const Preemptor& preemptor, const Node& node) const {
+  const JobState& mine = *preemptor.job;
   int own = 0, slots = 0;
   for (const Node::Holding& holding : node.here) {
     if (holding.gain > 0 && holding.job->user == mine.user) own += holding.slots;
   }
-  const double after = (mine.user->used - own + taker.shape.slots) / mine.user->weight;
+  const double after = (mine.user->used - own + preemptor.shape.slots) / mine.user->weight;
   for (const Node::Holding& holding : node.here) {
     if (holding.gain == 0) continue;
     const UserState& theirs = *holding.job->user;
-    const bool may = &theirs == mine.user ? restores_share(taker, *holding.job, holding.slots)
+    const bool may = &theirs == mine.user ? restores_share(preemptor, *holding.job, holding.slots)
                                           : after <= (theirs.used - holding.slots) / theirs.weight;
     if (may) slots += holding.gain;
   }
@@ -187,12 +187,12 @@ int Pass::most_by_share(const Taker& taker, const Node& node) const {
 
 /// Each chosen victim is lent while more are needed, so that the next one is taken from the user or job with
 /// the largest share that remains.
-std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& node, int need) {
+std::vector<RunningState*> Pass::by_share_on(const Preemptor& preemptor, const Node& node, int need) {
   std::vector<RunningState*> chosen;
-  if (most_by_share(taker, node) < need) return chosen;
+  if (most_by_share(preemptor, node) < need) return chosen;
   int gained = 0;
   while (gained < need) {
-    RunningState* state = most_served_on(taker, node, chosen);
+    RunningState* state = most_served_on(preemptor, node, chosen);
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
@@ -205,11 +205,11 @@ std::vector<RunningState*> Pass::by_share_on(const Taker& taker, const Node& nod
   return chosen;
 }
 
-std::vector<RunningState*> Pass::by_share_anywhere(const Taker& taker, int need) {
+std::vector<RunningState*> Pass::by_share_anywhere(const Preemptor& preemptor, int need) {
   std::vector<RunningState*> chosen;
   int gained = 0;
   while (gained < need) {
-    RunningState* state = most_served(taker);
+    RunningState* state = most_served(preemptor);
     if (!state) break;
     gained += gain(*state);
     chosen.push_back(state);
@@ -225,7 +225,7 @@ void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t
   }
 }
 
-RunningState* Pass::most_served_on(const Taker& taker, const Node& node,
+RunningState* Pass::most_served_on(const Preemptor& preemptor, const Node& node,
                                    const std::vector<RunningState*>& chosen) const {
   RunningState* best = nullptr;
   auto key = [](const RunningState& state) {
@@ -235,30 +235,30 @@ RunningState* Pass::most_served_on(const Taker& taker, const Node& node,
     if (holding.gain == 0) continue;
     RunningState& state = *holding.running;
     if (std::find(chosen.begin(), chosen.end(), &state) != chosen.end() ||
-        !restores_share(taker, *state.job, state.slots))
+        !restores_share(preemptor, *state.job, state.slots))
       continue;
     if (!best || key(*best) < key(state)) best = &state;
   }
   return best;
 }
 
-RunningState* Pass::most_served(const Taker& taker) const {
+RunningState* Pass::most_served(const Preemptor& preemptor) const {
   // The index of victims is in ascending order of shares: the reverse walk starts with the largest one.
-  int looks = 0;
+  int examined = 0;
   const auto& users = pool_.queue.victims();
   for (auto user = users.rbegin(); user != users.rend(); ++user) {
     // Skips users, and below jobs, that cannot give up even one slot.
-    if (user->user != taker.job->user && !restores_share(taker, *user->user, 1)) continue;
+    if (user->user != preemptor.job->user && !restores_share(preemptor, *user->user, 1)) continue;
     const auto& jobs = user->user->victims;
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
-      if (!restores_share(taker, *job->job, 1)) continue;
+      if (!restores_share(preemptor, *job->job, 1)) continue;
       const auto& trials = job->job->victims;
       for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
         // Bounds the cost of one victim. An allocation is rejected below when it is too large for the
         // difference of the shares, or holds no usable slot on an open agent.
-        if (++looks > kLooks) return nullptr;
+        if (++examined > kMaxExamined) return nullptr;
         RunningState& state = pool_.running.at(*trial);
-        if (restores_share(taker, *state.job, state.slots) && gain(state) > 0) return &state;
+        if (restores_share(preemptor, *state.job, state.slots) && gain(state) > 0) return &state;
       }
     }
   }

@@ -7,7 +7,7 @@
 namespace det::sim {
 
 Master::Master(Engine& engine, const Plan& plan, Checker& checker)
-    : engine_(engine), plan_(plan), checker_(checker) {}
+    : engine_(engine), plan_(plan), checker_(checker), boundary_(plan.boundary) {}
 
 core::Now Master::now() const {
   // Each life has its own monotonic clock, which exposes deadlines carried over a restart.
@@ -20,7 +20,8 @@ void Master::start() {
   store_->start({.durable = [this](db::Sequence n) { durable_ = n; }, .failed = nullptr});
   appended_ = durable_ = 0;
   auto recovered = store_->load();
-  auto core = core::Core::restore(plan_.options, std::move(*recovered), now());
+  boundary_.restart(*recovered);
+  auto core = core::Core::restore(boundary_.options(plan_.options), std::move(*recovered), now());
   if (!core) {
     checker_.fail("the core does not start: " + core.error().message);
     return;
@@ -81,13 +82,16 @@ void Master::wake(Duration delay) {
 void Master::process() {
   for (core::Input& input : std::exchange(inbox_, {})) {
     core::Effects effects;
+    boundary_.change(input, *core_);
     core_->step(input, now(), effects);
+    boundary_.change(effects, &input);
     checker_.after_step(*core_);
     emit(std::move(effects));
   }
   core::Effects effects;
   if (auto due = core_->next_deadline(); due && *due <= now().mono) core_->step(core::Tick{}, now(), effects);
   core_->schedule(now(), effects);
+  boundary_.change(effects, nullptr);
   checker_.after_step(*core_);
   emit(std::move(effects));
   watch_deadline();
@@ -106,10 +110,10 @@ void Master::emit(core::Effects effects) {
   if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty()) return;
   for (const core::Write& write : effects.writes) checker_.appended(write);
   if (!effects.writes.empty()) appended_ = store_->append(std::move(effects.writes));
-  if (plan_.loop_mutant == LoopMutant::kReplyBeforeDurable) {
+  if (plan_.boundary == BoundaryMutant::kReplyBeforeDurable) {
     for (core::Reply& reply : std::exchange(effects.replies, {})) deliver(reply);
   }
-  if (plan_.loop_mutant == LoopMutant::kSendBeforeDurable) {
+  if (plan_.boundary == BoundaryMutant::kSendBeforeDurable) {
     for (const core::Send& send : std::exchange(effects.sends, {})) deliver(send);
   }
   outbox_.push_back({appended_, std::move(effects.sends), std::move(effects.replies)});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "master/core/core.h"
+#include "tests/sim/boundary.h"
 #include "tests/sim/checker.h"
 #include "tests/sim/engine.h"
 #include "tests/sim/memory_store.h"
@@ -66,6 +67,7 @@ class Master {
   Engine& engine_;
   const Plan& plan_;
   Checker& checker_;
+  Boundary boundary_;
   MemoryDisk disk_;
   std::unique_ptr<MemoryStore> store_;
   std::optional<core::Core> core_;

@@ -191,7 +191,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   Dice dice{Random{seed ^ 0x5157a7e, 0}};
   Plan plan;
   plan.seed = seed;
-  plan.loop_mutant = broken.loop;
+  plan.boundary = broken.boundary;
   plan.options.mutant = broken.rule;
   plan.options.search_fault = broken.search;
   plan.options.agent_lease = seconds(60);

@@ -11,11 +11,9 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "master/core/core.h"
+#include "tests/sim/boundary.h"
 
 namespace det::sim {
-
-/// Mutants of rules outside the core, like core::Mutant.
-enum class LoopMutant { kNone, kReplyBeforeDurable, kSendBeforeDurable };
 
 /// The program of a job and the actions of its user.
 struct Job {
@@ -90,7 +88,7 @@ struct Faults {
 struct Plan {
   std::uint64_t seed = 0;
   core::Options options;
-  LoopMutant loop_mutant = LoopMutant::kNone;
+  BoundaryMutant boundary = BoundaryMutant::kNone;
   std::vector<MachinePlan> machines;
   std::vector<Job> jobs;
   std::vector<CommandPlan> commands;
@@ -101,7 +99,7 @@ struct Plan {
 /// Disabled rules and reintroduced faults.
 struct Broken {
   core::Mutant rule = core::Mutant::kNone;
-  LoopMutant loop = LoopMutant::kNone;
+  BoundaryMutant boundary = BoundaryMutant::kNone;
   searcher::Fault search = searcher::Fault::kNone;
 };
 Plan draw_plan(std::uint64_t seed, const Broken& broken = {});

@@ -330,7 +330,7 @@ class Walk {
       }
       std::sort(agents.begin(), agents.end(),
                 [&](auto* a, auto* b) { return std::pair(-base(*a), a->id) < std::pair(-base(*b), b->id); });
-      if (agents.size() > kCandidates) agents.resize(kCandidates);
+      if (agents.size() > kMaxCandidates) agents.resize(kMaxCandidates);
       for (const Agent* a : agents) {
         auto gain = [&](std::size_t i) { return gain_on(*a, s_.running[i]); };
         auto may = [&](std::size_t i) {
@@ -361,7 +361,7 @@ class Walk {
     };
     // Trials without a slot to give do not count as inspected.
     auto owes = [&](std::size_t i) { return by_priority() || restores_share(r, i, 1); };
-    return take(need, by_priority() ? INT_MAX : kLooks, owes, may, gain);
+    return take(need, by_priority() ? INT_MAX : kMaxExamined, owes, may, gain);
   }
 
   void reserve(const Request& r) {

@@ -1,15 +1,15 @@
 // Index of the requests: a line for each shape, in it the users by share, in each the jobs by rank. Victims
 // have the same order and are read from its end. A job is in an index ("listed", "shown") only while it has
 // an eligible request or a potential victim there.
-#include <algorithm>
+#include "master/scheduler/queue.h"
 
-#include "master/scheduler/pool.h"
+#include <algorithm>
 
 namespace det::scheduler {
 namespace {
 
 /// Replaces weights that are not positive, to avoid a division by zero.
-constexpr double kLeastWeight = 1e-9;
+constexpr double kMinWeight = 1e-9;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ UserState& Queue::user(UserId id) {
   if (fresh) {
     user.rank = {0, id.value, &user};
     auto weight = rules_.user_weights.find(id);
-    user.weight = weight == rules_.user_weights.end() ? 1 : std::max(weight->second, kLeastWeight);
+    user.weight = weight == rules_.user_weights.end() ? 1 : std::max(weight->second, kMinWeight);
   }
   return user;
 }
@@ -53,7 +53,7 @@ JobState& Queue::put(const Job& job) {
     leave_user(state);
   }
   state.job = job;
-  if (!(job.weight > 0)) state.job.weight = kLeastWeight;
+  if (!(job.weight > 0)) state.job.weight = kMinWeight;
   state.gone = false;
   state.user = &user(job.user);
   ++state.user->jobs;
@@ -125,7 +125,7 @@ void Queue::move(JobState& job) {
 void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   auto& jobs = user.waiting[shape];
-  if (jobs.empty()) lines_[shape].put(user.rank);
+  if (jobs.empty()) lines_[shape].insert(user.rank);
   jobs.insert(job.rank);
   line.listed = true;
 }
@@ -139,7 +139,7 @@ void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
   if (!jobs->second.empty()) return;
   user.waiting.erase(jobs);
   auto users = lines_.find(shape);
-  users->second.drop(user.rank);
+  users->second.erase(user.rank);
   if (users->second.empty()) lines_.erase(users);
 }
 
@@ -152,7 +152,7 @@ void Queue::relist(JobState& job, const Shape& shape, JobState::Line& line) {
 
 void Queue::show_victims(JobState& job) {
   UserState& user = *job.user;
-  if (user.victims.empty()) victims_.put(user.rank);
+  if (user.victims.empty()) victims_.insert(user.rank);
   user.victims.insert(job.rank);
   job.shown_victims = true;
 }
@@ -160,7 +160,7 @@ void Queue::show_victims(JobState& job) {
 void Queue::hide_victims(JobState& job) {
   UserState& user = *job.user;
   user.victims.erase(job.rank);
-  if (user.victims.empty()) victims_.drop(user.rank);
+  if (user.victims.empty()) victims_.erase(user.rank);
   job.shown_victims = false;
 }
 
@@ -243,7 +243,7 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
 void Queue::reweigh(JobState& job, int slots) {
   UserState& user = *job.user;
   if (job.shown_victims) user.victims.erase(job.rank);
-  const auto known = std::lower_bound(victims_.begin(), victims_.end(), user.rank);
+  const auto known = victims_.lower_bound(user.rank);
   if (known != victims_.end() && known->user == &user) victims_.erase(known);
   job.used += slots;
   user.used += slots;
@@ -251,7 +251,7 @@ void Queue::reweigh(JobState& job, int slots) {
   user.rank.share = share_of(user);
   job.shown_victims = !job.victims.empty();
   if (job.shown_victims) user.victims.insert(job.rank);
-  if (!user.victims.empty()) victims_.put(user.rank);
+  if (!user.victims.empty()) victims_.insert(user.rank);
 }
 
 void Queue::lend(JobState& job, std::int64_t trial, int slots) {
