@@ -12,7 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/queue.h"
 #include "master/db/series/metric_chunk.h"
-#include "master/db/store/pg_writes.h"
+#include "master/db/store/locks.h"
 
 namespace det::db {
 namespace {

@@ -98,10 +98,10 @@ Error Connection::failure(const PGresult* result) const {
   return Error{code_of(state), "database: " + message, {}};
 }
 
-Result<Rows> Connection::run(const char* sql, const Params& params) {
+Result<Rows> Connection::run(Sql sql, const Params& params) {
   const Params::View view = params.view();
-  return rows_of(PQexecParams(connection_.get(), sql, params.size(), view.types.data(), view.values.data(),
-                              view.lengths.data(), view.formats.data(), 1));
+  return rows_of(PQexecParams(connection_.get(), sql.text, params.size(), view.types.data(),
+                              view.values.data(), view.lengths.data(), view.formats.data(), 1));
 }
 
 Result<Rows> Connection::rows_of(PGresult* result) const {
@@ -111,9 +111,9 @@ Result<Rows> Connection::rows_of(PGresult* result) const {
   return rows;
 }
 
-Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
+Result<Rows> Connection::run_prepared(Sql sql, const Params& params) {
   const Params::View view = params.view();
-  std::string key(sql);
+  std::string key(sql.text);
   // The same text with other parameter types is another statement.
   for (const Oid type : view.types) key += ' ' + std::to_string(type);
   auto known = asked_.find(key);
@@ -126,7 +126,7 @@ Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
       TRY(script("DEALLOCATE ALL"));
     }
     const std::string name = "q" + std::to_string(asked_.size());
-    TRY(rows_of(PQprepare(connection_.get(), name.c_str(), sql, params.size(), view.types.data())));
+    TRY(rows_of(PQprepare(connection_.get(), name.c_str(), sql.text, params.size(), view.types.data())));
     known = asked_.emplace(std::move(key), name).first;
   }
   return rows_of(PQexecPrepared(connection_.get(), known->second.c_str(), params.size(), view.values.data(),

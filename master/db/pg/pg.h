@@ -49,6 +49,13 @@ struct Bytes {
   std::string_view value;
 };
 
+/// Constant text of a statement: a literal, or a string that outlives the call.
+struct Sql {
+  Sql(const char* sql) : text(sql) {}
+  Sql(const std::string& sql) : text(sql.c_str()) {}
+  const char* text;
+};
+
 /// Parameters of one statement, in order, in PostgreSQL's binary format. Text that PostgreSQL would reject
 /// (NUL, invalid UTF-8) is repaired, never refused: the store must accept any input that the core accepted.
 class Params {
@@ -170,6 +177,23 @@ class Rows {
   };
   /// The Row is valid while this object lives.
   Row operator[](int row) const { return Row(result_.get(), row); }
+  /// Iterates over the rows: `for (Rows::Row row : rows)`.
+  struct Iterator {
+    const Rows& rows;
+    int at;
+    Row operator*() const { return rows[at]; }
+    Iterator& operator++() { return ++at, *this; }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+  /// Reads the first column of all rows.
+  template <typename T>
+  std::vector<T> column() const {
+    std::vector<T> values;
+    for (Row row : *this) values.push_back(row.template next<T>());
+    return values;
+  }
 
  private:
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
@@ -218,14 +242,14 @@ class Connection {
 
   /// Runs one statement with parameters and returns its rows. Blocks for a round trip.
   template <typename... T>
-  Result<Rows> query(const char* sql, const T&... values) {
+  Result<Rows> query(Sql sql, const T&... values) {
     return run(sql, Params(values...));
   }
   /// Like query(), with prepared parameters.
-  Result<Rows> run(const char* sql, const Params& params);
+  Result<Rows> run(Sql sql, const Params& params);
   /// Like run(), but prepares the statement on first use. For frequent statements; the cache is keyed by text
   /// and parameter types.
-  Result<Rows> run_prepared(const char* sql, const Params& params);
+  Result<Rows> run_prepared(Sql sql, const Params& params);
   /// Streams rows into "COPY … FROM STDIN (FORMAT binary)". `sql` may end in "; COMMIT" to save a round trip.
   Status copy(const char* sql, const CopyRows& rows);
   /// Runs several constant statements (migrations, SET); returns no rows.

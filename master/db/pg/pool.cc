@@ -7,7 +7,7 @@ Pool::Pool(ConnectOptions options, int connections)
   for (int i = 0; i < connections; ++i) free_.push(nullptr);
 }
 
-Result<Rows> Pool::run(const char* sql, const Params& params) {
+Result<Rows> Pool::run(Sql sql, const Params& params) {
   return with<Rows>([&](Connection& connection) { return connection.run_prepared(sql, params); });
 }
 

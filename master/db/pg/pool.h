@@ -35,10 +35,10 @@ class Pool {
   Status in_transaction(const std::function<Status(Connection&)>& work);
   /// Runs one statement in its own transaction. It is prepared and may be sent twice, as in with().
   template <typename... T>
-  Result<Rows> query(const char* sql, const T&... values) {
+  Result<Rows> query(Sql sql, const T&... values) {
     return run(sql, Params(values...));
   }
-  Result<Rows> run(const char* sql, const Params& params);
+  Result<Rows> run(Sql sql, const Params& params);
 
  private:
   Status lend(const std::function<Status(Connection&)>& work);

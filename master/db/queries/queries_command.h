@@ -38,8 +38,4 @@ struct TaskFacts {
 /// Returns the state of a task. kNotFound: neither the task of a trial nor a command.
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task);
 
-/// Loads the commands that have not ended, for the start of the core. kDataLoss: a configuration cannot be
-/// parsed.
-Result<std::vector<core::Command>> load_commands(Connection& connection);
-
 }  // namespace det::db

@@ -4,35 +4,68 @@
 #include <map>
 
 #include "common/base/text.h"
-#include "master/db/store/rows.h"
-
-/// Columns in the order of read_experiment().
-#define DET_EXPERIMENT_COLUMNS                                                                               \
-  "e.id, e.job_id, e.name, e.description, e.labels, e.notes, e.archived, e.state, "                          \
-  "CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, e.unmanaged, e.progress, "                      \
-  "e.submitted,"                                                                                             \
-  " e.ended, extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8, e.owner_id, u.name, p.id, " \
-  "w.id, p.name,"                                                                                            \
-  " w.name, e.resource_pool, e.parent_id, coalesce(s.trials, 0), e.searcher_name, e.searcher_metric, "       \
-  "e.smaller_is_better, CASE WHEN s.metric IS NOT NULL THEN s.trial_id END,"                                 \
-  " s.metric, coalesce(s.checkpoints, 0), coalesce(s.checkpoint_bytes, 0), e.request_id, p.owner_id, "       \
-  "p.archived OR w.archived"
-/// Joins behind DET_EXPERIMENT_COLUMNS. s is the row of experiment_summaries; its trial counts as the best
-/// one only when it has a metric.
-#define DET_EXPERIMENT_JOINS                                                                               \
-  " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = " \
-  "p.workspace_id LEFT JOIN experiment_summaries s ON s.experiment_id = e.id"                              \
-  " LEFT JOIN LATERAL (SELECT a.state FROM trials t JOIN allocations a ON a.trial_id = t.id"               \
-  "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("                   \
-  "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true"
-// A subquery instead of a join: only the sort that needs it pays for it.
-#define DET_SUMMARY(column) "(SELECT s." column " FROM experiment_summaries s WHERE s.experiment_id = e.id)"
+#include "master/db/store/tables.h"
 
 namespace det::db {
 namespace {
 
+const Columns<ExperimentRow>& experiment_columns() {
+  using E = ExperimentRow;
+  static const Columns<E> columns = {
+      column<&E::id>("e.id"),
+      column<&E::job_id>("e.job_id"),
+      column<&E::name>("e.name"),
+      column<&E::description>("e.description"),
+      column<&E::labels>("e.labels"),
+      column<&E::notes>("e.notes"),
+      column<&E::archived>("e.archived"),
+      column<&E::state>("e.state"),
+      column<&E::live>("CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END"),
+      column<&E::unmanaged>("e.unmanaged"),
+      column<&E::progress>("e.progress"),
+      column<&E::submitted>("e.submitted"),
+      column<&E::ended>("e.ended"),
+      column<&E::duration>("extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8"),
+      column<&E::owner>("e.owner_id"),
+      column<&E::username>("u.name"),
+      column<&E::project>("p.id"),
+      column<&E::workspace>("w.id"),
+      column<&E::project_name>("p.name"),
+      column<&E::workspace_name>("w.name"),
+      column<&E::resource_pool>("e.resource_pool"),
+      column<&E::parent>("e.parent_id"),
+      column<&E::num_trials>("coalesce(s.trials, 0)"),
+      column<&E::searcher_name>("e.searcher_name"),
+      column<&E::searcher_metric>("e.searcher_metric"),
+      column<&E::smaller_is_better>("e.smaller_is_better"),
+      // The trial of the summary counts as the best one only when it has a metric.
+      column<&E::best_trial>("CASE WHEN s.metric IS NOT NULL THEN s.trial_id END"),
+      column<&E::best_metric>("s.metric"),
+      column<&E::checkpoint_count>("coalesce(s.checkpoints, 0)"),
+      column<&E::checkpoint_size>("coalesce(s.checkpoint_bytes, 0)"),
+      column<&E::request>("e.request_id"),
+      column<&E::project_owner>("p.owner_id"),
+      column<&E::parent_archived>("p.archived OR w.archived"),
+  };
+  return columns;
+}
+
+/// Tables of experiment_columns().
+const std::string kExperimentTables =
+    " FROM experiments e JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id"
+    " JOIN workspaces w ON w.id = p.workspace_id"
+    " LEFT JOIN experiment_summaries s ON s.experiment_id = e.id"
+    " LEFT JOIN LATERAL (SELECT a.state FROM trials t JOIN allocations a ON a.trial_id = t.id"
+    "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("
+    "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true";
+
+/// A subquery instead of a join: only the sort that needs it pays for it.
+std::string summary(const char* column) {
+  return std::string("(SELECT s.") + column + " FROM experiment_summaries s WHERE s.experiment_id = e.id)";
+}
+
 // Only constant text may reach ORDER BY.
-const char* sort_key(ExperimentSort sort) {
+std::string sort_key(ExperimentSort sort) {
   switch (sort) {
     case ExperimentSort::kId:
       return "e.id";
@@ -47,7 +80,7 @@ const char* sort_key(ExperimentSort sort) {
     case ExperimentSort::kState:
       return "e.state";
     case ExperimentSort::kNumTrials:
-      return DET_SUMMARY("trials");
+      return summary("trials");
     case ExperimentSort::kProgress:
       return "e.progress";
     case ExperimentSort::kUser:
@@ -59,24 +92,13 @@ const char* sort_key(ExperimentSort sort) {
     case ExperimentSort::kProject:
       return "e.project_id";
     case ExperimentSort::kCheckpointSize:
-      return DET_SUMMARY("checkpoint_bytes");
+      return summary("checkpoint_bytes");
     case ExperimentSort::kCheckpointCount:
-      return DET_SUMMARY("checkpoints");
+      return summary("checkpoints");
     case ExperimentSort::kSearcherMetric:
-      return DET_SUMMARY("metric");
+      return summary("metric");
   }
   return "e.id";
-}
-
-void read_experiment(Rows::Row& row, ExperimentRow& out) {
-  row.into(out.id, out.job_id, out.name, out.description, out.labels, out.notes, out.archived);
-  out.state = read_state(row);
-  out.live = read_allocation_state(row);
-  row.into(out.unmanaged, out.progress, out.submitted, out.ended, out.duration, out.owner, out.username,
-           out.project, out.workspace, out.project_name, out.workspace_name, out.resource_pool, out.parent,
-           out.num_trials, out.searcher_name, out.searcher_metric, out.smaller_is_better, out.best_trial,
-           out.best_metric, out.checkpoint_count, out.checkpoint_size, out.request, out.project_owner,
-           out.parent_archived);
 }
 
 std::vector<std::string> names(const std::vector<core::State>& states) {
@@ -131,7 +153,7 @@ class Chosen {
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter) {
   Chosen chosen(filter);
   const std::string& from = chosen.sql;
-  TRY_ASSIGN(const Rows counted, pool.run(("SELECT count(*)" + from).c_str(), chosen.params));
+  TRY_ASSIGN(const Rows counted, pool.run("SELECT count(*)" + from, chosen.params));
   Page<ExperimentRow> page;
   page.total = counted[0].next<std::int64_t>();
   const Span span = resolve(filter.window, page.total);
@@ -146,7 +168,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
                                             : sort_key(filter.sort) + way;
   sql += " OFFSET " + chosen.place(span.first);
   sql += " LIMIT " + chosen.place(span.count);
-  TRY_ASSIGN(const Rows found, pool.run(sql.c_str(), chosen.params));
+  TRY_ASSIGN(const Rows found, pool.run(sql, chosen.params));
   std::map<std::int64_t, std::size_t> places;
   std::vector<std::int64_t> ids;
   for (int i = 0; i < found.size(); ++i) {
@@ -162,15 +184,10 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
 }
 
 Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT " DET_EXPERIMENT_COLUMNS
-                                         " FROM experiments e" DET_EXPERIMENT_JOINS " WHERE e.id = ANY ($1)",
-                                         ids));
-  std::vector<ExperimentRow> out;
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
-    read_experiment(row, out.emplace_back());
-  }
-  return out;
+  static const std::string sql =
+      "SELECT " + experiment_columns().sql() + kExperimentTables + " WHERE e.id = ANY ($1)";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, ids));
+  return experiment_columns().read(rows);
 }
 
 Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
@@ -193,18 +210,17 @@ Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector
 
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
   // All detail columns in one statement, so that they come from one snapshot.
-  TRY_ASSIGN(
-      const Rows rows,
-      pool.query(
-          "SELECT " DET_EXPERIMENT_COLUMNS ", e.config, e.original_config, ARRAY(SELECT t.id FROM trials t"
-          " WHERE t.experiment_id = e.id ORDER BY t.id), e.model_definition, coalesce((SELECT m.size FROM"
-          " model_definitions m WHERE m.sha256 = e.model_definition), 0) FROM experiments "
-          "e" DET_EXPERIMENT_JOINS " WHERE e.id = $1",
-          id));
+  static const std::string sql =
+      "SELECT " + experiment_columns().sql() +
+      ", e.config, e.original_config, ARRAY(SELECT t.id FROM trials t WHERE t.experiment_id = e.id"
+      " ORDER BY t.id), e.model_definition, coalesce((SELECT m.size FROM model_definitions m"
+      " WHERE m.sha256 = e.model_definition), 0)" +
+      kExperimentTables + " WHERE e.id = $1";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   if (rows.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
   ExperimentDetail out;
   Rows::Row row = rows[0];
-  read_experiment(row, out);
+  TRY(experiment_columns().read(row, out));
   row.into(out.config, out.original_config);
   for (std::int64_t trial : row.next<std::vector<std::int64_t>>()) out.trials.emplace_back(trial);
   row.into(out.model_definition, out.model_definition_size);

@@ -22,13 +22,13 @@ constexpr const char* kBegin =
     "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
 enum class Kind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
-struct Column {
+struct Sortable {
   std::string sql;
   Kind kind = Kind::kText;
 };
 
-const std::map<std::string_view, Column>& columns() {
-  static const std::map<std::string_view, Column> table = {
+const std::map<std::string_view, Sortable>& columns() {
+  static const std::map<std::string_view, Sortable> table = {
       {"id", {"e.id", Kind::kNumber}},
       {"name", {"e.name", Kind::kText}},
       {"description", {"e.description", Kind::kText}},
@@ -93,7 +93,7 @@ class Builder {
     return "$" + std::to_string(params_.size());
   }
 
-  std::optional<Column> column(std::string_view name) {
+  std::optional<Sortable> column(std::string_view name) {
     // Remember which joins the statement needs.
     if (auto found = columns().find(name); found != columns().end()) {
       best_ = best_ || found->second.sql.find("best.") != std::string::npos;
@@ -114,18 +114,18 @@ class Builder {
       std::string sql = "(" + std::string(json);
       for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
         sql += " -> " + parameter(level) + "::text";
-      return Column{sql + ")", Kind::kJson};
+      return Sortable{sql + ")", Kind::kJson};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
   }
 
-  static std::string as_number(const Column& column) {
+  static std::string as_number(const Sortable& column) {
     if (column.kind == Kind::kNumber) return column.sql;
     if (column.kind != Kind::kJson) return "NULL::float8";
     return "(CASE WHEN jsonb_typeof(" + column.sql + ") = 'number' THEN " + column.sql + "::float8 END)";
   }
-  static std::string as_text(const Column& column) {
+  static std::string as_text(const Sortable& column) {
     if (column.kind == Kind::kJson) return "(" + column.sql + " #>> '{}')";
     if (column.kind == Kind::kArray) return "array_to_string(" + column.sql + ", chr(10))";
     return "(" + column.sql + ")::text";
@@ -133,17 +133,17 @@ class Builder {
 
   /// IS NULL where possible: the dashboards filter on endTime, and formatting all times as text took a third
   /// of the query.
-  static std::string empty(const Column& column) {
+  static std::string empty(const Sortable& column) {
     if (column.kind == Kind::kNumber || column.kind == Kind::kTime) return "(" + column.sql + " IS NULL)";
     return "(coalesce(" + as_text(column) + ", '') = '')";
   }
 
-  std::string contains(const Column& column, const std::string& value) {
+  std::string contains(const Sortable& column, const std::string& value) {
     return "position(lower(" + parameter(value) + ") IN lower(coalesce(" + as_text(column) + ", ''))) > 0";
   }
 
   /// Returns "" after recording a problem.
-  std::string compare(const Column& column, std::string_view op, const Json& value) {
+  std::string compare(const Sortable& column, std::string_view op, const Json& value) {
     const std::string sign(comparisons().at(op));
     if (value.is_number())
       return "coalesce(" + as_number(column) + " " + sign + " " + parameter(value.get<double>()) + ", false)";

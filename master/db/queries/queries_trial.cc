@@ -1,62 +1,65 @@
 #include "master/db/queries/queries_trial.h"
 
 #include "master/db/queries/rows_checkpoint.h"
-#include "master/db/store/rows.h"
-
-/// Columns in the order of read_trial_row(): the trial, then its related tables. add_best_checkpoints() adds
-/// best checkpoints. All joins are index lookups: visible metrics are indexed by (trial, group, steps).
-#define DET_TRIAL_ROW                                                                                        \
-  "SELECT " DET_TRIAL_COLUMNS                                                                                \
-  ", CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END, greatest(t.steps_completed, t.latest_steps, " \
-  "newest.steps_completed, "                                                                                 \
-  "latest.steps_completed)::bigint,"                                                                         \
-  " CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"                     \
-  " ELSE coalesce(held.seconds, 0) END::float8, k.count, k.size,"                                            \
-  " latest.steps_completed, latest.metrics, latest.reported, latest.searcher_metric,"                        \
-  " best.steps_completed, best.metrics, best.reported, best.searcher_metric"                                 \
-  " FROM trials t JOIN experiments e ON e.id = t.experiment_id"                                              \
-  " LEFT JOIN LATERAL (SELECT CASE WHEN a.state <> 'TERMINATED' THEN a.state END AS state FROM allocations " \
-  "a"                                                                                                        \
-  "   WHERE a.trial_id = t.id ORDER BY a.run DESC LIMIT 1) live ON true"                                     \
-  " LEFT JOIN LATERAL (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id AND m.grp = "         \
-  "'training'"                                                                                               \
-  "   AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) newest ON true"                            \
-  " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"    \
-  "   WHERE m.trial_id = t.id AND m.grp = 'validation' AND NOT m.archived ORDER BY m.steps_completed DESC "  \
-  "LIMIT 1"                                                                                                  \
-  "   ) latest ON true"                                                                                      \
-  " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"    \
-  "   WHERE m.trial_id = t.id AND m.grp = 'validation' AND NOT m.archived AND m.searcher_metric <> 'NaN'"    \
-  "   ORDER BY CASE WHEN e.smaller_is_better THEN m.searcher_metric ELSE -m.searcher_metric END, "           \
-  "m.steps_completed"                                                                                        \
-  "   LIMIT 1) best ON true"                                                                                 \
-  " LEFT JOIN LATERAL (SELECT sum(extract(epoch FROM coalesce(a.ended, now()) - a.started)) AS seconds"      \
-  "   FROM allocations a WHERE a.trial_id = t.id) held ON true"                                              \
-  " CROSS JOIN LATERAL (SELECT count(*) AS count, coalesce(sum(c.size), 0)::bigint AS size FROM "            \
-  "checkpoints c"                                                                                            \
-  "   WHERE c.trial_id = t.id AND c.state = 'COMPLETED') k"
+#include "master/db/store/tables.h"
 
 namespace det::db {
 namespace {
 
-std::optional<MetricPoint> read_validation(Rows::Row& row) {
-  const auto steps = row.next<std::optional<std::int64_t>>();
-  const auto metrics = row.next<std::optional<std::string>>();
-  const auto reported = row.next<std::optional<WallTime>>();
-  const auto searcher_metric = row.next<std::optional<double>>();
-  // Without a validation all columns of the join are NULL.
-  if (!steps) return std::nullopt;
-  return MetricPoint{"validation", *steps, *metrics, *reported, searcher_metric};
+/// The columns of a validation: steps_completed, metrics, reported and searcher_metric. All are NULL when
+/// there is none.
+template <auto member>
+Column<TrialRow> validation_column(const std::string& of) {
+  return {of + ".steps_completed, " + of + ".metrics, " + of + ".reported, " + of + ".searcher_metric",
+          [](Rows::Row& row, TrialRow& out) -> Status {
+            const auto steps = row.next<std::optional<std::int64_t>>();
+            const auto metrics = row.next<std::optional<std::string>>();
+            const auto reported = row.next<std::optional<WallTime>>();
+            const auto searcher_metric = row.next<std::optional<double>>();
+            if (steps) out.*member = MetricPoint{"validation", *steps, *metrics, *reported, searcher_metric};
+            return {};
+          }};
 }
 
-TrialRow read_trial_row(Rows::Row row) {
-  TrialRow out;
-  out.trial = read_trial(row);
-  out.live = read_allocation_state(row);
-  row.into(out.total_batches, out.wall_clock, out.checkpoint_count, out.checkpoint_size);
-  out.latest_validation = read_validation(row);
-  out.best_validation = read_validation(row);
-  return out;
+/// A trial and its related tables. add_best_checkpoints() adds best checkpoints.
+const Columns<TrialRow>& trial_columns() {
+  static const Columns<TrialRow> columns = {
+      {trials_table().sql("t."),
+       [](Rows::Row& row, TrialRow& out) { return trials_table().read(row, out.trial); }},
+      column<&TrialRow::live>("CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END"),
+      column<&TrialRow::total_batches>("greatest(t.steps_completed, t.latest_steps, newest.steps_completed,"
+                                       " latest.steps_completed)::bigint"),
+      column<&TrialRow::wall_clock>(
+          "CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"
+          " ELSE coalesce(held.seconds, 0) END::float8"),
+      column<&TrialRow::checkpoint_count>("k.count"),
+      column<&TrialRow::checkpoint_size>("k.size"),
+      validation_column<&TrialRow::latest_validation>("latest"),
+      validation_column<&TrialRow::best_validation>("best")};
+  return columns;
+}
+
+/// All joins are index lookups: visible metrics are indexed by (trial, group, steps).
+const std::string& select_trials() {
+  static const std::string sql =
+      "SELECT " + trial_columns().sql() +
+      " FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+      " LEFT JOIN LATERAL (SELECT CASE WHEN a.state <> 'TERMINATED' THEN a.state END AS state"
+      "   FROM allocations a WHERE a.trial_id = t.id ORDER BY a.run DESC LIMIT 1) live ON true"
+      " LEFT JOIN LATERAL (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id"
+      "   AND m.grp = 'training' AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) newest ON true"
+      " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"
+      "   WHERE m.trial_id = t.id AND m.grp = 'validation' AND NOT m.archived"
+      "   ORDER BY m.steps_completed DESC LIMIT 1) latest ON true"
+      " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"
+      "   WHERE m.trial_id = t.id AND m.grp = 'validation' AND NOT m.archived AND m.searcher_metric <> 'NaN'"
+      "   ORDER BY CASE WHEN e.smaller_is_better THEN m.searcher_metric ELSE -m.searcher_metric END,"
+      "   m.steps_completed LIMIT 1) best ON true"
+      " LEFT JOIN LATERAL (SELECT sum(extract(epoch FROM coalesce(a.ended, now()) - a.started)) AS seconds"
+      "   FROM allocations a WHERE a.trial_id = t.id) held ON true"
+      " CROSS JOIN LATERAL (SELECT count(*) AS count, coalesce(sum(c.size), 0)::bigint AS size"
+      "   FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED') k";
+  return sql;
 }
 
 /// Adds to each trial the completed checkpoint with the best validation at its step.
@@ -83,7 +86,7 @@ Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
   return {};
 }
 
-/// SQL expression over DET_TRIAL_ROW.
+/// SQL expression over select_trials().
 std::string trial_key(TrialSort sort) {
   switch (sort) {
     case TrialSort::kId:
@@ -133,18 +136,17 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
                 way + " OFFSET $3 LIMIT $4)) ORDER BY t.id" + way
           : " WHERE t.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR t.state = ANY ($2)) ORDER BY " +
                 trial_key(filter.sort) + way + " NULLS LAST, t.id" + way + " OFFSET $3 LIMIT $4";
-  TRY_ASSIGN(const Rows rows, pool.run((DET_TRIAL_ROW + page_of).c_str(),
-                                       Params(filter.experiment, states, span.first, span.count)));
-  for (int i = 0; i < rows.size(); ++i) page.rows.push_back(read_trial_row(rows[i]));
+  TRY_ASSIGN(const Rows rows,
+             pool.run(select_trials() + page_of, Params(filter.experiment, states, span.first, span.count)));
+  TRY_ASSIGN(page.rows, trial_columns().read(rows));
   TRY(add_best_checkpoints(pool, page.rows));
   return page;
 }
 
 Result<TrialRow> get_trial(Pool& pool, TrialId id) {
-  TRY_ASSIGN(const Rows rows, pool.query(DET_TRIAL_ROW " WHERE t.id = $1", id));
+  TRY_ASSIGN(const Rows rows, pool.query(select_trials() + " WHERE t.id = $1", id));
   if (rows.empty()) return fail(Code::kNotFound, "trial " + std::to_string(id.value) + " not found");
-  std::vector<TrialRow> found;
-  found.push_back(read_trial_row(rows[0]));
+  TRY_ASSIGN(std::vector<TrialRow> found, trial_columns().read(rows));
   TRY(add_best_checkpoints(pool, found));
   return std::move(found.front());
 }
