@@ -191,8 +191,7 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
   TRY_ASSIGN(const Rows rows,
              connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
   std::map<TrialId, Standing> standing;
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
+  for (Rows::Row row : rows) {
     Standing& its = standing[row.next<TrialId>()];
     row.into(its.run, its.late);
     its.lowest = INT64_MAX;
@@ -310,8 +309,7 @@ Result<std::map<LogKey, std::int64_t>> positions(Connection& connection,
                               " ON p.allocation_id = n.allocation AND p.agent_id = n.agent"
                               " ORDER BY p.allocation_id, p.agent_id FOR UPDATE OF p",
                               allocations, agents));
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
+  for (Rows::Row row : rows) {
     LogKey key;
     row.into(key.first, key.second);
     found[key] = row.next<std::int64_t>();

@@ -61,9 +61,9 @@ struct MetricCache::Impl {
             " WHERE t.id = ANY ($1) ORDER BY t.id, g.grp",
             ids));
     std::vector<GroupNow> out;
-    for (int i = 0; i < rows.size(); ++i) {
+    for (Rows::Row row : rows) {
       GroupNow& now = out.emplace_back();
-      rows[i].into(now.trial, now.run, now.group, now.newest, now.validations, now.chunks);
+      row.into(now.trial, now.run, now.group, now.newest, now.validations, now.chunks);
       now.late = late[now.trial];
     }
     return out;

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/queries.h"
+#include "master/db/queries/page.h"
 
 namespace det::db {
 

@@ -1,11 +1,13 @@
 // Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
-#include "master/db/accounts/accounts.h"
-
 #include <catch2/catch.hpp>
 
-#include "master/db/queries/queries_config.h"
-#include "master/db/queries/queries_model.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/accounts/sessions.h"
+#include "master/db/accounts/users.h"
+#include "master/db/queries/cluster.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/config_policies.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {
@@ -250,13 +252,13 @@ TEST_CASE("equal contexts are stored once") {
   const Database database;
   db::Pool pool(database.connect());
   const std::string tgz("\x1f\x8b\0binary\xff", 10);
-  const auto digest = db::put_model_definition(pool, tgz);
+  const auto digest = db::put_code_archive(pool, tgz);
   REQUIRE(digest);
-  CHECK(db::put_model_definition(pool, tgz) == *digest);
+  CHECK(db::put_code_archive(pool, tgz) == *digest);
   CHECK(digest->size() == 64);
-  CHECK(db::get_model_definition(pool, *digest) == tgz);
-  CHECK(db::get_model_definition(pool, "no such").error().code == Code::kNotFound);
-  CHECK(db::get_model_definition(pool, ExperimentId(1)).error().code == Code::kNotFound);
+  CHECK(db::get_code_archive(pool, *digest) == tgz);
+  CHECK(db::get_code_archive(pool, "no such").error().code == Code::kNotFound);
+  CHECK(db::get_code_archive(pool, ExperimentId(1)).error().code == Code::kNotFound);
 }
 
 }  // namespace det::test

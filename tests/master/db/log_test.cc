@@ -3,7 +3,7 @@
 
 #include "common/base/queue.h"
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/queries_log.h"
+#include "master/db/queries/logs.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "common/base/wait.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_gc.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"

@@ -1,0 +1,175 @@
+#include "master/db/accounts/roles.h"
+
+#include <algorithm>
+
+namespace det::db {
+namespace {
+
+// WITH ORDINALITY and the outer joins keep one row per id, in the order of the request.
+const char* lookup_sql(Placed kind) {
+  switch (kind) {
+    case Placed::kWorkspace:
+      return "SELECT w.id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN workspaces w ON w.id = i.id ORDER BY i.place";
+    case Placed::kProject:
+      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN projects p ON p.id = i.id ORDER BY i.place";
+    case Placed::kExperiment:
+      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN experiments e ON e.id = i.id LEFT JOIN projects p ON p.id = e.project_id ORDER BY "
+             "i.place";
+    case Placed::kTrial:
+      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN trials t ON t.id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
+             " LEFT JOIN projects p ON p.id = e.project_id ORDER BY i.place";
+    case Placed::kCheckpoint:
+      return "SELECT p.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN checkpoints c ON c.uuid = i.id LEFT JOIN trials t ON t.id = c.trial_id"
+             " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
+             " ORDER BY i.place";
+    case Placed::kTemplate:
+      return "SELECT t.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN templates t ON t.name = i.id ORDER BY i.place";
+    case Placed::kTask:
+      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
+             "place)"
+             " LEFT JOIN trials t ON t.task_id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
+             " LEFT JOIN projects p ON p.id = e.project_id LEFT JOIN commands c ON c.task_id = i.id ORDER BY "
+             "i.place";
+    case Placed::kAllocation:
+      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
+             "place)"
+             " LEFT JOIN allocations a ON a.id = i.id LEFT JOIN trials t ON t.id = a.trial_id"
+             " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
+             " LEFT JOIN commands c ON c.id = a.command_id ORDER BY i.place";
+    case Placed::kModel:
+      return "SELECT m.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
+             " LEFT JOIN models m ON m.name = i.id OR m.id::text = i.id ORDER BY i.place";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view role_name(Role role) {
+  switch (role) {
+    case Role::kViewer:
+      return "VIEWER";
+    case Role::kEditor:
+      return "EDITOR";
+    case Role::kWorkspaceAdmin:
+      return "WORKSPACE_ADMIN";
+    case Role::kClusterAdmin:
+      return "CLUSTER_ADMIN";
+    case Role::kNone:
+      break;
+  }
+  return "NONE";
+}
+
+Role role_of(std::string_view name) {
+  for (const Role role : {Role::kViewer, Role::kEditor, Role::kWorkspaceAdmin, Role::kClusterAdmin})
+    if (name == role_name(role)) return role;
+  return Role::kNone;
+}
+
+Status take(Rows::Row& row, Role& role) {
+  role = role_of(row.next<std::string>());
+  return {};
+}
+
+void Grants::add(Role role, std::optional<std::int64_t> workspace) {
+  Role& known = workspace ? in_[*workspace] : everywhere_;
+  known = std::max(known, role);
+}
+
+void Grants::limit(Role most) {
+  everywhere_ = std::min(everywhere_, most);
+  for (auto& [workspace, role] : in_) role = std::min(role, most);
+}
+
+Role Grants::in(std::int64_t workspace) const {
+  const auto found = in_.find(workspace);
+  return found == in_.end() ? everywhere_ : std::max(everywhere_, found->second);
+}
+
+Visible Grants::visible() const {
+  if (everywhere_ >= Role::kViewer) return std::nullopt;
+  std::vector<std::int64_t> workspaces;
+  for (const auto& [workspace, role] : in_)
+    if (role >= Role::kViewer) workspaces.push_back(workspace);
+  return workspaces;
+}
+
+Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user,
+                                          std::optional<std::int64_t> workspace) {
+  using G = GrantRow;
+  static const Columns<G> kColumns = {column<&G::user>("g.user_id"), column<&G::username>("u.name"),
+                                      column<&G::role>("g.role"), column<&G::workspace>("g.workspace_id"),
+                                      column<&G::workspace_name>("coalesce(w.name, '')")};
+  // Cluster administrators have no row in grants; the UNION lists them like the others.
+  static const std::string sql =
+      "SELECT " + kColumns.sql() +
+      " FROM (SELECT user_id, role, workspace_id FROM grants"
+      "  UNION ALL SELECT id, 'CLUSTER_ADMIN', NULL FROM users WHERE admin) g"
+      " JOIN users u ON u.id = g.user_id LEFT JOIN workspaces w ON w.id = g.workspace_id"
+      " WHERE ($1::bigint IS NULL OR g.user_id = $1)"
+      " AND ($2::bigint IS NULL OR coalesce(g.workspace_id, $2) = $2)"
+      " ORDER BY g.user_id, g.role, g.workspace_id NULLS FIRST";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, user, workspace));
+  return kColumns.read(rows);
+}
+
+Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
+  Status done = pool.in_transaction([&](Connection& connection) -> Status {
+    for (const Grant& grant : grants) {
+      // Cluster administration is a column of users, every other role a row of grants.
+      const bool admin = grant.role == Role::kClusterAdmin;
+      TRY_ASSIGN(
+          const Rows rows,
+          admin ? connection.query("UPDATE users SET admin = true WHERE id = $1 RETURNING id", grant.user)
+                : connection.query("WITH made AS (INSERT INTO grants (user_id, role, workspace_id)"
+                                   " SELECT id, $2, $3 FROM users WHERE id = $1 ON CONFLICT DO NOTHING)"
+                                   " SELECT id FROM users WHERE id = $1",
+                                   grant.user, role_name(grant.role), grant.workspace));
+      if (rows.empty())
+        return fail(Code::kNotFound, "user " + std::to_string(grant.user.value) + " not found");
+    }
+    return {};
+  });
+  // The foreign key on workspaces failed.
+  if (!done && done.error().code == Code::kFailedPrecondition)
+    return fail(Code::kNotFound, "there is no such workspace");
+  return done;
+}
+
+Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    bool admins = false;
+    for (const Grant& grant : grants) {
+      if (grant.role == Role::kClusterAdmin) {
+        admins = true;
+        TRY(connection.query("UPDATE users SET admin = false WHERE id = $1", grant.user));
+      } else {
+        TRY(
+            connection.query("DELETE FROM grants WHERE user_id = $1 AND role = $2"
+                             " AND workspace_id IS NOT DISTINCT FROM $3",
+                             grant.user, role_name(grant.role), grant.workspace));
+      }
+    }
+    // A removed administrator may have been the last one; the check rolls the transaction back.
+    if (!admins) return {};
+    TRY_ASSIGN(const Rows left, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
+    if (left.empty())
+      return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+    return {};
+  });
+}
+
+Result<std::vector<std::optional<std::int64_t>>> workspaces_of(Pool& pool, Placed kind,
+                                                               const std::vector<std::string>& ids) {
+  TRY_ASSIGN(const Rows rows, pool.query(lookup_sql(kind), ids));
+  return rows.column<std::optional<std::int64_t>>();
+}
+
+}  // namespace det::db

@@ -1,0 +1,130 @@
+#include "master/db/accounts/users.h"
+
+namespace det::db {
+
+const Columns<User>& user_columns() {
+  static const Columns<User> columns = {column<&User::id>("u.id"),
+                                        column<&User::name>("u.name"),
+                                        column<&User::display_name>("u.display_name"),
+                                        column<&User::admin>("u.admin"),
+                                        column<&User::active>("u.active"),
+                                        column<&User::created>("u.created"),
+                                        column<&User::last_auth>("u.last_auth")};
+  return columns;
+}
+
+tl::unexpected<Error> no_user(const std::string& named) {
+  return fail(Code::kNotFound, "user " + named + " not found");
+}
+
+Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::string& password_hash) {
+  TRY_ASSIGN(const Rows rows, pool.query("INSERT INTO users (name, password_hash, admin) SELECT $1, $2, true"
+                                         " WHERE NOT EXISTS (SELECT FROM users) RETURNING id",
+                                         name, password_hash));
+  return !rows.empty();
+}
+
+Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash,
+                           bool admin) {
+  // One statement, so that no user exists without the grant in the default workspace.
+  auto rows = pool.query(
+      "WITH made AS (INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id),"
+      " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'EDITOR', 1 FROM made)"
+      " SELECT id FROM made",
+      name, password_hash, admin);
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists, "user " + name + " exists already; choose another name");
+  TRY(rows);
+  return (*rows)[0].next<UserId>();
+}
+
+Result<User> find_user(Pool& pool, const std::string& name) {
+  static const std::string sql =
+      "SELECT " + user_columns().sql() + " FROM users u WHERE lower(u.name) = lower($1)";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, name));
+  if (rows.empty()) return no_user(name);
+  return user_columns().first(rows);
+}
+
+Result<User> get_user(Pool& pool, UserId id) {
+  static const std::string sql = "SELECT " + user_columns().sql() + " FROM users u WHERE u.id = $1";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
+  if (rows.empty()) return no_user(std::to_string(id.value));
+  return user_columns().first(rows);
+}
+
+Result<std::string> password_hash(Pool& pool, UserId id) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT password_hash FROM users WHERE id = $1", id));
+  if (rows.empty()) return no_user(std::to_string(id.value));
+  return rows[0].next<std::string>();
+}
+
+Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
+  static const std::string from =
+      " FROM users u WHERE ($1 = '' OR position(lower($1) IN lower(u.name)) > 0)"
+      " AND ($2::boolean IS NULL OR u.admin = $2) AND ($3::boolean IS NULL OR u.active = $3)";
+  return page_of(pool, "SELECT count(*)" + from,
+                 "SELECT " + user_columns().sql() + from +
+                     (filter.by_name ? " ORDER BY lower(u.name)" : " ORDER BY u.id") +
+                     direction(filter.window) + " OFFSET $4 LIMIT $5",
+                 Params(filter.name, filter.admin, filter.active), filter.window, user_columns());
+}
+
+Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
+  const auto work = [&](Connection& connection) -> Status {
+    // Locks the row: whether the user was an active administrator must not change meanwhile.
+    TRY_ASSIGN(const Rows before,
+               connection.query("SELECT admin AND active FROM users WHERE id = $1 FOR UPDATE", id));
+    if (before.empty()) return no_user(std::to_string(id.value));
+    TRY(connection.query(
+        "UPDATE users SET name = coalesce($2::text, name),"
+        " display_name = coalesce($3::text, display_name),"
+        " password_hash = coalesce($4::text, password_hash),"
+        " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
+        id, change.name, change.display_name, change.password_hash, change.admin, change.active));
+    // Checked after the update: a failure here rolls the change back.
+    TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
+    if (admins.empty() && before[0].next<bool>())
+      return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+    if (change.password_hash || change.active == false)
+      TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
+    return {};
+  };
+  const Status done = pool.in_transaction(work);
+  if (!done && done.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists,
+                "user " + change.name.value_or("") + " exists already; choose another name");
+  return done;
+}
+
+Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
+  static const Columns<UserSetting> kColumns = {column<&UserSetting::path>("path"),
+                                                column<&UserSetting::key>("key"),
+                                                column<&UserSetting::value>("value")};
+  static const std::string sql =
+      "SELECT " + kColumns.sql() + " FROM user_settings WHERE user_id = $1 ORDER BY path, key";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
+  return kColumns.read(rows);
+}
+
+Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {
+  for (const UserSetting& one : settings) {
+    if (one.value.empty()) {
+      TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id, one.path,
+                     one.key));
+    } else {
+      TRY(
+          pool.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
+                     " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
+                     id, one.path, one.key, one.value));
+    }
+  }
+  return {};
+}
+
+Status clear_user_settings(Pool& pool, UserId id) {
+  TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1", id));
+  return {};
+}
+
+}  // namespace det::db

@@ -1,0 +1,73 @@
+// Windows and pages of lists, for the queries behind the API. Queries are grouped by noun, one file each.
+// Rows are plain structs without protobuf. All functions are thread-safe, block on the database, and fail
+// with kUnavailable (database unreachable), kResourceExhausted (all connections busy) or the errors at their
+// declaration.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "master/core/model.h"
+#include "master/db/pg/columns.h"
+#include "master/db/pg/pool.h"
+
+namespace det::db {
+
+/// Workspaces that the caller may see; unset: all.
+using Visible = std::optional<std::vector<std::int64_t>>;
+
+/// Part of a list that a caller requests.
+struct Window {
+  std::int64_t offset = 0;  ///< Negative counts from the end.
+  std::int64_t limit = -1;  ///< -1: no limit; -2: only the total.
+  bool descending = false;
+};
+/// Returns " DESC" or " ASC".
+std::string direction(const Window& window);
+
+/// Part of a list, with its position in the whole.
+template <typename T>
+struct Page {
+  std::vector<T> rows;
+  std::int64_t total = 0;  ///< Size of the whole list, after filters.
+  std::int64_t start = 0;  ///< Index of rows[0] in the whole list.
+};
+
+/// Absolute first index and number of elements.
+struct Span {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+/// Resolves a window against a list of `total` elements. Clamps to the list.
+Span resolve(const Window& window, std::int64_t total);
+
+/// Reads one page. `count` returns the total and `select` the rows in order. Both take `params`; `select`
+/// also takes the offset and the limit, as its last two parameters.
+template <typename T>
+Result<Page<T>> page_of(Pool& pool, Sql count, Sql select, Params params, const Window& window,
+                        const Columns<T>& columns) {
+  TRY_ASSIGN(const Rows counted, pool.run(count, params));
+  Page<T> page;
+  page.total = counted[0].template next<std::int64_t>();
+  const Span span = resolve(window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  params.add(span.first);
+  params.add(span.count);
+  TRY_ASSIGN(const Rows rows, pool.run(select, params));
+  TRY_ASSIGN(page.rows, columns.read(rows));
+  return page;
+}
+
+/// Fails with kNotFound when a statement changed no row; `named` is the object in the message.
+inline Status found(const Rows& rows, const std::string& named) {
+  if (rows.affected() == 0) return fail(Code::kNotFound, named + " not found");
+  return {};
+}
+
+}  // namespace det::db
