@@ -268,6 +268,8 @@ class Connection {
   /// Never fails: a connection that cannot roll back is broken and its owner reopens it.
   void rollback();
 
+  /// True inside a transaction, also after one of its statements failed.
+  bool in_transaction() const { return PQtransactionStatus(connection_.get()) != PQTRANS_IDLE; }
   /// False once the connection has been lost.
   bool alive() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
   /// Process id of the server process behind this session.

@@ -14,11 +14,8 @@ Result<Rows> Pool::run(Sql sql, const Params& params) {
 Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
   return lend([&](Connection& connection) -> Status {
     TRY(connection.begin());
-    Status status = work(connection);
-    // A failed transaction is rolled back; on a broken connection this does nothing.
-    if (status) status = connection.commit();
-    if (!status) connection.rollback();
-    return status;
+    TRY(work(connection));
+    return connection.commit();
   });
 }
 
@@ -37,6 +34,7 @@ Status Pool::lend(const std::function<Status(Connection&)>& work) {
       place = std::make_unique<Connection>(std::move(*opened));
     }
     status = work(*place);
+    if (place->in_transaction()) place->rollback();
     if (status || !is_retryable(status.error())) break;
   }
   if (place && !place->alive()) place.reset();

@@ -18,7 +18,8 @@ class Pool {
 
   /// Runs `work` on a connection of its own. Blocks for at most 10 s until one is free (then
   /// kResourceExhausted). On a lost connection or an aborted transaction `work` runs a second time, so it
-  /// must be safe to repeat. kUnavailable: the database cannot be reached.
+  /// must be safe to repeat. A transaction that `work` leaves open is rolled back. kUnavailable: the database
+  /// cannot be reached.
   template <typename T>
   Result<T> with(const std::function<Result<T>(Connection&)>& work) {
     Result<T> result = fail(Code::kUnknown, "");

@@ -35,10 +35,7 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
   TRY_ASSIGN(const Rows rows, pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
     // A regular expression can be expensive: bound its time.
     TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
-    Result<Rows> found =
-        connection.run(select + (filter.descending ? " DESC LIMIT $13" : " LIMIT $13"), params);
-    connection.rollback();
-    return found;
+    return connection.run(select + (filter.descending ? " DESC LIMIT $13" : " LIMIT $13"), params);
   }));
   return kColumns.read(rows);
 }

@@ -282,9 +282,7 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   const auto within = [&](const std::string& text, const Params& params) {
     return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
       TRY(connection.script(kBegin));
-      Result<Rows> found = connection.run(text, params);
-      connection.rollback();
-      return found;
+      return connection.run(text, params);
     });
   };
   TRY_ASSIGN(const Rows counted, within(sql.count, sql.params));

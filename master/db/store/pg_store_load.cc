@@ -110,14 +110,11 @@ Result<StoredSearch> load_search(Connection& connection, ExperimentId id) {
   TRY(connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
   core::Recovered read;
   TRY(load_experiments(connection, id, read));
-  if (read.experiments.empty()) {
-    connection.rollback();
+  if (read.experiments.empty())
     return fail(Code::kNotFound, "there is no experiment " + std::to_string(id.value));
-  }
   TRY(load_searchers(connection, id, read));
   TRY_ASSIGN(const Rows rows,
              connection.query("SELECT id, request_id FROM trials WHERE experiment_id = $1 ORDER BY id", id));
-  connection.rollback();
   StoredSearch out{
       .config = read.experiments.front().config, .log = std::move(read.searchers[id]), .trials = {}};
   for (Rows::Row row : rows) {
