@@ -163,6 +163,12 @@ Status Connection::script(const std::string& sql) {
   return {};
 }
 
+Result<std::string> Connection::begin_named() {
+  // Both in one round trip.
+  TRY_ASSIGN(const Rows rows, rows_of(PQexec(connection_.get(), "BEGIN; SELECT pg_current_xact_id()::text")));
+  return rows[0].next<std::string>();
+}
+
 Status Connection::commit() {
   const Result_ result(PQexec(connection_.get(), "COMMIT"), PQclear);
   if (PQresultStatus(result.get()) == PGRES_COMMAND_OK) {

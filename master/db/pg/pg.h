@@ -263,6 +263,8 @@ class Connection {
 
   /// Begins a transaction.
   Status begin() { return script("BEGIN"); }
+  /// Begins a transaction that writes, and returns its id for pg_xact_status().
+  Result<std::string> begin_named();
   /// kUnknown: the connection was lost before the reply. Any other failure means that nothing was committed.
   Status commit();
   /// Never fails: a connection that cannot roll back is broken and its owner reopens it.

@@ -12,11 +12,32 @@ Result<Rows> Pool::run(Sql sql, const Params& params) {
 }
 
 Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
-  return lend([&](Connection& connection) -> Status {
-    TRY(connection.begin());
-    TRY(work(connection));
-    return connection.commit();
-  });
+  for (;;) {
+    std::string transaction;
+    const Status status = lend([&](Connection& connection) -> Status {
+      TRY_ASSIGN(transaction, connection.begin_named());
+      TRY(work(connection));
+      return connection.commit();
+    });
+    if (status || status.error().code != Code::kUnknown) return status;
+    TRY_ASSIGN(const bool done, committed(transaction));
+    if (done) return {};
+  }
+}
+
+Result<bool> Pool::committed(const std::string& transaction) {
+  const MonoTime deadline = mono_now() + std::chrono::seconds(10);
+  Pause pause;
+  BackOff back_off;
+  for (;;) {
+    const auto rows = query("SELECT coalesce(pg_xact_status($1::text::xid8), '')", transaction);
+    const std::string state = rows ? (*rows)[0].next<std::string>() : "";
+    if (state == "committed" || state == "aborted") return state == "committed";
+    // In progress: the server has not noticed yet that its client is gone.
+    if (mono_now() > deadline || (!rows && !is_retryable(rows.error())))
+      return fail(Code::kUnknown, "the reply of the database to COMMIT was lost");
+    pause.wait(back_off.next());
+  }
 }
 
 Status Pool::lend(const std::function<Status(Connection&)>& work) {

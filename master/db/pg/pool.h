@@ -31,8 +31,9 @@ class Pool {
     if (!status) return tl::unexpected(status.error());
     return result;
   }
-  /// Runs `work` in one transaction and commits when it succeeds. Like with(), it may run `work` twice.
-  /// kUnknown: the reply to COMMIT was lost.
+  /// Runs `work` in one transaction and commits when it succeeds. It may run `work` several times but commits
+  /// once: after a lost reply to COMMIT it asks the database for the outcome. kUnknown: the database did not
+  /// answer within 10 s.
   Status in_transaction(const std::function<Status(Connection&)>& work);
   /// Runs one statement in its own transaction. It is prepared and may be sent twice, as in with().
   template <typename... T>
@@ -43,6 +44,8 @@ class Pool {
 
  private:
   Status lend(const std::function<Status(Connection&)>& work);
+  /// Returns true if the transaction committed, false if it was rolled back. kUnknown after 10 s.
+  Result<bool> committed(const std::string& transaction);
   const ConnectOptions options_;
   /// Free connections. Null stands for one that is opened on use.
   Queue<std::unique_ptr<Connection>> free_;

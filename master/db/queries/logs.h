@@ -59,7 +59,8 @@ struct SentLine {
   WallTime time;
   std::string level, stdtype, source, text;
 };
-/// Appends lines to the log of a task in the given order. Not idempotent.
+/// Appends lines to the log of a task in the given order, once even if the reply of the database is lost. Not
+/// idempotent: a second call appends them again. kUnknown: see Pool::in_transaction().
 Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines);
 
 }  // namespace det::db
