@@ -108,18 +108,20 @@ Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
 }
 
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {
-  for (const UserSetting& one : settings) {
-    if (one.value.empty()) {
-      TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id, one.path,
-                     one.key));
-    } else {
-      TRY(
-          pool.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
-                     " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
-                     id, one.path, one.key, one.value));
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    for (const UserSetting& one : settings) {
+      if (one.value.empty()) {
+        TRY(connection.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id,
+                             one.path, one.key));
+      } else {
+        TRY(
+            connection.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
+                             " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
+                             id, one.path, one.key, one.value));
+      }
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 Status clear_user_settings(Pool& pool, UserId id) {

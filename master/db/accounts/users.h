@@ -61,8 +61,8 @@ struct UserSetting {
 };
 /// Lists the settings of a user by path and key.
 Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id);
-/// Inserts or overwrites settings by (path, key). An empty value removes the setting. Not atomic: an error
-/// can leave the first settings stored. Idempotent.
+/// Inserts or overwrites settings by (path, key), all or none. An empty value removes the setting.
+/// Idempotent.
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings);
 /// Removes all settings of a user. Idempotent.
 Status clear_user_settings(Pool& pool, UserId id);

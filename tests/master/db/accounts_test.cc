@@ -1,6 +1,7 @@
 // Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
 #include <catch2/catch.hpp>
 
+#include "common/base/random.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/cluster.h"
@@ -128,6 +129,20 @@ TEST_CASE("the last active admin cannot be deactivated or lose the role") {
   const UserId bob = db::create_user(pool, "bob", "hash", true).value();
   CHECK(db::change_user(pool, UserId(1), {.admin = false}, ""));
   CHECK(db::change_user(pool, bob, {.admin = false}, "").error().code == Code::kFailedPrecondition);
+}
+
+TEST_CASE("settings of a user are stored together or not at all") {
+  const Database database;
+  db::Pool pool(database.connect());
+  // A key beyond the size limit of an index row; random, so that it does not compress.
+  std::string key;
+  Random random{1};
+  while (key.size() < 20'000) key += random.uuid();
+  CHECK_FALSE(db::put_user_settings(pool, UserId(1), {{"theme", "mode", "dark"}, {"theme", key, "1"}}));
+  CHECK(db::list_user_settings(pool, UserId(1))->empty());
+  REQUIRE(db::put_user_settings(pool, UserId(1), {{"theme", "mode", "dark"}, {"theme", "size", "1"}}));
+  REQUIRE(db::put_user_settings(pool, UserId(1), {{"theme", "size", ""}}));
+  CHECK(db::list_user_settings(pool, UserId(1))->size() == 1);
 }
 
 TEST_CASE("roles accumulate, apply to their scope, and are capped by the token") {
