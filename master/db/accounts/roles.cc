@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "master/db/accounts/users.h"
+
 namespace det::db {
 namespace {
 
@@ -132,8 +134,7 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
                                    " SELECT id, $2, $3 FROM users WHERE id = $1 ON CONFLICT DO NOTHING)"
                                    " SELECT id FROM users WHERE id = $1",
                                    grant.user, role_name(grant.role), grant.workspace));
-      if (rows.empty())
-        return fail(Code::kNotFound, "user " + std::to_string(grant.user.value) + " not found");
+      if (rows.empty()) return no_user(std::to_string(grant.user.value));
     }
     return {};
   });
@@ -144,11 +145,13 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
 }
 
 Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
+  std::vector<std::int64_t> admins;
+  for (const Grant& grant : grants)
+    if (grant.role == Role::kClusterAdmin) admins.push_back(grant.user.value);
   return pool.in_transaction([&](Connection& connection) -> Status {
-    bool admins = false;
+    if (!admins.empty()) TRY(lock_admins(connection, admins));
     for (const Grant& grant : grants) {
       if (grant.role == Role::kClusterAdmin) {
-        admins = true;
         TRY(connection.query("UPDATE users SET admin = false WHERE id = $1", grant.user));
       } else {
         TRY(
@@ -157,12 +160,7 @@ Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
                              grant.user, role_name(grant.role), grant.workspace));
       }
     }
-    // A removed administrator may have been the last one; the check rolls the transaction back.
-    if (!admins) return {};
-    TRY_ASSIGN(const Rows left, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
-    if (left.empty())
-      return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
-    return {};
+    return admins.empty() ? Status() : check_admin(connection);
   });
 }
 

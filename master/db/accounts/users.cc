@@ -13,6 +13,19 @@ const Columns<User>& user_columns() {
   return columns;
 }
 
+Status lock_admins(Connection& connection, const std::vector<std::int64_t>& users) {
+  TRY(connection.query(
+      "SELECT FROM users WHERE admin AND active OR id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", users));
+  return {};
+}
+
+Status check_admin(Connection& connection) {
+  TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
+  if (admins.empty())
+    return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+  return {};
+}
+
 tl::unexpected<Error> no_user(const std::string& named) {
   return fail(Code::kNotFound, "user " + named + " not found");
 }
@@ -72,9 +85,8 @@ Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
 
 Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
   const auto work = [&](Connection& connection) -> Status {
-    // Locks the row: whether the user was an active administrator must not change meanwhile.
-    TRY_ASSIGN(const Rows before,
-               connection.query("SELECT admin AND active FROM users WHERE id = $1 FOR UPDATE", id));
+    TRY(lock_admins(connection, {id.value}));
+    TRY_ASSIGN(const Rows before, connection.query("SELECT admin AND active FROM users WHERE id = $1", id));
     if (before.empty()) return no_user(std::to_string(id.value));
     TRY(connection.query(
         "UPDATE users SET name = coalesce($2::text, name),"
@@ -83,9 +95,7 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
         " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
         id, change.name, change.display_name, change.password_hash, change.admin, change.active));
     // Checked after the update: a failure here rolls the change back.
-    TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
-    if (admins.empty() && before[0].next<bool>())
-      return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+    if (before[0].next<bool>()) TRY(check_admin(connection));
     if (change.password_hash || change.active == false)
       TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
     return {};

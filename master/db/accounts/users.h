@@ -69,6 +69,11 @@ Status clear_user_settings(Pool& pool, UserId id);
 
 /// Columns of a user, from "users u".
 const Columns<User>& user_columns();
+/// Locks the active administrators and some users until the end of the transaction. A writer that may remove
+/// an administrator calls it first and check_admin() last.
+Status lock_admins(Connection& connection, const std::vector<std::int64_t>& users);
+/// kFailedPrecondition: there is no active administrator.
+Status check_admin(Connection& connection);
 /// Returns kNotFound for a user.
 tl::unexpected<Error> no_user(const std::string& named);
 

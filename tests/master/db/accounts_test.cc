@@ -1,5 +1,8 @@
 // Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <thread>
 
 #include "common/base/random.h"
 #include "master/db/accounts/sessions.h"
@@ -129,6 +132,37 @@ TEST_CASE("the last active admin cannot be deactivated or lose the role") {
   const UserId bob = db::create_user(pool, "bob", "hash", true).value();
   CHECK(db::change_user(pool, UserId(1), {.admin = false}, ""));
   CHECK(db::change_user(pool, bob, {.admin = false}, "").error().code == Code::kFailedPrecondition);
+}
+
+TEST_CASE("concurrent changes leave an active admin") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId ada(1);
+  REQUIRE(db::add_grants(pool, {{ada, db::Role::kClusterAdmin, std::nullopt}}));
+  const UserId bob = db::create_user(pool, "bob", "hash", true).value();
+  const std::function<Status()> changes[] = {
+      [&] { return db::change_user(pool, bob, {.active = false}, ""); },
+      [&] { return db::change_user(pool, bob, {.admin = false}, ""); },
+      [&] {
+        return db::remove_grants(pool, {{bob, db::Role::kClusterAdmin, std::nullopt}});
+      }};
+  for (const auto& change : changes) {
+    db::Connection first = database.connection();
+    REQUIRE(first.begin());
+    REQUIRE(first.query("UPDATE users SET active = false WHERE id = $1", ada));
+    std::atomic<bool> done{false};
+    std::optional<Status> second;
+    std::thread other([&] {
+      second = change();
+      done = true;
+    });
+    CHECK(database.wait_for_waiting(1, [&] { return done.load(); }));
+    REQUIRE(first.commit());
+    other.join();
+    CHECK_FALSE(*second);
+    CHECK(database.number("SELECT count(*) FROM users WHERE admin AND active") == 1);
+    REQUIRE(pool.query("UPDATE users SET admin = true, active = true"));
+  }
 }
 
 TEST_CASE("settings of a user are stored together or not at all") {
