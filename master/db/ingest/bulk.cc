@@ -88,7 +88,16 @@ class Lane {
 
   void store(std::vector<Batch> batches) {
     std::vector<Answer> answers(batches.size());
-    const Status status = store_whole(batches, answers);
+    // An unknown outcome is repeated as well: `write` is idempotent.
+    const Status status = attempt_patiently(
+        connection_, pause_,
+        [&](Duration waited) {
+          return waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5));
+        },
+        [&]() -> Status {
+          if (!connection_) TRY(connect());
+          return write_(*connection_, batches, answers);
+        });
     if (!status && batches.size() > 1 && status.error().code != Code::kUnavailable) {
       // One batch is invalid: store each separately, so that the others succeed.
       for (Batch& batch : batches) {
@@ -100,27 +109,6 @@ class Lane {
     }
     for (std::size_t i = 0; i < batches.size(); ++i)
       batches[i].done(status ? std::move(answers[i]) : Answer(tl::unexpected(status.error())));
-  }
-
-  Status store_whole(const std::vector<Batch>& batches, std::vector<Answer>& answers) {
-    const MonoTime begun = mono_now();
-    BackOff back_off;
-    for (;;) {
-      Status status;
-      if (!connection_) status = connect();
-      if (status) status = write_(*connection_, batches, answers);
-      if (status) return status;
-      const Code code = status.error().code;
-      if (connection_ && code != Code::kUnavailable && code != Code::kUnknown) connection_->rollback();
-      // An unknown outcome is retried as well: `write` is idempotent.
-      if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
-      if (code != Code::kAborted) connection_.reset();
-      const Duration waited = mono_now() - begun;
-      if (waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5)))
-        return fail(Code::kUnavailable, status.error().message);
-      log::warn("a bulk write to the database is repeated", {{"reason", status.error().message}});
-      pause_.wait(back_off.next());
-    }
   }
 
   Status connect() {

@@ -293,4 +293,23 @@ Result<Connection> open_patiently(const ConnectOptions& options, Duration patien
   }
 }
 
+Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
+                         const std::function<bool(Duration)>& give_up,
+                         const std::function<Status()>& attempt) {
+  const MonoTime begun = mono_now();
+  BackOff back_off;
+  for (;;) {
+    const Status status = attempt();
+    if (status) return status;
+    const Code code = status.error().code;
+    // A lost connection has nothing to roll back.
+    if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
+    if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
+    if (code != Code::kAborted) connection.reset();
+    if (give_up(mono_now() - begun)) return fail(Code::kUnavailable, status.error().message);
+    log::warn("a write to the database is repeated", {{"reason", status.error().message}});
+    pause.wait(back_off.next());
+  }
+}
+
 }  // namespace det::db

@@ -18,6 +18,7 @@
 #include <libpq-fe.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -320,5 +321,13 @@ class BackOff {
 /// Connects with retries. Blocks until the server answers, `patience` has passed (returns the last error) or
 /// `pause` is canceled (kCancelled). Errors that are not retryable return at once.
 Result<Connection> open_patiently(const ConnectOptions& options, Duration patience, Pause& pause);
+
+/// Repeats `attempt`, with back-off, until it succeeds or fails permanently; it opens `connection` when that
+/// is empty. An unknown outcome is repeated, so `attempt` must detect work that is stored already. On failure
+/// the transaction is rolled back, and a connection that may be broken is closed. kUnavailable: give_up(time
+/// since the call) returned true.
+Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
+                         const std::function<bool(Duration)>& give_up,
+                         const std::function<Status()>& attempt);
 
 }  // namespace det::db
