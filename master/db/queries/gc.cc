@@ -89,7 +89,7 @@ Status lock_checkpoints_of(Connection& connection, ExperimentId id) {
 
 Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
   std::vector<CheckpointId> marked;
-  TRY(pool.in_transaction([&](Connection& connection) -> Status {
+  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
     // Lock before looking, as add_model_version() does: no checkpoint is registered in between.
     TRY(lock_checkpoints(connection, uuids));
     static const std::string sql =
@@ -102,7 +102,8 @@ Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector
     TRY_ASSIGN(const Rows rows, connection.query(sql, texts(uuids)));
     marked = rows.column<CheckpointId>();
     return {};
-  }));
+  });
+  TRY(done);
   return marked;
 }
 

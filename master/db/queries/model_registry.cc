@@ -204,7 +204,7 @@ Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, 
 
 Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, const ModelVersionRow& row) {
   std::int64_t version = 0;
-  TRY(change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
+  const Status done = change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
     // The lock excludes a concurrent mark_for_removal() of the checkpoint.
     TRY_ASSIGN(const Rows checkpoint,
                connection.query("SELECT state FROM checkpoints WHERE uuid = $1 FOR UPDATE", row.checkpoint));
@@ -223,7 +223,8 @@ Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, con
             id, row.checkpoint, row.name, row.comment, row.notes, row.metadata, row.labels, row.owner));
     version = made[0].next<std::int64_t>();
     return {};
-  }));
+  });
+  TRY(done);
   return version;
 }
 

@@ -31,8 +31,7 @@ struct MetricCache::Impl {
     std::uint64_t clock = 0;
   };
 
-  Impl(Pool& pool, BulkWriter& bulk, std::size_t most_points)
-      : pool(pool), bulk(bulk), most_points(most_points / kShards) {
+  Impl(Pool& p, BulkWriter& b, std::size_t points) : pool(p), bulk(b), most_points(points / kShards) {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
 

@@ -9,7 +9,7 @@ namespace {
 
 /// SAX handler behind each_number(): only depth 1 counts.
 struct Numbers final : nlohmann::json_sax<nlohmann::json> {
-  explicit Numbers(const std::function<void(const std::string&, double)>& found) : found(found) {}
+  explicit Numbers(const std::function<void(const std::string&, double)>& f) : found(f) {}
   const std::function<void(const std::string&, double)>& found;
   std::string name;
   int depth = 0;
