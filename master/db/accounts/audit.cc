@@ -12,16 +12,14 @@ Status add_audit(Pool& pool, const AuditRow& row) {
 
 Result<Page<AuditRow>> list_audit(Pool& pool, const AuditFilter& filter) {
   using A = AuditRow;
-  static const Columns<A> kColumns = {column<&A::id>("id"),           column<&A::time>("time"),
-                                      column<&A::user>("user_id"),    column<&A::username>("username"),
-                                      column<&A::action>("action"),   column<&A::object>("object"),
-                                      column<&A::outcome>("outcome"), column<&A::address>("address")};
+  static const Columns<A> kColumns(column<&A::id>("id"), column<&A::time>("time"),
+                                   column<&A::user>("user_id"), column<&A::username>("username"),
+                                   column<&A::action>("action"), column<&A::object>("object"),
+                                   column<&A::outcome>("outcome"), column<&A::address>("address"));
   static const std::string from =
       " FROM audit WHERE ($1 = '' OR username = $1) AND ($2::timestamptz IS NULL OR time > $2)";
-  return page_of(
-      pool, "SELECT count(*)" + from,
-      "SELECT " + kColumns.sql() + from + " ORDER BY id" + direction(filter.window) + " OFFSET $3 LIMIT $4",
-      Params(filter.username, filter.after), filter.window, kColumns);
+  return list_page(pool, from, "id" + direction(filter.window), Params(filter.username, filter.after),
+                   filter.window, kColumns);
 }
 
 }  // namespace det::db

@@ -65,15 +65,12 @@ Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::stri
 
 Result<std::vector<JoinToken>> list_join_tokens(Pool& pool) {
   using J = JoinToken;
-  static const Columns<J> kColumns = {column<&J::id>("id"),
-                                      column<&J::pool>("pool"),
-                                      column<&J::agent>("agent_id"),
-                                      column<&J::uses_left>("uses_left"),
-                                      column<&J::created>("created"),
-                                      column<&J::expires>("expires"),
-                                      column<&J::created_by>("created_by")};
+  static const Columns<J> kColumns(column<&J::id>("id"), column<&J::pool>("pool"),
+                                   column<&J::agent>("agent_id"), column<&J::uses_left>("uses_left"),
+                                   column<&J::created>("created"), column<&J::expires>("expires"),
+                                   column<&J::created_by>("created_by"));
   static const std::string sql =
-      "SELECT " + kColumns.sql() + " FROM join_tokens WHERE uses_left > 0 AND expires > now() ORDER BY id";
+      kColumns.select(" FROM join_tokens WHERE uses_left > 0 AND expires > now() ORDER BY id");
   TRY_ASSIGN(const Rows rows, pool.query(sql));
   return kColumns.read(rows);
 }

@@ -7,48 +7,38 @@
 namespace det::db {
 namespace {
 
-// WITH ORDINALITY and the outer joins keep one row per id, in the order of the request.
-const char* lookup_sql(Placed kind) {
-  switch (kind) {
-    case Placed::kWorkspace:
-      return "SELECT w.id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN workspaces w ON w.id = i.id ORDER BY i.place";
-    case Placed::kProject:
-      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN projects p ON p.id = i.id ORDER BY i.place";
-    case Placed::kExperiment:
-      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN experiments e ON e.id = i.id LEFT JOIN projects p ON p.id = e.project_id ORDER BY "
-             "i.place";
-    case Placed::kTrial:
-      return "SELECT p.workspace_id FROM unnest($1::text[]::bigint[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN trials t ON t.id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
-             " LEFT JOIN projects p ON p.id = e.project_id ORDER BY i.place";
-    case Placed::kCheckpoint:
-      return "SELECT p.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN checkpoints c ON c.uuid = i.id LEFT JOIN trials t ON t.id = c.trial_id"
-             " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
-             " ORDER BY i.place";
-    case Placed::kTemplate:
-      return "SELECT t.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN templates t ON t.name = i.id ORDER BY i.place";
-    case Placed::kTask:
-      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
-             "place)"
-             " LEFT JOIN trials t ON t.task_id = i.id LEFT JOIN experiments e ON e.id = t.experiment_id"
-             " LEFT JOIN projects p ON p.id = e.project_id LEFT JOIN commands c ON c.task_id = i.id ORDER BY "
-             "i.place";
-    case Placed::kAllocation:
-      return "SELECT coalesce(p.workspace_id, c.workspace_id) FROM unnest($1::text[]) WITH ORDINALITY i (id, "
-             "place)"
-             " LEFT JOIN allocations a ON a.id = i.id LEFT JOIN trials t ON t.id = a.trial_id"
-             " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
-             " LEFT JOIN commands c ON c.id = a.command_id ORDER BY i.place";
-    case Placed::kModel:
-      return "SELECT m.workspace_id FROM unnest($1::text[]) WITH ORDINALITY i (id, place)"
-             " LEFT JOIN models m ON m.name = i.id OR m.id::text = i.id ORDER BY i.place";
-  }
-  return "";
+/// Statements of workspaces_of().
+const std::map<Placed, std::string>& lookups() {
+  // WITH ORDINALITY and the outer joins keep one row per id, in the order of the request.
+  const auto lookup = [](const char* ids, const char* workspace, const std::string& joins) {
+    return std::string("SELECT ") + workspace + " FROM unnest(" + ids + ") WITH ORDINALITY i (id, place)" +
+           joins + " ORDER BY i.place";
+  };
+  const char *const numbers = "$1::text[]::bigint[]", *const texts = "$1::text[]";
+  const std::string project = " LEFT JOIN projects p ON p.id = e.project_id";
+  const std::string experiment = " LEFT JOIN experiments e ON e.id = t.experiment_id" + project;
+  const char* const either = "coalesce(p.workspace_id, c.workspace_id)";
+  static const std::map<Placed, std::string> all = {
+      {Placed::kWorkspace, lookup(numbers, "w.id", " LEFT JOIN workspaces w ON w.id = i.id")},
+      {Placed::kProject, lookup(numbers, "p.workspace_id", " LEFT JOIN projects p ON p.id = i.id")},
+      {Placed::kExperiment,
+       lookup(numbers, "p.workspace_id", " LEFT JOIN experiments e ON e.id = i.id" + project)},
+      {Placed::kTrial, lookup(numbers, "p.workspace_id", " LEFT JOIN trials t ON t.id = i.id" + experiment)},
+      {Placed::kCheckpoint, lookup(texts, "p.workspace_id",
+                                   " LEFT JOIN checkpoints c ON c.uuid = i.id"
+                                   " LEFT JOIN trials t ON t.id = c.trial_id" +
+                                       experiment)},
+      {Placed::kTemplate, lookup(texts, "t.workspace_id", " LEFT JOIN templates t ON t.name = i.id")},
+      {Placed::kTask, lookup(texts, either,
+                             " LEFT JOIN trials t ON t.task_id = i.id" + experiment +
+                                 " LEFT JOIN commands c ON c.task_id = i.id")},
+      {Placed::kModel,
+       lookup(texts, "m.workspace_id", " LEFT JOIN models m ON m.name = i.id OR m.id::text = i.id")},
+      {Placed::kAllocation, lookup(texts, either,
+                                   " LEFT JOIN allocations a ON a.id = i.id"
+                                   " LEFT JOIN trials t ON t.id = a.trial_id" +
+                                       experiment + " LEFT JOIN commands c ON c.id = a.command_id")}};
+  return all;
 }
 
 }  // namespace
@@ -106,18 +96,17 @@ Visible Grants::visible() const {
 Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user,
                                           std::optional<std::int64_t> workspace) {
   using G = GrantRow;
-  static const Columns<G> kColumns = {column<&G::user>("g.user_id"), column<&G::username>("u.name"),
-                                      column<&G::role>("g.role"), column<&G::workspace>("g.workspace_id"),
-                                      column<&G::workspace_name>("coalesce(w.name, '')")};
+  static const Columns<G> kColumns(column<&G::user>("g.user_id"), column<&G::username>("u.name"),
+                                   column<&G::role>("g.role"), column<&G::workspace>("g.workspace_id"),
+                                   column<&G::workspace_name>("coalesce(w.name, '')"));
   // Cluster administrators have no row in grants; the UNION lists them like the others.
-  static const std::string sql =
-      "SELECT " + kColumns.sql() +
+  static const std::string sql = kColumns.select(
       " FROM (SELECT user_id, role, workspace_id FROM grants"
       "  UNION ALL SELECT id, 'CLUSTER_ADMIN', NULL FROM users WHERE admin) g"
       " JOIN users u ON u.id = g.user_id LEFT JOIN workspaces w ON w.id = g.workspace_id"
       " WHERE ($1::bigint IS NULL OR g.user_id = $1)"
       " AND ($2::bigint IS NULL OR coalesce(g.workspace_id, $2) = $2)"
-      " ORDER BY g.user_id, g.role, g.workspace_id NULLS FIRST";
+      " ORDER BY g.user_id, g.role, g.workspace_id NULLS FIRST");
   TRY_ASSIGN(const Rows rows, pool.query(sql, user, workspace));
   return kColumns.read(rows);
 }
@@ -166,7 +155,7 @@ Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
 
 Result<std::vector<std::optional<std::int64_t>>> workspaces_of(Pool& pool, Placed kind,
                                                                const std::vector<std::string>& ids) {
-  TRY_ASSIGN(const Rows rows, pool.query(lookup_sql(kind), ids));
+  TRY_ASSIGN(const Rows rows, pool.query(lookups().at(kind), ids));
   return rows.column<std::optional<std::int64_t>>();
 }
 

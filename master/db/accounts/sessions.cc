@@ -8,30 +8,31 @@ double token_seconds(Duration duration) { return std::chrono::duration<double>(d
 
 /// The columns of a session, from "live s" and "users u".
 const Columns<Session>& session_columns() {
-  static const Columns<Session> columns = {
-      column<&Session::id>("s.id"),
-      column<&Session::expires>("s.expires"),
-      {user_columns().sql(), [](Rows::Row& row, Session& out) { return user_columns().read(row, out.user); }},
+  static const Columns<Session> columns(
+      column<&Session::id>("s.id"), column<&Session::expires>("s.expires"),
+      Column<Session>{user_columns().sql(),
+                      [](Rows::Row& row, Session& out) { return user_columns().read(row, out.user); }},
       // Parallel arrays of roles and workspaces; workspace 0 stands for a cluster-wide grant.
-      {"ARRAY(SELECT g.role FROM grants g WHERE g.user_id = u.id ORDER BY g.role, g.workspace_id),"
-       " ARRAY(SELECT coalesce(g.workspace_id, 0) FROM grants g WHERE g.user_id = u.id"
-       " ORDER BY g.role, g.workspace_id)",
-       [](Rows::Row& row, Session& out) -> Status {
-         const auto roles = row.next<std::vector<std::string>>();
-         const auto workspaces = row.next<std::vector<std::int64_t>>();
-         for (std::size_t i = 0; i < roles.size(); ++i)
-           out.grants.add(role_of(roles[i]),
-                          workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]));
-         if (out.user.admin) out.grants.add(Role::kClusterAdmin, std::nullopt);
-         return {};
-       }},
-      {"coalesce(s.most, '')", [](Rows::Row& row, Session& out) -> Status {
-         // An unknown name grants nothing.
-         const auto most = row.next<std::string>();
-         out.limited = !most.empty();
-         if (out.limited) out.grants.limit(role_of(most));
-         return {};
-       }}};
+      Column<Session>{
+          "ARRAY(SELECT g.role FROM grants g WHERE g.user_id = u.id ORDER BY g.role, g.workspace_id),"
+          " ARRAY(SELECT coalesce(g.workspace_id, 0) FROM grants g WHERE g.user_id = u.id"
+          " ORDER BY g.role, g.workspace_id)",
+          [](Rows::Row& row, Session& out) -> Status {
+            const auto roles = row.next<std::vector<std::string>>();
+            const auto workspaces = row.next<std::vector<std::int64_t>>();
+            for (std::size_t i = 0; i < roles.size(); ++i)
+              out.grants.add(role_of(roles[i]),
+                             workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]));
+            if (out.user.admin) out.grants.add(Role::kClusterAdmin, std::nullopt);
+            return {};
+          }},
+      Column<Session>{"coalesce(s.most, '')", [](Rows::Row& row, Session& out) -> Status {
+                        // An unknown name grants nothing.
+                        const auto most = row.next<std::string>();
+                        out.limited = !most.empty();
+                        if (out.limited) out.grants.limit(role_of(most));
+                        return {};
+                      }});
   return columns;
 }
 
@@ -98,20 +99,18 @@ Result<std::int64_t> create_token(Pool& pool, const TokenRow& row, const std::st
 
 Result<Page<TokenRow>> list_tokens(Pool& pool, const TokenFilter& filter) {
   using T = TokenRow;
-  static const Columns<T> kColumns = {
+  static const Columns<T> kColumns(
       column<&T::id>("s.id"), column<&T::user>("s.user_id"), column<&T::username>("u.name"),
       column<&T::description>("s.description"), column<&T::most>("coalesce(s.most, '')"),
       column<&T::created>("s.created"), column<&T::expires>("s.expires"),
       // last_used starts equal to created: such a token was never used.
-      column<&T::last_used>("nullif(s.last_used, s.created)"), column<&T::revoked>("s.revoked")};
+      column<&T::last_used>("nullif(s.last_used, s.created)"), column<&T::revoked>("s.revoked"));
   static const std::string from =
       " FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.kind = 'ACCESS_TOKEN'"
       " AND ($1::bigint IS NULL OR s.user_id = $1) AND (cardinality($2::bigint[]) = 0 OR s.id = ANY ($2))"
       " AND ($3 OR (NOT s.revoked AND s.expires > now()))";
-  return page_of(
-      pool, "SELECT count(*)" + from,
-      "SELECT " + kColumns.sql() + from + " ORDER BY s.id" + direction(filter.window) + " OFFSET $4 LIMIT $5",
-      Params(filter.user, filter.ids, filter.ended), filter.window, kColumns);
+  return list_page(pool, from, "s.id" + direction(filter.window),
+                   Params(filter.user, filter.ids, filter.ended), filter.window, kColumns);
 }
 
 Status change_token(Pool& pool, std::int64_t id, const std::optional<std::string>& description, bool revoke) {

@@ -3,13 +3,10 @@
 namespace det::db {
 
 const Columns<User>& user_columns() {
-  static const Columns<User> columns = {column<&User::id>("u.id"),
-                                        column<&User::name>("u.name"),
-                                        column<&User::display_name>("u.display_name"),
-                                        column<&User::admin>("u.admin"),
-                                        column<&User::active>("u.active"),
-                                        column<&User::created>("u.created"),
-                                        column<&User::last_auth>("u.last_auth")};
+  static const Columns<User> columns(
+      column<&User::id>("u.id"), column<&User::name>("u.name"), column<&User::display_name>("u.display_name"),
+      column<&User::admin>("u.admin"), column<&User::active>("u.active"), column<&User::created>("u.created"),
+      column<&User::last_auth>("u.last_auth"));
   return columns;
 }
 
@@ -52,15 +49,14 @@ Result<UserId> create_user(Pool& pool, const std::string& name, const std::strin
 }
 
 Result<User> find_user(Pool& pool, const std::string& name) {
-  static const std::string sql =
-      "SELECT " + user_columns().sql() + " FROM users u WHERE lower(u.name) = lower($1)";
+  static const std::string sql = user_columns().select(" FROM users u WHERE lower(u.name) = lower($1)");
   TRY_ASSIGN(const Rows rows, pool.query(sql, name));
   if (rows.empty()) return no_user(name);
   return user_columns().first(rows);
 }
 
 Result<User> get_user(Pool& pool, UserId id) {
-  static const std::string sql = "SELECT " + user_columns().sql() + " FROM users u WHERE u.id = $1";
+  static const std::string sql = user_columns().select(" FROM users u WHERE u.id = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   if (rows.empty()) return no_user(std::to_string(id.value));
   return user_columns().first(rows);
@@ -76,11 +72,8 @@ Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
   static const std::string from =
       " FROM users u WHERE ($1 = '' OR position(lower($1) IN lower(u.name)) > 0)"
       " AND ($2::boolean IS NULL OR u.admin = $2) AND ($3::boolean IS NULL OR u.active = $3)";
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + user_columns().sql() + from +
-                     (filter.by_name ? " ORDER BY lower(u.name)" : " ORDER BY u.id") +
-                     direction(filter.window) + " OFFSET $4 LIMIT $5",
-                 Params(filter.name, filter.admin, filter.active), filter.window, user_columns());
+  return list_page(pool, from, (filter.by_name ? "lower(u.name)" : "u.id") + direction(filter.window),
+                   Params(filter.name, filter.admin, filter.active), filter.window, user_columns());
 }
 
 Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
@@ -108,11 +101,10 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
 }
 
 Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
-  static const Columns<UserSetting> kColumns = {column<&UserSetting::path>("path"),
-                                                column<&UserSetting::key>("key"),
-                                                column<&UserSetting::value>("value")};
-  static const std::string sql =
-      "SELECT " + kColumns.sql() + " FROM user_settings WHERE user_id = $1 ORDER BY path, key";
+  static const Columns<UserSetting> kColumns(column<&UserSetting::path>("path"),
+                                             column<&UserSetting::key>("key"),
+                                             column<&UserSetting::value>("value"));
+  static const std::string sql = kColumns.select(" FROM user_settings WHERE user_id = $1 ORDER BY path, key");
   TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   return kColumns.read(rows);
 }

@@ -52,11 +52,14 @@ auto column(std::string sql) {
 template <typename T>
 class Columns {
  public:
-  Columns(std::initializer_list<Column<T>> columns) : columns_(columns) {
+  template <typename... C>
+  explicit Columns(C... columns) : columns_{std::move(columns)...} {
     for (const Column<T>& one : columns_) sql_ += (sql_.empty() ? "" : ", ") + one.sql;
   }
   /// The expressions for SELECT, in order.
   const std::string& sql() const { return sql_; }
+  /// SELECT of these expressions, followed by `rest`.
+  std::string select(const std::string& rest) const { return "SELECT " + sql_ + rest; }
   /// Reads the columns of a row; more columns may follow them.
   Status read(Rows::Row& row, T& out) const {
     for (const Column<T>& one : columns_) TRY(one.read(row, out));

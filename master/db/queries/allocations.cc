@@ -6,20 +6,14 @@ namespace det::db {
 
 Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
   using A = AllocationRow;
-  static const Columns<A> kColumns = {column<&A::id>("id"),
-                                      column<&A::run>("run"),
-                                      column<&A::state>("state"),
-                                      column<&A::parts>("parts"),
-                                      column<&A::pool>("pool"),
-                                      column<&A::started>("started"),
-                                      column<&A::ended>("ended"),
-                                      column<&A::exit_kind>("exit_kind"),
-                                      column<&A::exit_message>("exit_message"),
-                                      column<&A::exit_code>("exit_code")};
+  static const Columns<A> kColumns(
+      column<&A::id>("id"), column<&A::run>("run"), column<&A::state>("state"), column<&A::parts>("parts"),
+      column<&A::pool>("pool"), column<&A::started>("started"), column<&A::ended>("ended"),
+      column<&A::exit_kind>("exit_kind"), column<&A::exit_message>("exit_message"),
+      column<&A::exit_code>("exit_code"));
   // Commands have negative trial ids in the core.
   static const std::string sql =
-      "SELECT " + kColumns.sql() +
-      " FROM allocations WHERE trial_id = $1 OR command_id = -$1 ORDER BY run DESC, id";
+      kColumns.select(" FROM allocations WHERE trial_id = $1 OR command_id = -$1 ORDER BY run DESC, id");
   TRY_ASSIGN(const Rows rows, pool.query(sql, trial));
   return kColumns.read(rows);
 }

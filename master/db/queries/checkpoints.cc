@@ -3,47 +3,30 @@
 namespace det::db {
 namespace {
 
-/// SQL expression over checkpoint_tables(); the name of the metric is $4.
-std::string checkpoint_key(CheckpointSort sort) {
-  switch (sort) {
-    case CheckpointSort::kSteps:
-      return "c.steps_completed";
-    case CheckpointSort::kUuid:
-      return "c.uuid";
-    case CheckpointSort::kTrial:
-      return "c.trial_id";
-    case CheckpointSort::kReported:
-      return "c.reported";
-    case CheckpointSort::kState:
-      return "c.state";
-    case CheckpointSort::kSearcherMetric:
-      return "v.searcher_metric";
-    case CheckpointSort::kMetric:
-      return "CASE WHEN json_typeof(v.metrics -> $4) = 'number' THEN (v.metrics ->> $4)::float8 END";
-  }
-  return "c.steps_completed";
-}
+/// Keys of ORDER BY over checkpoint_tables(), indexed by CheckpointSort; $4 is the name of the metric.
+constexpr const char* kCheckpointKeys[] = {
+    "c.steps_completed",
+    "c.uuid",
+    "c.trial_id",
+    "c.reported",
+    "c.state",
+    "v.searcher_metric",
+    "CASE WHEN json_typeof(v.metrics -> $4) = 'number' THEN (v.metrics ->> $4)::float8 END"};
+static_assert(std::size(kCheckpointKeys) == static_cast<std::size_t>(CheckpointSort::kMetric) + 1);
 
 }  // namespace
 
 const Columns<CheckpointRow>& checkpoint_columns() {
   using C = CheckpointRow;
-  static const Columns<C> columns = {column<&C::uuid>("c.uuid"),
-                                     column<&C::trial>("c.trial_id"),
-                                     column<&C::experiment>("t.experiment_id"),
-                                     column<&C::run>("c.run"),
-                                     column<&C::task>("c.task_id"),
-                                     column<&C::allocation>("c.allocation_id"),
-                                     column<&C::state>("c.state"),
-                                     column<&C::steps_completed>("c.steps_completed"),
-                                     column<&C::resources>("c.resources"),
-                                     column<&C::metadata>("c.metadata"),
-                                     column<&C::size>("c.size"),
-                                     column<&C::reported>("c.reported"),
-                                     column<&C::hparams>("t.hparams"),
-                                     column<&C::validation_metrics>("coalesce(v.metrics::text, '')"),
-                                     column<&C::training_metrics>("coalesce(r.metrics::text, '')"),
-                                     column<&C::searcher_metric>("v.searcher_metric")};
+  static const Columns<C> columns(
+      column<&C::uuid>("c.uuid"), column<&C::trial>("c.trial_id"), column<&C::experiment>("t.experiment_id"),
+      column<&C::run>("c.run"), column<&C::task>("c.task_id"), column<&C::allocation>("c.allocation_id"),
+      column<&C::state>("c.state"), column<&C::steps_completed>("c.steps_completed"),
+      column<&C::resources>("c.resources"), column<&C::metadata>("c.metadata"), column<&C::size>("c.size"),
+      column<&C::reported>("c.reported"), column<&C::hparams>("t.hparams"),
+      column<&C::validation_metrics>("coalesce(v.metrics::text, '')"),
+      column<&C::training_metrics>("coalesce(r.metrics::text, '')"),
+      column<&C::searcher_metric>("v.searcher_metric"));
   return columns;
 }
 
@@ -69,15 +52,14 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
   const std::string way = direction(filter.window);
   return page_of(pool, count,
                  "SELECT " + checkpoint_columns().sql() + checkpoint_tables() + where + " ORDER BY " +
-                     checkpoint_key(filter.sort) + way + " NULLS LAST, c.reported" + way +
-                     ", c.uuid OFFSET $5 LIMIT $6",
+                     kCheckpointKeys[static_cast<std::size_t>(filter.sort)] + way +
+                     " NULLS LAST, c.reported" + way + ", c.uuid OFFSET $5 LIMIT $6",
                  Params(filter.experiment, filter.trial, filter.states, filter.metric), filter.window,
                  checkpoint_columns());
 }
 
 Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
-  static const std::string sql =
-      "SELECT " + checkpoint_columns().sql() + checkpoint_tables() + " WHERE c.uuid = $1";
+  static const std::string sql = checkpoint_columns().select(checkpoint_tables() + " WHERE c.uuid = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, uuid));
   if (rows.empty()) return fail(Code::kNotFound, "checkpoint " + uuid.value + " not found");
   return checkpoint_columns().first(rows);

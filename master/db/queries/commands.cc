@@ -6,14 +6,14 @@ namespace det::db {
 namespace {
 
 const Columns<CommandRow>& command_columns() {
-  static const Columns<CommandRow> columns = {
-      {commands_table().sql("c."),
-       [](Rows::Row& row, CommandRow& out) { return commands_table().read(row, out.command); }},
-      column<&CommandRow::username>("u.name"),
-      column<&CommandRow::display_name>("u.display_name"),
+  static const Columns<CommandRow> columns(
+      Column<CommandRow>{
+          commands_table().sql("c."),
+          [](Rows::Row& row, CommandRow& out) { return commands_table().read(row, out.command); }},
+      column<&CommandRow::username>("u.name"), column<&CommandRow::display_name>("u.display_name"),
       // A terminated allocation holds no slots any more.
       column<&CommandRow::live>(
-          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)")};
+          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)"));
   return columns;
 }
 
@@ -23,15 +23,15 @@ std::string command_order(const CommandFilter& filter) {
   const std::string way = direction(filter.window);
   switch (filter.sort) {
     case CommandFilter::Sort::kId:
-      return " ORDER BY c.task_id" + way;
+      return "c.task_id" + way;
     case CommandFilter::Sort::kDescription:
-      return " ORDER BY c.description" + way + ", c.id" + way;
+      return "c.description" + way + ", c.id" + way;
     case CommandFilter::Sort::kWorkspace:
-      return " ORDER BY c.workspace_id" + way + ", c.id" + way;
+      return "c.workspace_id" + way + ", c.id" + way;
     case CommandFilter::Sort::kStarted:
       break;
   }
-  return " ORDER BY c.id" + way;
+  return "c.id" + way;
 }
 
 }  // namespace
@@ -43,15 +43,13 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
       " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"
       " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3)"
       " OR c.owner_id = ANY ($4))";
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + command_columns().sql() + from + command_order(filter) + " OFFSET $5 LIMIT $6",
-                 Params(filter.visible, filter.workspace, filter.users, filter.user_ids), filter.window,
-                 command_columns());
+  return list_page(pool, from, command_order(filter),
+                   Params(filter.visible, filter.workspace, filter.users, filter.user_ids), filter.window,
+                   command_columns());
 }
 
 Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
-  static const std::string sql =
-      "SELECT " + command_columns().sql() + kCommandTables + " WHERE c.task_id = $1";
+  static const std::string sql = command_columns().select(kCommandTables + " WHERE c.task_id = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, task));
   if (rows.empty()) return fail(Code::kNotFound, "command " + task.value + " not found");
   return command_columns().first(rows);

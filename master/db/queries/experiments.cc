@@ -12,42 +12,24 @@ namespace {
 
 const Columns<ExperimentRow>& experiment_columns() {
   using E = ExperimentRow;
-  static const Columns<E> columns = {
-      column<&E::id>("e.id"),
-      column<&E::job_id>("e.job_id"),
-      column<&E::name>("e.name"),
-      column<&E::description>("e.description"),
-      column<&E::labels>("e.labels"),
-      column<&E::notes>("e.notes"),
-      column<&E::archived>("e.archived"),
-      column<&E::state>("e.state"),
+  static const Columns<E> columns(
+      column<&E::id>("e.id"), column<&E::job_id>("e.job_id"), column<&E::name>("e.name"),
+      column<&E::description>("e.description"), column<&E::labels>("e.labels"), column<&E::notes>("e.notes"),
+      column<&E::archived>("e.archived"), column<&E::state>("e.state"),
       column<&E::live>("CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END"),
-      column<&E::unmanaged>("e.unmanaged"),
-      column<&E::progress>("e.progress"),
-      column<&E::submitted>("e.submitted"),
-      column<&E::ended>("e.ended"),
+      column<&E::unmanaged>("e.unmanaged"), column<&E::progress>("e.progress"),
+      column<&E::submitted>("e.submitted"), column<&E::ended>("e.ended"),
       column<&E::duration>("extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8"),
-      column<&E::owner>("e.owner_id"),
-      column<&E::username>("u.name"),
-      column<&E::project>("p.id"),
-      column<&E::workspace>("w.id"),
-      column<&E::project_name>("p.name"),
-      column<&E::workspace_name>("w.name"),
-      column<&E::resource_pool>("e.resource_pool"),
-      column<&E::parent>("e.parent_id"),
-      column<&E::num_trials>("coalesce(s.trials, 0)"),
-      column<&E::searcher_name>("e.searcher_name"),
-      column<&E::searcher_metric>("e.searcher_metric"),
-      column<&E::smaller_is_better>("e.smaller_is_better"),
+      column<&E::owner>("e.owner_id"), column<&E::username>("u.name"), column<&E::project>("p.id"),
+      column<&E::workspace>("w.id"), column<&E::project_name>("p.name"), column<&E::workspace_name>("w.name"),
+      column<&E::resource_pool>("e.resource_pool"), column<&E::parent>("e.parent_id"),
+      column<&E::num_trials>("coalesce(s.trials, 0)"), column<&E::searcher_name>("e.searcher_name"),
+      column<&E::searcher_metric>("e.searcher_metric"), column<&E::smaller_is_better>("e.smaller_is_better"),
       // The trial of the summary counts as the best one only when it has a metric.
       column<&E::best_trial>("CASE WHEN s.metric IS NOT NULL THEN s.trial_id END"),
-      column<&E::best_metric>("s.metric"),
-      column<&E::checkpoint_count>("coalesce(s.checkpoints, 0)"),
-      column<&E::checkpoint_size>("coalesce(s.checkpoint_bytes, 0)"),
-      column<&E::request>("e.request_id"),
-      column<&E::project_owner>("p.owner_id"),
-      column<&E::parent_archived>("p.archived OR w.archived"),
-  };
+      column<&E::best_metric>("s.metric"), column<&E::checkpoint_count>("coalesce(s.checkpoints, 0)"),
+      column<&E::checkpoint_size>("coalesce(s.checkpoint_bytes, 0)"), column<&E::request>("e.request_id"),
+      column<&E::project_owner>("p.owner_id"), column<&E::parent_archived>("p.archived OR w.archived"));
   return columns;
 }
 
@@ -60,47 +42,25 @@ const std::string kExperimentTables =
     "   WHERE t.experiment_id = e.id AND a.state <> 'TERMINATED' ORDER BY array_position("
     "   ARRAY['RUNNING', 'TERMINATING', 'STARTING', 'PULLING', 'ASSIGNED'], a.state) LIMIT 1) live ON true";
 
-/// A subquery instead of a join: only the sort that needs it pays for it.
-std::string summary(const char* column) {
-  return std::string("(SELECT s.") + column + " FROM experiment_summaries s WHERE s.experiment_id = e.id)";
-}
-
-// Only constant text may reach ORDER BY.
-std::string sort_key(ExperimentSort sort) {
-  switch (sort) {
-    case ExperimentSort::kId:
-      return "e.id";
-    case ExperimentSort::kName:
-      return "e.name";
-    case ExperimentSort::kDescription:
-      return "e.description";
-    case ExperimentSort::kStartTime:
-      return "e.submitted";
-    case ExperimentSort::kEndTime:
-      return "e.ended";
-    case ExperimentSort::kState:
-      return "e.state";
-    case ExperimentSort::kNumTrials:
-      return summary("trials");
-    case ExperimentSort::kProgress:
-      return "e.progress";
-    case ExperimentSort::kUser:
-      return "(SELECT x.name FROM users x WHERE x.id = e.owner_id)";
-    case ExperimentSort::kResourcePool:
-      return "e.resource_pool";
-    case ExperimentSort::kForkedFrom:
-      return "e.parent_id";
-    case ExperimentSort::kProject:
-      return "e.project_id";
-    case ExperimentSort::kCheckpointSize:
-      return summary("checkpoint_bytes");
-    case ExperimentSort::kCheckpointCount:
-      return summary("checkpoints");
-    case ExperimentSort::kSearcherMetric:
-      return summary("metric");
-  }
-  return "e.id";
-}
+/// Keys of ORDER BY, indexed by ExperimentSort. Subqueries instead of joins: only the sort that needs one
+/// pays for it.
+constexpr const char* kExperimentKeys[] = {
+    "e.id",
+    "e.name",
+    "e.description",
+    "e.submitted",
+    "e.ended",
+    "e.state",
+    "(SELECT s.trials FROM experiment_summaries s WHERE s.experiment_id = e.id)",
+    "e.progress",
+    "(SELECT x.name FROM users x WHERE x.id = e.owner_id)",
+    "e.resource_pool",
+    "e.parent_id",
+    "e.project_id",
+    "(SELECT s.checkpoint_bytes FROM experiment_summaries s WHERE s.experiment_id = e.id)",
+    "(SELECT s.checkpoints FROM experiment_summaries s WHERE s.experiment_id = e.id)",
+    "(SELECT s.metric FROM experiment_summaries s WHERE s.experiment_id = e.id)"};
+static_assert(std::size(kExperimentKeys) == static_cast<std::size_t>(ExperimentSort::kSearcherMetric) + 1);
 
 std::vector<std::string> names(const std::vector<core::State>& states) {
   std::vector<std::string> names;
@@ -149,20 +109,17 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
   struct Found {
     std::int64_t id = 0;
   };
-  static const Columns<Found> columns = {column<&Found::id>("e.id")};
+  static const Columns<Found> columns(column<&Found::id>("e.id"));
   const Chosen chosen(filter);
-  const std::string& from = chosen.sql;
   // Ids are never null, and only a plain sort by id can use the index. The id breaks ties, so that pages do
   // not overlap.
   const std::string way = direction(filter.window);
   const std::string key =
-      filter.sort == ExperimentSort::kId ? "" : sort_key(filter.sort) + way + " NULLS LAST, ";
-  const int bound = chosen.params.size();
+      filter.sort == ExperimentSort::kId
+          ? ""
+          : kExperimentKeys[static_cast<std::size_t>(filter.sort)] + way + " NULLS LAST, ";
   TRY_ASSIGN(const Page<Found> found,
-             page_of(pool, "SELECT count(*)" + from,
-                     "SELECT e.id" + from + " ORDER BY " + key + "e.id" + way + " OFFSET $" +
-                         std::to_string(bound + 1) + " LIMIT $" + std::to_string(bound + 2),
-                     chosen.params, filter.window, columns));
+             list_page(pool, chosen.sql, key + "e.id" + way, chosen.params, filter.window, columns));
   Page<ExperimentRow> page{.rows = {}, .total = found.total, .start = found.start};
   if (found.rows.empty()) return page;
   std::map<std::int64_t, std::size_t> places;
@@ -180,8 +137,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
 }
 
 Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids) {
-  static const std::string sql =
-      "SELECT " + experiment_columns().sql() + kExperimentTables + " WHERE e.id = ANY ($1)";
+  static const std::string sql = experiment_columns().select(kExperimentTables + " WHERE e.id = ANY ($1)");
   TRY_ASSIGN(const Rows rows, pool.query(sql, ids));
   return experiment_columns().read(rows);
 }
@@ -205,12 +161,11 @@ Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector
 
 Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
   // All detail columns in one statement, so that they come from one snapshot.
-  static const std::string sql =
-      "SELECT " + experiment_columns().sql() +
+  static const std::string sql = experiment_columns().select(
       ", e.config, e.original_config, ARRAY(SELECT t.id FROM trials t WHERE t.experiment_id = e.id"
       " ORDER BY t.id), e.model_definition, coalesce((SELECT m.size FROM model_definitions m"
       " WHERE m.sha256 = e.model_definition), 0)" +
-      kExperimentTables + " WHERE e.id = $1";
+      kExperimentTables + " WHERE e.id = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   if (rows.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
   ExperimentDetail out;

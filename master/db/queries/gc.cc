@@ -6,20 +6,19 @@ namespace det::db {
 namespace {
 
 const Columns<Marked>& marked_columns() {
-  static const Columns<Marked> columns = {column<&Marked::uuid>("c.uuid"),
-                                          column<&Marked::experiment>("t.experiment_id"),
-                                          column<&Marked::storage>("e.config->'checkpoint_storage'"),
-                                          column<&Marked::writer>("coalesce(a.parts->0->>'agent', '')")};
+  static const Columns<Marked> columns(column<&Marked::uuid>("c.uuid"),
+                                       column<&Marked::experiment>("t.experiment_id"),
+                                       column<&Marked::storage>("e.config->'checkpoint_storage'"),
+                                       column<&Marked::writer>("coalesce(a.parts->0->>'agent', '')"));
   return columns;
 }
 
 /// Reads the marked checkpoints that meet the conditions `where`, which are constant text.
 template <typename... V>
 Result<std::vector<Marked>> read_marked(Pool& pool, const char* where, const V&... values) {
-  static const std::string sql =
-      "SELECT " + marked_columns().sql() +
+  static const std::string sql = marked_columns().select(
       " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id"
-      " LEFT JOIN allocations a ON a.id = c.allocation_id WHERE c.deleting AND ";
+      " LEFT JOIN allocations a ON a.id = c.allocation_id WHERE c.deleting AND ");
   TRY_ASSIGN(const Rows rows, pool.query(sql + where, values...));
   return marked_columns().read(rows);
 }

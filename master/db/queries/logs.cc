@@ -7,16 +7,11 @@
 namespace det::db {
 
 Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
-  static const Columns<LogRow> kColumns = {column<&LogRow::id>("id"),
-                                           column<&LogRow::task>("task_id"),
-                                           column<&LogRow::allocation>("allocation_id"),
-                                           column<&LogRow::agent>("agent_id"),
-                                           column<&LogRow::rank>("rank"),
-                                           column<&LogRow::time>("time"),
-                                           column<&LogRow::level>("level"),
-                                           column<&LogRow::stdtype>("stdtype"),
-                                           column<&LogRow::source>("source"),
-                                           column<&LogRow::text>("log")};
+  static const Columns<LogRow> kColumns(
+      column<&LogRow::id>("id"), column<&LogRow::task>("task_id"),
+      column<&LogRow::allocation>("allocation_id"), column<&LogRow::agent>("agent_id"),
+      column<&LogRow::rank>("rank"), column<&LogRow::time>("time"), column<&LogRow::level>("level"),
+      column<&LogRow::stdtype>("stdtype"), column<&LogRow::source>("source"), column<&LogRow::text>("log"));
   static const std::string select =
       "SELECT " + kColumns.sql() +
       " FROM task_logs WHERE task_id = $1 AND id > $2"

@@ -11,37 +11,23 @@ const std::string kVersionTables =
 
 const Columns<ModelRow>& model_columns() {
   using M = ModelRow;
-  static const Columns<M> columns = {
-      column<&M::id>("m.id"),
-      column<&M::name>("m.name"),
-      column<&M::description>("m.description"),
-      column<&M::notes>("m.notes"),
-      column<&M::metadata>("m.metadata"),
-      column<&M::labels>("m.labels"),
-      column<&M::workspace>("m.workspace_id"),
-      column<&M::owner>("m.owner_id"),
-      column<&M::username>("u.name"),
-      column<&M::archived>("m.archived"),
+  static const Columns<M> columns(
+      column<&M::id>("m.id"), column<&M::name>("m.name"), column<&M::description>("m.description"),
+      column<&M::notes>("m.notes"), column<&M::metadata>("m.metadata"), column<&M::labels>("m.labels"),
+      column<&M::workspace>("m.workspace_id"), column<&M::owner>("m.owner_id"),
+      column<&M::username>("u.name"), column<&M::archived>("m.archived"),
       column<&M::num_versions>("(SELECT count(*) FROM model_versions v WHERE v.model_id = m.id)"),
-      column<&M::created>("m.created"),
-      column<&M::changed>("m.changed")};
+      column<&M::created>("m.created"), column<&M::changed>("m.changed"));
   return columns;
 }
 
 const Columns<ModelVersionRow>& version_columns() {
   using V = ModelVersionRow;
-  static const Columns<V> columns = {column<&V::id>("v.id"),
-                                     column<&V::version>("v.version"),
-                                     column<&V::checkpoint>("v.checkpoint_uuid"),
-                                     column<&V::name>("v.name"),
-                                     column<&V::comment>("v.comment"),
-                                     column<&V::notes>("v.notes"),
-                                     column<&V::metadata>("v.metadata"),
-                                     column<&V::labels>("v.labels"),
-                                     column<&V::owner>("v.owner_id"),
-                                     column<&V::username>("u.name"),
-                                     column<&V::created>("v.created"),
-                                     column<&V::changed>("v.changed")};
+  static const Columns<V> columns(
+      column<&V::id>("v.id"), column<&V::version>("v.version"), column<&V::checkpoint>("v.checkpoint_uuid"),
+      column<&V::name>("v.name"), column<&V::comment>("v.comment"), column<&V::notes>("v.notes"),
+      column<&V::metadata>("v.metadata"), column<&V::labels>("v.labels"), column<&V::owner>("v.owner_id"),
+      column<&V::username>("u.name"), column<&V::created>("v.created"), column<&V::changed>("v.changed"));
   return columns;
 }
 
@@ -62,25 +48,12 @@ Status name_taken(Status done, const std::optional<std::string>& name) {
               "a model named \"" + name.value_or("") + "\" exists already; choose another name");
 }
 
-const char* sort_key(ModelSort sort) {
-  switch (sort) {
-    case ModelSort::kId:
-      return "m.id";
-    case ModelSort::kName:
-      return "lower(m.name)";
-    case ModelSort::kDescription:
-      return "lower(m.description)";
-    case ModelSort::kCreated:
-      return "m.created";
-    case ModelSort::kChanged:
-      return "m.changed";
-    case ModelSort::kVersions:
-      return "(SELECT count(*) FROM model_versions v WHERE v.model_id = m.id)";
-    case ModelSort::kWorkspace:
-      return "lower(w.name)";
-  }
-  return "m.id";
-}
+/// Keys of ORDER BY, indexed by ModelSort.
+constexpr const char* kModelKeys[] = {
+    "m.id",         "lower(m.name)", "lower(m.description)",
+    "m.created",    "m.changed",     "(SELECT count(*) FROM model_versions v WHERE v.model_id = m.id)",
+    "lower(w.name)"};
+static_assert(std::size(kModelKeys) == static_cast<std::size_t>(ModelSort::kWorkspace) + 1);
 
 /// Locks a model and returns its id. Errors: kNotFound; kFailedPrecondition (it is archived).
 Result<std::int64_t> lock_open(Connection& connection, const std::string& model) {
@@ -126,17 +99,15 @@ Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& f) {
       " AND (cardinality($9::text[]) = 0 OR w.name = ANY ($9)) AND ($10::bigint = 0 OR m.id = $10)";
   // The id breaks ties, so that pages do not overlap.
   const std::string way = direction(f.window);
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + model_columns().sql() + from + " ORDER BY " + sort_key(f.sort) + way + ", m.id" +
-                     way + " OFFSET $11 LIMIT $12",
-                 Params(f.visible, f.name, f.description, f.labels, f.archived, f.users, f.user_ids,
-                        f.workspaces, f.workspace_names, f.id),
-                 f.window, model_columns());
+  return list_page(pool, from, kModelKeys[static_cast<std::size_t>(f.sort)] + way + ", m.id" + way,
+                   Params(f.visible, f.name, f.description, f.labels, f.archived, f.users, f.user_ids,
+                          f.workspaces, f.workspace_names, f.id),
+                   f.window, model_columns());
 }
 
 Result<ModelRow> get_model(Pool& pool, const std::string& model) {
-  static const std::string sql = "SELECT " + model_columns().sql() +
-                                 " FROM models m JOIN users u ON u.id = m.owner_id WHERE " + kThisModel;
+  static const std::string sql =
+      model_columns().select(" FROM models m JOIN users u ON u.id = m.owner_id WHERE " + kThisModel);
   TRY_ASSIGN(const Rows rows, pool.query(sql, model));
   if (rows.empty()) return no_model(model);
   return model_columns().first(rows);
@@ -189,14 +160,12 @@ Status delete_model(Pool& pool, const std::string& model) {
 
 Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model,
                                                   const Window& window) {
-  return page_of(pool, "SELECT count(*)" + kVersionTables,
-                 "SELECT " + version_columns().sql() + kVersionTables + " ORDER BY v.version" +
-                     direction(window) + " OFFSET $2 LIMIT $3",
-                 Params(model), window, version_columns());
+  return list_page(pool, kVersionTables, "v.version" + direction(window), Params(model), window,
+                   version_columns());
 }
 
 Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, std::int64_t version) {
-  static const std::string sql = "SELECT " + version_columns().sql() + kVersionTables + " AND v.version = $2";
+  static const std::string sql = version_columns().select(kVersionTables + " AND v.version = $2");
   TRY_ASSIGN(const Rows rows, pool.query(sql, model, version));
   if (rows.empty()) return no_version(model, version);
   return version_columns().first(rows);

@@ -64,6 +64,16 @@ Result<Page<T>> page_of(Pool& pool, Sql count, Sql select, Params params, const 
   return page;
 }
 
+/// Reads one page of the rows of `from` (FROM and WHERE with `params`), sorted by `order`.
+template <typename T>
+Result<Page<T>> list_page(Pool& pool, const std::string& from, const std::string& order, Params params,
+                          const Window& window, const Columns<T>& columns) {
+  const std::string offset = std::to_string(params.size() + 1), limit = std::to_string(params.size() + 2);
+  return page_of(pool, "SELECT count(*)" + from,
+                 columns.select(from + " ORDER BY " + order + " OFFSET $" + offset + " LIMIT $" + limit),
+                 std::move(params), window, columns);
+}
+
 /// Fails with kNotFound when a statement changed no row; `named` is the object in the message.
 inline Status found(const Rows& rows, const std::string& named) {
   if (rows.affected() == 0) return fail(Code::kNotFound, named + " not found");

@@ -10,14 +10,10 @@ const std::string kProjectTables =
 
 const Columns<ProjectRow>& project_columns() {
   using P = ProjectRow;
-  static const Columns<P> columns = {
-      column<&P::id>("o.id"),
-      column<&P::workspace>("o.workspace_id"),
-      column<&P::name>("o.name"),
-      column<&P::description>("o.description"),
-      column<&P::workspace_name>("w.name"),
-      column<&P::owner>("o.owner_id"),
-      column<&P::username>("coalesce(u.name, '')"),
+  static const Columns<P> columns(
+      column<&P::id>("o.id"), column<&P::workspace>("o.workspace_id"), column<&P::name>("o.name"),
+      column<&P::description>("o.description"), column<&P::workspace_name>("w.name"),
+      column<&P::owner>("o.owner_id"), column<&P::username>("coalesce(u.name, '')"),
       column<&P::archived>("o.archived OR w.archived"),
       column<&P::num_experiments>("(SELECT count(*) FROM experiments e WHERE e.project_id = o.id)"),
       column<&P::num_active_experiments>(
@@ -26,8 +22,7 @@ const Columns<ProjectRow>& project_columns() {
       column<&P::last_experiment>("(SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"),
       column<&P::num_runs>("(SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id"
                            " WHERE e.project_id = o.id)"),
-      column<&P::key>(kProjectKey),
-      column<&P::notes>("o.notes")};
+      column<&P::key>(kProjectKey), column<&P::notes>("o.notes"));
   return columns;
 }
 
@@ -72,16 +67,13 @@ Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) 
       " WHERE o.workspace_id = $1 AND ($2 = '' OR position(lower($2) IN lower(o.name)) > 0)"
       " AND ($3::boolean IS NULL OR o.archived = $3) AND (cardinality($4::text[]) = 0 OR u.name = ANY ($4))"
       " AND (cardinality($5::bigint[]) = 0 OR o.owner_id = ANY ($5))";
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + project_columns().sql() + from +
-                     (filter.by_name ? " ORDER BY lower(o.name)" : " ORDER BY o.id") +
-                     direction(filter.window) + " OFFSET $6 LIMIT $7",
-                 Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids),
-                 filter.window, project_columns());
+  return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
+                   Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids),
+                   filter.window, project_columns());
 }
 
 Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {
-  static const std::string sql = "SELECT " + project_columns().sql() + kProjectTables + " WHERE o.id = $1";
+  static const std::string sql = project_columns().select(kProjectTables + " WHERE o.id = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   if (rows.empty()) return fail(Code::kNotFound, project_name(id) + " not found");
   return project_columns().first(rows);

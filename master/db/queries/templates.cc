@@ -4,9 +4,9 @@ namespace det::db {
 namespace {
 
 const Columns<TemplateRow>& template_columns() {
-  static const Columns<TemplateRow> columns = {column<&TemplateRow::name>("name"),
-                                               column<&TemplateRow::text>("text"),
-                                               column<&TemplateRow::workspace>("workspace_id")};
+  static const Columns<TemplateRow> columns(column<&TemplateRow::name>("name"),
+                                            column<&TemplateRow::text>("text"),
+                                            column<&TemplateRow::workspace>("workspace_id"));
   return columns;
 }
 
@@ -21,14 +21,12 @@ Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filte
       " FROM templates WHERE strpos(lower(name), lower($1)) > 0"
       " AND ($2::bigint[] IS NULL OR workspace_id = ANY ($2))"
       " AND (cardinality($3::bigint[]) = 0 OR workspace_id = ANY ($3))";
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + template_columns().sql() + from + " ORDER BY name" + direction(filter.window) +
-                     " OFFSET $4 LIMIT $5",
-                 Params(filter.part, filter.visible, filter.workspaces), filter.window, template_columns());
+  return list_page(pool, from, "name" + direction(filter.window),
+                   Params(filter.part, filter.visible, filter.workspaces), filter.window, template_columns());
 }
 
 Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
-  static const std::string sql = "SELECT " + template_columns().sql() + " FROM templates WHERE name = $1";
+  static const std::string sql = template_columns().select(" FROM templates WHERE name = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, name));
   if (rows.empty()) return no_template(name);
   return template_columns().first(rows);

@@ -24,19 +24,18 @@ Column<TrialRow> validation_column(const std::string& of) {
 
 /// A trial and its related tables. add_best_checkpoints() adds best checkpoints.
 const Columns<TrialRow>& trial_columns() {
-  static const Columns<TrialRow> columns = {
-      {trials_table().sql("t."),
-       [](Rows::Row& row, TrialRow& out) { return trials_table().read(row, out.trial); }},
+  static const Columns<TrialRow> columns(
+      Column<TrialRow>{trials_table().sql("t."),
+                       [](Rows::Row& row, TrialRow& out) { return trials_table().read(row, out.trial); }},
       column<&TrialRow::live>("CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END"),
       column<&TrialRow::total_batches>("greatest(t.steps_completed, t.latest_steps, newest.steps_completed,"
                                        " latest.steps_completed)::bigint"),
       column<&TrialRow::wall_clock>(
           "CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"
           " ELSE coalesce(held.seconds, 0) END::float8"),
-      column<&TrialRow::checkpoint_count>("k.count"),
-      column<&TrialRow::checkpoint_size>("k.size"),
+      column<&TrialRow::checkpoint_count>("k.count"), column<&TrialRow::checkpoint_size>("k.size"),
       validation_column<&TrialRow::latest_validation>("latest"),
-      validation_column<&TrialRow::best_validation>("best")};
+      validation_column<&TrialRow::best_validation>("best"));
   return columns;
 }
 
@@ -80,32 +79,19 @@ Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
   return {};
 }
 
-/// SQL expression over trial_tables().
-std::string trial_key(TrialSort sort) {
-  switch (sort) {
-    case TrialSort::kId:
-      return "t.id";
-    case TrialSort::kStartTime:
-      return "t.started";
-    case TrialSort::kEndTime:
-      return "t.ended";
-    case TrialSort::kState:
-      return "t.state";
-    case TrialSort::kBest:
-      return "best.searcher_metric";
-    case TrialSort::kLatest:
-      return "latest.searcher_metric";
-    case TrialSort::kBatches:
-      return "greatest(t.steps_completed, t.latest_steps, newest.steps_completed, latest.steps_completed)";
-    case TrialSort::kDuration:
-      return "coalesce(t.ended, now()) - t.started";
-    case TrialSort::kRestarts:
-      return "t.restarts";
-    case TrialSort::kCheckpointSize:
-      return "k.size";
-  }
-  return "t.id";
-}
+/// Keys of ORDER BY over trial_tables(), indexed by TrialSort.
+constexpr const char* kTrialKeys[] = {
+    "t.id",
+    "t.started",
+    "t.ended",
+    "t.state",
+    "best.searcher_metric",
+    "latest.searcher_metric",
+    "greatest(t.steps_completed, t.latest_steps, newest.steps_completed, latest.steps_completed)",
+    "coalesce(t.ended, now()) - t.started",
+    "t.restarts",
+    "k.size"};
+static_assert(std::size(kTrialKeys) == static_cast<std::size_t>(TrialSort::kCheckpointSize) + 1);
 
 }  // namespace
 
@@ -113,6 +99,7 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
   std::vector<std::string> states;
   for (core::State state : filter.states) states.emplace_back(core::state_name(state));
   const std::string way = direction(filter.window);
+  const std::string key = kTrialKeys[static_cast<std::size_t>(filter.sort)];
   // Sorted by id, cut the page before the joins. The ARRAY() keeps the planner from joining all trials first.
   const std::string page_sql =
       filter.sort == TrialSort::kId
@@ -120,7 +107,7 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
             " AND (cardinality($2::text[]) = 0 OR s.state = ANY ($2)) ORDER BY s.id" +
                 way + " OFFSET $3 LIMIT $4)) ORDER BY t.id" + way
           : " WHERE t.experiment_id = $1 AND (cardinality($2::text[]) = 0 OR t.state = ANY ($2)) ORDER BY " +
-                trial_key(filter.sort) + way + " NULLS LAST, t.id" + way + " OFFSET $3 LIMIT $4";
+                key + way + " NULLS LAST, t.id" + way + " OFFSET $3 LIMIT $4";
   TRY_ASSIGN(Page<TrialRow> page, page_of(pool,
                                           "SELECT count(*) FROM trials t WHERE t.experiment_id = $1"
                                           " AND (cardinality($2::text[]) = 0 OR t.state = ANY ($2))",
@@ -131,7 +118,7 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
 }
 
 Result<TrialRow> get_trial(Pool& pool, TrialId id) {
-  static const std::string sql = "SELECT " + trial_columns().sql() + trial_tables() + " WHERE t.id = $1";
+  static const std::string sql = trial_columns().select(trial_tables() + " WHERE t.id = $1");
   TRY_ASSIGN(const Rows rows, pool.query(sql, id));
   if (rows.empty()) return fail(Code::kNotFound, "trial " + std::to_string(id.value) + " not found");
   TRY_ASSIGN(std::vector<TrialRow> found, trial_columns().read(rows));
@@ -148,7 +135,7 @@ Status add_checkpoints(Pool& pool, std::vector<Workload>& rows) {
     if (row.kind == Workload::Kind::kCheckpoint) uuids.push_back(row.checkpoint.uuid.value);
   if (uuids.empty()) return {};
   static const std::string sql =
-      "SELECT " + checkpoint_columns().sql() + checkpoint_tables() + " WHERE c.uuid = ANY ($1)";
+      checkpoint_columns().select(checkpoint_tables() + " WHERE c.uuid = ANY ($1)");
   TRY_ASSIGN(const Rows found, pool.query(sql, uuids));
   TRY_ASSIGN(std::vector<CheckpointRow> checkpoints, checkpoint_columns().read(found));
   std::map<CheckpointId, CheckpointRow> by_uuid;
@@ -172,8 +159,8 @@ Status read_workload(Rows::Row& row, Workload& out) {
 }  // namespace
 
 Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) {
-  static const Columns<Workload> kColumns = {
-      {"steps, place, name, metrics, reported, searcher_metric", read_workload}};
+  static const Columns<Workload> kColumns(
+      Column<Workload>{"steps, place, name, metrics, reported, searcher_metric", read_workload});
   // $1 trial, $2 groups, $3 include checkpoints, $4 include deleted ones. `place` orders equal steps.
   static const std::string with =
       "WITH w AS (SELECT m.steps_completed AS steps,"

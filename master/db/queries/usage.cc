@@ -23,17 +23,12 @@ constexpr std::int64_t kMostEntries = 100'000;
 Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to,
                                               const Visible& visible) {
   using U = UsageEntry;
-  static const Columns<U> kColumns = {
-      column<&U::experiment>("used.experiment_id"),
-      column<&U::user>("used.owner_id"),
-      column<&U::username>("u.name"),
-      column<&U::labels>("used.labels"),
-      column<&U::pool>("used.pool"),
-      column<&U::slots>("used.slots"),
-      column<&U::started>("used.started"),
-      column<&U::ended>("used.ended"),
+  static const Columns<U> kColumns(
+      column<&U::experiment>("used.experiment_id"), column<&U::user>("used.owner_id"),
+      column<&U::username>("u.name"), column<&U::labels>("used.labels"), column<&U::pool>("used.pool"),
+      column<&U::slots>("used.slots"), column<&U::started>("used.started"), column<&U::ended>("used.ended"),
       column<&U::seconds>(
-          "extract(epoch FROM least(coalesce(used.ended, now()), $2) - greatest(used.started, $1))::float8")};
+          "extract(epoch FROM least(coalesce(used.ended, now()), $2) - greatest(used.started, $1))::float8"));
   static const std::string sql = "WITH used AS (" + kUsage + ") SELECT " + kColumns.sql() +
                                  " FROM used JOIN users u ON u.id = used.owner_id" + kUsageSeen +
                                  " AND greatest(used.started, $1) < least(coalesce(used.ended, now()), $2)"
@@ -48,18 +43,14 @@ Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTim
 
 Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, WallTime to) {
   using C = CapacityEntry;
-  static const Columns<C> kColumns = {
-      column<&C::agent>("agent_id"),
-      column<&C::pool>("pool"),
-      column<&C::slots>("slots"),
-      column<&C::started>("started"),
-      column<&C::ended>("ended"),
+  static const Columns<C> kColumns(
+      column<&C::agent>("agent_id"), column<&C::pool>("pool"), column<&C::slots>("slots"),
+      column<&C::started>("started"), column<&C::ended>("ended"),
       column<&C::seconds>(
-          "extract(epoch FROM least(coalesce(ended, now()), $2) - greatest(started, $1))::float8")};
-  static const std::string sql =
-      "SELECT " + kColumns.sql() +
+          "extract(epoch FROM least(coalesce(ended, now()), $2) - greatest(started, $1))::float8"));
+  static const std::string sql = kColumns.select(
       " FROM capacity WHERE tstzrange(started, ended) && tstzrange($1, $2)"
-      " AND greatest(started, $1) < least(coalesce(ended, now()), $2) ORDER BY started, agent_id LIMIT $3";
+      " AND greatest(started, $1) < least(coalesce(ended, now()), $2) ORDER BY started, agent_id LIMIT $3");
   TRY_ASSIGN(const Rows rows, pool.query(sql, from, to, kMostEntries + 1));
   if (rows.size() > kMostEntries)
     return fail(Code::kResourceExhausted,

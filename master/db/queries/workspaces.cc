@@ -10,16 +10,13 @@ const std::string kWorkspaceTables = " FROM workspaces o LEFT JOIN users u ON u.
 
 const Columns<WorkspaceRow>& workspace_columns() {
   using W = WorkspaceRow;
-  static const Columns<W> columns = {
-      column<&W::id>("o.id"),
-      column<&W::name>("o.name"),
-      column<&W::owner>("o.owner_id"),
-      column<&W::username>("coalesce(u.name, '')"),
-      column<&W::archived>("o.archived"),
+  static const Columns<W> columns(
+      column<&W::id>("o.id"), column<&W::name>("o.name"), column<&W::owner>("o.owner_id"),
+      column<&W::username>("coalesce(u.name, '')"), column<&W::archived>("o.archived"),
       column<&W::num_projects>("(SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)"),
       column<&W::num_experiments>("(SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id"
                                   " WHERE p.workspace_id = o.id)"),
-      column<&W::pinned>(kWorkspacePinned)};
+      column<&W::pinned>(kWorkspacePinned));
   return columns;
 }
 
@@ -42,18 +39,14 @@ Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& fi
       " AND ($5::boolean IS NULL OR o.archived = $5) AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6))"
       " AND (cardinality($7::bigint[]) = 0 OR o.owner_id = ANY ($7)) AND ($8::boolean IS NULL OR " +
       kWorkspacePinned + " = $8)";
-  return page_of(pool, "SELECT count(*)" + from,
-                 "SELECT " + workspace_columns().sql() + from +
-                     (filter.by_name ? " ORDER BY lower(o.name)" : " ORDER BY o.id") +
-                     direction(filter.window) + " OFFSET $9 LIMIT $10",
-                 Params(filter.viewer, filter.visible, filter.name, filter.exact_name, filter.archived,
-                        filter.users, filter.user_ids, filter.pinned),
-                 filter.window, workspace_columns());
+  return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
+                   Params(filter.viewer, filter.visible, filter.name, filter.exact_name, filter.archived,
+                          filter.users, filter.user_ids, filter.pinned),
+                   filter.window, workspace_columns());
 }
 
 Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
-  static const std::string sql =
-      "SELECT " + workspace_columns().sql() + kWorkspaceTables + " WHERE o.id = $2";
+  static const std::string sql = workspace_columns().select(kWorkspaceTables + " WHERE o.id = $2");
   TRY_ASSIGN(const Rows rows, pool.query(sql, viewer, id));
   if (rows.empty()) return fail(Code::kNotFound, workspace_name(id) + " not found");
   return workspace_columns().first(rows);
