@@ -402,8 +402,8 @@ struct BulkWriter::Impl {
   /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are
   /// packed one chunk later.
   void count(const std::vector<MetricBatch>& batches) {
-    constexpr std::size_t kMostGroups = 100'000;
-    if (grown.size() > kMostGroups) grown.clear();
+    constexpr std::size_t kMaxGroups = 100'000;
+    if (grown.size() > kMaxGroups) grown.clear();
     for (const MetricBatch& batch : batches) {
       for (const MetricRow& row : batch.rows) {
         std::int64_t& rows = grown[{batch.trial, row.group}];

@@ -118,7 +118,7 @@ Result<Rows> Connection::run_prepared(Sql sql, const Params& params) {
   for (const Oid type : view.types) key += ' ' + std::to_string(type);
   auto known = asked_.find(key);
   if (known == asked_.end()) {
-    if (asked_.size() >= kMostAsked) {
+    if (asked_.size() >= kMaxPrepared) {
       // The texts are composed from fragments, so their number has no fixed bound. Start over when there are
       // too many.
       asked_.clear();

@@ -289,7 +289,7 @@ class Connection {
   std::map<const char*, std::string> prepared_;
   /// Statements of run_prepared(): name by text and parameter types.
   std::map<std::string, std::string> asked_;
-  static constexpr std::size_t kMostAsked = 256;
+  static constexpr std::size_t kMaxPrepared = 256;
 };
 
 /// A wait that another thread can cancel. Thread-safe.

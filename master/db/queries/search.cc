@@ -11,8 +11,8 @@
 namespace det::db {
 namespace {
 
-constexpr int kDeepest = 8;
-constexpr std::size_t kMostSorts = 8;
+constexpr int kMaxDepth = 8;
+constexpr std::size_t kMaxSorts = 8;
 // JIT compilation costs more than it saves here; hashing the summaries of 100,000 experiments needs the
 // memory.
 constexpr const char* kBegin =
@@ -187,8 +187,8 @@ class Builder {
   }
 
   std::string group(const Json& node, int depth) {
-    if (!node.is_object() || depth > kDeepest) {
-      problem("filter: groups and fields are objects, at most " + std::to_string(kDeepest) + " deep");
+    if (!node.is_object() || depth > kMaxDepth) {
+      problem("filter: groups and fields are objects, at most " + std::to_string(kMaxDepth) + " deep");
       return "";
     }
     if (node.value("kind", "group") == "field") return field(node);
@@ -209,7 +209,7 @@ class Builder {
       const std::size_t at = part.rfind('=');
       const std::string way = at == std::string::npos ? "asc" : part.substr(at + 1);
       if (way != "asc" && way != "desc") problem("sort: \"" + make_utf8(way) + "\" is neither asc nor desc");
-      if (++count > kMostSorts) return problem("sort: at most " + std::to_string(kMostSorts) + " columns");
+      if (++count > kMaxSorts) return problem("sort: at most " + std::to_string(kMaxSorts) + " columns");
       const auto found = column(part.substr(0, at));
       if (!found) continue;
       const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
@@ -240,7 +240,7 @@ class Builder {
 Status add_filter(Builder& builder, const std::string& text) {
   bool archived = false;
   if (!text.empty()) {
-    TRY_ASSIGN(const Json filter, parse_json(text, {.bytes = 64 << 10, .depth = 2 * kDeepest + 4}));
+    TRY_ASSIGN(const Json filter, parse_json(text, {.bytes = 64 << 10, .depth = 2 * kMaxDepth + 4}));
     if (!filter.is_object()) return fail(Code::kInvalidArgument, "filter: must be a JSON object");
     try {
       archived = filter.value("showArchived", false);

@@ -31,7 +31,7 @@ struct MetricCache::Impl {
     std::uint64_t clock = 0;
   };
 
-  Impl(Pool& p, BulkWriter& b, std::size_t points) : pool(p), bulk(b), most_points(points / kShards) {
+  Impl(Pool& p, BulkWriter& b, std::size_t points) : pool(p), bulk(b), max_points(points / kShards) {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
 
@@ -89,7 +89,7 @@ struct MetricCache::Impl {
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
-    while (shard.points > most_points && shard.groups.size() > 1) {
+    while (shard.points > max_points && shard.groups.size() > 1) {
       const auto oldest =
           std::min_element(shard.groups.begin(), shard.groups.end(),
                            [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
@@ -127,7 +127,7 @@ struct MetricCache::Impl {
 
   Pool& pool;
   BulkWriter& bulk;
-  const std::size_t most_points;
+  const std::size_t max_points;
   /// A reader holds a shard while it reads; a long first read blocks one eighth of the trials.
   std::array<Queue<std::unique_ptr<Shard>>, kShards> shards{
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1),
@@ -135,8 +135,8 @@ struct MetricCache::Impl {
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1)};
 };
 
-MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points)
-    : impl_(std::make_unique<Impl>(pool, bulk, most_points)) {}
+MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t max_points)
+    : impl_(std::make_unique<Impl>(pool, bulk, max_points)) {}
 MetricCache::~MetricCache() = default;
 
 Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {
