@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/page.h"
+#include "master/db/pg/pool.h"
 
 namespace det::db {
 
