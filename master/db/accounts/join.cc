@@ -71,14 +71,13 @@ Result<std::vector<JoinToken>> list_join_tokens(Pool& pool) {
                                    column<&J::created_by>("created_by"));
   static const std::string sql =
       kColumns.select(" FROM join_tokens WHERE uses_left > 0 AND expires > now() ORDER BY id");
-  TRY_ASSIGN(const Rows rows, pool.query(sql));
-  return kColumns.read(rows);
+  return kColumns.read(pool.query(sql));
 }
 
 Status delete_join_token(Pool& pool, std::int64_t id) {
   // Keep the row: an agent that has joined with the token may still retry its request.
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE join_tokens SET uses_left = 0 WHERE id = $1", id));
-  return found(rows, "join token " + std::to_string(id));
+  return found(pool.query("UPDATE join_tokens SET uses_left = 0 WHERE id = $1", id),
+               "join token " + std::to_string(id));
 }
 
 Status delete_expired_joins(Pool& pool) {

@@ -107,8 +107,7 @@ Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user
       " WHERE ($1::bigint IS NULL OR g.user_id = $1)"
       " AND ($2::bigint IS NULL OR coalesce(g.workspace_id, $2) = $2)"
       " ORDER BY g.user_id, g.role, g.workspace_id NULLS FIRST");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, user, workspace));
-  return kColumns.read(rows);
+  return kColumns.read(pool.query(sql, user, workspace));
 }
 
 Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
@@ -123,7 +122,7 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
                                    " SELECT id, $2, $3 FROM users WHERE id = $1 ON CONFLICT DO NOTHING)"
                                    " SELECT id FROM users WHERE id = $1",
                                    grant.user, role_name(grant.role), grant.workspace));
-      if (rows.empty()) return no_user(std::to_string(grant.user.value));
+      if (rows.empty()) return no_user(grant.user);
     }
     return {};
   });

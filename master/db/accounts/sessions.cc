@@ -48,7 +48,7 @@ Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& 
       " ON CONFLICT (token_hash) DO UPDATE SET expires = EXCLUDED.expires RETURNING id",
       user, token_hash, token_seconds(lifetime));
   // The foreign key on users failed.
-  if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(user.value));
+  if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(user);
   TRY(rows);
   return (*rows)[0].next<std::int64_t>();
 }
@@ -62,9 +62,10 @@ Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration
       "  AND live.last_used < now() - interval '1 minute')"
       " SELECT " +
       session_columns().sql() + " FROM live s JOIN users u ON u.id = s.user_id WHERE u.active";
-  TRY_ASSIGN(const Rows rows, pool.query(sql, token_hash, token_seconds(idle)));
-  if (rows.empty()) return fail(Code::kNotFound, "no such session; log in again");
-  return session_columns().first(rows);
+  auto session = session_columns().one(pool.query(sql, token_hash, token_seconds(idle)), "session");
+  if (!session && session.error().code == Code::kNotFound)
+    return fail(Code::kNotFound, "no such session; log in again");
+  return session;
 }
 
 Status delete_session(Pool& pool, const std::string& token_hash) {
@@ -92,7 +93,7 @@ Result<std::int64_t> create_token(Pool& pool, const TokenRow& row, const std::st
       "INSERT INTO sessions (user_id, token_hash, expires, kind, description, most)"
       " VALUES ($1, $2, now() + make_interval(secs => $3), 'ACCESS_TOKEN', $4, $5) RETURNING id",
       row.user, token_hash, token_seconds(lifetime), row.description, most);
-  if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(std::to_string(row.user.value));
+  if (!rows && rows.error().code == Code::kFailedPrecondition) return no_user(row.user);
   TRY(rows);
   return (*rows)[0].next<std::int64_t>();
 }
@@ -115,12 +116,11 @@ Result<Page<TokenRow>> list_tokens(Pool& pool, const TokenFilter& filter) {
 
 Status change_token(Pool& pool, std::int64_t id, const std::optional<std::string>& description, bool revoke) {
   // Revocation is permanent: `revoked OR $3` never clears it.
-  TRY_ASSIGN(
-      const Rows rows,
+  return found(
       pool.query("UPDATE sessions SET description = coalesce($2::text, description), revoked = revoked OR $3"
                  " WHERE id = $1 AND kind = 'ACCESS_TOKEN'",
-                 id, description, revoke));
-  return found(rows, "token " + std::to_string(id));
+                 id, description, revoke),
+      "token " + std::to_string(id));
 }
 
 }  // namespace det::db

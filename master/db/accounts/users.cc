@@ -23,8 +23,8 @@ Status check_admin(Connection& connection) {
   return {};
 }
 
-tl::unexpected<Error> no_user(const std::string& named) {
-  return fail(Code::kNotFound, "user " + named + " not found");
+tl::unexpected<Error> no_user(UserId id) {
+  return fail(Code::kNotFound, "user " + std::to_string(id.value) + " not found");
 }
 
 Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::string& password_hash) {
@@ -50,22 +50,17 @@ Result<UserId> create_user(Pool& pool, const std::string& name, const std::strin
 
 Result<User> find_user(Pool& pool, const std::string& name) {
   static const std::string sql = user_columns().select(" FROM users u WHERE lower(u.name) = lower($1)");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, name));
-  if (rows.empty()) return no_user(name);
-  return user_columns().first(rows);
+  return user_columns().one(pool.query(sql, name), "user " + name);
 }
 
 Result<User> get_user(Pool& pool, UserId id) {
   static const std::string sql = user_columns().select(" FROM users u WHERE u.id = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
-  if (rows.empty()) return no_user(std::to_string(id.value));
-  return user_columns().first(rows);
+  return user_columns().one(pool.query(sql, id), "user " + std::to_string(id.value));
 }
 
 Result<std::string> password_hash(Pool& pool, UserId id) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT password_hash FROM users WHERE id = $1", id));
-  if (rows.empty()) return no_user(std::to_string(id.value));
-  return rows[0].next<std::string>();
+  return value_of<std::string>(pool.query("SELECT password_hash FROM users WHERE id = $1", id),
+                               "user " + std::to_string(id.value));
 }
 
 Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
@@ -80,7 +75,7 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
   const auto work = [&](Connection& connection) -> Status {
     TRY(lock_admins(connection, {id.value}));
     TRY_ASSIGN(const Rows before, connection.query("SELECT admin AND active FROM users WHERE id = $1", id));
-    if (before.empty()) return no_user(std::to_string(id.value));
+    if (before.empty()) return no_user(id);
     TRY(connection.query(
         "UPDATE users SET name = coalesce($2::text, name),"
         " display_name = coalesce($3::text, display_name),"
@@ -105,8 +100,7 @@ Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
                                              column<&UserSetting::key>("key"),
                                              column<&UserSetting::value>("value"));
   static const std::string sql = kColumns.select(" FROM user_settings WHERE user_id = $1 ORDER BY path, key");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
-  return kColumns.read(rows);
+  return kColumns.read(pool.query(sql, id));
 }
 
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {

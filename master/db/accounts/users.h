@@ -75,6 +75,6 @@ Status lock_admins(Connection& connection, const std::vector<std::int64_t>& user
 /// kFailedPrecondition: there is no active administrator.
 Status check_admin(Connection& connection);
 /// Returns kNotFound for a user.
-tl::unexpected<Error> no_user(const std::string& named);
+tl::unexpected<Error> no_user(UserId id);
 
 }  // namespace det::db

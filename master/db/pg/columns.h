@@ -65,18 +65,21 @@ class Columns {
     for (const Column<T>& one : columns_) TRY(one.read(row, out));
     return {};
   }
-  /// Reads the first row, which must exist.
-  Result<T> first(const Rows& rows) const {
-    Rows::Row row = rows[0];
+  /// Reads all rows of a result.
+  Result<std::vector<T>> read(const Result<Rows>& rows) const {
+    TRY(rows);
+    std::vector<T> all;
+    for (Rows::Row row : *rows) TRY(read(row, all.emplace_back()));
+    return all;
+  }
+  /// Reads the first row. kNotFound, naming `named`, when there is none.
+  Result<T> one(const Result<Rows>& rows, const std::string& named) const {
+    TRY(rows);
+    if (rows->empty()) return fail(Code::kNotFound, named + " not found");
+    Rows::Row row = (*rows)[0];
     T out;
     TRY(read(row, out));
     return out;
-  }
-  /// Reads all rows of a result.
-  Result<std::vector<T>> read(const Rows& rows) const {
-    std::vector<T> all;
-    for (Rows::Row row : rows) TRY(read(row, all.emplace_back()));
-    return all;
   }
 
  private:

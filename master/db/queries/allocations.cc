@@ -14,8 +14,7 @@ Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
   // Commands have negative trial ids in the core.
   static const std::string sql =
       kColumns.select(" FROM allocations WHERE trial_id = $1 OR command_id = -$1 ORDER BY run DESC, id");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, trial));
-  return kColumns.read(rows);
+  return kColumns.read(pool.query(sql, trial));
 }
 
 Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent) {

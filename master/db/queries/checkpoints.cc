@@ -60,9 +60,7 @@ Result<Page<CheckpointRow>> list_checkpoints(Pool& pool, const CheckpointFilter&
 
 Result<CheckpointRow> get_checkpoint(Pool& pool, const CheckpointId& uuid) {
   static const std::string sql = checkpoint_columns().select(checkpoint_tables() + " WHERE c.uuid = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, uuid));
-  if (rows.empty()) return fail(Code::kNotFound, "checkpoint " + uuid.value + " not found");
-  return checkpoint_columns().first(rows);
+  return checkpoint_columns().one(pool.query(sql, uuid), "checkpoint " + uuid.value);
 }
 
 Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId trial, const CheckpointId& uuid) {
@@ -85,18 +83,16 @@ Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId tria
 
 Status set_checkpoint_files(Pool& pool, const CheckpointFiles& files) {
   // The size follows from the list of files, so the two cannot diverge.
-  TRY_ASSIGN(
-      const Rows rows,
+  return found(
       pool.query("UPDATE checkpoints SET resources = $2::json, state = $3, size = (SELECT"
                  " coalesce(sum(value::bigint), 0)::bigint FROM json_each_text($2::json)) WHERE uuid = $1",
-                 files.uuid, files.resources, files.state));
-  return found(rows, "checkpoint " + files.uuid.value);
+                 files.uuid, files.resources, files.state),
+      "checkpoint " + files.uuid.value);
 }
 
 Status set_checkpoint_metadata(Pool& pool, const CheckpointId& uuid, const std::string& metadata) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("UPDATE checkpoints SET metadata = $2::json WHERE uuid = $1", uuid, metadata));
-  return found(rows, "checkpoint " + uuid.value);
+  return found(pool.query("UPDATE checkpoints SET metadata = $2::json WHERE uuid = $1", uuid, metadata),
+               "checkpoint " + uuid.value);
 }
 
 Result<std::optional<TrialId>> needed_by(Pool& pool, const CheckpointId& uuid) {

@@ -14,20 +14,17 @@ Result<std::string> put_code_archive(Pool& pool, std::string_view tgz) {
 }
 
 Result<std::string> get_code_archive(Pool& pool, const std::string& digest) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT tgz FROM model_definitions WHERE sha256 = $1", digest));
-  if (rows.empty()) return fail(Code::kNotFound, "model definition " + digest + " not found");
-  return rows[0].next<std::string>();
+  return value_of<std::string>(pool.query("SELECT tgz FROM model_definitions WHERE sha256 = $1", digest),
+                               "model definition " + digest);
 }
 
 Result<std::string> get_own_code_archive(Pool& pool, const std::string& digest, UserId owner) {
   // Ownership counts here, not visibility.
-  TRY_ASSIGN(
-      const Rows rows,
+  return value_of<std::string>(
       pool.query("SELECT tgz FROM model_definitions m WHERE sha256 = $1 AND EXISTS (SELECT 1 FROM experiments"
                  " WHERE model_definition = m.sha256 AND model_definition <> '' AND owner_id = $2)",
-                 digest, owner));
-  if (rows.empty()) return fail(Code::kNotFound, "model definition " + digest + " not found");
-  return rows[0].next<std::string>();
+                 digest, owner),
+      "model definition " + digest);
 }
 
 Result<std::string> get_code_archive(Pool& pool, ExperimentId experiment) {

@@ -50,9 +50,7 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
 
 Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
   static const std::string sql = command_columns().select(kCommandTables + " WHERE c.task_id = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, task));
-  if (rows.empty()) return fail(Code::kNotFound, "command " + task.value + " not found");
-  return command_columns().first(rows);
+  return command_columns().one(pool.query(sql, task), "command " + task.value);
 }
 
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
@@ -69,9 +67,8 @@ Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
 }
 
 Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT id FROM trials WHERE task_id = $1", task));
-  if (rows.empty()) return fail(Code::kNotFound, "task " + task.value + " not found");
-  return rows[0].next<TrialId>();
+  return value_of<TrialId>(pool.query("SELECT id FROM trials WHERE task_id = $1", task),
+                           "task " + task.value);
 }
 
 }  // namespace det::db

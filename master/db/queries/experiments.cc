@@ -138,8 +138,7 @@ Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter&
 
 Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids) {
   static const std::string sql = experiment_columns().select(kExperimentTables + " WHERE e.id = ANY ($1)");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, ids));
-  return experiment_columns().read(rows);
+  return experiment_columns().read(pool.query(sql, ids));
 }
 
 Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
@@ -203,12 +202,11 @@ Status lock_ended(Connection& connection, ExperimentId id, const char* wish) {
 }  // namespace
 
 Status patch_experiment(Pool& pool, ExperimentId id, const ExperimentPatch& patch) {
-  TRY_ASSIGN(
-      const Rows rows,
+  return found(
       pool.query("UPDATE experiments SET name = coalesce($2, name), description = coalesce($3, description),"
                  " notes = coalesce($4, notes), labels = coalesce($5, labels) WHERE id = $1",
-                 id, patch.name, patch.description, patch.notes, patch.labels));
-  return found(rows, experiment_name(id));
+                 id, patch.name, patch.description, patch.notes, patch.labels),
+      experiment_name(id));
 }
 
 Status replace_config(Pool& pool, ExperimentId id, const std::string& before, const std::string& after) {
@@ -231,14 +229,12 @@ Status set_archived(Pool& pool, ExperimentId id, bool archived) {
 Result<std::vector<std::string>> change_label(Pool& pool, ExperimentId id, const std::string& label,
                                               bool add) {
   // Removing the label first keeps labels unique.
-  TRY_ASSIGN(
-      const Rows rows,
+  return value_of<std::vector<std::string>>(
       pool.query(
           "UPDATE experiments SET labels = array_remove(labels, $2) || CASE WHEN $3 THEN ARRAY[$2::text]"
           " ELSE ARRAY[]::text[] END WHERE id = $1 RETURNING labels",
-          id, label, add));
-  if (rows.empty()) return fail(Code::kNotFound, experiment_name(id) + " not found");
-  return rows[0].next<std::vector<std::string>>();
+          id, label, add),
+      experiment_name(id));
 }
 
 Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int64_t> project,

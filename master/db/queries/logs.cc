@@ -27,12 +27,11 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
   const Params params(filter.task, filter.after_id, filter.allocations, filter.agents, filter.levels,
                       filter.stdtypes, filter.sources, filter.ranks, filter.before, filter.after,
                       filter.search, filter.regex, std::clamp<std::int64_t>(filter.limit, 0, 10'000));
-  TRY_ASSIGN(const Rows rows, pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+  return kColumns.read(pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
     // A regular expression can be expensive: bound its time.
     TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
     return connection.run(select + (filter.descending ? " DESC LIMIT $13" : " LIMIT $13"), params);
   }));
-  return kColumns.read(rows);
 }
 
 Result<LogFields> log_fields(Pool& pool, const TaskId& task) {

@@ -31,15 +31,12 @@ const Columns<ModelVersionRow>& version_columns() {
   return columns;
 }
 
-tl::unexpected<Error> no_model(const std::string& model) {
-  return fail(Code::kNotFound, "model \"" + model + "\" not found");
-}
-tl::unexpected<Error> no_version(const std::string& model, std::int64_t version) {
-  return fail(Code::kNotFound,
-              "version " + std::to_string(version) + " of model \"" + model + "\" not found");
+std::string model_name(const std::string& model) { return "model \"" + model + "\""; }
+std::string version_name(const std::string& model, std::int64_t version) {
+  return "version " + std::to_string(version) + " of " + model_name(model);
 }
 tl::unexpected<Error> is_archived(const std::string& model) {
-  return fail(Code::kFailedPrecondition, "model \"" + model + "\" is archived; unarchive it first");
+  return fail(Code::kFailedPrecondition, model_name(model) + " is archived; unarchive it first");
 }
 /// Replaces the error of the unique constraint by one that names the model.
 Status name_taken(Status done, const std::optional<std::string>& name) {
@@ -59,7 +56,7 @@ static_assert(std::size(kModelKeys) == static_cast<std::size_t>(ModelSort::kWork
 Result<std::int64_t> lock_open(Connection& connection, const std::string& model) {
   static const std::string sql = "SELECT m.id, m.archived FROM models m WHERE " + kThisModel + " FOR UPDATE";
   TRY_ASSIGN(const Rows rows, connection.query(sql, model));
-  if (rows.empty()) return no_model(model);
+  if (rows.empty()) return fail(Code::kNotFound, model_name(model) + " not found");
   std::int64_t id = 0;
   bool archived = false;
   rows[0].into(id, archived);
@@ -76,15 +73,13 @@ Status change(Pool& pool, const std::string& model,
   });
 }
 
-Result<std::vector<Registered>> read_registered(const Result<Rows>& rows) {
-  if (!rows) return tl::unexpected(rows.error());
-  std::vector<Registered> out;
-  for (Rows::Row row : *rows) {
-    Registered& one = out.emplace_back();
-    row.into(one.checkpoint, one.model, one.version);
-  }
-  return out;
+const Columns<Registered>& registered_columns() {
+  static const Columns<Registered> columns(column<&Registered::checkpoint>("v.checkpoint_uuid"),
+                                           column<&Registered::model>("m.name"),
+                                           column<&Registered::version>("v.version"));
+  return columns;
 }
+const std::string kRegistered = " FROM model_versions v JOIN models m ON m.id = v.model_id";
 
 }  // namespace
 
@@ -108,9 +103,7 @@ Result<Page<ModelRow>> list_models(Pool& pool, const ModelFilter& f) {
 Result<ModelRow> get_model(Pool& pool, const std::string& model) {
   static const std::string sql =
       model_columns().select(" FROM models m JOIN users u ON u.id = m.owner_id WHERE " + kThisModel);
-  TRY_ASSIGN(const Rows rows, pool.query(sql, model));
-  if (rows.empty()) return no_model(model);
-  return model_columns().first(rows);
+  return model_columns().one(pool.query(sql, model), model_name(model));
 }
 
 Result<std::vector<std::string>> list_model_labels(Pool& pool, std::optional<std::int64_t> workspace,
@@ -146,16 +139,12 @@ Status patch_model(Pool& pool, const std::string& model, const ModelPatch& patch
 
 Status archive_model(Pool& pool, const std::string& model, bool archived) {
   static const std::string sql = "UPDATE models m SET archived = $2, changed = now() WHERE " + kThisModel;
-  TRY_ASSIGN(const Rows rows, pool.query(sql, model, archived));
-  if (rows.affected() == 0) return no_model(model);
-  return {};
+  return found(pool.query(sql, model, archived), model_name(model));
 }
 
 Status delete_model(Pool& pool, const std::string& model) {
   static const std::string sql = "DELETE FROM models m WHERE " + kThisModel;
-  TRY_ASSIGN(const Rows rows, pool.query(sql, model));
-  if (rows.affected() == 0) return no_model(model);
-  return {};
+  return found(pool.query(sql, model), model_name(model));
 }
 
 Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string& model,
@@ -166,9 +155,7 @@ Result<Page<ModelVersionRow>> list_model_versions(Pool& pool, const std::string&
 
 Result<ModelVersionRow> get_model_version(Pool& pool, const std::string& model, std::int64_t version) {
   static const std::string sql = version_columns().select(kVersionTables + " AND v.version = $2");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, model, version));
-  if (rows.empty()) return no_version(model, version);
-  return version_columns().first(rows);
+  return version_columns().one(pool.query(sql, model, version), version_name(model, version));
 }
 
 Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, const ModelVersionRow& row) {
@@ -200,40 +187,35 @@ Result<std::int64_t> add_model_version(Pool& pool, const std::string& model, con
 Status patch_model_version(Pool& pool, const std::string& model, std::int64_t version,
                            const ModelVersionPatch& patch) {
   return change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
-    TRY_ASSIGN(const Rows rows,
-               connection.query(
-                   "UPDATE model_versions SET name = coalesce($3, name), comment = coalesce($4, comment),"
-                   " notes = coalesce($5, notes), metadata = coalesce($6::json, metadata),"
-                   " labels = coalesce($7, labels), changed = now() WHERE model_id = $1 AND version = $2",
-                   id, version, patch.name, patch.comment, patch.notes, patch.metadata, patch.labels));
-    if (rows.affected() == 0) return no_version(model, version);
-    return {};
+    return found(connection.query(
+                     "UPDATE model_versions SET name = coalesce($3, name), comment = coalesce($4, comment),"
+                     " notes = coalesce($5, notes), metadata = coalesce($6::json, metadata),"
+                     " labels = coalesce($7, labels), changed = now() WHERE model_id = $1 AND version = $2",
+                     id, version, patch.name, patch.comment, patch.notes, patch.metadata, patch.labels),
+                 version_name(model, version));
   });
 }
 
 Status delete_model_version(Pool& pool, const std::string& model, std::int64_t version) {
   return change(pool, model, [&](Connection& connection, std::int64_t id) -> Status {
-    TRY_ASSIGN(
-        const Rows rows,
-        connection.query("DELETE FROM model_versions WHERE model_id = $1 AND version = $2", id, version));
-    if (rows.affected() == 0) return no_version(model, version);
-    return {};
+    return found(
+        connection.query("DELETE FROM model_versions WHERE model_id = $1 AND version = $2", id, version),
+        version_name(model, version));
   });
 }
 
 Result<std::vector<Registered>> registered(Pool& pool, const std::vector<std::string>& checkpoints) {
-  return read_registered(
-      pool.query("SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m"
-                 " ON m.id = v.model_id WHERE v.checkpoint_uuid = ANY ($1) ORDER BY v.id",
-                 checkpoints));
+  static const std::string sql =
+      registered_columns().select(kRegistered + " WHERE v.checkpoint_uuid = ANY ($1) ORDER BY v.id");
+  return registered_columns().read(pool.query(sql, checkpoints));
 }
 
 Result<std::vector<Registered>> registered(Pool& pool, ExperimentId experiment) {
-  return read_registered(pool.query(
-      "SELECT v.checkpoint_uuid, m.name, v.version FROM model_versions v JOIN models m ON m.id = v.model_id"
+  static const std::string sql = registered_columns().select(
+      kRegistered +
       " JOIN checkpoints c ON c.uuid = v.checkpoint_uuid JOIN trials t ON t.id = c.trial_id"
-      " WHERE t.experiment_id = $1 ORDER BY v.id",
-      experiment));
+      " WHERE t.experiment_id = $1 ORDER BY v.id");
+  return registered_columns().read(pool.query(sql, experiment));
 }
 
 Status check_unregistered(const std::vector<Registered>& registered) {
@@ -241,8 +223,8 @@ Status check_unregistered(const std::vector<Registered>& registered) {
   // Naming one is enough to act on.
   const Registered& one = registered.front();
   return fail(Code::kFailedPrecondition, "checkpoint " + one.checkpoint.value + " is version " +
-                                             std::to_string(one.version) + " of model \"" + one.model +
-                                             "\"; delete that version first");
+                                             std::to_string(one.version) + " of " + model_name(one.model) +
+                                             "; delete that version first");
 }
 
 }  // namespace det::db

@@ -59,8 +59,7 @@ Result<Page<T>> page_of(Pool& pool, Sql count, Sql select, Params params, const 
   if (span.count == 0) return page;
   params.add(span.first);
   params.add(span.count);
-  TRY_ASSIGN(const Rows rows, pool.run(select, params));
-  TRY_ASSIGN(page.rows, columns.read(rows));
+  TRY_ASSIGN(page.rows, columns.read(pool.run(select, params)));
   return page;
 }
 
@@ -74,10 +73,18 @@ Result<Page<T>> list_page(Pool& pool, const std::string& from, const std::string
                  std::move(params), window, columns);
 }
 
-/// Fails with kNotFound when a statement changed no row; `named` is the object in the message.
-inline Status found(const Rows& rows, const std::string& named) {
-  if (rows.affected() == 0) return fail(Code::kNotFound, named + " not found");
+/// Fails with kNotFound, naming `named`, when a statement changed no row.
+inline Status found(const Result<Rows>& rows, const std::string& named) {
+  TRY(rows);
+  if (rows->affected() == 0) return fail(Code::kNotFound, named + " not found");
   return {};
+}
+/// Returns the first column of the first row. kNotFound, naming `named`, when there is none.
+template <typename T>
+Result<T> value_of(const Result<Rows>& rows, const std::string& named) {
+  TRY(rows);
+  if (rows->empty()) return fail(Code::kNotFound, named + " not found");
+  return (*rows)[0].next<T>();
 }
 
 }  // namespace det::db

@@ -74,9 +74,7 @@ Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) 
 
 Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {
   static const std::string sql = project_columns().select(kProjectTables + " WHERE o.id = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
-  if (rows.empty()) return fail(Code::kNotFound, project_name(id) + " not found");
-  return project_columns().first(rows);
+  return project_columns().one(pool.query(sql, id), project_name(id));
 }
 
 Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, const std::string& project,
@@ -107,9 +105,7 @@ Result<Destination> find_destination(Pool& pool, const std::string& workload, co
 Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible) {
   static const std::string sql = "SELECT o.id FROM projects o WHERE " + kProjectKey +
                                  " = $1 AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2))";
-  TRY_ASSIGN(const Rows rows, pool.query(sql, key, visible));
-  if (rows.empty()) return fail(Code::kNotFound, "project with key " + key + " not found");
-  return rows[0].next<std::int64_t>();
+  return value_of<std::int64_t>(pool.query(sql, key, visible), "project with key " + key);
 }
 
 Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
@@ -124,37 +120,34 @@ Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const st
 
 Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
                       const std::optional<std::string>& description, const std::optional<std::string>& key) {
-  TRY_ASSIGN(const Rows rows, unique_project(pool.query("UPDATE projects SET name = coalesce($2::text, name),"
-                                                        " description = coalesce($3::text, description),"
-                                                        " key = coalesce($4::text, key) WHERE id = $1",
-                                                        id, name, description, key),
-                                             "\"" + (name ? *name : key.value_or("")) + "\""));
-  return found(rows, project_name(id));
+  return found(unique_project(pool.query("UPDATE projects SET name = coalesce($2::text, name),"
+                                         " description = coalesce($3::text, description),"
+                                         " key = coalesce($4::text, key) WHERE id = $1",
+                                         id, name, description, key),
+                              "\"" + (name ? *name : key.value_or("")) + "\""),
+               project_name(id));
 }
 
 Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE projects SET notes = $2::json WHERE id = $1", id, notes));
-  return found(rows, project_name(id));
+  return found(pool.query("UPDATE projects SET notes = $2::json WHERE id = $1", id, notes), project_name(id));
 }
 
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
   // jsonb has the concatenation operator; the column stays json to keep the text as it was sent.
-  TRY_ASSIGN(
-      const Rows rows,
-      pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes));
-  return found(rows, project_name(id));
+  return found(
+      pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes),
+      project_name(id));
 }
 
 Status archive_project(Pool& pool, std::int64_t id, bool archived) {
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE projects SET archived = $2 WHERE id = $1", id, archived));
-  return found(rows, project_name(id));
+  return found(pool.query("UPDATE projects SET archived = $2 WHERE id = $1", id, archived), project_name(id));
 }
 
 Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
-  TRY_ASSIGN(const Rows rows,
-             unique_project(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
-                            "of this name in workspace \"" + std::to_string(workspace) + "\""));
-  return found(rows, project_name(id));
+  return found(
+      unique_project(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
+                     "of this name in workspace \"" + std::to_string(workspace) + "\""),
+      project_name(id));
 }
 
 Status delete_project(Pool& pool, std::int64_t id) {
@@ -163,8 +156,7 @@ Status delete_project(Pool& pool, std::int64_t id) {
     return fail(Code::kFailedPrecondition,
                 project_name(id) + " still has experiments; move them to another one first");
   }
-  TRY(rows);
-  return found(*rows, project_name(id));
+  return found(rows, project_name(id));
 }
 
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {

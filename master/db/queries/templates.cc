@@ -10,9 +10,7 @@ const Columns<TemplateRow>& template_columns() {
   return columns;
 }
 
-auto no_template(const std::string& name) {
-  return fail(Code::kNotFound, "template \"" + name + "\" not found");
-}
+std::string template_name(const std::string& name) { return "template \"" + name + "\""; }
 
 }  // namespace
 
@@ -27,9 +25,7 @@ Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filte
 
 Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
   static const std::string sql = template_columns().select(" FROM templates WHERE name = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, name));
-  if (rows.empty()) return no_template(name);
-  return template_columns().first(rows);
+  return template_columns().one(pool.query(sql, name), template_name(name));
 }
 
 Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
@@ -50,15 +46,11 @@ Status rename_template(Pool& pool, const std::string& name, const std::string& n
   auto rows = pool.query("UPDATE templates SET name = $2, changed = now() WHERE name = $1", name, new_name);
   if (!rows && rows.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists, "template \"" + new_name + "\" exists already; choose another name");
-  TRY(rows);
-  if (rows->affected() == 0) return no_template(name);
-  return {};
+  return found(rows, template_name(name));
 }
 
 Status delete_template(Pool& pool, const std::string& name) {
-  TRY_ASSIGN(const Rows gone, pool.query("DELETE FROM templates WHERE name = $1 RETURNING name", name));
-  if (gone.empty()) return no_template(name);
-  return {};
+  return found(pool.query("DELETE FROM templates WHERE name = $1", name), template_name(name));
 }
 
 }  // namespace det::db

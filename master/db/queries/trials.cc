@@ -71,8 +71,7 @@ Status add_best_checkpoints(Pool& pool, std::vector<TrialRow>& trials) {
       " JOIN experiments e ON e.id = t.experiment_id WHERE c.trial_id = ANY ($1) AND c.state = 'COMPLETED'"
       " AND v.searcher_metric <> 'NaN' ORDER BY c.trial_id, CASE WHEN e.smaller_is_better"
       " THEN v.searcher_metric ELSE -v.searcher_metric END, c.steps_completed, c.uuid";
-  TRY_ASSIGN(const Rows rows, pool.query(sql, ids));
-  TRY_ASSIGN(std::vector<CheckpointRow> checkpoints, checkpoint_columns().read(rows));
+  TRY_ASSIGN(std::vector<CheckpointRow> checkpoints, checkpoint_columns().read(pool.query(sql, ids)));
   for (CheckpointRow& checkpoint : checkpoints)
     for (TrialRow& trial : trials)
       if (trial.trial.id == checkpoint.trial) trial.best_checkpoint = checkpoint;
@@ -119,11 +118,10 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
 
 Result<TrialRow> get_trial(Pool& pool, TrialId id) {
   static const std::string sql = trial_columns().select(trial_tables() + " WHERE t.id = $1");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, id));
-  if (rows.empty()) return fail(Code::kNotFound, "trial " + std::to_string(id.value) + " not found");
-  TRY_ASSIGN(std::vector<TrialRow> found, trial_columns().read(rows));
-  TRY(add_best_checkpoints(pool, found));
-  return std::move(found.front());
+  std::vector<TrialRow> rows(1);
+  TRY_ASSIGN(rows.front(), trial_columns().one(pool.query(sql, id), "trial " + std::to_string(id.value)));
+  TRY(add_best_checkpoints(pool, rows));
+  return std::move(rows.front());
 }
 
 namespace {
@@ -136,8 +134,7 @@ Status add_checkpoints(Pool& pool, std::vector<Workload>& rows) {
   if (uuids.empty()) return {};
   static const std::string sql =
       checkpoint_columns().select(checkpoint_tables() + " WHERE c.uuid = ANY ($1)");
-  TRY_ASSIGN(const Rows found, pool.query(sql, uuids));
-  TRY_ASSIGN(std::vector<CheckpointRow> checkpoints, checkpoint_columns().read(found));
+  TRY_ASSIGN(std::vector<CheckpointRow> checkpoints, checkpoint_columns().read(pool.query(sql, uuids)));
   std::map<CheckpointId, CheckpointRow> by_uuid;
   for (CheckpointRow& one : checkpoints) by_uuid[one.uuid] = std::move(one);
   for (Workload& row : rows)
@@ -181,21 +178,19 @@ Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) 
 }
 
 Result<std::string> get_run_metadata(Pool& pool, TrialId id) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT coalesce(m.metadata, '{}') FROM trials t LEFT JOIN run_metadata m"
-                        " ON m.trial_id = t.id WHERE t.id = $1",
-                        id));
-  if (rows.empty()) return fail(Code::kNotFound, "run " + std::to_string(id.value) + " not found");
-  return rows[0].next<std::string>();
+  return value_of<std::string>(
+      pool.query("SELECT coalesce(m.metadata, '{}') FROM trials t LEFT JOIN run_metadata m"
+                 " ON m.trial_id = t.id WHERE t.id = $1",
+                 id),
+      "run " + std::to_string(id.value));
 }
 
 Status set_run_metadata(Pool& pool, TrialId id, const std::string& metadata) {
   // Inserts nothing when the trial does not exist, which found() reports.
-  TRY_ASSIGN(const Rows rows,
-             pool.query("INSERT INTO run_metadata (trial_id, metadata) SELECT id, $2::json FROM trials"
-                        " WHERE id = $1 ON CONFLICT (trial_id) DO UPDATE SET metadata = EXCLUDED.metadata",
-                        id, metadata));
-  return found(rows, "run " + std::to_string(id.value));
+  return found(pool.query("INSERT INTO run_metadata (trial_id, metadata) SELECT id, $2::json FROM trials"
+                          " WHERE id = $1 ON CONFLICT (trial_id) DO UPDATE SET metadata = EXCLUDED.metadata",
+                          id, metadata),
+               "run " + std::to_string(id.value));
 }
 
 }  // namespace det::db

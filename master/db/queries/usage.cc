@@ -16,7 +16,7 @@ const std::string kUsage =
     " FROM past_usage WHERE tstzrange(started, ended) && tstzrange($1, $2)";
 /// $3: visible workspaces.
 const std::string kUsageSeen = " WHERE ($3::bigint[] IS NULL OR workspace_id = ANY ($3))";
-constexpr std::int64_t kMaxEntries = 100'000;
+constexpr std::size_t kMaxEntries = 100'000;
 
 }  // namespace
 
@@ -34,11 +34,11 @@ Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTim
                                  " AND greatest(used.started, $1) < least(coalesce(used.ended, now()), $2)"
                                  " ORDER BY used.started, used.experiment_id LIMIT $4";
   // LIMIT is one above the bound, so a full result means that there are more.
-  TRY_ASSIGN(const Rows rows, pool.query(sql, from, to, visible, kMaxEntries + 1));
-  if (rows.size() > kMaxEntries)
+  TRY_ASSIGN(auto entries, kColumns.read(pool.query(sql, from, to, visible, std::int64_t{kMaxEntries} + 1)));
+  if (entries.size() > kMaxEntries)
     return fail(Code::kResourceExhausted,
                 "more than 100000 allocations held slots in that time; ask for less of it");
-  return kColumns.read(rows);
+  return entries;
 }
 
 Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, WallTime to) {
@@ -51,11 +51,11 @@ Result<std::vector<CapacityEntry>> capacity_entries(Pool& pool, WallTime from, W
   static const std::string sql = kColumns.select(
       " FROM capacity WHERE tstzrange(started, ended) && tstzrange($1, $2)"
       " AND greatest(started, $1) < least(coalesce(ended, now()), $2) ORDER BY started, agent_id LIMIT $3");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, from, to, kMaxEntries + 1));
-  if (rows.size() > kMaxEntries)
+  TRY_ASSIGN(auto entries, kColumns.read(pool.query(sql, from, to, std::int64_t{kMaxEntries} + 1)));
+  if (entries.size() > kMaxEntries)
     return fail(Code::kResourceExhausted,
                 "agents came and went more than 100000 times; ask for less of that time");
-  return kColumns.read(rows);
+  return entries;
 }
 
 Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& first, const std::string& last,

@@ -47,9 +47,7 @@ Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& fi
 
 Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
   static const std::string sql = workspace_columns().select(kWorkspaceTables + " WHERE o.id = $2");
-  TRY_ASSIGN(const Rows rows, pool.query(sql, viewer, id));
-  if (rows.empty()) return fail(Code::kNotFound, workspace_name(id) + " not found");
-  return workspace_columns().first(rows);
+  return workspace_columns().one(pool.query(sql, viewer, id), workspace_name(id));
 }
 
 Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner) {
@@ -67,14 +65,13 @@ Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserI
 }
 
 Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name) {
-  TRY_ASSIGN(const Rows rows,
-             unique_workspace(pool.query("UPDATE workspaces SET name = $2 WHERE id = $1", id, name), name));
-  return found(rows, workspace_name(id));
+  return found(unique_workspace(pool.query("UPDATE workspaces SET name = $2 WHERE id = $1", id, name), name),
+               workspace_name(id));
 }
 
 Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE workspaces SET archived = $2 WHERE id = $1", id, archived));
-  return found(rows, workspace_name(id));
+  return found(pool.query("UPDATE workspaces SET archived = $2 WHERE id = $1", id, archived),
+               workspace_name(id));
 }
 
 Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
@@ -89,8 +86,7 @@ Status delete_workspace(Pool& pool, std::int64_t id) {
   const Status done = pool.in_transaction([&](Connection& connection) -> Status {
     TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", id));
     TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", id));
-    TRY_ASSIGN(const Rows rows, connection.query("DELETE FROM workspaces WHERE id = $1", id));
-    return found(rows, workspace_name(id));
+    return found(connection.query("DELETE FROM workspaces WHERE id = $1", id), workspace_name(id));
   });
   // Foreign keys from experiments, models and commands reject the deletion.
   if (!done && done.error().code == Code::kFailedPrecondition) {
