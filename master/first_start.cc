@@ -10,7 +10,7 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/api/auth/passwords.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/users.h"
 
 namespace det {
 namespace {

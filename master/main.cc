@@ -22,10 +22,11 @@
 #include "master/api/server.h"
 #include "master/api/submit/secrets.h"
 #include "master/config/options.h"
-#include "master/db/accounts/accounts.h"
 #include "master/db/accounts/join.h"
+#include "master/db/accounts/sessions.h"
 #include "master/db/pg/private_server.h"
-#include "master/db/queries/queries_log.h"
+#include "master/db/queries/cluster.h"
+#include "master/db/queries/logs.h"
 #include "master/db/store/pg_store.h"
 #include "master/http/site.h"
 
@@ -262,7 +263,7 @@ class Master {
   }
 
   /// Access of the collector to agents. The collector exists before the server serves.
-  gc::Hands hands() {
+  gc::StorageAgents hands() {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               if (!serving_) return fail(Code::kUnavailable, "the master is starting");
               return server_.hands().ask(agent, work);

@@ -204,7 +204,7 @@ void Server::changed(const loop::Change& change) {
   parts_->context.hub.publish(change);
 }
 
-gc::Hands Server::hands() {
+gc::StorageAgents Server::hands() {
   return {.ask = [agents = &parts_->agent](const AgentId& id,
                                            const storage::Work& work) { return agents->ask(id, work); },
           .connected = [agents = &parts_->agent] { return agents->connected(); }};

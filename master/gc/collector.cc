@@ -1,6 +1,7 @@
 #include "master/gc/collector.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -9,8 +10,8 @@
 #include "common/base/log.h"
 #include "common/expconf/config.h"
 #include "common/storage/bucket_checkpoints.h"
-#include "master/db/queries/queries_experiment.h"
-#include "master/gc/books.h"
+#include "master/db/queries/experiments.h"
+#include "master/gc/policy.h"
 
 namespace det::gc {
 namespace {
@@ -29,6 +30,55 @@ storage::Done perform_in_bucket(const std::string& json, const std::vector<std::
   storage::Done done;
   done.error = location.error().message;
   return done;
+}
+
+/// Loads the input of the retention policy for an experiment: settings, trials and checkpoints with files.
+/// Leaves out checkpoints of an unmanaged experiment, because their files belong to the user. kNotFound.
+Result<Retention> load_retention(db::Pool& pool, ExperimentId id) {
+  Retention input;
+  TRY_ASSIGN(
+      const db::Rows policy,
+      pool.query(
+          "SELECT coalesce((s->>'save_experiment_best')::int, 0), coalesce((s->>'save_trial_best')::int, 1),"
+          " coalesce((s->>'save_trial_latest')::int, 1), smaller_is_better FROM (SELECT"
+          " config->'checkpoint_storage' AS s, smaller_is_better FROM experiments WHERE id = $1) e",
+          id));
+  if (policy.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
+  policy[0].into(input.keep.experiment_best, input.keep.trial_best, input.keep.trial_latest,
+                 input.keep.smaller_is_better);
+  // Read trials before checkpoints: a trial that has ended at this point gets no more checkpoints. A failed
+  // trial counts as resumable while its experiment is open.
+  static const std::string trials_sql =
+      "SELECT t.id, t.latest_checkpoint, t.state NOT IN " + db::kEndedStates + ", t.state NOT IN " +
+      db::kEndedStates + " OR t.state = 'ERROR' AND e.state NOT IN " + db::kEndedStates +
+      " FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE e.id = $1";
+  TRY_ASSIGN(const db::Rows trials, pool.query(trials_sql, id));
+  for (db::Rows::Row row : trials) {
+    TrialId trial;
+    CheckpointId latest;
+    bool open = false, resumable = false;
+    row.into(trial, latest, open, resumable);
+    if (open) input.open.insert(trial);
+    if (resumable && !latest.value.empty()) input.needed.insert(latest);
+  }
+  TRY_ASSIGN(
+      const db::Rows rows,
+      pool.query(
+          "SELECT c.uuid, c.trial_id, c.steps_completed, v.searcher_metric, c.state = 'ERROR'"
+          " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
+          " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
+          " AND v.steps_completed = c.steps_completed"
+          " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
+          " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
+          " ORDER BY c.trial_id, c.steps_completed, c.uuid",
+          id));
+  for (db::Rows::Row row : rows) {
+    Checkpoint& one = input.checkpoints.emplace_back();
+    row.into(one.uuid, one.trial, one.steps, one.metric, one.damaged);
+    // NaN compares with nothing, so the policy must not rank by it.
+    if (one.metric && std::isnan(*one.metric)) one.metric.reset();
+  }
+  return input;
 }
 
 /// Returns the names found in a storage that belong to no run that could still report them.
@@ -57,14 +107,14 @@ Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, Experimen
 }  // namespace
 
 /// A storage; for a local directory, also the agent that wrote the files.
-struct Collector::Place {
+struct Collector::Storage {
   std::string root;
   bool shared = false;  ///< all machines with the directory see the same files
   AgentId writer;
   /// Storage configuration as JSON for a bucket, which the master accesses itself; else "".
   std::string bucket;
 
-  static Place of(const db::Marked& marked) {
+  static Storage of(const db::Marked& marked) {
     expconf::CheckpointStorage storage;
     const auto json = parse_json(marked.storage);
     const auto text = [&](const char* key) {
@@ -81,13 +131,13 @@ struct Collector::Place {
     }
     return {storage.root(), storage.type == "shared_fs", marked.writer, {}};
   }
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Storage&) const = default;
 };
 
-Collector::Collector(db::Pool& pool, CollectorOptions options, Hands hands)
+Collector::Collector(db::Pool& pool, CollectorOptions options, StorageAgents agents)
     : pool_(pool),
       options_(std::move(options)),
-      hands_(std::move(hands)),
+      agents_(std::move(agents)),
       worker_(1, kQueue, options_.watch ? loop::Workers::Job([this] { tick(); }) : nullptr, options_.pause) {}
 
 void Collector::changed(const loop::Change& change) {
@@ -158,10 +208,10 @@ void Collector::note_failure(const Status& status) {
 }
 
 Status Collector::collect(ExperimentId id) {
-  auto books = load_books(pool_, id);
-  if (!books && books.error().code == Code::kNotFound) return {};
-  if (!books) return tl::unexpected(books.error());
-  std::vector<CheckpointId> gone = superfluous(*books);
+  const auto retention = load_retention(pool_, id);
+  if (!retention && retention.error().code == Code::kNotFound) return {};
+  TRY(retention);
+  std::vector<CheckpointId> gone = superfluous(*retention);
   if (gone.empty()) return {};
   // Other experiments may start from these checkpoints.
   TRY_ASSIGN(const auto starts, db::start_checkpoints(pool_));
@@ -188,10 +238,10 @@ Status Collector::remove_all(ExperimentId id) {
               {{"experiment", id}, {"reason", done.error().message}});
   TRY(remove_marked({inside, marked.end()}));
   // Best effort: the database has no record of these files.
-  std::set<Place> places;
-  for (const db::Marked& one : marked) places.insert(Place::of(one));
+  std::set<Storage> places;
+  for (const db::Marked& one : marked) places.insert(Storage::of(one));
   TRY(remove_dead_uploads(pool_, options_.cluster_id, id));
-  for (const Place& place : places) {
+  for (const Storage& place : places) {
     if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
     if (const Status done = remove_at(place, {storage::tensorboard_name(id)}, ignored); !done)
@@ -212,8 +262,8 @@ Status Collector::finish_marked() {
 }
 
 Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
-  std::map<Place, std::vector<std::string>> places;
-  for (const db::Marked& one : marked) places[Place::of(one)].push_back(one.uuid.value);
+  std::map<Storage, std::vector<std::string>> places;
+  for (const db::Marked& one : marked) places[Storage::of(one)].push_back(one.uuid.value);
   Status first;
   for (auto& [place, names] : places) {
     std::vector<CheckpointId> gone;
@@ -228,7 +278,7 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
 
 /// A missing file counts as removed if its writer reports it missing, or for shared storage any machine that
 /// has the directory.
-Status Collector::remove_at(const Place& place, std::vector<std::string> names,
+Status Collector::remove_at(const Storage& place, std::vector<std::string> names,
                             std::vector<CheckpointId>& gone) const {
   std::string why = "no agent is connected that has it";
   const auto take = [&](const std::vector<std::string>& done) {
@@ -246,7 +296,7 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names,
     if (place.shared) take(done.absent);
   }
   for (const AgentId& agent : names.empty() ? std::vector<AgentId>() : agents_for(place)) {
-    const auto done = hands_.ask(agent, {.root = place.root, .remove = names, .list = false});
+    const auto done = agents_.ask(agent, {.root = place.root, .remove = names, .list = false});
     if (done) take(done->removed);
     if (done && (place.shared || agent == place.writer)) take(done->absent);
     const std::string error = done ? done->error : done.error().message;
@@ -260,9 +310,9 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names,
                   " cannot be reached: " + why);
 }
 
-std::vector<AgentId> Collector::agents_for(const Place& place) const {
-  if (!hands_.connected || !place.bucket.empty()) return {};
-  std::vector<AgentId> agents = hands_.connected();
+std::vector<AgentId> Collector::agents_for(const Storage& place) const {
+  if (!agents_.connected || !place.bucket.empty()) return {};
+  std::vector<AgentId> agents = agents_.connected();
   const auto writer = std::find(agents.begin(), agents.end(), place.writer);
   if (writer != agents.end()) {
     std::rotate(agents.begin(), writer, writer + 1);
@@ -276,10 +326,10 @@ std::vector<AgentId> Collector::agents_for(const Place& place) const {
 
 Result<std::size_t> Collector::sweep() {
   TRY_ASSIGN(const auto storages, db::storages_in_use(pool_, kStorages));
-  std::set<Place> places;
-  for (const db::Marked& one : storages) places.insert(Place::of(one));
+  std::set<Storage> places;
+  for (const db::Marked& one : storages) places.insert(Storage::of(one));
   std::size_t count = 0;
-  for (const Place& place : places) {
+  for (const Storage& place : places) {
     storage::Done seen;
     if (!place.bucket.empty()) {
       seen = perform_in_bucket(place.bucket, {}, true);
@@ -290,7 +340,7 @@ Result<std::size_t> Collector::sweep() {
     } else {
       for (const AgentId& agent : agents_for(place)) {
         // For shared storage the first agent with results is enough.
-        auto answer = hands_.ask(agent, {.root = place.root, .remove = {}, .list = true});
+        auto answer = agents_.ask(agent, {.root = place.root, .remove = {}, .list = true});
         if (answer && answer->error.empty()) seen = std::move(*answer);
         if (!seen.found.empty()) break;
       }
@@ -300,7 +350,7 @@ Result<std::size_t> Collector::sweep() {
     std::vector<CheckpointId> gone;
     const Status done = remove_at(place, orphans, gone);
     count += gone.size();
-    log::info("checkpoints that nobody knows of removed", {{"count", gone.size()}, {"storage", place.root}});
+    log::info("unknown checkpoints removed", {{"count", gone.size()}, {"storage", place.root}});
     if (!done) log::warn("forgotten checkpoints stay", {{"reason", done.error().message}});
   }
   return count;

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "common/storage/work.h"
-#include "master/db/queries/queries_gc.h"
+#include "master/db/queries/gc.h"
 #include "master/loop/change.h"
 #include "master/loop/workers.h"
 
 namespace det::gc {
 
 /// Access to the storages of agents. Both functions are thread-safe and may block for up to a minute.
-struct Hands {
+struct StorageAgents {
   /// Performs work on an agent. Errors: kUnavailable (not connected, or no answer).
   std::function<Result<storage::Done>(const AgentId&, const storage::Work&)> ask;
   /// Returns the connected agents.
@@ -40,7 +40,7 @@ struct CollectorOptions {
 class Collector {
  public:
   /// `pool` must outlive the collector. See CollectorOptions::watch for the background thread.
-  Collector(db::Pool& pool, CollectorOptions options, Hands hands);
+  Collector(db::Pool& pool, CollectorOptions options, StorageAgents agents);
   ~Collector() { stop(); }
 
   // Thread-safe, non-blocking.
@@ -67,7 +67,7 @@ class Collector {
 
  private:
   // The background check, every `pause`.
-  struct Place;
+  struct Storage;
   void tick();
   // Starts or extends the back-off and logs a new reason once.
   void note_failure(const Status& status);
@@ -75,13 +75,14 @@ class Collector {
   Status finish_marked();
   Status remove_marked(const std::vector<db::Marked>& marked);
   // Removes names at one storage and adds those that are gone to `gone`.
-  Status remove_at(const Place& place, std::vector<std::string> names, std::vector<CheckpointId>& gone) const;
+  Status remove_at(const Storage& place, std::vector<std::string> names,
+                   std::vector<CheckpointId>& gone) const;
   // Returns the agents to try, best first.
-  std::vector<AgentId> agents_for(const Place& place) const;
+  std::vector<AgentId> agents_for(const Storage& place) const;
 
   db::Pool& pool_;
   const CollectorOptions options_;
-  const Hands hands_;
+  const StorageAgents agents_;
   std::atomic<bool> all_{true};  ///< all experiments are to be checked
   // State of the background thread.
   std::set<ExperimentId> dirty_, later_;

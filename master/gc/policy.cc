@@ -40,31 +40,31 @@ Sound with_metric(const Sound& all) {
 
 }  // namespace
 
-std::vector<CheckpointId> superfluous(const Books& books) {
+std::vector<CheckpointId> superfluous(const Retention& retention) {
   constexpr int kOfOpenTrials = 2;
-  std::set<CheckpointId> kept = books.needed;
+  std::set<CheckpointId> kept = retention.needed;
   std::map<TrialId, Sound> by_trial;
   Sound all;
-  for (const Checkpoint& one : books.checkpoints) {
+  for (const Checkpoint& one : retention.checkpoints) {
     // Damaged checkpoints do not count towards any quota.
     if (one.damaged) {
-      if (books.open.contains(one.trial)) kept.insert(one.uuid);
+      if (retention.open.contains(one.trial)) kept.insert(one.uuid);
       continue;
     }
     by_trial[one.trial].push_back(&one);
     all.push_back(&one);
   }
-  const Better better{books.keep.smaller_is_better};
+  const Better better{retention.keep.smaller_is_better};
   // Best over all trials, then latest and best of each trial. A checkpoint may fill several quotas.
-  keep_first(with_metric(all), books.keep.experiment_best, better, kept);
+  keep_first(with_metric(all), retention.keep.experiment_best, better, kept);
   for (const auto& [trial, of_one] : by_trial) {
-    const int latest = books.open.contains(trial) ? std::max(books.keep.trial_latest, kOfOpenTrials)
-                                                  : books.keep.trial_latest;
+    const int latest = retention.open.contains(trial) ? std::max(retention.keep.trial_latest, kOfOpenTrials)
+                                                      : retention.keep.trial_latest;
     keep_first(of_one, latest, newer, kept);
-    keep_first(with_metric(of_one), books.keep.trial_best, better, kept);
+    keep_first(with_metric(of_one), retention.keep.trial_best, better, kept);
   }
   std::vector<CheckpointId> gone;
-  for (const Checkpoint& one : books.checkpoints) {
+  for (const Checkpoint& one : retention.checkpoints) {
     if (!kept.contains(one.uuid)) gone.push_back(one.uuid);
   }
   return gone;

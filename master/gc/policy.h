@@ -32,7 +32,7 @@ struct Checkpoint {
 };
 
 /// Input of the policy: one experiment.
-struct Books {
+struct Retention {
   Keep keep;
   std::vector<Checkpoint> checkpoints;  ///< with existing files
   std::set<TrialId> open;               ///< trials that have not ended
@@ -47,6 +47,6 @@ struct Books {
 ///   metric is never among the best;
 /// * the two newest of an open trial, since the newest may turn out to be damaged;
 /// * damaged ones of an open trial, for inspection.
-std::vector<CheckpointId> superfluous(const Books& books);
+std::vector<CheckpointId> superfluous(const Retention& retention);
 
 }  // namespace det::gc

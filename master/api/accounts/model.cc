@@ -7,7 +7,7 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/trial.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {

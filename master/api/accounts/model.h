@@ -3,7 +3,7 @@
 
 #include "det/v1/model.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/registry.h"
+#include "master/db/queries/model_registry.h"
 
 namespace det::api {
 

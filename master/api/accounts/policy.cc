@@ -4,7 +4,8 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/submit/secrets.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {

@@ -8,8 +8,9 @@
 #include "common/expconf/policies.h"
 #include "det/v1/policy.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_config.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/config_policies.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 

@@ -3,7 +3,8 @@
 
 #include "det/v1/project.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 

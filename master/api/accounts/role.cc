@@ -7,7 +7,7 @@
 #include "master/api/auth/role_names.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {

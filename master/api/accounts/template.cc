@@ -4,8 +4,8 @@
 #include "common/expconf/parse.h"
 #include "master/api/convert/convert.h"
 #include "master/api/submit/secrets.h"
-#include "master/db/queries/queries_config.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/templates.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {

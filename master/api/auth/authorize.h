@@ -13,7 +13,8 @@
 #include "common/base/result.h"
 #include "master/api/auth/access.h"
 #include "master/api/auth/sessions.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/sessions.h"
+#include "master/db/accounts/users.h"
 
 namespace det::api {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/base/text.h"
-#include "master/db/accounts/grants.h"
+#include "master/db/accounts/roles.h"
 
 namespace det::api {
 

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/shared.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/sessions.h"
 
 namespace det::api {
 

@@ -4,10 +4,9 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/tasks/task.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_command.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/allocations.h"
+#include "master/db/queries/commands.h"
+#include "master/db/queries/trials.h"
 #include "master/db/store/allocation_parts.h"
 
 namespace det::api {

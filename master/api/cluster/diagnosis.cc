@@ -5,7 +5,7 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/submit/bucket.h"
-#include "master/db/queries/diagnosis.h"
+#include "master/db/queries/cluster.h"
 
 namespace det::api {
 namespace {

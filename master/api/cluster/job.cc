@@ -11,7 +11,7 @@
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
 #include "master/api/tasks/command_name.h"
-#include "master/db/queries/queries_experiment.h"
+#include "master/db/queries/experiments.h"
 #include "master/scheduler/fits.h"
 
 namespace det::api {

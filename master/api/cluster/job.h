@@ -4,7 +4,7 @@
 
 #include "det/v1/job.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_experiment.h"
+#include "master/db/queries/experiments.h"
 
 namespace det::api {
 

@@ -4,7 +4,7 @@
 
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
-#include "master/db/queries/queries_usage.h"
+#include "master/db/queries/usage.h"
 
 namespace det::api {
 namespace {

@@ -21,12 +21,12 @@
 #include "master/core/effect.h"
 #include "master/core/input.h"
 #include "master/core/model.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/users.h"
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/queries_checkpoint.h"
-#include "master/db/queries/queries_experiment.h"
-#include "master/db/queries/queries_log.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/checkpoints.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/logs.h"
+#include "master/db/queries/trials.h"
 #include "master/db/series/metric_cache.h"
 
 namespace det::api {

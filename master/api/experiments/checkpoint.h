@@ -7,7 +7,7 @@
 #include "common/storage/bucket.h"
 #include "det/v1/checkpoint.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_checkpoint.h"
+#include "master/db/queries/checkpoints.h"
 
 namespace det::api {
 

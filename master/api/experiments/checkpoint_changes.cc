@@ -17,8 +17,8 @@
 #include "master/api/experiments/trial.h"
 #include "master/api/streams/harness_session.h"
 #include "master/api/submit/bucket.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/registry.h"
+#include "master/db/queries/checkpoints.h"
+#include "master/db/queries/model_registry.h"
 #include "master/gc/collector.h"
 
 namespace det::api {

@@ -6,7 +6,7 @@
 #include "common/base/secret.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/trial.h"
-#include "master/db/queries/queries_model.h"
+#include "master/db/queries/code_archives.h"
 #include "master/db/store/pg_store_load.h"
 
 namespace det::api {
@@ -197,7 +197,7 @@ Status ExperimentService::GetExperimentCheckpoints(const Caller&,
 Status ExperimentService::GetModelDef(const Caller&, const v1::GetModelDefRequest& request,
                                       v1::GetModelDefResponse* response) {
   TRY_ASSIGN(const std::string bytes,
-             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+             db::get_code_archive(context_.pool, ExperimentId(request.experiment_id())));
   response->set_b64_tgz(to_base64(bytes));
   return {};
 }

@@ -4,7 +4,7 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/trial.h"
-#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/experiments.h"
 
 namespace det::api {
 namespace {

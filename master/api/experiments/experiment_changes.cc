@@ -1,6 +1,4 @@
 // Changes to experiments apart from their execution: metadata, archiving, deletion, continuation.
-#include "master/db/queries/experiment_changes.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +10,8 @@
 #include "master/api/experiments/checkpoint.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/trial.h"
-#include "master/db/queries/registry.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/model_registry.h"
 
 namespace det::api {
 namespace {

@@ -7,8 +7,8 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/reporter.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_model.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/experiments.h"
 
 namespace det::api {
 namespace {
@@ -85,7 +85,7 @@ Status ExperimentService::GetBestSearcherValidationMetric(
 Status ExperimentService::GetModelDefTree(const Caller&, const v1::GetModelDefTreeRequest& request,
                                           v1::GetModelDefTreeResponse* response) {
   TRY_ASSIGN(const std::string bytes,
-             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+             db::get_code_archive(context_.pool, ExperimentId(request.experiment_id())));
   TRY_ASSIGN(const auto items, check_archive(bytes));
   add_nodes(nodes_of(items), "", response);
   return {};
@@ -94,7 +94,7 @@ Status ExperimentService::GetModelDefTree(const Caller&, const v1::GetModelDefTr
 Status ExperimentService::GetModelDefFile(const Caller&, const v1::GetModelDefFileRequest& request,
                                           v1::GetModelDefFileResponse* response) {
   TRY_ASSIGN(const std::string bytes,
-             db::get_model_definition(context_.pool, ExperimentId(request.experiment_id())));
+             db::get_code_archive(context_.pool, ExperimentId(request.experiment_id())));
   TRY_ASSIGN(auto entries, read_archive(bytes));
   for (ArchiveEntry& entry : entries) {
     if (entry.path != request.path() || entry.directory) continue;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_experiment.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/allocations.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/trials.h"
 #include "master/scheduler/explain.h"
 
 namespace det::api {

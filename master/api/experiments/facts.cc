@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "master/db/queries/queries_checkpoint.h"
-#include "master/db/queries/queries_config.h"
-#include "master/db/queries/queries_trial.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/checkpoints.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/trials.h"
 
 namespace det::api {
 

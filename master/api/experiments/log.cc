@@ -8,8 +8,8 @@
 
 #include "det/v1/task.pb.h"
 #include "master/api/convert/convert.h"
-#include "master/db/queries/queries_command.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/commands.h"
+#include "master/db/queries/trials.h"
 
 namespace det::api {
 namespace {

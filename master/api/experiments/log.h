@@ -4,7 +4,7 @@
 
 #include "det/v1/log.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_log.h"
+#include "master/db/queries/logs.h"
 
 namespace det::api {
 

@@ -2,7 +2,7 @@
 
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
-#include "master/db/queries/experiment_changes.h"
+#include "master/db/queries/trials.h"
 
 namespace det::api {
 

@@ -2,7 +2,7 @@
 #include "master/api/experiments/search.h"
 
 #include "master/api/convert/convert.h"
-#include "master/db/queries/queries_search.h"
+#include "master/db/queries/search.h"
 
 namespace det::api {
 

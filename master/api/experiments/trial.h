@@ -6,7 +6,7 @@
 #include "det/v1/trial.pb.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_checkpoint.h"
+#include "master/db/queries/checkpoints.h"
 
 namespace det::api {
 

@@ -2,8 +2,8 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/agent_link.h"
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_model.h"
+#include "master/db/queries/allocations.h"
+#include "master/db/queries/code_archives.h"
 
 namespace det::api {
 namespace {
@@ -29,7 +29,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
     // The certificate is checked on the worker because it needs the database.
     auto caller = authorize_agent(peer_, context_.pool);
     if (!caller) return Finish(to_grpc(caller.error()));
-    auto bytes = db::get_model_definition(context_.pool, digest_);
+    auto bytes = db::get_code_archive(context_.pool, digest_);
     if (!bytes) return Finish(to_grpc(bytes.error()));
     bytes_ = std::move(*bytes);
     next();

@@ -6,7 +6,7 @@
 #include "common/archive/archive.h"
 #include "common/crypto/digest.h"
 #include "master/api/submit/create.h"
-#include "master/db/queries/queries_model.h"
+#include "master/db/queries/code_archives.h"
 
 namespace det::api {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 /// Returns the archive with this digest if the caller has submitted it before.
 Result<std::optional<std::string>> find_own(const Context& context, const Caller& caller,
                                             const std::string& digest) {
-  auto found = db::get_own_model_definition(context.pool, digest, caller.user.id);
+  auto found = db::get_own_code_archive(context.pool, digest, caller.user.id);
   if (found) return std::move(*found);
   if (found.error().code == Code::kNotFound) return std::optional<std::string>();
   return tl::unexpected(found.error());

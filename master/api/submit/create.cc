@@ -16,8 +16,9 @@
 #include "master/api/submit/bucket.h"
 #include "master/api/submit/context_archive.h"
 #include "master/api/submit/secrets.h"
-#include "master/db/queries/queries_model.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/templates.h"
 
 namespace det::api {
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* kUploadMethod = "/det.v1.ExperimentService/UploadExperimen
 
 /// Context of a parent experiment, for forks without files of their own. Empty if the parent has none.
 Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
-  auto bytes = db::get_model_definition(context.pool, parent);
+  auto bytes = db::get_code_archive(context.pool, parent);
   if (!bytes && bytes.error().code == Code::kNotFound) return ContextArchive{};
   if (!bytes) return tl::unexpected(bytes.error());
   ContextArchive result{.bytes = std::move(*bytes), .items = {}};
@@ -224,7 +225,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   // The context is stored before the core refers to it.
   std::string digest;
   if (!files.bytes.empty()) {
-    TRY_ASSIGN(digest, db::put_model_definition(context.pool, files.bytes));
+    TRY_ASSIGN(digest, db::put_code_archive(context.pool, files.bytes));
   }
   core::SubmitExperiment submit{
       .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),

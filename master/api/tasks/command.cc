@@ -15,8 +15,8 @@
 #include "master/api/submit/create.h"
 #include "master/api/submit/secrets.h"
 #include "master/api/tasks/command_name.h"
-#include "master/db/queries/queries_model.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {
@@ -155,7 +155,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
         .workspace = workspace,
         .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
     if (!files.bytes.empty()) {
-      TRY_ASSIGN(submit.context, db::put_model_definition(context.pool, files.bytes));
+      TRY_ASSIGN(submit.context, db::put_code_archive(context.pool, files.bytes));
     }
     TRY(context.loop.ask(std::move(submit)));
   }

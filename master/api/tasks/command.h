@@ -6,7 +6,7 @@
 
 #include "det/v1/command.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_command.h"
+#include "master/db/queries/commands.h"
 
 namespace det::api {
 

@@ -7,10 +7,10 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_command.h"
-#include "master/db/queries/queries_model.h"
+#include "master/db/queries/allocations.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/commands.h"
+#include "master/db/queries/logs.h"
 
 namespace det::api {
 namespace {
@@ -162,7 +162,7 @@ Status TaskService::GetTaskContextDirectory(const Caller& caller,
   TRY_ASSIGN(const TrialId trial_id, db::trial_of_task(context_.pool, TaskId(request.task_id())));
   TRY(admit(context_, caller, {.trial = trial_id}));
   TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
-  auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
+  auto bytes = db::get_code_archive(context_.pool, trial.trial.experiment);
   // An experiment without a context returns an empty archive.
   if (!bytes && bytes.error().code == Code::kNotFound) return {};
   if (!bytes) return tl::unexpected(bytes.error());

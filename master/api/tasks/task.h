@@ -3,7 +3,7 @@
 
 #include "det/v1/task.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/queries_allocation.h"
+#include "master/db/queries/allocations.h"
 
 namespace det::api {
 

@@ -3,8 +3,8 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/log.h"
 #include "master/api/tasks/task.h"
-#include "master/db/queries/queries_command.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/commands.h"
+#include "master/db/queries/trials.h"
 
 namespace det::api {
 namespace {

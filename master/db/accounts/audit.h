@@ -1,7 +1,7 @@
 // Audit log of changes and refused calls. Rows are only appended.
 #pragma once
 
-#include "master/db/queries/queries.h"
+#include "master/db/queries/page.h"
 
 namespace det::db {
 

@@ -64,23 +64,20 @@ Result<JoinToken> create_join_token(Pool& pool, JoinToken token, const std::stri
 }
 
 Result<std::vector<JoinToken>> list_join_tokens(Pool& pool) {
-  TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT id, pool, agent_id, uses_left, created, expires, created_by FROM join_tokens"
-                        " WHERE uses_left > 0 AND expires > now() ORDER BY id"));
-  std::vector<JoinToken> tokens;
-  for (int i = 0; i < rows.size(); ++i) {
-    JoinToken& token = tokens.emplace_back();
-    rows[i].into(token.id, token.pool, token.agent, token.uses_left, token.created, token.expires,
-                 token.created_by);
-  }
-  return tokens;
+  using J = JoinToken;
+  static const Columns<J> kColumns(column<&J::id>("id"), column<&J::pool>("pool"),
+                                   column<&J::agent>("agent_id"), column<&J::uses_left>("uses_left"),
+                                   column<&J::created>("created"), column<&J::expires>("expires"),
+                                   column<&J::created_by>("created_by"));
+  static const std::string sql =
+      kColumns.select(" FROM join_tokens WHERE uses_left > 0 AND expires > now() ORDER BY id");
+  return kColumns.read(pool.query(sql));
 }
 
 Status delete_join_token(Pool& pool, std::int64_t id) {
   // Keep the row: an agent that has joined with the token may still retry its request.
-  TRY_ASSIGN(const Rows rows, pool.query("UPDATE join_tokens SET uses_left = 0 WHERE id = $1", id));
-  if (rows.affected() == 0) return fail(Code::kNotFound, "join token " + std::to_string(id) + " not found");
-  return {};
+  return found(pool.query("UPDATE join_tokens SET uses_left = 0 WHERE id = $1", id),
+               "join token " + std::to_string(id));
 }
 
 Status delete_expired_joins(Pool& pool) {
@@ -121,7 +118,7 @@ Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& f
                         " AND n.key_digest = c.key_digest AND NOT n.revoked AND n.expires > now()), c.revoked"
                         " FROM agent_certificates c WHERE c.fingerprint = $1",
                         fingerprint));
-  if (rows.empty()) return fail(Code::kNotFound, "nobody joined with this certificate");
+  if (rows.empty()) return fail(Code::kNotFound, "no agent joined with this certificate");
   AgentCertificate found{.fingerprint = fingerprint};
   bool good = false, revoked = false;
   rows[0].into(found.agent, found.key_digest, found.pool, found.expires, good, revoked);

@@ -1,7 +1,7 @@
 // Join tokens and agent certificates. The API hashes tokens and signs certificates.
 #pragma once
 
-#include "master/db/queries/queries.h"
+#include "master/db/queries/page.h"
 
 namespace det::db {
 

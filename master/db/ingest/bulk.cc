@@ -12,7 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/queue.h"
 #include "master/db/series/metric_chunk.h"
-#include "master/db/store/pg_writes.h"
+#include "master/db/store/locks.h"
 
 namespace det::db {
 namespace {
@@ -88,7 +88,16 @@ class Lane {
 
   void store(std::vector<Batch> batches) {
     std::vector<Answer> answers(batches.size());
-    const Status status = store_whole(batches, answers);
+    // An unknown outcome is repeated as well: `write` is idempotent.
+    const Status status = attempt_patiently(
+        connection_, pause_,
+        [&](Duration waited) {
+          return waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5));
+        },
+        [&]() -> Status {
+          if (!connection_) TRY(connect());
+          return write_(*connection_, batches, answers);
+        });
     if (!status && batches.size() > 1 && status.error().code != Code::kUnavailable) {
       // One batch is invalid: store each separately, so that the others succeed.
       for (Batch& batch : batches) {
@@ -100,27 +109,6 @@ class Lane {
     }
     for (std::size_t i = 0; i < batches.size(); ++i)
       batches[i].done(status ? std::move(answers[i]) : Answer(tl::unexpected(status.error())));
-  }
-
-  Status store_whole(const std::vector<Batch>& batches, std::vector<Answer>& answers) {
-    const MonoTime begun = mono_now();
-    BackOff back_off;
-    for (;;) {
-      Status status;
-      if (!connection_) status = connect();
-      if (status) status = write_(*connection_, batches, answers);
-      if (status) return status;
-      const Code code = status.error().code;
-      if (connection_ && code != Code::kUnavailable && code != Code::kUnknown) connection_->rollback();
-      // An unknown outcome is retried as well: `write` is idempotent.
-      if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
-      if (code != Code::kAborted) connection_.reset();
-      const Duration waited = mono_now() - begun;
-      if (waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5)))
-        return fail(Code::kUnavailable, status.error().message);
-      log::warn("a bulk write to the database is repeated", {{"reason", status.error().message}});
-      pause_.wait(back_off.next());
-    }
   }
 
   Status connect() {
@@ -191,8 +179,7 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
   TRY_ASSIGN(const Rows rows,
              connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
   std::map<TrialId, Standing> standing;
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
+  for (Rows::Row row : rows) {
     Standing& its = standing[row.next<TrialId>()];
     row.into(its.run, its.late);
     its.lowest = INT64_MAX;
@@ -310,8 +297,7 @@ Result<std::map<LogKey, std::int64_t>> positions(Connection& connection,
                               " ON p.allocation_id = n.allocation AND p.agent_id = n.agent"
                               " ORDER BY p.allocation_id, p.agent_id FOR UPDATE OF p",
                               allocations, agents));
-  for (int i = 0; i < rows.size(); ++i) {
-    Rows::Row row = rows[i];
+  for (Rows::Row row : rows) {
     LogKey key;
     row.into(key.first, key.second);
     found[key] = row.next<std::int64_t>();
@@ -416,8 +402,8 @@ struct BulkWriter::Impl {
   /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are
   /// packed one chunk later.
   void count(const std::vector<MetricBatch>& batches) {
-    constexpr std::size_t kMostGroups = 100'000;
-    if (grown.size() > kMostGroups) grown.clear();
+    constexpr std::size_t kMaxGroups = 100'000;
+    if (grown.size() > kMaxGroups) grown.clear();
     for (const MetricBatch& batch : batches) {
       for (const MetricRow& row : batch.rows) {
         std::int64_t& rows = grown[{batch.trial, row.group}];

@@ -98,10 +98,10 @@ Error Connection::failure(const PGresult* result) const {
   return Error{code_of(state), "database: " + message, {}};
 }
 
-Result<Rows> Connection::run(const char* sql, const Params& params) {
+Result<Rows> Connection::run(Sql sql, const Params& params) {
   const Params::View view = params.view();
-  return rows_of(PQexecParams(connection_.get(), sql, params.size(), view.types.data(), view.values.data(),
-                              view.lengths.data(), view.formats.data(), 1));
+  return rows_of(PQexecParams(connection_.get(), sql.text, params.size(), view.types.data(),
+                              view.values.data(), view.lengths.data(), view.formats.data(), 1));
 }
 
 Result<Rows> Connection::rows_of(PGresult* result) const {
@@ -111,14 +111,14 @@ Result<Rows> Connection::rows_of(PGresult* result) const {
   return rows;
 }
 
-Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
+Result<Rows> Connection::run_prepared(Sql sql, const Params& params) {
   const Params::View view = params.view();
-  std::string key(sql);
+  std::string key(sql.text);
   // The same text with other parameter types is another statement.
   for (const Oid type : view.types) key += ' ' + std::to_string(type);
   auto known = asked_.find(key);
   if (known == asked_.end()) {
-    if (asked_.size() >= kMostAsked) {
+    if (asked_.size() >= kMaxPrepared) {
       // The texts are composed from fragments, so their number has no fixed bound. Start over when there are
       // too many.
       asked_.clear();
@@ -126,7 +126,7 @@ Result<Rows> Connection::run_prepared(const char* sql, const Params& params) {
       TRY(script("DEALLOCATE ALL"));
     }
     const std::string name = "q" + std::to_string(asked_.size());
-    TRY(rows_of(PQprepare(connection_.get(), name.c_str(), sql, params.size(), view.types.data())));
+    TRY(rows_of(PQprepare(connection_.get(), name.c_str(), sql.text, params.size(), view.types.data())));
     known = asked_.emplace(std::move(key), name).first;
   }
   return rows_of(PQexecPrepared(connection_.get(), known->second.c_str(), params.size(), view.values.data(),
@@ -161,6 +161,12 @@ Status Connection::script(const std::string& sql) {
   const ExecStatusType status = PQresultStatus(result.get());
   if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return tl::unexpected(failure(result.get()));
   return {};
+}
+
+Result<std::string> Connection::begin_named() {
+  // Both in one round trip.
+  TRY_ASSIGN(const Rows rows, rows_of(PQexec(connection_.get(), "BEGIN; SELECT pg_current_xact_id()::text")));
+  return rows[0].next<std::string>();
 }
 
 Status Connection::commit() {
@@ -284,6 +290,25 @@ Result<Connection> open_patiently(const ConnectOptions& options, Duration patien
       log::warn("waiting for the database", {{"reason", connection.error().message}});
     if (!pause.wait(std::min(left, back_off.next())))
       return fail(Code::kCancelled, "stopped waiting for the database");
+  }
+}
+
+Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
+                         const std::function<bool(Duration)>& give_up,
+                         const std::function<Status()>& attempt) {
+  const MonoTime begun = mono_now();
+  BackOff back_off;
+  for (;;) {
+    const Status status = attempt();
+    if (status) return status;
+    const Code code = status.error().code;
+    // A lost connection has nothing to roll back.
+    if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
+    if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
+    if (code != Code::kAborted) connection.reset();
+    if (give_up(mono_now() - begun)) return fail(Code::kUnavailable, status.error().message);
+    log::warn("a write to the database is repeated", {{"reason", status.error().message}});
+    pause.wait(back_off.next());
   }
 }
 

@@ -18,6 +18,7 @@
 #include <libpq-fe.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,13 @@ struct ConnectOptions {
 /// A bytea parameter; string types are text parameters. Does not own its bytes.
 struct Bytes {
   std::string_view value;
+};
+
+/// Constant text of a statement: a literal, or a string that outlives the call.
+struct Sql {
+  Sql(const char* sql) : text(sql) {}
+  Sql(const std::string& sql) : text(sql.c_str()) {}
+  const char* text;
 };
 
 /// Parameters of one statement, in order, in PostgreSQL's binary format. Text that PostgreSQL would reject
@@ -170,6 +178,23 @@ class Rows {
   };
   /// The Row is valid while this object lives.
   Row operator[](int row) const { return Row(result_.get(), row); }
+  /// Iterates over the rows: `for (Rows::Row row : rows)`.
+  struct Iterator {
+    const Rows& rows;
+    int at;
+    Row operator*() const { return rows[at]; }
+    Iterator& operator++() { return ++at, *this; }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+  /// Reads the first column of all rows.
+  template <typename T>
+  std::vector<T> column() const {
+    std::vector<T> values;
+    for (Row row : *this) values.push_back(row.template next<T>());
+    return values;
+  }
 
  private:
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
@@ -218,14 +243,14 @@ class Connection {
 
   /// Runs one statement with parameters and returns its rows. Blocks for a round trip.
   template <typename... T>
-  Result<Rows> query(const char* sql, const T&... values) {
+  Result<Rows> query(Sql sql, const T&... values) {
     return run(sql, Params(values...));
   }
   /// Like query(), with prepared parameters.
-  Result<Rows> run(const char* sql, const Params& params);
+  Result<Rows> run(Sql sql, const Params& params);
   /// Like run(), but prepares the statement on first use. For frequent statements; the cache is keyed by text
   /// and parameter types.
-  Result<Rows> run_prepared(const char* sql, const Params& params);
+  Result<Rows> run_prepared(Sql sql, const Params& params);
   /// Streams rows into "COPY … FROM STDIN (FORMAT binary)". `sql` may end in "; COMMIT" to save a round trip.
   Status copy(const char* sql, const CopyRows& rows);
   /// Runs several constant statements (migrations, SET); returns no rows.
@@ -239,11 +264,15 @@ class Connection {
 
   /// Begins a transaction.
   Status begin() { return script("BEGIN"); }
+  /// Begins a transaction that writes, and returns its id for pg_xact_status().
+  Result<std::string> begin_named();
   /// kUnknown: the connection was lost before the reply. Any other failure means that nothing was committed.
   Status commit();
   /// Never fails: a connection that cannot roll back is broken and its owner reopens it.
   void rollback();
 
+  /// True inside a transaction, also after one of its statements failed.
+  bool in_transaction() const { return PQtransactionStatus(connection_.get()) != PQTRANS_IDLE; }
   /// False once the connection has been lost.
   bool alive() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
   /// Process id of the server process behind this session.
@@ -260,7 +289,7 @@ class Connection {
   std::map<const char*, std::string> prepared_;
   /// Statements of run_prepared(): name by text and parameter types.
   std::map<std::string, std::string> asked_;
-  static constexpr std::size_t kMostAsked = 256;
+  static constexpr std::size_t kMaxPrepared = 256;
 };
 
 /// A wait that another thread can cancel. Thread-safe.
@@ -292,5 +321,13 @@ class BackOff {
 /// Connects with retries. Blocks until the server answers, `patience` has passed (returns the last error) or
 /// `pause` is canceled (kCancelled). Errors that are not retryable return at once.
 Result<Connection> open_patiently(const ConnectOptions& options, Duration patience, Pause& pause);
+
+/// Repeats `attempt`, with back-off, until it succeeds or fails permanently; it opens `connection` when that
+/// is empty. An unknown outcome is repeated, so `attempt` must detect work that is stored already. On failure
+/// the transaction is rolled back, and a connection that may be broken is closed. kUnavailable: give_up(time
+/// since the call) returned true.
+Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
+                         const std::function<bool(Duration)>& give_up,
+                         const std::function<Status()>& attempt);
 
 }  // namespace det::db

@@ -7,19 +7,37 @@ Pool::Pool(ConnectOptions options, int connections)
   for (int i = 0; i < connections; ++i) free_.push(nullptr);
 }
 
-Result<Rows> Pool::run(const char* sql, const Params& params) {
+Result<Rows> Pool::run(Sql sql, const Params& params) {
   return with<Rows>([&](Connection& connection) { return connection.run_prepared(sql, params); });
 }
 
 Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
-  return lend([&](Connection& connection) -> Status {
-    TRY(connection.begin());
-    Status status = work(connection);
-    // A failed transaction is rolled back; on a broken connection this does nothing.
-    if (status) status = connection.commit();
-    if (!status) connection.rollback();
-    return status;
-  });
+  for (;;) {
+    std::string transaction;
+    const Status status = lend([&](Connection& connection) -> Status {
+      TRY_ASSIGN(transaction, connection.begin_named());
+      TRY(work(connection));
+      return connection.commit();
+    });
+    if (status || status.error().code != Code::kUnknown) return status;
+    TRY_ASSIGN(const bool done, committed(transaction));
+    if (done) return {};
+  }
+}
+
+Result<bool> Pool::committed(const std::string& transaction) {
+  const MonoTime deadline = mono_now() + std::chrono::seconds(10);
+  Pause pause;
+  BackOff back_off;
+  for (;;) {
+    const auto rows = query("SELECT coalesce(pg_xact_status($1::text::xid8), '')", transaction);
+    const std::string state = rows ? (*rows)[0].next<std::string>() : "";
+    if (state == "committed" || state == "aborted") return state == "committed";
+    // In progress: the server has not noticed yet that its client is gone.
+    if (mono_now() > deadline || (!rows && !is_retryable(rows.error())))
+      return fail(Code::kUnknown, "the reply of the database to COMMIT was lost");
+    pause.wait(back_off.next());
+  }
 }
 
 Status Pool::lend(const std::function<Status(Connection&)>& work) {
@@ -37,6 +55,7 @@ Status Pool::lend(const std::function<Status(Connection&)>& work) {
       place = std::make_unique<Connection>(std::move(*opened));
     }
     status = work(*place);
+    if (place->in_transaction()) place->rollback();
     if (status || !is_retryable(status.error())) break;
   }
   if (place && !place->alive()) place.reset();

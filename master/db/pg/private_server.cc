@@ -19,7 +19,7 @@ namespace det::db {
 namespace {
 
 // sun_path has room for 107 characters.
-constexpr std::size_t kLongestSocketDirectory = 107 - std::string_view("/.s.PGSQL.5432").size();
+constexpr std::size_t kMaxSocketDirectory = 107 - std::string_view("/.s.PGSQL.5432").size();
 constexpr std::string_view kTemporarySocket = "/tmp/det-pg";
 
 /// Contents of postmaster.pid, which a running server writes into its data directory.
@@ -137,7 +137,7 @@ struct PrivateServer::Impl {
     // A temporary socket directory is kept across restarts: url() must not change.
     if (socket.starts_with(kTemporarySocket) && path_exists(socket)) return {};
     socket = path("socket");
-    if (socket.size() > kLongestSocketDirectory || socket.find_first_of("',\\") != std::string::npos) {
+    if (socket.size() > kMaxSocketDirectory || socket.find_first_of("',\\") != std::string::npos) {
       TRY_ASSIGN(TemporaryDirectory directory, TemporaryDirectory::create("det-pg", "/tmp"));
       socket = directory.release();
     }

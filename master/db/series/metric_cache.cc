@@ -31,8 +31,7 @@ struct MetricCache::Impl {
     std::uint64_t clock = 0;
   };
 
-  Impl(Pool& pool, BulkWriter& bulk, std::size_t most_points)
-      : pool(pool), bulk(bulk), most_points(most_points / kShards) {
+  Impl(Pool& p, BulkWriter& b, std::size_t points) : pool(p), bulk(b), max_points(points / kShards) {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
 
@@ -61,9 +60,9 @@ struct MetricCache::Impl {
             " WHERE t.id = ANY ($1) ORDER BY t.id, g.grp",
             ids));
     std::vector<GroupNow> out;
-    for (int i = 0; i < rows.size(); ++i) {
+    for (Rows::Row row : rows) {
       GroupNow& now = out.emplace_back();
-      rows[i].into(now.trial, now.run, now.group, now.newest, now.validations, now.chunks);
+      row.into(now.trial, now.run, now.group, now.newest, now.validations, now.chunks);
       now.late = late[now.trial];
     }
     return out;
@@ -90,7 +89,7 @@ struct MetricCache::Impl {
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
-    while (shard.points > most_points && shard.groups.size() > 1) {
+    while (shard.points > max_points && shard.groups.size() > 1) {
       const auto oldest =
           std::min_element(shard.groups.begin(), shard.groups.end(),
                            [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
@@ -128,7 +127,7 @@ struct MetricCache::Impl {
 
   Pool& pool;
   BulkWriter& bulk;
-  const std::size_t most_points;
+  const std::size_t max_points;
   /// A reader holds a shard while it reads; a long first read blocks one eighth of the trials.
   std::array<Queue<std::unique_ptr<Shard>>, kShards> shards{
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1),
@@ -136,8 +135,8 @@ struct MetricCache::Impl {
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1)};
 };
 
-MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points)
-    : impl_(std::make_unique<Impl>(pool, bulk, most_points)) {}
+MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t max_points)
+    : impl_(std::make_unique<Impl>(pool, bulk, max_points)) {}
 MetricCache::~MetricCache() = default;
 
 Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/queries.h"
+#include "master/db/pg/pool.h"
 
 namespace det::db {
 
@@ -50,9 +50,9 @@ struct MetricSummary {
 /// (BulkWriter::late_rows()) and when the number of validations changes.
 class MetricCache {
  public:
-  /// Keeps about `most_points` points of 24 bytes each and evicts the least recently used groups. `pool` and
+  /// Keeps about `max_points` points of 24 bytes each and evicts the least recently used groups. `pool` and
   /// `bulk` must outlive the cache.
-  MetricCache(Pool& pool, BulkWriter& bulk, std::size_t most_points = 8 << 20);
+  MetricCache(Pool& pool, BulkWriter& bulk, std::size_t max_points = 8 << 20);
   ~MetricCache();
 
   /// Returns series of rows that are not archived, ordered by the trials of the request, then group, then

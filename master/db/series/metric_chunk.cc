@@ -9,7 +9,7 @@ namespace {
 
 /// SAX handler behind each_number(): only depth 1 counts.
 struct Numbers final : nlohmann::json_sax<nlohmann::json> {
-  explicit Numbers(const std::function<void(const std::string&, double)>& found) : found(found) {}
+  explicit Numbers(const std::function<void(const std::string&, double)>& f) : found(f) {}
   const std::function<void(const std::string&, double)>& found;
   std::string name;
   int depth = 0;
@@ -85,7 +85,7 @@ Status unpack(std::string_view bytes,
 
 /// Up to one chunk of rows beyond a step. `first` and `last` are steps.
 struct Read {
-  Columns columns;
+  MetricColumns columns;
   std::int64_t rows = 0, first = 0, last = 0;
 };
 Result<Read> read_chunk(Connection& connection, TrialId trial, const std::string& group, std::int64_t steps) {
@@ -154,26 +154,26 @@ void each_number(const std::string& json, const std::function<void(const std::st
   nlohmann::json::sax_parse(json, &numbers);
 }
 
-std::string pack_points(const Columns& columns) {
+std::string pack_points(const MetricColumns& columns) {
   std::string out;
   for (const auto& [name, column] : columns) pack(name, column, column.points(), out);
   return out;
 }
 
-std::string pack_extremes(const Columns& columns) {
+std::string pack_extremes(const MetricColumns& columns) {
   std::string out;
   for (const auto& [name, column] : columns) pack(name, column, column.extremes(kExtremesOf), out);
   return out;
 }
 
-Status unpack_points(std::string_view bytes, Columns& columns) {
+Status unpack_points(std::string_view bytes, MetricColumns& columns) {
   return unpack(bytes, [&](const std::string& name, const Head&, std::vector<SeriesPoint> points) {
     MetricColumn& column = columns[name];
     for (const SeriesPoint& point : points) column.append(point);
   });
 }
 
-Status unpack_extremes(std::string_view bytes, Columns& columns) {
+Status unpack_extremes(std::string_view bytes, MetricColumns& columns) {
   return unpack(bytes, [&](const std::string& name, const Head& head, std::vector<SeriesPoint> points) {
     MetricSummary summary;
     summary.count = head.count;

@@ -20,7 +20,7 @@ constexpr std::int64_t kChunkRows = 16'384;
 constexpr std::size_t kExtremesOf = 64;
 
 /// Series of one group by metric name.
-using Columns = std::map<std::string, MetricColumn>;
+using MetricColumns = std::map<std::string, MetricColumn>;
 
 /// Calls `found` with every number of a report: numbers of the outermost object, and the strings "NaN",
 /// "Infinity" and "-Infinity". Ignores malformed JSON from the first error on.
@@ -29,11 +29,11 @@ void each_number(const std::string& json,
 
 /// Serializes columns in the byte order of this machine. pack_extremes() stores only block extremes and the
 /// summary.
-std::string pack_points(const Columns& columns);
-std::string pack_extremes(const Columns& columns);
+std::string pack_points(const MetricColumns& columns);
+std::string pack_extremes(const MetricColumns& columns);
 /// Appends packed data to `columns`. kDataLoss: malformed data; `columns` may then hold a part of it.
-Status unpack_points(std::string_view bytes, Columns& columns);
-Status unpack_extremes(std::string_view bytes, Columns& columns);
+Status unpack_points(std::string_view bytes, MetricColumns& columns);
+Status unpack_extremes(std::string_view bytes, MetricColumns& columns);
 
 /// Packs all complete chunks that are not packed yet. Idempotent and safe beside writers: a chunk with rows
 /// that changed after they were read is discarded.

@@ -19,9 +19,9 @@ Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& gro
                " ORDER BY first_steps";
   // Ordered, because columns accept only increasing steps.
   TRY_ASSIGN(const Rows rows, pool.query(sql, now.trial, now.group));
-  for (int i = 0; i < rows.size(); ++i) {
+  for (Rows::Row row : rows) {
     std::string bytes;
-    rows[i].into(group.newest, bytes);
+    row.into(group.newest, bytes);
     TRY(coarse ? unpack_extremes(bytes, group.columns) : unpack_points(bytes, group.columns));
     group.rows += kChunkRows;
   }
@@ -99,8 +99,8 @@ Status extend(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group
                    " AND NOT archived AND steps_completed > $3 ORDER BY steps_completed LIMIT $4",
                    now.trial, now.group, group.newest, kPage));
     got = rows.size();
-    for (int i = 0; i < rows.size(); ++i) {
-      rows[i].into(point.steps_completed, point.reported, text);
+    for (Rows::Row row : rows) {
+      row.into(point.steps_completed, point.reported, text);
       each_number(text, [&](const std::string& name, double value) {
         point.value = value;
         group.columns[name].append(point);

@@ -45,7 +45,7 @@ struct MetricGroup {
   std::size_t points = 0;
   /// Time of last use, on the clock of the shard.
   std::uint64_t used = 0;
-  Columns columns;
+  MetricColumns columns;
   // Only for Detail::kStretch: the query it was read for, the range of steps without gaps, and whether parts
   // of it are extremes.
   Look look;

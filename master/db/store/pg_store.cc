@@ -129,29 +129,15 @@ struct PgStore::Impl {
   /// Stores a batch exactly once, through lost connections. Returns OK with an empty batch if a reconnect
   /// showed that all of it had been committed.
   Status store_whole(std::vector<Group>& batch) {
-    const MonoTime begun = mono_now();
-    BackOff back_off;
-    for (;;) {
-      Status status;
-      if (!connection) status = reconnect(batch);
-      if (status && batch.empty()) return {};
-      if (status) status = attempt(batch);
-      if (status) return status;
-      const Code code = status.error().code;
-      const bool again = is_retryable(status.error()) || code == Code::kUnknown;
-      // A lost connection has nothing to roll back.
-      if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
-      if (!again) return status;
-      if (code != Code::kAborted) connection.reset();
-      const Duration waited = mono_now() - begun;
-      if (waited > options.give_up || (queue.closed() && waited > std::chrono::seconds(10))) {
-        Error error = status.error();
-        error.code = Code::kUnavailable;
-        return tl::unexpected(std::move(error));
-      }
-      log::warn("a write to the database is repeated", {{"reason", status.error().message}});
-      pause.wait(back_off.next());
-    }
+    return attempt_patiently(
+        connection, pause,
+        [&](Duration waited) {
+          return waited > options.give_up || (queue.closed() && waited > std::chrono::seconds(10));
+        },
+        [&]() -> Status {
+          if (!connection) TRY(reconnect(batch));
+          return batch.empty() ? Status() : attempt(batch);
+        });
   }
 
   Status attempt(const std::vector<Group>& batch) {

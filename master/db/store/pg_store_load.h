@@ -19,7 +19,8 @@ struct StoredSearch {
   core::Recovered::SearcherLog log;
   std::vector<std::pair<TrialId, RequestId>> trials;  ///< Trial and searcher request, by trial id.
 };
-/// Loads a search from one snapshot. kNotFound: no such experiment.
+/// Loads a search from one snapshot. Begins a read-only transaction and leaves it open; the pool ends it.
+/// kNotFound: no such experiment.
 Result<StoredSearch> load_search(Connection& connection, ExperimentId id);
 
 }  // namespace det::db

@@ -8,15 +8,9 @@
 
 namespace det::db {
 
-/// Locks the logs of tasks until the end of the transaction. Every writer of task logs takes these locks, so
-/// that line ids become visible in order.
-Statement lock_tasks(const std::vector<std::string>& tasks);
 /// Translates groups of writes into the statements of one transaction, locks first. A row that is written
 /// several times is written once, with its final value, at the place of its first write: readers see only
-/// whole transactions.
-///
-/// To avoid deadlocks, every transaction that locks several rows of a kind does so in this order, each kind
-/// sorted: task logs, trials, checkpoints, experiment summaries.
+/// whole transactions. The locks are taken in the order of locks.h.
 std::vector<Statement> statements_for(const std::vector<const std::vector<core::Write>*>& groups);
 
 }  // namespace det::db

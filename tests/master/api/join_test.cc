@@ -11,7 +11,6 @@
 #include "common/base/peer.h"
 #include "common/crypto/digest.h"
 #include "det/v1/agent.grpc.pb.h"
-#include "master/db/accounts/accounts.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"

@@ -5,7 +5,8 @@
 #include "common/base/wait.h"
 #include "common/expconf/parse.h"
 #include "det/v1/harness.grpc.pb.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/accounts/sessions.h"
+#include "master/db/accounts/users.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 

@@ -7,8 +7,10 @@
 #include "det/v1/job.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
-#include "master/db/accounts/accounts.h"
-#include "master/db/queries/queries_workspace.h"
+#include "master/db/accounts/sessions.h"
+#include "master/db/accounts/users.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 

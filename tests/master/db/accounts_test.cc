@@ -1,11 +1,17 @@
 // Users, sessions, roles, tokens, workspaces, the cluster's identity, and stored contexts.
-#include "master/db/accounts/accounts.h"
-
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <thread>
 
-#include "master/db/queries/queries_config.h"
-#include "master/db/queries/queries_model.h"
-#include "master/db/queries/queries_workspace.h"
+#include "common/base/random.h"
+#include "master/db/accounts/sessions.h"
+#include "master/db/accounts/users.h"
+#include "master/db/queries/cluster.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/config_policies.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {
@@ -126,6 +132,51 @@ TEST_CASE("the last active admin cannot be deactivated or lose the role") {
   const UserId bob = db::create_user(pool, "bob", "hash", true).value();
   CHECK(db::change_user(pool, UserId(1), {.admin = false}, ""));
   CHECK(db::change_user(pool, bob, {.admin = false}, "").error().code == Code::kFailedPrecondition);
+}
+
+TEST_CASE("concurrent changes leave an active admin") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId ada(1);
+  REQUIRE(db::add_grants(pool, {{ada, db::Role::kClusterAdmin, std::nullopt}}));
+  const UserId bob = db::create_user(pool, "bob", "hash", true).value();
+  const std::function<Status()> changes[] = {
+      [&] { return db::change_user(pool, bob, {.active = false}, ""); },
+      [&] { return db::change_user(pool, bob, {.admin = false}, ""); },
+      [&] {
+        return db::remove_grants(pool, {{bob, db::Role::kClusterAdmin, std::nullopt}});
+      }};
+  for (const auto& change : changes) {
+    db::Connection first = database.connection();
+    REQUIRE(first.begin());
+    REQUIRE(first.query("UPDATE users SET active = false WHERE id = $1", ada));
+    std::atomic<bool> done{false};
+    std::optional<Status> second;
+    std::thread other([&] {
+      second = change();
+      done = true;
+    });
+    CHECK(database.wait_for_waiting(1, [&] { return done.load(); }));
+    REQUIRE(first.commit());
+    other.join();
+    CHECK_FALSE(*second);
+    CHECK(database.number("SELECT count(*) FROM users WHERE admin AND active") == 1);
+    REQUIRE(pool.query("UPDATE users SET admin = true, active = true"));
+  }
+}
+
+TEST_CASE("settings of a user are stored together or not at all") {
+  const Database database;
+  db::Pool pool(database.connect());
+  // A key beyond the size limit of an index row; random, so that it does not compress.
+  std::string key;
+  Random random{1};
+  while (key.size() < 20'000) key += random.uuid();
+  CHECK_FALSE(db::put_user_settings(pool, UserId(1), {{"theme", "mode", "dark"}, {"theme", key, "1"}}));
+  CHECK(db::list_user_settings(pool, UserId(1))->empty());
+  REQUIRE(db::put_user_settings(pool, UserId(1), {{"theme", "mode", "dark"}, {"theme", "size", "1"}}));
+  REQUIRE(db::put_user_settings(pool, UserId(1), {{"theme", "size", ""}}));
+  CHECK(db::list_user_settings(pool, UserId(1))->size() == 1);
 }
 
 TEST_CASE("roles accumulate, apply to their scope, and are capped by the token") {
@@ -250,13 +301,13 @@ TEST_CASE("equal contexts are stored once") {
   const Database database;
   db::Pool pool(database.connect());
   const std::string tgz("\x1f\x8b\0binary\xff", 10);
-  const auto digest = db::put_model_definition(pool, tgz);
+  const auto digest = db::put_code_archive(pool, tgz);
   REQUIRE(digest);
-  CHECK(db::put_model_definition(pool, tgz) == *digest);
+  CHECK(db::put_code_archive(pool, tgz) == *digest);
   CHECK(digest->size() == 64);
-  CHECK(db::get_model_definition(pool, *digest) == tgz);
-  CHECK(db::get_model_definition(pool, "no such").error().code == Code::kNotFound);
-  CHECK(db::get_model_definition(pool, ExperimentId(1)).error().code == Code::kNotFound);
+  CHECK(db::get_code_archive(pool, *digest) == tgz);
+  CHECK(db::get_code_archive(pool, "no such").error().code == Code::kNotFound);
+  CHECK(db::get_code_archive(pool, ExperimentId(1)).error().code == Code::kNotFound);
 }
 
 }  // namespace det::test

@@ -1,9 +1,9 @@
 // Queries of commands, on rows that the store wrote.
 #include <catch2/catch.hpp>
 
-#include "master/db/accounts/grants.h"
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_command.h"
+#include "master/db/accounts/roles.h"
+#include "master/db/queries/allocations.h"
+#include "master/db/queries/commands.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -81,6 +81,15 @@ std::int64_t Database::number(const char* sql) const {
   return (*rows)[0].next<std::int64_t>();
 }
 
+bool Database::wait_for_waiting(std::int64_t sessions, const std::function<bool()>& done) const {
+  const auto waiting = [&] {
+    return number(
+               "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+               " wait_event_type = 'Lock'") == sessions;
+  };
+  return wait_until([&] { return (done && done()) || waiting(); }, std::chrono::seconds(20));
+}
+
 /// Reports arrive on the store's thread and are read on the test's thread, through queues.
 struct RunningStore::Shared {
   std::atomic<db::Sequence> durable{0};

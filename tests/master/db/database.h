@@ -1,6 +1,7 @@
 // One private PostgreSQL server for a test program, and a separate database for each test.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "master/db/ingest/bulk.h"
@@ -23,6 +24,8 @@ class Database {
   /// One value of one row as text, for checks that bypass the code under test.
   std::string value(const char* sql) const;
   std::int64_t number(const char* sql) const;
+  /// Waits until `sessions` sessions wait for locks, or `done` returns true. False after 20 s.
+  bool wait_for_waiting(std::int64_t sessions, const std::function<bool()>& done = nullptr) const;
 
  private:
   std::string url_;

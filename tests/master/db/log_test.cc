@@ -3,8 +3,9 @@
 
 #include "common/base/queue.h"
 #include "master/db/ingest/bulk.h"
-#include "master/db/queries/queries_log.h"
+#include "master/db/queries/logs.h"
 #include "tests/master/db/database.h"
+#include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"
 
 namespace det::test {
@@ -52,6 +53,20 @@ TEST_CASE("repeated log lines are skipped, in whole batches and partial ones") {
   CHECK(ship(bulk, 1, {line("other")}, "t.2") == 2);
   db::Pool pool(database.connect());
   CHECK(texts(pool, {}) == Texts{"1", "2", "3", "4", "8", "other"});
+}
+
+TEST_CASE("sent lines are stored once although the reply to COMMIT is lost") {
+  const Database database;
+  Proxy proxy(database.url());
+  db::Pool pool(proxy.connect(), 1);
+  int number = 0;
+  for (const Proxy::Cut cut : {Proxy::Cut::kAfterCommit, Proxy::Cut::kBeforeCommit}) {
+    proxy.cut(cut);
+    const Status stored = db::append_lines(pool, TaskId("t"), {{.text = std::to_string(++number)}});
+    if (!stored) FAIL(stored.error().message);
+    CHECK(proxy.cuts() == number);
+  }
+  CHECK(texts(pool, {}) == Texts{"1", "2"});
 }
 
 TEST_CASE("a line is stored byte for byte") {

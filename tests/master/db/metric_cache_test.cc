@@ -174,7 +174,7 @@ TEST_CASE("a reduced series has the smallest and the largest point of every buck
 
 TEST_CASE("a column is restored from points exactly, and from extremes with the same extremes and summary") {
   Random random{11};
-  db::Columns columns, points, extremes;
+  db::MetricColumns columns, points, extremes;
   std::int64_t steps = 0;
   for (int i = 0; i < 20'000; ++i) {
     steps += 1 + static_cast<std::int64_t>(random.below(3));
@@ -219,7 +219,7 @@ TEST_CASE("a column is restored from points exactly, and from extremes with the 
   }
   std::string torn = db::pack_points(columns);
   torn.resize(torn.size() - 1);
-  db::Columns none;
+  db::MetricColumns none;
   CHECK(db::unpack_points(torn, none).error().code == Code::kDataLoss);
 }
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "common/base/wait.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_gc.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/gc.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"
@@ -47,17 +47,6 @@ core::InsertCheckpoint checkpoint(const char* uuid, std::int64_t trial) {
   return core::InsertCheckpoint{
       CheckpointId(uuid),    TrialId(trial), 1,          TaskId("t"), AllocationId("a"), 5,
       R"({"model.bin":10})", "{}",           WallTime{1}};
-}
-
-/// Waits until `sessions` sessions of the database wait for locks.
-bool wait_for_waiting(const Database& database, std::int64_t sessions) {
-  return wait_until(
-      [&] {
-        return database.number(
-                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
-                   " wait_event_type = 'Lock'") == sessions;
-      },
-      std::chrono::seconds(20));
 }
 
 }  // namespace
@@ -240,9 +229,9 @@ TEST_CASE("writing and removing checkpoints of several experiments concurrently 
   std::thread remover([&] {
     removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")});
   });
-  CHECK(wait_for_waiting(database, 1));
+  CHECK(database.wait_for_waiting(1));
   const db::Sequence written = running.store().append({checkpoint("b2", 2), checkpoint("b1", 1)});
-  CHECK(wait_for_waiting(database, 2));
+  CHECK(database.wait_for_waiting(2));
   const MonoTime begun = mono_now();
   REQUIRE(gate.commit());
   CHECK(running.wait_durable(written));
@@ -269,9 +258,9 @@ TEST_CASE("deleting an experiment while its checkpoints are removed does not dea
   db::Pool pool(database.connect());
   std::optional<Status> removed, deleted;
   std::thread remover([&] { removed = db::set_removed(pool, {CheckpointId("a"), CheckpointId("b")}); });
-  CHECK(wait_for_waiting(database, 1));
+  CHECK(database.wait_for_waiting(1));
   std::thread deleter([&] { deleted = db::delete_experiment(pool, ExperimentId(1)); });
-  CHECK(wait_for_waiting(database, 2));
+  CHECK(database.wait_for_waiting(2));
   const MonoTime begun = mono_now();
   REQUIRE(gate.commit());
   remover.join();

@@ -229,4 +229,15 @@ TEST_CASE("the pool recovers after its connections were killed") {
   CHECK(pool.query("SELECT 1"));
 }
 
+TEST_CASE("a transaction that fails halfway does not stay on the connection of the pool") {
+  const Database database;
+  db::Pool pool(database.connect(), 1);
+  const auto failed = pool.with<int>([](db::Connection& connection) -> Result<int> {
+    TRY(connection.script("BEGIN READ ONLY"));
+    return fail(Code::kDataLoss, "unreadable");
+  });
+  REQUIRE_FALSE(failed);
+  CHECK(pool.query("INSERT INTO workspaces (name) VALUES ('lab')"));
+}
+
 }  // namespace det::test

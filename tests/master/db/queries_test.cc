@@ -5,10 +5,10 @@
 
 #include "common/base/json.h"
 #include "common/base/queue.h"
-#include "master/db/queries/queries_checkpoint.h"
-#include "master/db/queries/queries_experiment.h"
-#include "master/db/queries/queries_model.h"
-#include "master/db/queries/queries_trial.h"
+#include "master/db/queries/checkpoints.h"
+#include "master/db/queries/code_archives.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/trials.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -84,7 +84,7 @@ using Ids = std::vector<std::int64_t>;
 
 TEST_CASE("an experiment is shown with its details") {
   World world;
-  const auto digest = db::put_model_definition(world.pool, "archive");
+  const auto digest = db::put_code_archive(world.pool, "archive");
   core::Experiment row = plain_experiment(2);
   row.model_definition = *digest;
   row.state = core::State::kCompleted;
@@ -122,7 +122,7 @@ TEST_CASE("an experiment is shown with its details") {
   CHECK(two->parent == ExperimentId(1));
   CHECK_FALSE(two->best_trial);
   CHECK_FALSE(two->live);
-  CHECK(db::get_model_definition(world.pool, ExperimentId(2)) == std::string("archive"));
+  CHECK(db::get_code_archive(world.pool, ExperimentId(2)) == std::string("archive"));
   CHECK(db::get_experiment(world.pool, ExperimentId(3)).error().code == Code::kNotFound);
   CHECK(*db::find_experiment(world.pool, RequestId("request-2")) == ExperimentId(2));
   CHECK_FALSE(*db::find_experiment(world.pool, RequestId("request-9")));

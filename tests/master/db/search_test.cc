@@ -1,8 +1,9 @@
 // Experiment search: the SQL that it generates and the rows that it finds.
+#include "master/db/queries/search.h"
+
 #include <catch2/catch.hpp>
 
-#include "master/db/queries/queries_allocation.h"
-#include "master/db/queries/queries_search.h"
+#include "master/db/queries/allocations.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 

@@ -1,10 +1,11 @@
 // Usage accounting. Sums are compared with a second-by-second walk over the same allocations.
+#include "master/db/queries/usage.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "common/base/random.h"
-#include "master/db/queries/experiment_changes.h"
-#include "master/db/queries/queries_usage.h"
+#include "master/db/queries/experiments.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -54,7 +55,7 @@ struct Cluster {
     store.write({core::PutAllocation{allocation(id, trial, WallTime{from}, WallTime{to}, slots)}});
   }
   std::vector<db::UsagePeriod> days(const std::string& first, const std::string& last, bool monthly = false,
-                                    const db::UsageScope& scope = std::nullopt) {
+                                    const db::Visible& scope = std::nullopt) {
     auto periods = db::usage_periods(pool, first, last, monthly, scope);
     if (!periods) FAIL(periods.error().message);
     return std::move(*periods);

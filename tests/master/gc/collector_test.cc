@@ -8,7 +8,7 @@
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/storage/bucket_checkpoints.h"
-#include "master/db/accounts/accounts.h"
+#include "master/db/queries/cluster.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 #include "tests/storage/store.h"
@@ -50,7 +50,7 @@ struct World {
     store.write(
         {core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
   }
-  gc::Collector collector(gc::Hands hands = {}) {
+  gc::Collector collector(gc::StorageAgents hands = {}) {
     return {pool, {.cluster_id = kCluster, .watch = false}, std::move(hands)};
   }
   void make_files(const std::string& name, const Json& owner = nullptr) {
@@ -88,7 +88,7 @@ struct World {
             .c_str());
   }
   /// Agents with these names, which work on local files.
-  gc::Hands agents(std::vector<std::string> names) {
+  gc::StorageAgents agents(std::vector<std::string> names) {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               asked.push_back(agent.value);
               storage::Work there = work;

@@ -10,7 +10,7 @@ namespace {
 
 struct Case {
   std::string title;
-  Books books;
+  Retention retention;
   std::string expected;
   bool judged = false;
 };
@@ -20,21 +20,22 @@ void read_line(const std::string& line, Case& into) {
   std::string kind, word;
   in >> kind;
   if (kind == "keep") {
-    in >> into.books.keep.experiment_best >> into.books.keep.trial_best >> into.books.keep.trial_latest;
-    into.books.keep.smaller_is_better = !(in >> word);
+    in >> into.retention.keep.experiment_best >> into.retention.keep.trial_best >>
+        into.retention.keep.trial_latest;
+    into.retention.keep.smaller_is_better = !(in >> word);
   } else if (kind == "trial") {
     TrialId id;
     in >> id.value;
-    into.books.open.insert(id);
+    into.retention.open.insert(id);
   } else if (kind == "checkpoint") {
     Checkpoint one;
     in >> one.uuid.value >> word >> one.trial.value >> word >> one.steps;
     while (in >> word) {
       if (word == "metric") in >> one.metric.emplace();
       if (word == "damaged") one.damaged = true;
-      if (word == "needed") into.books.needed.insert(one.uuid);
+      if (word == "needed") into.retention.needed.insert(one.uuid);
     }
-    into.books.checkpoints.push_back(one);
+    into.retention.checkpoints.push_back(one);
   } else {
     REQUIRE((kind == "goes" || line == "nothing goes"));
     into.judged = true;
@@ -70,18 +71,18 @@ TEST_CASE("the policy removes the checkpoints that policy.case expects") {
   for (const Case& one : cases) {
     INFO(one.title);
     CHECK(one.judged);
-    CHECK(text(superfluous(one.books)) == one.expected);
+    CHECK(text(superfluous(one.retention)) == one.expected);
   }
 }
 
 TEST_CASE("a second pass removes nothing") {
   for (Case one : read_cases()) {
     INFO(one.title);
-    const auto gone = superfluous(one.books);
-    std::erase_if(one.books.checkpoints, [&](const Checkpoint& each) {
+    const auto gone = superfluous(one.retention);
+    std::erase_if(one.retention.checkpoints, [&](const Checkpoint& each) {
       return std::find(gone.begin(), gone.end(), each.uuid) != gone.end();
     });
-    CHECK(superfluous(one.books).empty());
+    CHECK(superfluous(one.retention).empty());
   }
 }
 

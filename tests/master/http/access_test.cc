@@ -4,7 +4,6 @@
 
 #include "bench.h"
 #include "common/base/text.h"
-#include "master/db/queries/queries_workspace.h"
 #include "master/http/routes.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"

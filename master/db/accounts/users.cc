@@ -1,0 +1,128 @@
+#include "master/db/accounts/users.h"
+
+namespace det::db {
+
+const Columns<User>& user_columns() {
+  static const Columns<User> columns(
+      column<&User::id>("u.id"), column<&User::name>("u.name"), column<&User::display_name>("u.display_name"),
+      column<&User::admin>("u.admin"), column<&User::active>("u.active"), column<&User::created>("u.created"),
+      column<&User::last_auth>("u.last_auth"));
+  return columns;
+}
+
+Status lock_admins(Connection& connection, const std::vector<std::int64_t>& users) {
+  TRY(connection.query(
+      "SELECT FROM users WHERE admin AND active OR id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", users));
+  return {};
+}
+
+Status check_admin(Connection& connection) {
+  TRY_ASSIGN(const Rows admins, connection.query("SELECT FROM users WHERE admin AND active LIMIT 1"));
+  if (admins.empty())
+    return fail(Code::kFailedPrecondition, "the cluster needs an active admin; name another first");
+  return {};
+}
+
+tl::unexpected<Error> no_user(UserId id) {
+  return fail(Code::kNotFound, "user " + std::to_string(id.value) + " not found");
+}
+
+Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::string& password_hash) {
+  TRY_ASSIGN(const Rows rows, pool.query("INSERT INTO users (name, password_hash, admin) SELECT $1, $2, true"
+                                         " WHERE NOT EXISTS (SELECT FROM users) RETURNING id",
+                                         name, password_hash));
+  return !rows.empty();
+}
+
+Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash,
+                           bool admin) {
+  // One statement, so that no user exists without the grant in the default workspace.
+  auto rows = pool.query(
+      "WITH made AS (INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id),"
+      " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'EDITOR', 1 FROM made)"
+      " SELECT id FROM made",
+      name, password_hash, admin);
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists, "user " + name + " exists already; choose another name");
+  TRY(rows);
+  return (*rows)[0].next<UserId>();
+}
+
+Result<User> find_user(Pool& pool, const std::string& name) {
+  static const std::string sql = user_columns().select(" FROM users u WHERE lower(u.name) = lower($1)");
+  return user_columns().one(pool.query(sql, name), "user " + name);
+}
+
+Result<User> get_user(Pool& pool, UserId id) {
+  static const std::string sql = user_columns().select(" FROM users u WHERE u.id = $1");
+  return user_columns().one(pool.query(sql, id), "user " + std::to_string(id.value));
+}
+
+Result<std::string> password_hash(Pool& pool, UserId id) {
+  return value_of<std::string>(pool.query("SELECT password_hash FROM users WHERE id = $1", id),
+                               "user " + std::to_string(id.value));
+}
+
+Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
+  static const std::string from =
+      " FROM users u WHERE ($1 = '' OR position(lower($1) IN lower(u.name)) > 0)"
+      " AND ($2::boolean IS NULL OR u.admin = $2) AND ($3::boolean IS NULL OR u.active = $3)";
+  return list_page(pool, from, (filter.by_name ? "lower(u.name)" : "u.id") + direction(filter.window),
+                   Params(filter.name, filter.admin, filter.active), filter.window, user_columns());
+}
+
+Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
+  const auto work = [&](Connection& connection) -> Status {
+    TRY(lock_admins(connection, {id.value}));
+    TRY_ASSIGN(const Rows before, connection.query("SELECT admin AND active FROM users WHERE id = $1", id));
+    if (before.empty()) return no_user(id);
+    TRY(connection.query(
+        "UPDATE users SET name = coalesce($2::text, name),"
+        " display_name = coalesce($3::text, display_name),"
+        " password_hash = coalesce($4::text, password_hash),"
+        " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
+        id, change.name, change.display_name, change.password_hash, change.admin, change.active));
+    // Checked after the update: a failure here rolls the change back.
+    if (before[0].next<bool>()) TRY(check_admin(connection));
+    if (change.password_hash || change.active == false)
+      TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
+    return {};
+  };
+  const Status done = pool.in_transaction(work);
+  if (!done && done.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists,
+                "user " + change.name.value_or("") + " exists already; choose another name");
+  return done;
+}
+
+Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
+  static const Columns<UserSetting> kColumns(column<&UserSetting::path>("path"),
+                                             column<&UserSetting::key>("key"),
+                                             column<&UserSetting::value>("value"));
+  static const std::string sql = kColumns.select(" FROM user_settings WHERE user_id = $1 ORDER BY path, key");
+  return kColumns.read(pool.query(sql, id));
+}
+
+Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    for (const UserSetting& one : settings) {
+      if (one.value.empty()) {
+        TRY(connection.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id,
+                             one.path, one.key));
+      } else {
+        TRY(
+            connection.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
+                             " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
+                             id, one.path, one.key, one.value));
+      }
+    }
+    return {};
+  });
+}
+
+Status clear_user_settings(Pool& pool, UserId id) {
+  TRY(pool.query("DELETE FROM user_settings WHERE user_id = $1", id));
+  return {};
+}
+
+}  // namespace det::db

@@ -1,0 +1,24 @@
+// Identity of the cluster and facts about its database.
+#pragma once
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// Identity of the cluster. Stored in the database, so it survives a change of the master's machine.
+struct Cluster {
+  std::string id;      ///< UUID of the database.
+  std::string secret;  ///< 32 random bytes; signs allocation tokens.
+};
+/// Returns the cluster's identity and creates it on the first call. Safe to call from several masters.
+Result<Cluster> load_cluster(Pool& pool);
+
+/// Server and size of the database.
+struct DatabaseFacts {
+  std::string version;     ///< Server version, such as "15.5".
+  std::int64_t bytes = 0;  ///< Size of this database on disk.
+};
+/// Queries the facts. kUnavailable.
+Result<DatabaseFacts> database_facts(Pool& pool);
+
+}  // namespace det::db

@@ -1,0 +1,74 @@
+#include "master/db/queries/commands.h"
+
+#include "master/db/store/tables.h"
+
+namespace det::db {
+namespace {
+
+const Columns<CommandRow>& command_columns() {
+  static const Columns<CommandRow> columns(
+      Column<CommandRow>{
+          commands_table().sql("c."),
+          [](Rows::Row& row, CommandRow& out) { return commands_table().read(row, out.command); }},
+      column<&CommandRow::username>("u.name"), column<&CommandRow::display_name>("u.display_name"),
+      // A terminated allocation holds no slots any more.
+      column<&CommandRow::live>(
+          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)"));
+  return columns;
+}
+
+const std::string kCommandTables = " FROM commands c JOIN users u ON u.id = c.owner_id";
+
+std::string command_order(const CommandFilter& filter) {
+  const std::string way = direction(filter.window);
+  switch (filter.sort) {
+    case CommandFilter::Sort::kId:
+      return "c.task_id" + way;
+    case CommandFilter::Sort::kDescription:
+      return "c.description" + way + ", c.id" + way;
+    case CommandFilter::Sort::kWorkspace:
+      return "c.workspace_id" + way + ", c.id" + way;
+    case CommandFilter::Sort::kStarted:
+      break;
+  }
+  return "c.id" + way;
+}
+
+}  // namespace
+
+Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) {
+  // With both owner lists empty every owner matches.
+  static const std::string from =
+      kCommandTables +
+      " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"
+      " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3)"
+      " OR c.owner_id = ANY ($4))";
+  return list_page(pool, from, command_order(filter),
+                   Params(filter.visible, filter.workspace, filter.users, filter.user_ids), filter.window,
+                   command_columns());
+}
+
+Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
+  static const std::string sql = command_columns().select(kCommandTables + " WHERE c.task_id = $1");
+  return command_columns().one(pool.query(sql, task), "command " + task.value);
+}
+
+Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
+  // Commands have negative ids in the trial id space of the core.
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
+                 " UNION ALL SELECT -id, ended IS NOT NULL FROM commands WHERE task_id = $1",
+                 task));
+  if (rows.empty()) return fail(Code::kNotFound, "task " + task.value + " not found");
+  TaskFacts facts;
+  rows[0].into(facts.holder, facts.ended);
+  return facts;
+}
+
+Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {
+  return value_of<TrialId>(pool.query("SELECT id FROM trials WHERE task_id = $1", task),
+                           "task " + task.value);
+}
+
+}  // namespace det::db

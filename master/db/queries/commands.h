@@ -1,0 +1,41 @@
+// Queries of commands, and of tasks of any kind.
+#pragma once
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// A command with its owner.
+struct CommandRow {
+  core::Command command;
+  std::string username, display_name;
+  std::optional<core::AllocationState> live;  ///< State of its allocation while it holds slots.
+};
+/// Filter of list_commands(). A row matches when its owner is in `users` or `user_ids`.
+struct CommandFilter {
+  /// kStarted sorts by id, which is the order of submission.
+  enum class Sort { kId, kDescription, kStarted, kWorkspace };
+  Visible visible;
+  std::int64_t workspace = 0;      ///< 0: any.
+  std::vector<std::string> users;  ///< Empty, with `user_ids`: any user.
+  std::vector<std::int64_t> user_ids;
+  Sort sort = Sort::kStarted;
+  Window window;
+};
+/// Lists commands, one page at a time.
+Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter);
+/// Returns one command by its task. kNotFound.
+Result<CommandRow> get_command(Pool& pool, const TaskId& task);
+
+/// State of a task for readers that follow its log.
+struct TaskFacts {
+  /// Holder of its allocations: a trial, or a command in the id space of the core (core::is_command()).
+  TrialId holder;
+  bool ended = false;
+};
+/// Returns the state of a task. kNotFound: neither the task of a trial nor a command.
+Result<TaskFacts> get_task(Pool& pool, const TaskId& task);
+/// Returns the trial of a task. kNotFound.
+Result<TrialId> trial_of_task(Pool& pool, const TaskId& task);
+
+}  // namespace det::db

@@ -1,0 +1,195 @@
+#include "master/db/queries/gc.h"
+
+#include <map>
+
+namespace det::db {
+namespace {
+
+const Columns<Marked>& marked_columns() {
+  static const Columns<Marked> columns(column<&Marked::uuid>("c.uuid"),
+                                       column<&Marked::experiment>("t.experiment_id"),
+                                       column<&Marked::storage>("e.config->'checkpoint_storage'"),
+                                       column<&Marked::writer>("coalesce(a.parts->0->>'agent', '')"));
+  return columns;
+}
+
+/// Reads the marked checkpoints that meet the conditions `where`, which are constant text.
+template <typename... V>
+Result<std::vector<Marked>> read_marked(Pool& pool, const char* where, const V&... values) {
+  static const std::string sql = marked_columns().select(
+      " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id"
+      " LEFT JOIN allocations a ON a.id = c.allocation_id WHERE c.deleting AND ");
+  return marked_columns().read(pool.query(sql + where, values...));
+}
+
+std::vector<std::string> texts(const std::vector<CheckpointId>& uuids) {
+  std::vector<std::string> out;
+  for (const CheckpointId& uuid : uuids) out.push_back(uuid.value);
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT DISTINCT t.experiment_id FROM checkpoints c JOIN trials t ON t.id ="
+                        " c.trial_id WHERE c.state IN ('COMPLETED', 'ERROR')"));
+  return rows.column<ExperimentId>();
+}
+
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
+                                                               const std::set<ExperimentId>& among) {
+  std::vector<std::int64_t> asked;
+  for (const ExperimentId id : among) asked.push_back(id.value);
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT id FROM unnest($1::bigint[]) AS id WHERE EXISTS (SELECT FROM checkpoints c JOIN trials t"
+          " ON t.id = c.trial_id WHERE t.experiment_id = id AND c.state IN ('COMPLETED', 'ERROR'))",
+          asked));
+  return rows.column<ExperimentId>();
+}
+
+Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
+  static const std::string sql =
+      "SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
+      " FROM experiments e LEFT JOIN trials t ON t.id = (e.config->'searcher'->>'source_trial_id')::bigint"
+      " WHERE e.state NOT IN " +
+      kEndedStates + " UNION SELECT checkpoint_uuid FROM model_versions";
+  TRY_ASSIGN(const Rows rows, pool.query(sql));
+  const auto uuids = rows.column<CheckpointId>();
+  return std::set<CheckpointId>(uuids.begin(), uuids.end());
+}
+
+namespace {
+
+/// Locks checkpoints in the common lock order (locks.h), and the summaries that the triggers will update.
+Status lock_checkpoints(Connection& connection, const std::vector<CheckpointId>& uuids) {
+  TRY(connection.query("SELECT FROM checkpoints WHERE uuid = ANY ($1) ORDER BY uuid FOR UPDATE",
+                       texts(uuids)));
+  TRY(connection.query(
+      "SELECT FROM experiment_summaries WHERE experiment_id = ANY (ARRAY(SELECT t.experiment_id FROM"
+      " checkpoints c JOIN trials t ON t.id = c.trial_id WHERE c.uuid = ANY ($1)))"
+      " ORDER BY experiment_id FOR NO KEY UPDATE",
+      texts(uuids)));
+  return {};
+}
+
+}  // namespace
+
+Status lock_checkpoints_of(Connection& connection, ExperimentId id) {
+  TRY(connection.query(
+      "SELECT FROM checkpoints c JOIN trials t ON t.id = c.trial_id WHERE t.experiment_id = $1"
+      " ORDER BY c.uuid FOR UPDATE OF c",
+      id));
+  return {};
+}
+
+Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
+  std::vector<CheckpointId> marked;
+  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
+    // Lock before looking, as add_model_version() does: no checkpoint is registered in between.
+    TRY(lock_checkpoints(connection, uuids));
+    static const std::string sql =
+        "UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
+        " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
+        " AND NOT EXISTS (SELECT FROM model_versions v WHERE v.checkpoint_uuid = c.uuid)"
+        " AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
+        " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " +
+        kEndedStates + ") RETURNING uuid";
+    TRY_ASSIGN(const Rows rows, connection.query(sql, texts(uuids)));
+    marked = rows.column<CheckpointId>();
+    return {};
+  });
+  TRY(done);
+  return marked;
+}
+
+Status mark_all_for_removal(Pool& pool, ExperimentId id) {
+  // Terminal states are final, so this check needs no lock.
+  static const std::string sql = "SELECT state IN " + kEndedStates + " FROM experiments WHERE id = $1";
+  TRY_ASSIGN(const Rows ended, pool.query(sql, id));
+  if (ended.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
+  if (!ended[0].next<bool>()) {
+    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " has not ended");
+  }
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(lock_checkpoints_of(connection, id));
+    TRY(connection.query(
+        "UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
+        " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",
+        id));
+    return {};
+  });
+}
+
+Result<std::vector<Marked>> marked_for_removal(Pool& pool, const CheckpointId& after, int limit) {
+  return read_marked(pool, "c.uuid > $1 ORDER BY c.uuid LIMIT $2", after, limit);
+}
+Result<std::vector<Marked>> marked_among(Pool& pool, const std::vector<CheckpointId>& uuids) {
+  return read_marked(pool, "c.uuid = ANY ($1)", texts(uuids));
+}
+Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id) {
+  return read_marked(pool, "t.experiment_id = $1", id);
+}
+
+Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(lock_checkpoints(connection, uuids));
+    // `deleting` guards against a checkpoint that was deleted by a concurrent pass.
+    TRY(connection.query(
+        "UPDATE checkpoints SET deleting = false, state = 'DELETED', resources = '{}', size = 0"
+        " WHERE uuid = ANY ($1) AND deleting",
+        texts(uuids)));
+    return {};
+  });
+}
+
+Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {
+  // Grouped by the text of the storage; its newest experiment stands for all others.
+  return marked_columns().read(
+      pool.query("SELECT '', s.id, storage::json, coalesce((SELECT a.parts->0->>'agent' FROM trials t"
+                 " JOIN allocations a ON a.trial_id = t.id WHERE t.experiment_id = s.id"
+                 " ORDER BY a.started DESC LIMIT 1), '') FROM (SELECT max(id) AS id,"
+                 " config->>'checkpoint_storage' AS storage FROM experiments GROUP BY 2"
+                 " ORDER BY 1 DESC LIMIT $1) s WHERE storage IS NOT NULL",
+                 limit));
+}
+
+Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found) {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> ids;
+  for (const OnDisk& one : found) {
+    names.push_back(one.name);
+    if (one.ours) ids.push_back(one.trial.value);
+  }
+  // Read trials before checkpoints: a run that has been superseded at this point can report nothing more, so
+  // a missing row stays missing.
+  TRY_ASSIGN(const Rows last, pool.query("SELECT last_trial FROM cluster"));
+  const std::int64_t last_deleted = last.empty() ? 0 : last[0].next<std::int64_t>();
+  static const std::string sql =
+      "SELECT id, run, state IN " + kEndedStates + " FROM trials WHERE id = ANY ($1)";
+  TRY_ASSIGN(const Rows trials, pool.query(sql, ids));
+  std::map<TrialId, std::pair<RunNumber, bool>> runs;
+  for (Rows::Row row : trials) {
+    auto& [run, ended] = runs[row.next<TrialId>()];
+    row.into(run, ended);
+  }
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT uuid, state FROM checkpoints WHERE uuid = ANY ($1)", names));
+  std::map<std::string, std::string> states;
+  for (Rows::Row row : rows) row.into(states[row.next<std::string>()]);
+  std::vector<std::string> orphans;
+  for (const OnDisk& one : found) {
+    const auto state = states.find(one.name);
+    const auto trial = runs.find(one.trial);
+    // An unknown trial was deleted, unless its id is higher than any that was: then this database is older
+    // than the storage (a restored backup), and the files must stay.
+    const bool over = trial == runs.end() ? one.trial.value <= last_deleted
+                                          : trial->second.second || trial->second.first > one.run;
+    const bool orphan = state != states.end() ? state->second == "DELETED" : one.ours && over;
+    if (orphan) orphans.push_back(one.name);
+  }
+  return orphans;
+}
+
+}  // namespace det::db

@@ -1,0 +1,64 @@
+// Queries of checkpoint garbage collection. A checkpoint is deleted in three idempotent steps: it is marked
+// (and shown as PARTIALLY_DELETED), its files are removed, its state becomes DELETED.
+#pragma once
+
+#include <set>
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// SQL list of the terminal states of experiments and trials.
+inline const std::string kEndedStates = "('COMPLETED', 'CANCELED', 'ERROR')";
+
+/// Returns the experiments that have checkpoints with files; the second overload only among the given ones.
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
+Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
+                                                               const std::set<ExperimentId>& among);
+/// Returns the checkpoints that unfinished experiments warm-start from, and those registered as model
+/// versions.
+Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
+
+/// Marks checkpoints for deletion and returns those that are now marked. Skips registered ones and those that
+/// an unfinished trial would resume from. Idempotent.
+Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
+/// Locks the checkpoints of an experiment until the end of the transaction, in the common lock order
+/// (locks.h).
+Status lock_checkpoints_of(Connection& connection, ExperimentId id);
+/// Marks all checkpoints of an experiment. Idempotent. Errors: kNotFound; kFailedPrecondition (it has not
+/// ended). The caller must rule out registered checkpoints.
+Status mark_all_for_removal(Pool& pool, ExperimentId id);
+
+/// A checkpoint marked for deletion.
+struct Marked {
+  CheckpointId uuid;
+  ExperimentId experiment;
+  std::string storage;  ///< checkpoint_storage of the experiment, a JSON object.
+  /// Agent of the first rank of the run that wrote the files; "" when they were written outside the cluster.
+  AgentId writer;
+};
+/// Lists marked checkpoints by uuid, beginning behind `after`, at most `limit`.
+Result<std::vector<Marked>> marked_for_removal(Pool& pool, const CheckpointId& after, int limit);
+/// Returns the marked ones among `uuids`.
+Result<std::vector<Marked>> marked_among(Pool& pool, const std::vector<CheckpointId>& uuids);
+/// Returns the marked checkpoints of an experiment.
+Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id);
+/// Records that the files are gone: marked checkpoints become DELETED. Idempotent.
+Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids);
+
+/// Returns the storages that experiments write to, each once, the `limit` most recently used. `uuid` is empty
+/// and `experiment` is the newest one with this storage.
+Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit);
+/// A complete checkpoint found in a storage. trial and run come from its manifest and are valid when `ours`
+/// is set.
+struct OnDisk {
+  std::string name;
+  bool ours = false;
+  TrialId trial;
+  RunNumber run = 0;
+};
+/// Returns the orphans among `found`: checkpoints with a DELETED row, and checkpoints without a row that the
+/// run that wrote them can no longer report, because its trial has ended, was deleted, or has a later run.
+Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found);
+
+}  // namespace det::db

@@ -1,0 +1,93 @@
+#include "master/db/queries/logs.h"
+
+#include <algorithm>
+
+#include "master/db/store/locks.h"
+
+namespace det::db {
+
+Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
+  static const Columns<LogRow> kColumns(
+      column<&LogRow::id>("id"), column<&LogRow::task>("task_id"),
+      column<&LogRow::allocation>("allocation_id"), column<&LogRow::agent>("agent_id"),
+      column<&LogRow::rank>("rank"), column<&LogRow::time>("time"), column<&LogRow::level>("level"),
+      column<&LogRow::stdtype>("stdtype"), column<&LogRow::source>("source"), column<&LogRow::text>("log"));
+  static const std::string select =
+      "SELECT " + kColumns.sql() +
+      " FROM task_logs WHERE task_id = $1 AND id > $2"
+      " AND (cardinality($3::text[]) = 0 OR allocation_id = ANY ($3))"
+      " AND (cardinality($4::text[]) = 0 OR agent_id = ANY ($4))"
+      " AND (cardinality($5::text[]) = 0 OR level = ANY ($5))"
+      " AND (cardinality($6::text[]) = 0 OR stdtype = ANY ($6))"
+      " AND (cardinality($7::text[]) = 0 OR source = ANY ($7))"
+      " AND (cardinality($8::bigint[]) = 0 OR rank = ANY ($8))"
+      " AND ($9::timestamptz IS NULL OR time < $9) AND ($10::timestamptz IS NULL OR time > $10)"
+      " AND CASE WHEN $11 = '' THEN true WHEN $12 THEN log_text(log) ~ $11"
+      " ELSE position(convert_to($11, 'UTF8') IN log) > 0 END ORDER BY id";
+  const Params params(filter.task, filter.after_id, filter.allocations, filter.agents, filter.levels,
+                      filter.stdtypes, filter.sources, filter.ranks, filter.before, filter.after,
+                      filter.search, filter.regex, std::clamp<std::int64_t>(filter.limit, 0, 10'000));
+  return kColumns.read(pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+    // A regular expression can be expensive: bound its time.
+    TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
+    return connection.run(select + (filter.descending ? " DESC LIMIT $13" : " LIMIT $13"), params);
+  }));
+}
+
+Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT coalesce(array_agg(DISTINCT allocation_id) FILTER (WHERE allocation_id <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT agent_id) FILTER (WHERE agent_id <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT stdtype) FILTER (WHERE stdtype <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT source) FILTER (WHERE source <> ''), '{}'),"
+          " coalesce(array_agg(DISTINCT rank::bigint) FILTER (WHERE rank >= 0), '{}')"
+          " FROM task_logs WHERE task_id = $1",
+          task));
+  LogFields out;
+  rows[0].into(out.allocations, out.agents, out.stdtypes, out.sources, out.ranks);
+  return out;
+}
+
+Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
+  // Tasks per transaction.
+  constexpr int kAtOnce = 100;
+  std::int64_t sum = 0;
+  // Small batches keep the transactions short.
+  for (;;) {
+    TRY_ASSIGN(const Rows rows,
+               pool.query("WITH over AS (SELECT task_id FROM"
+                          " (SELECT t.task_id, t.ended AS at,"
+                          " coalesce((e.config #>> '{retention_policy,log_retention_days}')::integer,"
+                          " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+                          " WHERE t.ended IS NOT NULL UNION ALL"
+                          " SELECT task_id, ended, $1::integer FROM commands WHERE ended IS NOT NULL) AS task"
+                          " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
+                          " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
+                          " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over))"
+                          " SELECT count(*) FROM over",
+                          days, kAtOnce));
+    std::int64_t found = 0;
+    rows[0].into(found);
+    sum += found;
+    if (found < kAtOnce) return sum;
+  }
+}
+
+Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    const Statement lock = lock_tasks({task.value});
+    TRY(connection.run(lock.sql, lock.params));
+    for (const SentLine& line : lines) {
+      TRY(connection.query(
+          "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source,"
+          " log) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+          task, line.allocation, line.agent, line.rank, line.time, line.level, line.stdtype, line.source,
+          Bytes{line.text}));
+    }
+    return {};
+  });
+}
+
+}  // namespace det::db

@@ -1,0 +1,167 @@
+#include "master/db/queries/projects.h"
+
+namespace det::db {
+namespace {
+
+/// The stored key is NULL until a user sets one.
+const std::string kProjectKey = "coalesce(o.key, 'P' || o.id)";
+const std::string kProjectTables =
+    " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id";
+
+const Columns<ProjectRow>& project_columns() {
+  using P = ProjectRow;
+  static const Columns<P> columns(
+      column<&P::id>("o.id"), column<&P::workspace>("o.workspace_id"), column<&P::name>("o.name"),
+      column<&P::description>("o.description"), column<&P::workspace_name>("w.name"),
+      column<&P::owner>("o.owner_id"), column<&P::username>("coalesce(u.name, '')"),
+      column<&P::archived>("o.archived OR w.archived"),
+      column<&P::num_experiments>("(SELECT count(*) FROM experiments e WHERE e.project_id = o.id)"),
+      column<&P::num_active_experiments>(
+          "(SELECT count(*) FROM experiments e WHERE e.project_id = o.id AND e.state NOT IN"
+          " ('COMPLETED', 'CANCELED', 'ERROR'))"),
+      column<&P::last_experiment>("(SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"),
+      column<&P::num_runs>("(SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id"
+                           " WHERE e.project_id = o.id)"),
+      column<&P::key>(kProjectKey), column<&P::notes>("o.notes"));
+  return columns;
+}
+
+std::string project_name(std::int64_t id) { return "project " + std::to_string(id); }
+
+/// Replaces the error of a unique constraint by one that names the taken name.
+Result<Rows> unique_project(Result<Rows> rows, const std::string& name) {
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists, "there is already a project " + name + "; choose another name");
+  return rows;
+}
+
+/// A statement for read_destination(). `chosen` is a condition on p and w. The VALUES row keeps the result at
+/// one row when no project matches.
+std::string destination_sql(const char* chosen) {
+  return std::string(
+             "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"
+             " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"
+             " FROM (VALUES ($1)) AS asked (workload)"
+             " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"
+             " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"
+             "   w.name AS workspace_name FROM projects p JOIN workspaces w ON w.id = p.workspace_id "
+             "WHERE ") +
+         chosen +
+         ") p ON true LEFT JOIN config_policies l ON l.workload = asked.workload"
+         " AND coalesce(l.workspace_id, 0) = p.workspace";
+}
+
+Result<Destination> read_destination(Result<Rows> rows) {
+  TRY(rows);
+  Destination to;
+  (*rows)[0].into(to.cluster_policies, to.project, to.workspace, to.name, to.workspace_name, to.archived,
+                  to.workspace_policies);
+  return to;
+}
+
+}  // namespace
+
+Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) {
+  static const std::string from =
+      kProjectTables +
+      " WHERE o.workspace_id = $1 AND ($2 = '' OR position(lower($2) IN lower(o.name)) > 0)"
+      " AND ($3::boolean IS NULL OR o.archived = $3) AND (cardinality($4::text[]) = 0 OR u.name = ANY ($4))"
+      " AND (cardinality($5::bigint[]) = 0 OR o.owner_id = ANY ($5))";
+  return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
+                   Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids),
+                   filter.window, project_columns());
+}
+
+Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {
+  static const std::string sql = project_columns().select(kProjectTables + " WHERE o.id = $1");
+  return project_columns().one(pool.query(sql, id), project_name(id));
+}
+
+Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, const std::string& project,
+                                  const Visible& visible) {
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT p.id FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE w.name = $1"
+                 " AND p.name = $2 AND ($3::bigint[] IS NULL OR w.id = ANY ($3))",
+                 workspace, project, visible));
+  if (rows.empty())
+    return fail(Code::kNotFound, "project \"" + project + "\" in workspace \"" + workspace + "\" not found");
+  return rows[0].next<std::int64_t>();
+}
+
+Result<Destination> find_destination(Pool& pool, const std::string& workload, std::int64_t project) {
+  static const std::string sql = destination_sql("p.id = $2");
+  return read_destination(pool.query(sql, workload, project));
+}
+
+Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
+                                     const std::string& project, const Visible& visible) {
+  // Names are matched among visible projects only, so that hidden ones look as if they did not exist.
+  static const std::string sql =
+      destination_sql("w.name = $2 AND p.name = $3 AND ($4::bigint[] IS NULL OR w.id = ANY ($4))");
+  return read_destination(pool.query(sql, workload, workspace, project, visible));
+}
+
+Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible) {
+  static const std::string sql = "SELECT o.id FROM projects o WHERE " + kProjectKey +
+                                 " = $1 AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2))";
+  return value_of<std::int64_t>(pool.query(sql, key, visible), "project with key " + key);
+}
+
+Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
+                                    const std::string& description, UserId owner, const std::string& key) {
+  TRY_ASSIGN(const Rows rows,
+             unique_project(pool.query("INSERT INTO projects (workspace_id, name, description, owner_id, key)"
+                                       " VALUES ($1, $2, $3, $4, nullif($5, '')) RETURNING id",
+                                       workspace, name, description, owner, key),
+                            "\"" + name + "\" or of key \"" + key + "\""));
+  return rows[0].next<std::int64_t>();
+}
+
+Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
+                      const std::optional<std::string>& description, const std::optional<std::string>& key) {
+  return found(unique_project(pool.query("UPDATE projects SET name = coalesce($2::text, name),"
+                                         " description = coalesce($3::text, description),"
+                                         " key = coalesce($4::text, key) WHERE id = $1",
+                                         id, name, description, key),
+                              "\"" + (name ? *name : key.value_or("")) + "\""),
+               project_name(id));
+}
+
+Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
+  return found(pool.query("UPDATE projects SET notes = $2::json WHERE id = $1", id, notes), project_name(id));
+}
+
+Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
+  // jsonb has the concatenation operator; the column stays json to keep the text as it was sent.
+  return found(
+      pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes),
+      project_name(id));
+}
+
+Status archive_project(Pool& pool, std::int64_t id, bool archived) {
+  return found(pool.query("UPDATE projects SET archived = $2 WHERE id = $1", id, archived), project_name(id));
+}
+
+Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
+  return found(
+      unique_project(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
+                     "of this name in workspace \"" + std::to_string(workspace) + "\""),
+      project_name(id));
+}
+
+Status delete_project(Pool& pool, std::int64_t id) {
+  auto rows = pool.query("DELETE FROM projects WHERE id = $1", id);
+  if (!rows && rows.error().code == Code::kFailedPrecondition) {
+    return fail(Code::kFailedPrecondition,
+                project_name(id) + " still has experiments; move them to another one first");
+  }
+  return found(rows, project_name(id));
+}
+
+Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {
+  TRY(pool.query("UPDATE experiments SET project_id = $2 WHERE id = ANY ($1)", ids, project));
+  return {};
+}
+
+}  // namespace det::db

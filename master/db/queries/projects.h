@@ -1,0 +1,84 @@
+// Rows of projects, and the project of each experiment. `visible` restricts a query to the workspaces that
+// the caller may see.
+#pragma once
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// Id of a project that exists from the first migration. The API refuses to change or delete it.
+inline constexpr std::int64_t kDefaultProject = 1;
+
+/// One project as listed.
+struct ProjectRow {
+  std::int64_t id = 0, workspace = 0;
+  std::string name, description, workspace_name;
+  std::optional<UserId> owner;
+  /// Name of the owner.
+  std::string username;
+  bool archived = false;  ///< The project or its workspace is archived.
+  /// Runs are trials.
+  std::int64_t num_experiments = 0, num_active_experiments = 0, num_runs = 0;
+  /// Unique short key for users; by default "P" and the id.
+  std::string key;
+  std::string notes;  ///< JSON list of objects with "name" and "contents".
+  /// Submission time of the newest experiment.
+  std::optional<WallTime> last_experiment;
+};
+/// Filter of list_projects(). Empty members do not filter; `workspace` is required.
+struct ProjectFilter {
+  std::int64_t workspace = 0;
+  /// Substring, case-insensitive.
+  std::string name;
+  std::optional<bool> archived;
+  std::vector<std::string> users;
+  std::vector<std::int64_t> user_ids;
+  /// Sort by name instead of id.
+  bool by_name = false;
+  Window window;
+};
+/// Lists the projects of a workspace, one page at a time.
+Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter);
+/// Returns one project. kNotFound.
+Result<ProjectRow> get_project(Pool& pool, std::int64_t id);
+/// Returns the id of a project by name. kNotFound, also when it is not visible.
+Result<std::int64_t> find_project(Pool& pool, const std::string& workspace, const std::string& project,
+                                  const Visible& visible);
+/// Target project of a submission, and the config policies (YAML, "" for none) that apply there.
+struct Destination {
+  /// 0: no such project, or it is not visible.
+  std::int64_t project = 0, workspace = 0;
+  std::string name, workspace_name;
+  bool archived = false;  ///< The project or its workspace is archived.
+  std::string cluster_policies, workspace_policies;
+};
+/// Finds the target of a submission, by project id or by visible names. One statement, because it is on the
+/// submission path. `workload` selects the policies. A missing project is not an error.
+Result<Destination> find_destination(Pool& pool, const std::string& workload, std::int64_t project);
+Result<Destination> find_destination(Pool& pool, const std::string& workload, const std::string& workspace,
+                                     const std::string& project, const Visible& visible);
+/// Returns the id of a project by key. kNotFound, also when it is not visible.
+Result<std::int64_t> find_project_by_key(Pool& pool, const std::string& key, const Visible& visible);
+/// Creates a project and returns its id. An empty `key` is derived from the id. kAlreadyExists: name or key
+/// is taken.
+Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const std::string& name,
+                                    const std::string& description, UserId owner,
+                                    const std::string& key = "");
+/// Changes a project. Unset arguments keep their value. Errors: kAlreadyExists, kNotFound.
+Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
+                      const std::optional<std::string>& description,
+                      const std::optional<std::string>& key = std::nullopt);
+/// Replaces the notes, or appends to them. `notes` is a JSON list. kNotFound.
+Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
+Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
+/// Archives or unarchives a project. Idempotent. kNotFound.
+Status archive_project(Pool& pool, std::int64_t id, bool archived);
+/// Moves a project to another workspace. Errors: kNotFound; kAlreadyExists (the name is taken there).
+Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace);
+/// Deletes a project. Errors: kFailedPrecondition (it has experiments); kNotFound.
+Status delete_project(Pool& pool, std::int64_t id);
+
+/// Moves experiments to a project. Unknown ids are ignored. Idempotent.
+Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project);
+
+}  // namespace det::db

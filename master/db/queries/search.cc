@@ -1,0 +1,318 @@
+// Translation of searches into SQL. No text of the search becomes SQL: columns and operators are looked up in
+// tables, and values and hyperparameter names are bound as parameters.
+#include "master/db/queries/search.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
+#include "common/base/text.h"
+
+namespace det::db {
+namespace {
+
+constexpr int kMaxDepth = 8;
+constexpr std::size_t kMaxSorts = 8;
+// JIT compilation costs more than it saves here; hashing the summaries of 100,000 experiments needs the
+// memory.
+constexpr const char* kBegin =
+    "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
+
+enum class Kind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
+struct Sortable {
+  std::string sql;
+  Kind kind = Kind::kText;
+};
+
+const std::map<std::string_view, Sortable>& columns() {
+  static const std::map<std::string_view, Sortable> table = {
+      {"id", {"e.id", Kind::kNumber}},
+      {"name", {"e.name", Kind::kText}},
+      {"description", {"e.description", Kind::kText}},
+      {"tags", {"e.labels", Kind::kArray}},
+      {"state", {"e.state", Kind::kState}},
+      {"startTime", {"e.submitted", Kind::kTime}},
+      {"endTime", {"e.ended", Kind::kTime}},
+      {"duration", {"extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8", Kind::kNumber}},
+      {"numTrials", {"coalesce(best.trials, 0)", Kind::kNumber}},
+      {"progress", {"e.progress", Kind::kNumber}},
+      {"user", {"u.name", Kind::kText}},
+      {"resourcePool", {"e.resource_pool", Kind::kText}},
+      {"searcherType", {"e.searcher_name", Kind::kText}},
+      {"searcherMetric", {"e.searcher_metric", Kind::kText}},
+      {"searcherMetricsVal", {"best.metric", Kind::kNumber}},
+      {"checkpointCount", {"coalesce(best.checkpoints, 0)", Kind::kNumber}},
+      {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", Kind::kNumber}},
+      {"forkedFrom", {"e.parent_id", Kind::kNumber}},
+      {"unmanaged", {"e.unmanaged", Kind::kFlag}},
+      {"archived", {"e.archived", Kind::kFlag}},
+  };
+  return table;
+}
+
+const std::map<std::string_view, std::string_view>& comparisons() {
+  static const std::map<std::string_view, std::string_view> table = {
+      {"=", "="}, {"!=", "<>"}, {"<", "<"}, {"<=", "<="}, {">", ">"}, {">=", ">="}};
+  return table;
+}
+
+/// Stored name of an API state. The API shows ACTIVE experiments as queued, pulling, starting or running.
+std::string state(std::string name) {
+  constexpr std::string_view kPrefix = "STATE_";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  for (const std::string_view live : {"QUEUED", "PULLING", "STARTING", "RUNNING"})
+    if (name == live) return "ACTIVE";
+  return name;
+}
+
+/// Translates one search and collects all problems instead of failing at the first.
+class Builder {
+ public:
+  SearchSql take() && {
+    const int count = params_.size();
+    const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
+    return {.count = std::move(count_),
+            .page = "SELECT e.id" + tables() + where_ + order_ + part,
+            .params = std::move(params_)};
+  }
+  /// Adds a condition to WHERE; "" adds nothing.
+  void require(const std::string& condition) {
+    if (!condition.empty()) where_ += " AND " + condition;
+  }
+  /// Call after the last condition: the count query then joins no table that only the sort order needs.
+  void end_of_condition() { count_ = "SELECT count(*)" + tables() + where_; }
+  const std::vector<std::string>& problems() const { return problems_; }
+  void problem(std::string text) { problems_.push_back(std::move(text)); }
+
+  template <typename T>
+  std::string parameter(const T& value) {
+    params_.add(value);
+    return "$" + std::to_string(params_.size());
+  }
+
+  std::optional<Sortable> column(std::string_view name) {
+    // Remember which joins the statement needs.
+    if (auto found = columns().find(name); found != columns().end()) {
+      best_ = best_ || found->second.sql.find("best.") != std::string::npos;
+      user_ = user_ || found->second.sql.starts_with("u.");
+      return found->second;
+    }
+    constexpr std::pair<std::string_view, std::string_view> kSources[] = {{"hp.", "best.hparams"},
+                                                                          {"metadata.", "noted.searchable"},
+                                                                          {"validation.", "best.validation"},
+                                                                          {"training.", "best.training"}};
+    for (const auto& [prefix, json] : kSources) {
+      if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
+      const std::string_view rest = name.substr(prefix.size());
+      best_ = true;
+      noted_ = noted_ || prefix == "metadata.";
+      // Names of metrics may contain dots; in the other sources a dot separates levels.
+      const bool levels = prefix == "hp." || prefix == "metadata.";
+      std::string sql = "(" + std::string(json);
+      for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
+        sql += " -> " + parameter(level) + "::text";
+      return Sortable{sql + ")", Kind::kJson};
+    }
+    problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
+    return std::nullopt;
+  }
+
+  static std::string as_number(const Sortable& column) {
+    if (column.kind == Kind::kNumber) return column.sql;
+    if (column.kind != Kind::kJson) return "NULL::float8";
+    return "(CASE WHEN jsonb_typeof(" + column.sql + ") = 'number' THEN " + column.sql + "::float8 END)";
+  }
+  static std::string as_text(const Sortable& column) {
+    if (column.kind == Kind::kJson) return "(" + column.sql + " #>> '{}')";
+    if (column.kind == Kind::kArray) return "array_to_string(" + column.sql + ", chr(10))";
+    return "(" + column.sql + ")::text";
+  }
+
+  /// IS NULL where possible: the dashboards filter on endTime, and formatting all times as text took a third
+  /// of the query.
+  static std::string empty(const Sortable& column) {
+    if (column.kind == Kind::kNumber || column.kind == Kind::kTime) return "(" + column.sql + " IS NULL)";
+    return "(coalesce(" + as_text(column) + ", '') = '')";
+  }
+
+  std::string contains(const Sortable& column, const std::string& value) {
+    return "position(lower(" + parameter(value) + ") IN lower(coalesce(" + as_text(column) + ", ''))) > 0";
+  }
+
+  /// Returns "" after recording a problem.
+  std::string compare(const Sortable& column, std::string_view op, const Json& value) {
+    const std::string sign(comparisons().at(op));
+    if (value.is_number())
+      return "coalesce(" + as_number(column) + " " + sign + " " + parameter(value.get<double>()) + ", false)";
+    if (value.is_boolean())
+      return "coalesce(" + as_text(column) + " " + sign + " " +
+             parameter(value.get<bool>() ? "true" : "false") + ", false)";
+    if (!value.is_string()) {
+      problem("the value of \"" + std::string(op) + "\" must be text, a number, true or false");
+      return "";
+    }
+    const auto text =
+        column.kind == Kind::kState ? state(value.get<std::string>()) : value.get<std::string>();
+    if (column.kind == Kind::kTime)
+      return "coalesce(" + column.sql + " " + sign + " " + parameter(text) + "::text::timestamptz, false)";
+    if (column.kind == Kind::kArray && (op == "=" || op == "!="))
+      return std::string(op == "=" ? "" : "NOT ") + parameter(text) + " = ANY (" + column.sql + ")";
+    return "coalesce(" + as_text(column) + " " + sign + " " + parameter(text) + ", " +
+           (op == "!=" ? "true" : "false") + ")";
+  }
+
+  std::string field(const Json& node) {
+    const std::string name = node.value("columnName", "");
+    const std::string op = node.value("operator", "");
+    const auto found = column(name);
+    if (!found) return "";
+    const Json value = node.contains("value") ? node["value"] : Json();
+    if (op == "isEmpty") return empty(*found);
+    if (op == "notEmpty") return "NOT " + empty(*found);
+    if (op == "contains" || op == "notContains") {
+      const std::string inner =
+          contains(*found, value.is_string() ? value.get<std::string>() : dump_json(value));
+      return op == "contains" ? inner : "NOT " + inner;
+    }
+    if (!comparisons().contains(op)) {
+      problem("operator \"" + make_utf8(op) + "\" is not known");
+      return "";
+    }
+    if (!value.is_array()) return compare(*found, op, value);
+    // A list matches when any of its values does.
+    std::string any;
+    for (const Json& one : value) any += (any.empty() ? "" : " OR ") + compare(*found, "=", one);
+    if (any.empty()) return "true";
+    return op == "!=" ? "NOT (" + any + ")" : "(" + any + ")";
+  }
+
+  std::string group(const Json& node, int depth) {
+    if (!node.is_object() || depth > kMaxDepth) {
+      problem("filter: groups and fields are objects, at most " + std::to_string(kMaxDepth) + " deep");
+      return "";
+    }
+    if (node.value("kind", "group") == "field") return field(node);
+    const std::string joint = node.value("conjunction", "and") == "or" ? " OR " : " AND ";
+    std::string all;
+    if (!node.contains("children") || !node["children"].is_array()) return "true";
+    for (const Json& child : node["children"]) {
+      const std::string one = group(child, depth + 1);
+      if (!one.empty()) all += (all.empty() ? "" : joint) + one;
+    }
+    return all.empty() ? "true" : "(" + all + ")";
+  }
+
+  void order(std::string_view sort) {
+    std::size_t count = 0;
+    for (const std::string& part : split(sort, ',')) {
+      if (part.empty()) continue;
+      const std::size_t at = part.rfind('=');
+      const std::string way = at == std::string::npos ? "asc" : part.substr(at + 1);
+      if (way != "asc" && way != "desc") problem("sort: \"" + make_utf8(way) + "\" is neither asc nor desc");
+      if (++count > kMaxSorts) return problem("sort: at most " + std::to_string(kMaxSorts) + " columns");
+      const auto found = column(part.substr(0, at));
+      if (!found) continue;
+      const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
+      if (found->kind == Kind::kJson)
+        // Replace JSON null by NULL to sort it last. jsonb sorts strings before numbers.
+        order_ += "nullif(" + found->sql + ", 'null')" + tail;
+      else
+        order_ += (found->kind == Kind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
+    }
+    order_ = " ORDER BY " + order_ + "e.id DESC";
+  }
+
+ private:
+  std::string tables() const {
+    std::string from = " FROM experiments e";
+    if (user_) from += " JOIN users u ON u.id = e.owner_id";
+    if (best_) from += " LEFT JOIN experiment_summaries best ON best.experiment_id = e.id";
+    if (noted_) from += " LEFT JOIN run_metadata noted ON noted.trial_id = best.trial_id";
+    return from;
+  }
+  // Filled in by require() and order().
+  std::string where_ = " WHERE true", order_, count_;
+  Params params_;
+  std::vector<std::string> problems_;
+  bool user_ = false, best_ = false, noted_ = false;
+};
+
+Status add_filter(Builder& builder, const std::string& text) {
+  bool archived = false;
+  if (!text.empty()) {
+    TRY_ASSIGN(const Json filter, parse_json(text, {.bytes = 64 << 10, .depth = 2 * kMaxDepth + 4}));
+    if (!filter.is_object()) return fail(Code::kInvalidArgument, "filter: must be a JSON object");
+    try {
+      archived = filter.value("showArchived", false);
+      if (filter.contains("filterGroup")) builder.require(builder.group(filter["filterGroup"], 1));
+    } catch (const nlohmann::json::exception&) {
+      return fail(Code::kInvalidArgument, "filter: kind, conjunction, columnName and operator must be text");
+    }
+  }
+  if (!archived) builder.require("NOT e.archived");
+  return {};
+}
+
+}  // namespace
+
+Result<SearchSql> search_sql(const ExperimentSearch& search) {
+  Builder builder;
+  TRY(add_filter(builder, search.filter));
+  if (search.project) builder.require("e.project_id = " + builder.parameter(*search.project));
+  if (search.visible) {
+    builder.require("e.project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (" +
+                    builder.parameter(*search.visible) + "))");
+  }
+  if (!search.text.empty()) {
+    const std::string text = builder.parameter(search.text);
+    builder.require("(e.id::text = " + text + " OR position(lower(" + text +
+                    ") IN lower(e.name || chr(10) || e.description || chr(10) || array_to_string(e.labels, "
+                    "chr(10)))) > 0)");
+  }
+  builder.end_of_condition();
+  builder.order(search.sort);
+  if (!builder.problems().empty()) return fail(Code::kInvalidArgument, join(builder.problems(), "; "));
+  return std::move(builder).take();
+}
+
+Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search) {
+  TRY_ASSIGN(const SearchSql sql, search_sql(search));
+  Page<FoundExperiment> page;
+  // Both statements run under the limits of kBegin, in a read-only transaction.
+  const auto within = [&](const std::string& text, const Params& params) {
+    return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+      TRY(connection.script(kBegin));
+      return connection.run(text, params);
+    });
+  };
+  TRY_ASSIGN(const Rows counted, within(sql.count, sql.params));
+  page.total = counted[0].next<std::int64_t>();
+  const Span span = resolve(search.window, page.total);
+  page.start = span.first;
+  if (span.count == 0) return page;
+  Params params = sql.params;
+  params.add(span.first);
+  params.add(span.count);
+  TRY_ASSIGN(const Rows found, within(sql.page, params));
+  const auto ids = found.column<std::int64_t>();
+  TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
+  // Return the values as reported instead of the searchable jsonb, which may spell numbers differently.
+  TRY_ASSIGN(const Rows best,
+             pool.query("SELECT best.experiment_id, coalesce(t.hparams::text, ''), best.validation::text,"
+                        " best.training::text, noted.metadata FROM experiment_summaries best"
+                        " JOIN trials t ON t.id = best.trial_id"
+                        " LEFT JOIN run_metadata noted ON noted.trial_id = best.trial_id"
+                        " WHERE best.experiment_id = ANY ($1)",
+                        ids));
+  std::map<std::int64_t, FoundExperiment> by_id;
+  for (ExperimentRow& row : rows) by_id[row.id.value].row = std::move(row);
+  for (Rows::Row row : best) {
+    FoundExperiment& one = by_id[row.next<std::int64_t>()];
+    row.into(one.best_hparams, one.best_validation, one.best_training, one.best_metadata);
+  }
+  for (const std::int64_t id : ids)
+    if (auto one = by_id.find(id); one != by_id.end()) page.rows.push_back(std::move(one->second));
+  return page;
+}
+
+}  // namespace det::db

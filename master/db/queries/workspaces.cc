@@ -1,0 +1,99 @@
+#include "master/db/queries/workspaces.h"
+
+namespace det::db {
+namespace {
+
+/// $1: the user for `pinned`.
+const std::string kWorkspacePinned =
+    "EXISTS (SELECT FROM workspace_pins n WHERE n.workspace_id = o.id AND n.user_id = $1)";
+const std::string kWorkspaceTables = " FROM workspaces o LEFT JOIN users u ON u.id = o.owner_id";
+
+const Columns<WorkspaceRow>& workspace_columns() {
+  using W = WorkspaceRow;
+  static const Columns<W> columns(
+      column<&W::id>("o.id"), column<&W::name>("o.name"), column<&W::owner>("o.owner_id"),
+      column<&W::username>("coalesce(u.name, '')"), column<&W::archived>("o.archived"),
+      column<&W::num_projects>("(SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)"),
+      column<&W::num_experiments>("(SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id"
+                                  " WHERE p.workspace_id = o.id)"),
+      column<&W::pinned>(kWorkspacePinned));
+  return columns;
+}
+
+std::string workspace_name(std::int64_t id) { return "workspace " + std::to_string(id); }
+
+/// Replaces the error of the unique constraint by one that names the taken name.
+Result<Rows> unique_workspace(Result<Rows> rows, const std::string& name) {
+  if (!rows && rows.error().code == Code::kAlreadyExists)
+    return fail(Code::kAlreadyExists, "there is already a workspace \"" + name + "\"; choose another name");
+  return rows;
+}
+
+}  // namespace
+
+Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter) {
+  static const std::string from =
+      kWorkspaceTables +
+      " WHERE ($2::bigint[] IS NULL OR o.id = ANY ($2))"
+      " AND ($3 = '' OR position(lower($3) IN lower(o.name)) > 0) AND ($4 = '' OR o.name = $4)"
+      " AND ($5::boolean IS NULL OR o.archived = $5) AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6))"
+      " AND (cardinality($7::bigint[]) = 0 OR o.owner_id = ANY ($7)) AND ($8::boolean IS NULL OR " +
+      kWorkspacePinned + " = $8)";
+  return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
+                   Params(filter.viewer, filter.visible, filter.name, filter.exact_name, filter.archived,
+                          filter.users, filter.user_ids, filter.pinned),
+                   filter.window, workspace_columns());
+}
+
+Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
+  static const std::string sql = workspace_columns().select(kWorkspaceTables + " WHERE o.id = $2");
+  return workspace_columns().one(pool.query(sql, viewer, id), workspace_name(id));
+}
+
+Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner) {
+  // One statement, so that no workspace exists without an admin.
+  TRY_ASSIGN(
+      const Rows rows,
+      unique_workspace(
+          pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id) VALUES ($1, $2) RETURNING id),"
+                     " granted AS (INSERT INTO grants (user_id, role, workspace_id)"
+                     "  SELECT $2, 'WORKSPACE_ADMIN', id FROM made)"
+                     " SELECT id FROM made",
+                     name, owner),
+          name));
+  return rows[0].next<std::int64_t>();
+}
+
+Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name) {
+  return found(unique_workspace(pool.query("UPDATE workspaces SET name = $2 WHERE id = $1", id, name), name),
+               workspace_name(id));
+}
+
+Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
+  return found(pool.query("UPDATE workspaces SET archived = $2 WHERE id = $1", id, archived),
+               workspace_name(id));
+}
+
+Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
+  TRY(pool.query(
+      pinned ? "INSERT INTO workspace_pins (user_id, workspace_id) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+             : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
+      user, id));
+  return {};
+}
+
+Status delete_workspace(Pool& pool, std::int64_t id) {
+  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", id));
+    TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", id));
+    return found(connection.query("DELETE FROM workspaces WHERE id = $1", id), workspace_name(id));
+  });
+  // Foreign keys from experiments, models and commands reject the deletion.
+  if (!done && done.error().code == Code::kFailedPrecondition) {
+    return fail(Code::kFailedPrecondition,
+                workspace_name(id) + " still has experiments or models; move them to another one first");
+  }
+  return done;
+}
+
+}  // namespace det::db

@@ -1,0 +1,52 @@
+// Rows of workspaces.
+#pragma once
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// Id of a workspace that exists from the first migration. The API refuses to change or delete it.
+inline constexpr std::int64_t kDefaultWorkspace = 1;
+
+/// One workspace as listed.
+struct WorkspaceRow {
+  std::int64_t id = 0;
+  std::string name;
+  std::optional<UserId> owner;
+  std::string username;  ///< Name of the owner.
+  bool archived = false;
+  /// Projects and experiments in the workspace.
+  std::int64_t num_projects = 0, num_experiments = 0;
+  bool pinned = false;  ///< Pinned by WorkspaceFilter::viewer.
+};
+/// Filter of list_workspaces(). Empty members do not filter.
+struct WorkspaceFilter {
+  Visible visible;
+  std::string name;        ///< Substring, case-insensitive.
+  std::string exact_name;  ///< The whole name, case-sensitive.
+  std::optional<bool> archived;
+  std::vector<std::string> users;  ///< Owned by any of these.
+  std::vector<std::int64_t> user_ids;
+  UserId viewer;  ///< User for `pinned`.
+  std::optional<bool> pinned;
+  bool by_name = false;  ///< Sort by name instead of id.
+  Window window;
+};
+/// Lists workspaces, one page at a time.
+Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter);
+/// Returns one workspace. kNotFound.
+Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer = {});
+/// Creates a workspace, makes its owner a workspace admin and returns its id. kAlreadyExists: the name is
+/// taken.
+Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner);
+/// Renames a workspace. Errors: kAlreadyExists, kNotFound.
+Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name);
+/// Archives or unarchives a workspace. Idempotent. kNotFound.
+Status archive_workspace(Pool& pool, std::int64_t id, bool archived);
+/// Pins or unpins a workspace for a user. Idempotent. kFailedPrecondition: no such workspace.
+Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned);
+/// Deletes a workspace with its projects and templates. Errors: kFailedPrecondition (experiments, models or
+/// commands refer to it); kNotFound.
+Status delete_workspace(Pool& pool, std::int64_t id);
+
+}  // namespace det::db
