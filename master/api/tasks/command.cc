@@ -11,7 +11,7 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/explanation.h"
 #include "master/api/experiments/facts.h"
-#include "master/api/submit/context_archive.h"
+#include "master/api/submit/code_archive.h"
 #include "master/api/submit/create.h"
 #include "master/api/submit/secrets.h"
 #include "master/api/tasks/command_name.h"
@@ -141,7 +141,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   if (!known) {
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
-    TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
+    TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
     // Nothing has been stored at this point.
     if (request.validate_only()) {

@@ -163,7 +163,7 @@ Status TaskService::GetTaskContextDirectory(const Caller& caller,
   TRY(admit(context_, caller, {.trial = trial_id}));
   TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
   auto bytes = db::get_model_definition(context_.pool, trial.trial.experiment);
-  // An experiment without a context returns an empty archive.
+  // An experiment without a code archive returns an empty archive.
   if (!bytes && bytes.error().code == Code::kNotFound) return {};
   if (!bytes) return tl::unexpected(bytes.error());
   response->set_b64_tgz(to_base64(*bytes));
