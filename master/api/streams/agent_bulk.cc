@@ -1,4 +1,4 @@
-// Bulk transfers of agents beside their links: contexts to agents, logs from agents.
+// Bulk transfers of agents beside their links: code archives to agents, logs from agents.
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/agent_link.h"
@@ -13,9 +13,9 @@ constexpr std::size_t kMaxAgentLogLine = 64 * 1024;
 constexpr int kMaxAgentLogLines = 10'000;
 
 /// Streams one archive from the database in chunks. Deletes itself.
-class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
+class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
-  ContextSender(const Context& context, Peer peer, std::string digest)
+  CodeArchiveSender(const Context& context, Peer peer, std::string digest)
       : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
     if (!context_.workers.try_post([this] { load(); })) {
       Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
@@ -53,7 +53,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 
 grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
     grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
-  return new ContextSender(context_, peer_of(*call), request->digest());
+  return new CodeArchiveSender(context_, peer_of(*call), request->digest());
 }
 
 namespace {

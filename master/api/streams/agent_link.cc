@@ -4,12 +4,12 @@
 #include "master/api/streams/agent_link.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
+#include "master/api/streams/bidi_stream.h"
 
 namespace det::api {
 namespace {
@@ -46,54 +46,22 @@ bool is_agent_name(const std::string& text, std::size_t longest) {
 
 TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.value.rfind('.'))); }
 
-class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>,
-                  public std::enable_shared_from_this<AgentLink> {
+/// Link of one agent. Commands wait until Welcome has been sent.
+class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
+                        public std::enable_shared_from_this<AgentLink> {
  public:
   AgentLink(AgentService& service, Peer peer)
-      : service_(service), context_(service.context_), peer_(std::move(peer)), heard_(mono_now()) {}
+      : BidiStream(service.context_.edge),
+        service_(service),
+        context_(service.context_),
+        peer_(std::move(peer)),
+        heard_(mono_now()) {}
 
-  void start() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
-
-  // ---- gRPC callbacks (threads of gRPC): forward to the edge worker
-  void OnReadDone(bool ok) override {
-    on_edge([self = self_, ok] { self->read_done(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    on_edge([self = self_, ok] { self->write_done(ok); });
-  }
-  void OnDone() override { self_.reset(); }
-
-  // ---- edge worker
   const AgentId& agent() const { return agent_; }
-
-  void send(v1::AgentCommand command) {
-    if (finished_) return;
-    outgoing_.push_back(std::move(command));
-    if (!writing_) write_next();
-  }
-
-  /// Ends the stream with `status` after the write in flight. Idempotent. Notifies the core if it has a
-  /// session.
-  void finish(const grpc::Status& status) {
-    if (finished_) return;
-    finished_ = true;
-    status_ = status;
-    if (session_ != 0) {
-      service_.links_.erase(session_);
-      service_.give_up(session_);
-      if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
-      context_.loop.submit(core::AgentDisconnected{agent_, session_});
-      publish();
-    }
-    if (!writing_) Finish(status_);
-  }
 
   /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
   void check_certificate() {
-    if (!peer_.tls || finished_) return;
+    if (!peer_.tls || finished()) return;
     context_.workers.try_post([self = shared_from_this()] {
       const auto caller = authorize_agent(self->peer_, self->context_.pool);
       // Only a definite refusal ends the link; a database outage must not disconnect agents.
@@ -108,20 +76,26 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   }
 
  private:
-  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+  /// Notifies the core if it has accepted the session.
+  void ended(const grpc::Status& status) override {
+    if (session_ == 0) return;
+    service_.links_.erase(session_);
+    service_.expire_work(session_);
+    if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
+    context_.loop.submit(core::AgentDisconnected{agent_, session_});
+    publish();
+  }
 
   void publish() { context_.hub.publish({.kind = loop::Change::Kind::kAgent, .name = agent_.value}); }
 
-  void read_done(bool ok) {
-    if (finished_) return;
-    if (!ok) return finish(grpc::Status::OK);
+  void received(const v1::AgentMessage& message) override {
     heard_ = mono_now();
-    switch (incoming_.message_case()) {
+    switch (message.message_case()) {
       case v1::AgentMessage::kHello:
-        if (std::exchange(said_hello_, true))
+        if (std::exchange(hello_seen_, true))
           return refuse({Code::kInvalidArgument, "a link has one hello", {}});
         // The next read starts after the core has accepted the agent: no update precedes the Welcome.
-        return identify(incoming_.hello());
+        return identify(message.hello());
       case v1::AgentMessage::kHeartbeat: {
         v1::AgentCommand command;
         command.mutable_heartbeat();
@@ -129,16 +103,16 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
         break;
       }
       case v1::AgentMessage::kUpdate:
-        update(incoming_.update());
+        update(message.update());
         break;
       case v1::AgentMessage::kStorageDone:
-        service_.answer(session_, incoming_.storage_done());
+        service_.complete_work(session_, message.storage_done());
         break;
       case v1::AgentMessage::MESSAGE_NOT_SET:
         break;  // sent by a newer agent
     }
     if (!live_) return refuse({Code::kInvalidArgument, "a link begins with hello", {}});
-    if (!finished_) StartRead(&incoming_);
+    if (!finished()) read_next();
   }
 
   /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
@@ -151,7 +125,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
               caller = tl::unexpected(named.error());
           }
           self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
-            if (self->finished_) return;
+            if (self->finished()) return;
             if (!caller) return self->refuse(caller.error());
             // The pool of the join token is binding; an agent may not choose another.
             if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
@@ -193,10 +167,10 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   }
 
   void welcomed(const loop::Answer& answer, std::size_t slots) {
-    if (finished_) return;
+    if (finished()) return;
     if (!answer) {
       log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
-      // Session 0 keeps finish() from reporting a disconnect of a session that the core refused.
+      // Session 0 keeps ended() from reporting a disconnect of a session that the core refused.
       service_.links_.erase(session_);
       session_ = 0;
       return refuse(answer.error());
@@ -212,11 +186,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     welcome->set_kill_grace_seconds(seconds(context_.settings.agent_kill_grace));
     welcome->set_cluster_id(context_.settings.cluster_id);
     welcome->set_master_version(context_.settings.version);
-    // The core may already have queued commands; Welcome goes in front of them, behind a write in flight.
-    outgoing_.insert(writing_ && !outgoing_.empty() ? outgoing_.begin() + 1 : outgoing_.begin(),
-                     std::move(command));
-    if (!writing_) write_next();
-    StartRead(&incoming_);
+    // The core may already have queued commands; Welcome goes in front of them.
+    open(std::move(command));
+    read_next();
   }
 
   void update(const v1::AllocationUpdate& message) {
@@ -228,44 +200,15 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
   void refuse(const Error& error) { finish(to_grpc(error)); }
 
-  void write_next() {
-    // Nothing is sent before Welcome.
-    writing_ = live_ && !outgoing_.empty();
-    if (writing_) StartWrite(&outgoing_.front());
-  }
-  void write_done(bool ok) {
-    writing_ = false;
-    if (!outgoing_.empty()) outgoing_.pop_front();
-    if (finished_) return Finish(status_);
-    if (!ok) return finish(grpc::Status::OK);
-    write_next();
-  }
-
   AgentService& service_;
   const Context& context_;
-  // Keeps the object alive until gRPC calls OnDone.
   const Peer peer_;
-  std::shared_ptr<AgentLink> self_;
-  v1::AgentMessage incoming_;
-  std::deque<v1::AgentCommand> outgoing_;
-  bool writing_ = false, finished_ = false, live_ = false, said_hello_ = false;
-  grpc::Status status_;
+  bool live_ = false, hello_seen_ = false;
   AgentId agent_;
   std::uint64_t session_ = 0;
   // Time of the last message.
   MonoTime heard_;
 };
-
-namespace {
-
-/// Ends the stream of a caller that cannot be an agent.
-class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
- public:
-  explicit RefusedLink(const Error& error) { Finish(to_grpc(error)); }
-  void OnDone() override { delete this; }
-};
-
-}  // namespace
 
 AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
   bidi_stream("Link", &AgentService::Link);
@@ -276,9 +219,10 @@ AgentService::AgentService(const Context& context) : Service(context, "det.v1.Ag
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
     grpc::CallbackServerContext* call) {
   Peer peer = peer_of(*call);
-  if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());
+  if (auto possible = may_be_agent(peer); !possible)
+    return new RefusedStream<v1::AgentMessage, v1::AgentCommand>(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));
-  link->start();
+  link->start(link);
   return link.get();
 }
 
@@ -341,7 +285,7 @@ Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Wor
   return fail(Code::kDeadlineExceeded, "it did not answer in a minute");
 }
 
-void AgentService::answer(std::uint64_t session, const v1::StorageDone& done) {
+void AgentService::complete_work(std::uint64_t session, const v1::StorageDone& done) {
   const auto waiting = asked_.find(done.number());
   if (waiting == asked_.end() || waiting->second.first != session) return;
   storage::Done out{.removed = {done.removed().begin(), done.removed().end()},
@@ -354,7 +298,7 @@ void AgentService::answer(std::uint64_t session, const v1::StorageDone& done) {
   asked_.erase(waiting);
 }
 
-void AgentService::give_up(std::uint64_t session) {
+void AgentService::expire_work(std::uint64_t session) {
   for (auto& [number, waiting] : asked_) {
     if (waiting.first == session) waiting.second->set_value(fail(Code::kUnavailable, "it has left"));
   }

@@ -1,5 +1,5 @@
-// AgentService: one bidirectional stream per agent for heartbeats, commands and state updates. Context
-// downloads and log uploads (agent_bulk.cc) are separate calls. Link state lives on the edge worker.
+// AgentService: one bidirectional stream per agent for heartbeats, commands and state updates. Code
+// archives and logs (agent_bulk.cc) are separate calls. Link state lives on the edge worker.
 #pragma once
 
 #include <future>
@@ -23,7 +23,7 @@ class AgentService final : public Service {
   /// The agent's stream: Hello, answered by Welcome or an error, then messages both ways in any order. A new
   /// Hello needs a new stream.
   grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(grpc::CallbackServerContext* call);
-  /// Streams the context archive (tar.gz) with the requested digest in chunks of at most 1 MiB. Errors:
+  /// Streams the code archive with the requested digest in chunks of at most 1 MiB. Errors:
   /// kNotFound.
   grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
                                                                const v1::GetContextRequest* request);
@@ -60,9 +60,9 @@ class AgentService final : public Service {
   std::map<std::int64_t, std::pair<std::uint64_t, Answer>> asked_;
   std::int64_t next_work_ = 1;
   /// Completes the storage work that `done` refers to. Ignores answers of another session.
-  void answer(std::uint64_t session, const v1::StorageDone& done);
+  void complete_work(std::uint64_t session, const v1::StorageDone& done);
   /// Fails all storage work of a closed session with kUnavailable.
-  void give_up(std::uint64_t session);
+  void expire_work(std::uint64_t session);
   /// Returns session 0 and null when the agent has no link.
   std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
   bool closed_ = false;

@@ -12,6 +12,7 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
+#include "master/api/streams/bidi_stream.h"
 
 namespace det::api {
 namespace {
@@ -29,47 +30,26 @@ std::optional<double> metric_value(const std::string& metrics, const std::string
   return it == json->end() ? std::nullopt : read_double(*it);
 }
 
-class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>,
-                       public std::enable_shared_from_this<HarnessSession> {
+/// Session of one training process. Messages wait until Attached has been sent.
+class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMessage>,
+                             public std::enable_shared_from_this<HarnessSession> {
  public:
   HarnessSession(HarnessService& service, Credentials credentials)
-      : service_(service), context_(service.context_), credentials_(std::move(credentials)) {}
+      : BidiStream(service.context_.edge),
+        service_(service),
+        context_(service.context_),
+        credentials_(std::move(credentials)) {}
 
-  void start() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
-
-  // ---- gRPC callbacks: forward to the edge worker
-  void OnReadDone(bool ok) override {
-    on_edge([self = self_, ok] { self->read_done(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    on_edge([self = self_, ok] { self->write_done(ok); });
-  }
-  void OnCancel() override {}
-  void OnDone() override {
-    on_edge([self = std::move(self_)] { self->forget(); });
-  }
-
-  // ---- edge worker
   void preempt() {
     v1::MasterMessage message;
     message.mutable_preempt();
     send(std::move(message));
   }
 
-  void finish(const grpc::Status& status) {
-    if (finished_) return;
-    finished_ = true;
-    status_ = status;
-    if (!writing_) Finish(status_);
-  }
-
   /// Sends collected metrics to the bulk writer as one batch. At most one batch is in flight; further metrics
   /// collect meanwhile.
   void push_rows() {
-    if (rows_.empty() || rows_in_flight_ || finished_) return;
+    if (rows_.empty() || rows_in_flight_ || finished()) return;
     db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
     rows_.clear();
     batch.done = [self = shared_from_this(), sequences = row_sequences_](Status status) {
@@ -100,42 +80,38 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     bool durable = false;
   };
 
-  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
-
   /// Removes the session unless a newer one has taken its place.
-  void forget() {
+  void released() override {
     auto it = service_.sessions_.find(allocation_);
     if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
   }
 
-  void read_done(bool ok) {
-    if (finished_) return;
-    if (!ok) return finish(grpc::Status::OK);
+  void received(const v1::HarnessMessage& message) override {
     // Attach must come first and only once.
-    if (incoming_.has_attach() && !attach_seen_) {
+    if (message.has_attach() && !attach_seen_) {
       attach_seen_ = true;
-      return attach(incoming_.attach());
+      return attach(message.attach());
     }
-    if (attached_ && incoming_.has_alive()) {
-      say_alive();
-      return read_next();
+    if (attached_ && message.has_alive()) {
+      renew_lease();
+      return read_more();
     }
-    if (!attached_ || (!incoming_.has_report() && !incoming_.has_reports())) {
+    if (!attached_ || (!message.has_report() && !message.has_reports())) {
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
-    if (incoming_.has_report()) take(incoming_.report());
+    if (message.has_report()) take(message.report());
     // A refused report ends the session; the rest of the message is then dropped.
-    for (const v1::Report& report : incoming_.reports().reports())
-      if (!finished_) take(report);
+    for (const v1::Report& report : message.reports().reports())
+      if (!finished()) take(report);
     push_rows();
-    if (!finished_) read_next();
+    if (!finished()) read_more();
   }
 
   /// Reads on while few reports are unacknowledged. A client that outruns the database is throttled by flow
   /// control.
-  void read_next() {
+  void read_more() {
     reading_ = pending_.size() < kMostUnacknowledged;
-    if (reading_) StartRead(&incoming_);
+    if (reading_) read_next();
   }
 
   void attach(const v1::Attach& attach) {
@@ -249,7 +225,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void attached(const loop::Answer& answer) {
-    if (finished_) return;
+    if (finished()) return;
     if (!answer) return refuse(answer.error());
     attached_ = true;
     v1::MasterMessage message;
@@ -260,11 +236,11 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
     }
     message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
-    send(std::move(message));
-    read_next();
+    open(std::move(message));
+    read_more();
   }
 
-  void say_alive() {
+  void renew_lease() {
     context_.loop.call(core::HarnessAlive{.trial = trial_, .run = run_},
                        [self = shared_from_this()](loop::Answer answer) {
                          if (answer) return;
@@ -363,7 +339,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void report_done(std::int64_t sequence, const Status& status) {
-    if (finished_) return;
+    if (finished()) return;
     if (!status) return refuse(status.error());
     // Reports complete out of order, but are acknowledged in order.
     auto it =
@@ -378,15 +354,13 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (acknowledged == 0) return;
     acknowledge(acknowledged);
     pass_on_checkpoint();
-    if (attached_ && !reading_) read_next();
+    if (attached_ && !reading_) read_more();
   }
 
   void acknowledge(std::int64_t sequence) {
     // Acknowledgements are cumulative: a queued one is replaced.
-    if (!outgoing_.empty() && outgoing_.back().has_acknowledged() && (outgoing_.size() > 1 || !writing_)) {
-      outgoing_.back().mutable_acknowledged()->set_sequence(sequence);
-      return;
-    }
+    if (v1::MasterMessage* last = last_unsent(); last && last->has_acknowledged())
+      return last->mutable_acknowledged()->set_sequence(sequence);
     v1::MasterMessage message;
     message.mutable_acknowledged()->set_sequence(sequence);
     send(std::move(message));
@@ -402,31 +376,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     finish(to_grpc(error));
   }
 
-  void send(v1::MasterMessage message) {
-    if (finished_) return;
-    outgoing_.push_back(std::move(message));
-    if (!writing_) write_next();
-  }
-  void write_next() {
-    writing_ = !outgoing_.empty();
-    if (writing_) StartWrite(&outgoing_.front());
-  }
-  void write_done(bool ok) {
-    writing_ = false;
-    if (!outgoing_.empty()) outgoing_.pop_front();
-    if (finished_) return Finish(status_);
-    if (!ok) return finish(grpc::Status::OK);
-    write_next();
-  }
-
   HarnessService& service_;
   const Context& context_;
   const Credentials credentials_;
-  std::shared_ptr<HarnessSession> self_;
-  v1::HarnessMessage incoming_;
-  std::deque<v1::MasterMessage> outgoing_;
-  bool writing_ = false, reading_ = true, finished_ = false, attach_seen_ = false, attached_ = false;
-  grpc::Status status_;
+  bool reading_ = true, attach_seen_ = false, attached_ = false;
 
   TrialId trial_;
   RunNumber run_ = 0;
@@ -444,17 +397,6 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   bool rows_in_flight_ = false;
 };
 
-namespace {
-
-/// Ends the stream of an unauthorized caller.
-class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
- public:
-  explicit RefusedSession(const Error& error) { Finish(to_grpc(error)); }
-  void OnDone() override { delete this; }
-};
-
-}  // namespace
-
 HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
   bidi_stream("Session", &HarnessService::Session);
   unary("FallBack", &HarnessService::FallBack);
@@ -463,9 +405,9 @@ HarnessService::HarnessService(const Context& context) : Service(context, "det.v
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
   auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
-  if (!caller) return new RefusedSession(caller.error());
+  if (!caller) return new RefusedStream<v1::HarnessMessage, v1::MasterMessage>(caller.error());
   auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
-  session->start();
+  session->start(session);
   return session.get();
 }
 
