@@ -17,7 +17,7 @@ namespace {
 constexpr int kMissedHeartbeats = 3;
 // Interval between two certificate checks of a live link.
 constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
-constexpr std::size_t kMostDevices = 1024;
+constexpr std::size_t kMaxDevices = 1024;
 
 Status check_hello(const v1::Hello& hello) {
   if (!is_agent_name(hello.agent_id(), 128)) {
@@ -28,10 +28,20 @@ Status check_hello(const v1::Hello& hello) {
   if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
     return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
   }
-  if (static_cast<std::size_t>(hello.devices_size()) > kMostDevices) {
+  if (static_cast<std::size_t>(hello.devices_size()) > kMaxDevices) {
     return fail(Code::kInvalidArgument, "more than 1024 devices");
   }
   return {};
+}
+
+storage::Done to_done(const v1::StorageDone& message) {
+  storage::Done done{.removed = {message.removed().begin(), message.removed().end()},
+                     .absent = {message.absent().begin(), message.absent().end()},
+                     .found = {},
+                     .error = message.error()};
+  for (const v1::StoredCheckpoint& each : message.found())
+    done.found.push_back({each.name(), {each.cluster_id(), TrialId(each.trial_id()), each.run()}});
+  return done;
 }
 
 int seconds(Duration duration) {
@@ -80,7 +90,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   void ended(const grpc::Status& status) override {
     if (session_ == 0) return;
     service_.links_.erase(session_);
-    service_.expire_work(session_);
+    service_.storage_calls_.expire(session_);
     if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
     context_.loop.submit(core::AgentDisconnected{agent_, session_});
     publish();
@@ -106,7 +116,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         update(message.update());
         break;
       case v1::AgentMessage::kStorageDone:
-        service_.complete_work(session_, message.storage_done());
+        service_.storage_calls_.complete(session_, message.storage_done().number(),
+                                         to_done(message.storage_done()));
         break;
       case v1::AgentMessage::MESSAGE_NOT_SET:
         break;  // sent by a newer agent
@@ -263,46 +274,21 @@ std::pair<std::uint64_t, std::shared_ptr<AgentLink>> AgentService::link_of(const
 }
 
 Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Work& work) {
-  constexpr auto kPatience = std::chrono::seconds(60);
-  const auto answer = std::make_shared<std::promise<Result<storage::Done>>>();
-  auto done = answer->get_future();
-  // The promise is shared: after a timeout the answer still finds a place to go.
-  const bool posted = context_.edge.post([this, agent, work, answer] {
-    const auto [session, link] = link_of(agent);
-    if (!link) return answer->set_value(fail(Code::kUnavailable, "it is not connected"));
-    const std::int64_t number = next_work_++;
-    asked_[number] = {session, answer};
-    v1::AgentCommand command;
-    v1::StorageWork* order = command.mutable_storage_work();
-    order->set_number(number);
-    order->set_root(work.root);
-    order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
-    order->set_list(work.list);
-    link->send(std::move(command));
-  });
-  if (!posted) return fail(Code::kUnavailable, "the master is shutting down");
-  if (done.wait_for(kPatience) == std::future_status::ready) return done.get();
-  return fail(Code::kDeadlineExceeded, "it did not answer in a minute");
-}
-
-void AgentService::complete_work(std::uint64_t session, const v1::StorageDone& done) {
-  const auto waiting = asked_.find(done.number());
-  if (waiting == asked_.end() || waiting->second.first != session) return;
-  storage::Done out{.removed = {done.removed().begin(), done.removed().end()},
-                    .absent = {done.absent().begin(), done.absent().end()},
-                    .found = {},
-                    .error = done.error()};
-  for (const v1::StoredCheckpoint& one : done.found())
-    out.found.push_back({one.name(), {one.cluster_id(), TrialId(one.trial_id()), one.run()}});
-  waiting->second.second->set_value(std::move(out));
-  asked_.erase(waiting);
-}
-
-void AgentService::expire_work(std::uint64_t session) {
-  for (auto& [number, waiting] : asked_) {
-    if (waiting.first == session) waiting.second->set_value(fail(Code::kUnavailable, "it has left"));
-  }
-  std::erase_if(asked_, [&](const auto& one) { return one.second.first == session; });
+  constexpr auto kTimeout = std::chrono::seconds(60);
+  return storage_calls_.call(
+      [this, agent, work](std::int64_t number) {
+        const auto [session, link] = link_of(agent);
+        if (!link) return session;
+        v1::AgentCommand command;
+        v1::StorageWork* order = command.mutable_storage_work();
+        order->set_number(number);
+        order->set_root(work.root);
+        order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
+        order->set_list(work.list);
+        link->send(std::move(command));
+        return session;
+      },
+      kTimeout);
 }
 
 std::vector<AgentId> AgentService::connected() {
@@ -321,10 +307,10 @@ std::vector<AgentId> AgentService::connected() {
 void AgentService::tick() {
   const MonoTime now = mono_now();
   const std::uint64_t rights = context_.sessions->generation();
-  const bool look = rights != rights_ || now >= next_look_;
-  if (look) {
+  const bool check = rights != rights_ || now >= next_check_;
+  if (check) {
     rights_ = rights;
-    next_look_ = now + kLinkScanInterval;
+    next_check_ = now + kLinkScanInterval;
   }
   // A copy, because finish() erases from links_.
   const auto links = links_;
@@ -332,7 +318,7 @@ void AgentService::tick() {
     auto link = weak.lock();
     if (!link) continue;
     link->check_silence(now);
-    if (look) link->check_certificate();
+    if (check) link->check_certificate();
   }
 }
 
