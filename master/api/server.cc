@@ -202,7 +202,7 @@ void Server::changed(const loop::Change& change) {
   parts_->context.hub.publish(change);
 }
 
-gc::Hands Server::hands() {
+gc::StorageAgents Server::storage_agents() {
   return {.ask = [agents = &parts_->agent](const AgentId& id,
                                            const storage::Work& work) { return agents->ask(id, work); },
           .connected = [agents = &parts_->agent] { return agents->connected(); }};

@@ -121,8 +121,8 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
            return reactor->Finish(to_grpc(Error{Code::kInvalidArgument, "the request is not a " + type, {}}));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
-         const Status done = perform(method.path, caller, *request, begun, [&](const Caller& caller) {
-           return method.handler(caller, *request, response.get());
+         const Status done = perform(method.path, caller, *request, begun, [&](const Caller& known) {
+           return method.handler(known, *request, response.get());
          });
          reactor->Finish(done ? serialize(*response, out) : to_grpc(done));
        });

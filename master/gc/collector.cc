@@ -84,10 +84,10 @@ struct Collector::Place {
   auto operator<=>(const Place&) const = default;
 };
 
-Collector::Collector(db::Pool& pool, CollectorOptions options, Hands hands)
+Collector::Collector(db::Pool& pool, CollectorOptions options, StorageAgents agents)
     : pool_(pool),
       options_(std::move(options)),
-      hands_(std::move(hands)),
+      agents_(std::move(agents)),
       worker_(1, kQueue, options_.watch ? loop::Workers::Job([this] { tick(); }) : nullptr, options_.pause) {}
 
 void Collector::changed(const loop::Change& change) {
@@ -246,7 +246,7 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names,
     if (place.shared) take(done.absent);
   }
   for (const AgentId& agent : names.empty() ? std::vector<AgentId>() : agents_for(place)) {
-    const auto done = hands_.ask(agent, {.root = place.root, .remove = names, .list = false});
+    const auto done = agents_.ask(agent, {.root = place.root, .remove = names, .list = false});
     if (done) take(done->removed);
     if (done && (place.shared || agent == place.writer)) take(done->absent);
     const std::string error = done ? done->error : done.error().message;
@@ -261,8 +261,8 @@ Status Collector::remove_at(const Place& place, std::vector<std::string> names,
 }
 
 std::vector<AgentId> Collector::agents_for(const Place& place) const {
-  if (!hands_.connected || !place.bucket.empty()) return {};
-  std::vector<AgentId> agents = hands_.connected();
+  if (!agents_.connected || !place.bucket.empty()) return {};
+  std::vector<AgentId> agents = agents_.connected();
   const auto writer = std::find(agents.begin(), agents.end(), place.writer);
   if (writer != agents.end()) {
     std::rotate(agents.begin(), writer, writer + 1);
@@ -290,7 +290,7 @@ Result<std::size_t> Collector::sweep() {
     } else {
       for (const AgentId& agent : agents_for(place)) {
         // For shared storage the first agent with results is enough.
-        auto answer = hands_.ask(agent, {.root = place.root, .remove = {}, .list = true});
+        auto answer = agents_.ask(agent, {.root = place.root, .remove = {}, .list = true});
         if (answer && answer->error.empty()) seen = std::move(*answer);
         if (!seen.found.empty()) break;
       }

@@ -17,7 +17,7 @@
 namespace det::gc {
 
 /// Access to the storages of agents. Both functions are thread-safe and may block for up to a minute.
-struct Hands {
+struct StorageAgents {
   /// Performs work on an agent. Errors: kUnavailable (not connected, or no answer).
   std::function<Result<storage::Done>(const AgentId&, const storage::Work&)> ask;
   /// Returns the connected agents.
@@ -40,7 +40,7 @@ struct CollectorOptions {
 class Collector {
  public:
   /// `pool` must outlive the collector. See CollectorOptions::watch for the background thread.
-  Collector(db::Pool& pool, CollectorOptions options, Hands hands);
+  Collector(db::Pool& pool, CollectorOptions options, StorageAgents agents);
   ~Collector() { stop(); }
 
   // Thread-safe, non-blocking.
@@ -81,7 +81,7 @@ class Collector {
 
   db::Pool& pool_;
   const CollectorOptions options_;
-  const Hands hands_;
+  const StorageAgents agents_;
   std::atomic<bool> all_{true};  ///< all experiments are to be checked
   // State of the background thread.
   std::set<ExperimentId> dirty_, later_;

@@ -46,7 +46,7 @@ using A = Action;
 using T = Target;
 
 // Shorthands for the rows of the table.
-constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
+constexpr Access anyone() { return {Requirement::kNone, {}, 0}; }
 constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
 constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
 constexpr Access user(A action, T target, const char* field = "") {
@@ -463,7 +463,7 @@ std::vector<std::string> access_gaps() {
         continue;
       }
       ++known;
-      if (entry->who == Requirement::kUser && entry->rules().empty())
+      if (entry->requirement == Requirement::kUser && entry->rules().empty())
         gaps.push_back(rpc_of(method) + ": has no rule");
       for (const Rule& rule : entry->rules()) check_rule(method, rule, gaps);
     }

@@ -65,10 +65,10 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
     google::protobuf::Map<std::string, v1::Container> shown;
     int hidden = 0;
     for (auto& [id, container] : *agent.mutable_containers()) {
-      const bool seen = visible.contains(container.task_id());
-      if (!seen) hide(container);
+      const bool shows = visible.contains(container.task_id());
+      if (!shows) hide(container);
       // The map is keyed by allocation id, which must be hidden as well.
-      shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
+      shown[shows ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
     }
     agent.mutable_containers()->swap(shown);
   }

@@ -10,7 +10,7 @@
 #include "master/api/accounts/policy.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
-#include "master/api/tasks/command_name.h"
+#include "master/api/tasks/command.h"
 #include "master/db/queries/queries_experiment.h"
 #include "master/scheduler/fits.h"
 

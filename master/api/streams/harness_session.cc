@@ -18,8 +18,8 @@ namespace det::api {
 namespace {
 
 // Above this number of unacknowledged reports the session stops reading.
-constexpr std::size_t kMostUnacknowledged = 1024;
-constexpr std::size_t kLongestMessage = 4096;
+constexpr std::size_t kMaxUnacknowledged = 1024;
+constexpr std::size_t kMaxEndMessage = 4096;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (context_.bulk.try_push(std::move(batch))) {
       row_sequences_.clear();
     } else {
-      // The writer is full: tick() retries. Backpressure reaches the client through kMostUnacknowledged.
+      // The writer is full: tick() retries. Backpressure reaches the client through kMaxUnacknowledged.
       rows_ = std::move(batch.rows);
       rows_in_flight_ = false;
     }
@@ -110,7 +110,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   /// Reads on while few reports are unacknowledged. A client that outruns the database is throttled by flow
   /// control.
   void read_more() {
-    reading_ = pending_.size() < kMostUnacknowledged;
+    reading_ = pending_.size() < kMaxUnacknowledged;
     if (reading_) read_next();
   }
 
@@ -128,7 +128,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
     // trial outside the cluster.
     context_.workers.post([self = shared_from_this()] {
-      self->credentials_.allocation_token.empty() ? self->look_up_outside() : self->look_up();
+      self->credentials_.allocation_token.empty() ? self->find_detached() : self->find_allocation();
     });
   }
 
@@ -142,7 +142,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   };
 
   /// Runs on a worker, for a trial outside the cluster. The caller must be its owner.
-  void look_up_outside() {
+  void find_detached() {
     const auto session = context_.sessions->find(token_hash(credentials_.user_token));
     auto found = std::make_shared<Found>();
     const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
@@ -179,7 +179,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   }
 
   /// Runs on a worker. The allocation must be the current run of the trial.
-  void look_up() {
+  void find_allocation() {
     auto found = std::make_shared<Found>();
     const bool seen =
         context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
@@ -276,7 +276,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
 
   void take_end(std::int64_t sequence, const v1::EndReport& report) {
     const auto state = from_proto(report.state());
-    if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
+    if (!state || !core::is_terminal(*state) || report.message().size() > kMaxEndMessage) {
       return refuse(
           {Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
     }

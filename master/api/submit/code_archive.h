@@ -43,13 +43,13 @@ class Upload : public grpc::ServerReadReactor<Part> {
                             Response*);
 
   Upload(const Context& context, grpc::CallbackServerContext* call, const char* method, TakeFirst take_first,
-         Create create, Response* response)
+         Create handler, Response* response)
       : context_(context),
         call_(call),
         credentials_(read_credentials(*call)),
         method_(method),
         take_first_(take_first),
-        create_(create),
+        create_(handler),
         response_(response) {
     const bool taken = context_.workers.try_post([this] {
       // Nothing is read, and so no chunk is buffered, for an unauthorized caller.

@@ -14,7 +14,6 @@
 #include "master/api/submit/code_archive.h"
 #include "master/api/submit/create.h"
 #include "master/api/submit/secrets.h"
-#include "master/api/tasks/command_name.h"
 #include "master/db/queries/queries_model.h"
 #include "master/db/queries/queries_workspace.h"
 
@@ -107,6 +106,12 @@ Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
 }
 
 }  // namespace
+
+std::string command_name(const expconf::CommandConfig& config) {
+  constexpr std::size_t kMaxBytes = 80;
+  if (!config.description.empty()) return config.description;
+  return make_utf8(join(config.entrypoint, " ").substr(0, kMaxBytes));
+}
 
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
   const core::Command& command = row.command;

@@ -46,6 +46,9 @@ class CommandService final : public Service {
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
 
+/// Returns the description of a command, else the beginning of its command line, at most 80 bytes.
+std::string command_name(const expconf::CommandConfig& config);
+
 /// Converts a command for lists, without its configuration.
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out);
 

@@ -198,7 +198,7 @@ std::string outcome_of(const Answer& answer) {
 }
 
 bool is_user_method(const std::string& method) {
-  return access("/det.v1." + method)->who == Requirement::kUser;
+  return access("/det.v1." + method)->requirement == Requirement::kUser;
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ struct World {
     store.write(
         {core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
   }
-  gc::Collector collector(gc::Hands hands = {}) {
-    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(hands)};
+  gc::Collector collector(gc::StorageAgents agents = {}) {
+    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(agents)};
   }
   void make_files(const std::string& name, const Json& owner = nullptr) {
     REQUIRE(make_directories(root + "/" + name + "/code"));
@@ -88,7 +88,7 @@ struct World {
             .c_str());
   }
   /// Agents with these names, which work on local files.
-  gc::Hands agents(std::vector<std::string> names) {
+  gc::StorageAgents agents(std::vector<std::string> names) {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               asked.push_back(agent.value);
               storage::Work there = work;

@@ -127,11 +127,12 @@ TEST_CASE("an uncommitted read of the core waits for no write") {
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
   auto seen = std::make_shared<std::size_t>(0);
-  CHECK(bench.loop.glance([seen](const core::Core& core) { *seen = core.experiments().size(); }).wait());
+  CHECK(bench.loop.inspect_uncommitted([seen](const core::Core& core) { *seen = core.experiments().size(); })
+            .wait());
   CHECK(*seen == 1);
   CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
   bench.loop.stop();
-  CHECK_FALSE(bench.loop.glance([](const core::Core&) {}).wait());
+  CHECK_FALSE(bench.loop.inspect_uncommitted([](const core::Core&) {}).wait());
 }
 
 TEST_CASE("commands to agents are held back like replies") {
