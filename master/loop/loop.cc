@@ -130,10 +130,12 @@ void Loop::process(Item item) {
     return;
   }
   auto& call = std::get<Call>(item);
-  core::ReplyTo to = 0;
   if (call.answer) {
-    to = next_reply_++;
-    if (set_reply(call.input, to)) waiting_.emplace(to, std::move(call.answer));
+    if (set_reply(call.input, next_reply_)) {
+      waiting_.emplace(next_reply_++, std::move(call.answer));
+    } else {
+      batch_.replies.emplace_back(std::move(call.answer), core::Done{});
+    }
   }
   const std::size_t before = effects_.writes.size();
   const core::Now now = clock_();
@@ -159,7 +161,8 @@ void Loop::collect_changes(std::size_t from) {
 void Loop::emit() {
   core::Effects effects = std::exchange(effects_, {});
   ReleasedBatch batch = std::exchange(batch_, {});
-  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && batch.inspected.empty())
+  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && batch.replies.empty() &&
+      batch.inspected.empty())
     return;
   if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
   // Replies without writes of their own also wait for all earlier writes, since they may show their effects.

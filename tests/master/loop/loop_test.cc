@@ -110,6 +110,18 @@ TEST_CASE("the reply to an input without writes waits for the writes before it")
   CHECK(bench.next() == "not found");
 }
 
+TEST_CASE("a call with an input that has no reply is answered when the writes before it are durable") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.loop.call(core::AgentDisconnected{AgentId("a1"), 1},
+                  [&](loop::Answer answer) { bench.said.push(answer ? "done" : "failed"); });
+  CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.next() == "a created");
+  CHECK(bench.next() == "done");
+}
+
 TEST_CASE("a committed read of the core waits until all that it may have seen is durable") {
   Bench bench;
   bench.submit("a");
