@@ -89,10 +89,11 @@ PendingRead Loop::inspect_uncommitted(std::function<void(const core::Core&)> rea
 }
 
 PendingRead Loop::queue_read(std::function<void(const core::Core&)> read, bool durable) {
-  auto promise = std::make_shared<std::promise<void>>();
+  auto promise = std::make_shared<std::promise<bool>>();
   PendingRead pending;
   pending.done_ = promise->get_future();
-  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable}))
+  if (!queue_.push(
+          Inspection{std::move(read), [promise](bool usable) { promise->set_value(usable); }, durable}))
     pending.done_ = {};
   return pending;
 }
@@ -125,7 +126,7 @@ void Loop::run() {
 void Loop::process(Item item) {
   if (auto* inspection = std::get_if<Inspection>(&item)) {
     inspection->read(core_);
-    if (!inspection->durable) return inspection->released();
+    if (!inspection->durable) return inspection->released(true);
     batch_.inspected.push_back(std::move(inspection->released));
     return;
   }
@@ -195,12 +196,13 @@ void Loop::release() {
     if (durable == kBroken && batch->after > 0) {
       // The core's memory is ahead of the store: release nothing that could be untrue after the restart.
       for (auto& [answer, value] : batch->replies) answer(tl::unexpected(stopped_error()));
+      for (const auto& released : batch->inspected) released(false);
       continue;
     }
     for (core::Send& send : batch->sends) sinks_.send(std::move(send));
     for (auto& [answer, value] : batch->replies) answer(std::move(value));
     for (const Change& change : batch->changes) sinks_.changed(change);
-    for (const auto& released : batch->inspected) released();
+    for (const auto& released : batch->inspected) released(true);
   }
 }
 

@@ -35,15 +35,16 @@ struct Sinks {
 /// A pending read of the core, returned by Loop::inspect_uncommitted.
 class PendingRead {
  public:
-  /// Waits until the read has run. Returns false after `timeout`, or if the loop has stopped.
-  bool wait(Duration timeout = std::chrono::seconds(30)) const {
-    return done_.valid() && done_.wait_for(timeout) == std::future_status::ready;
+  /// Waits until the read has run. Returns false after `timeout`, or if the loop has stopped or its store has
+  /// failed. May be called once.
+  bool wait(Duration timeout = std::chrono::seconds(30)) {
+    return done_.valid() && done_.wait_for(timeout) == std::future_status::ready && done_.get();
   }
 
  private:
   friend class Loop;
   /// Invalid if the loop refused the read.
-  std::future<void> done_;
+  std::future<bool> done_;
 };
 
 /// Drives one core and one store with two threads, "loop" and "release". All public functions are
@@ -101,7 +102,7 @@ class Loop {
   // A read of the core.
   struct Inspection {
     std::function<void(const core::Core&)> read;
-    std::function<void()> released;
+    std::function<void(bool)> released;  ///< true: the read may be used
     /// Call `released` only when everything seen is durable.
     bool durable = true;
   };
@@ -113,7 +114,7 @@ class Loop {
     std::vector<core::Send> sends;
     std::vector<std::pair<std::function<void(Answer)>, Answer>> replies;
     std::vector<Change> changes;
-    std::vector<std::function<void()>> inspected;
+    std::vector<std::function<void(bool)>> inspected;
   };
 
   // Queues a read; shared by inspect() and inspect_uncommitted().

@@ -179,6 +179,15 @@ TEST_CASE("no success is reported after the store has failed") {
   CHECK(bench.failures.pop()->message == "disk on fire");
 }
 
+TEST_CASE("no committed read succeeds after the store has failed") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.store.durable_on_stop = false;
+  bench.store.break_down();
+  CHECK_FALSE(bench.loop.inspect([](const core::Core&) {}));
+}
+
 TEST_CASE("stop finishes queued inputs and refuses later ones") {
   Bench bench;
   for (int i = 0; i < 20; ++i) bench.submit("e" + std::to_string(i));
