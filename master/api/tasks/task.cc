@@ -36,6 +36,20 @@ v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state)
   return v1::TaskAllocation::STATE_TERMINATED;
 }
 
+/// Returns the policy of a pool as Determined AI names it.
+const char* scheduler_type(const core::Core& core, const std::string& pool) {
+  const auto known = core.pools().find(pool);
+  switch (known == core.pools().end() ? scheduler::Rules().policy : known->second.rules().policy) {
+    case scheduler::Policy::kPriority:
+      return "priority";
+    case scheduler::Policy::kFairShare:
+      return "fair_share";
+    case scheduler::Policy::kRoundRobin:
+      return "round_robin";
+  }
+  return "";
+}
+
 /// Runs on the core's thread.
 v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
   v1::AllocationSummary out;
@@ -56,7 +70,7 @@ v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation&
   api::to_proto(allocation.started, out.mutable_registered_time());
   out.set_resource_pool(allocation.pool);
   out.set_slots_needed(allocation.slot_count());
-  out.set_scheduler_type("priority");
+  out.set_scheduler_type(scheduler_type(core, allocation.pool));
   for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
     const core::AllocationPart& part = allocation.parts[i];
     v1::ResourcesSummary* resources = out.add_resources();
