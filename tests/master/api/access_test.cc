@@ -232,6 +232,15 @@ TEST_CASE("every method admits exactly the callers listed in access.case") {
   }
 }
 
+TEST_CASE("GetAllocation reports a failure of the database as such") {
+  Lab lab;
+  REQUIRE(lab.bench.pool.query("ALTER TABLE commands RENAME COLUMN ended TO finished"));
+  const Line line{.method = "AllocationService/GetAllocation",
+                  .expected = {},
+                  .request = "allocation_id: \"1.task-1.1\""};
+  CHECK(lab.call_as("admin", line).code == grpc::StatusCode::INTERNAL);
+}
+
 TEST_CASE("the body of a request is read only for a known caller") {
   Lab lab;
   const std::string garbage = "\xff\xff\xff";
