@@ -80,8 +80,9 @@ Answer Loop::ask(core::Input input, Duration timeout) {
   return future.get();
 }
 
-bool Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
-  return queue_read(std::move(read), true).wait(timeout);
+Status Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
+  if (queue_read(std::move(read), true).wait(timeout)) return {};
+  return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
 }
 
 PendingRead Loop::inspect_uncommitted(std::function<void(const core::Core&)> read) {

@@ -75,9 +75,9 @@ class Loop {
   /// take effect), kUnavailable. Must not be called from a sink.
   Answer ask(core::Input input, Duration timeout = std::chrono::seconds(30));
   /// Runs `read` on the loop thread and blocks until it has run and everything it may have seen is durable.
-  /// Returns false after `timeout` or if the loop has stopped; `read` may then still run, so it must own its
-  /// state (shared_ptr). Must not be called from a sink.
-  bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
+  /// Errors: kUnavailable after `timeout`, or if the loop has stopped; `read` may then still run, so it must
+  /// own its state (shared_ptr). Must not be called from a sink.
+  Status inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
   /// Like inspect(), but does not wait for durability and returns at once. The result may be undone by a
   /// restart, so use it only to prepare an input, which the core validates again, and never for output to
   /// users. `read` must own its state.

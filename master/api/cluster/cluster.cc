@@ -103,8 +103,7 @@ Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller,
   // Shared: after a timeout the core may still write to it.
   auto seen = std::make_shared<PoolView>();
   // Reads from the core see durable state only.
-  if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }));
   std::map<AgentId, std::vector<RunningPart>> running;
   for (auto& [agent, part] : seen->running) running[agent].push_back(std::move(part));
   std::vector<v1::Agent> list;

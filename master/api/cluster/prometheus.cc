@@ -84,8 +84,7 @@ void look(const core::Core& core, CoreFigures& seen) {
 
 Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
   auto seen = std::make_shared<CoreFigures>();
-  if (!context.loop.inspect([seen](const core::Core& core) { look(core, *seen); }))
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context.loop.inspect([seen](const core::Core& core) { look(core, *seen); }));
   return seen;
 }
 

@@ -112,9 +112,7 @@ void look(const core::Core& core, const core::Experiment& experiment, std::optio
 Result<std::shared_ptr<Sight>> see(const Context& context,
                                    const std::function<void(const core::Core&, Sight&)>& look) {
   auto sight = std::make_shared<Sight>();
-  if (!context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); })) {
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  }
+  TRY(context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); }));
   return sight;
 }
 

@@ -145,7 +145,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   void find_detached() {
     const auto session = context_.sessions->find(token_hash(credentials_.user_token));
     auto found = std::make_shared<Found>();
-    const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
+    const Status seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
       auto row = core.trials().find(trial);
       if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run)
         return;
@@ -164,7 +164,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
       if (session->limited) {
         return self->refuse({Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
       }
-      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!seen) return self->refuse(seen.error());
       if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
       if (!found->owner) {
         return self->refuse(
@@ -181,7 +181,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   /// Runs on a worker. The allocation must be the current run of the trial.
   void find_allocation() {
     auto found = std::make_shared<Found>();
-    const bool seen =
+    const Status seen =
         context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
           auto allocation = core.allocations().find(id);
           if (allocation == core.allocations().end()) return;
@@ -198,7 +198,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
           }
         });
     on_edge([self = shared_from_this(), found, seen] {
-      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!seen) return self->refuse(seen.error());
       if (!found->current) {
         return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
       }

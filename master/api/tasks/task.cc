@@ -116,12 +116,11 @@ TaskService::TaskService(const Context& context) : Service(context, "det.v1.Task
 Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
                              v1::GetTasksResponse* response) {
   auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
-  const bool seen = context_.loop.inspect([live](const core::Core& core) {
+  TRY(context_.loop.inspect([live](const core::Core& core) {
     for (const auto& [id, allocation] : core.allocations())
       if (allocation.state != core::AllocationState::kTerminated)
         live->push_back(summary_of(core, allocation));
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   std::vector<std::string> tasks;
   for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
@@ -137,10 +136,9 @@ Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiv
                                         v1::GetActiveTasksCountResponse* response) {
   // Only commands are counted.
   auto tasks = std::make_shared<std::vector<std::string>>();
-  const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
+  TRY(context_.loop.inspect([tasks](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
   response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
   return {};
