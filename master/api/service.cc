@@ -87,8 +87,7 @@ void Service::add_unary(const char* method, const pb::Message& request, const pb
 }
 
 void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work) {
-  if (!workers.try_post(std::move(work)))
-    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
 
 Status Service::perform(const char* path, const Result<Caller>& caller, const pb::Message& request,

@@ -18,7 +18,7 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
   CodeArchiveSender(const Context& context, Peer peer, std::string digest)
       : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
     if (!context_.workers.try_post([this] { load(); })) {
-      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+      Finish(to_grpc(busy()));
     }
   }
   void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
@@ -109,8 +109,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
       reactor->Finish(grpc::Status::OK);
     };
     // Waits for room. The late reply throttles the agent.
-    if (!context_.bulk.push(std::move(*batch)))
-      reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    if (!context_.bulk.push(std::move(*batch))) reactor->Finish(to_grpc(shutting_down()));
   });
   return reactor;
 }

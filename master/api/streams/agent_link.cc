@@ -146,12 +146,12 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
             self->hello(hello);
           });
         });
-    if (!taken) refuse({Code::kUnavailable, "the master is busy; try again in a moment", {}});
+    if (!taken) refuse(busy());
   }
 
   void hello(const v1::Hello& hello) {
     if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
-    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    if (service_.closed_) return refuse(shutting_down());
     core::AgentConnected input{.agent = AgentId(hello.agent_id()),
                                .instance = hello.instance(),
                                .version = make_utf8(hello.version()),
@@ -327,8 +327,7 @@ void AgentService::close() {
   // A copy, as in tick().
   const auto links = links_;
   for (const auto& [session, weak] : links) {
-    if (auto link = weak.lock())
-      link->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    if (auto link = weak.lock()) link->finish(to_grpc(shutting_down()));
   }
 }
 

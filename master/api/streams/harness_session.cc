@@ -212,7 +212,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     metric_ = found.metric;
     time_ = found.time;
     // A session admitted after close() would never be ended.
-    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    if (service_.closed_) return refuse(shutting_down());
     // A process that reconnects replaces its old session, which may not have noticed the broken connection.
     auto& place = service_.sessions_[allocation_];
     if (auto older = place.lock())
@@ -428,8 +428,7 @@ void HarnessService::tick() {
 void HarnessService::close() {
   closed_ = true;
   for (auto& [id, weak] : sessions_) {
-    if (auto session = weak.lock())
-      session->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    if (auto session = weak.lock()) session->finish(to_grpc(shutting_down()));
   }
 }
 

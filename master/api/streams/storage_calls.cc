@@ -1,5 +1,7 @@
 #include "master/api/streams/storage_calls.h"
 
+#include "master/api/status.h"
+
 namespace det::api {
 
 Result<storage::Done> StorageCalls::call(Send send, Duration timeout) {
@@ -11,7 +13,7 @@ Result<storage::Done> StorageCalls::call(Send send, Duration timeout) {
     if (session == 0) return promise->set_value(fail(Code::kUnavailable, "it is not connected"));
     calls_.emplace(number, Call{session, promise});
   });
-  if (!posted) return fail(Code::kUnavailable, "the master is shutting down");
+  if (!posted) return tl::unexpected(shutting_down());
   if (result.wait_for(timeout) == std::future_status::ready) return result.get();
   // A late result finds no call and is ignored.
   edge_.post([this, number] { calls_.erase(number); });

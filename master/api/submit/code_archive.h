@@ -58,7 +58,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       caller_ = std::move(*caller);
       this->StartRead(&part_);
     });
-    if (!taken) busy();
+    if (!taken) this->Finish(to_grpc(busy()));
   }
 
   void OnReadDone(bool ok) override {
@@ -70,10 +70,6 @@ class Upload : public grpc::ServerReadReactor<Part> {
   void OnDone() override { delete this; }
 
  private:
-  void busy() {
-    this->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-  }
-
   /// Handles one message of the stream.
   Status take() {
     if (!request_) {
@@ -101,7 +97,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       audit(context_.pool, caller_, method_, nullptr, done);
       this->Finish(to_grpc(done));
     });
-    if (!taken) busy();
+    if (!taken) this->Finish(to_grpc(busy()));
   }
 
   const Context& context_;
