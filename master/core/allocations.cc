@@ -93,13 +93,13 @@ void Core::Impl::send_start(const Allocation& allocation, const AllocationPart& 
   if (is_command(allocation.trial)) {
     const Command& command = commands.at(command_of(allocation.trial));
     out->sends.push_back(StartAllocation{
-        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.context, command});
+        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.code_archive, command});
     return;
   }
   const Trial& trial = trials.at(allocation.trial);
   const Experiment& experiment = experiments.at(trial.experiment);
   out->sends.push_back(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
-                                       searches.at(experiment.id).config, experiment.model_definition,
+                                       searches.at(experiment.id).config, experiment.code_archive,
                                        std::nullopt});
 }
 

@@ -26,7 +26,7 @@ void Core::Impl::handle(const SubmitCommand& input) {
   command.owner = input.owner;
   command.workspace = input.workspace;
   command.config = input.config;
-  command.context = input.context;
+  command.code_archive = input.code_archive;
   command.submitted = now.wall;
   command.queue = {.pool = config.resource_pool,
                    .priority = config.priority,

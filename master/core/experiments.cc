@@ -40,7 +40,7 @@ void Core::Impl::handle(const SubmitExperiment& input) {
   experiment.state = input.activate || input.unmanaged ? State::kActive : State::kPaused;
   experiment.unmanaged = input.unmanaged;
   experiment.config = input.config;
-  experiment.model_definition = input.model_definition;
+  experiment.code_archive = input.code_archive;
   experiment.submitted = now.wall;
   experiment.parent = input.parent;
   experiment.queue = place_of(*input.config, now.wall);

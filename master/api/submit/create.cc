@@ -232,7 +232,7 @@ Status create_experiment(const Context& context, const Caller& caller,
       .project = to.project,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
-      .model_definition = std::move(digest),
+      .code_archive = std::move(digest),
       .activate = request.activate(),
       .unmanaged = request.unmanaged()};
   if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());

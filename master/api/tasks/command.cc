@@ -160,7 +160,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
         .workspace = workspace,
         .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
     if (!files.bytes.empty()) {
-      TRY_ASSIGN(submit.context, db::put_model_definition(context.pool, files.bytes));
+      TRY_ASSIGN(submit.code_archive, db::put_model_definition(context.pool, files.bytes));
     }
     TRY(context.loop.ask(std::move(submit)));
   }

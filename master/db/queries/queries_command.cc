@@ -37,7 +37,7 @@ Result<core::Command> read_command(Rows::Row& row) {
   }
   command.config = std::make_shared<const expconf::CommandConfig>(std::move(*config));
   core::QueuePlace& queue = command.queue;
-  row.into(command.context, queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);
+  row.into(command.code_archive, queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);
   row.into(command.submitted, command.ended);
   const auto kind = row.next<std::optional<std::string>>();
   const auto code = row.next<std::optional<std::int32_t>>();

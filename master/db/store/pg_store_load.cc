@@ -43,7 +43,7 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
     row.into(experiment.id, experiment.request_id, experiment.job_id, experiment.owner, experiment.project);
     experiment.state = read_state(row);
     TRY_ASSIGN(experiment.config, read_config(experiment.id, row.next<std::string>()));
-    row.into(experiment.model_definition, experiment.progress, experiment.submitted, experiment.ended,
+    row.into(experiment.code_archive, experiment.progress, experiment.submitted, experiment.ended,
              experiment.parent, experiment.searcher_events, experiment.unmanaged);
     core::QueuePlace& queue = experiment.queue;
     row.into(queue.pool, queue.priority, queue.weight, queue.max_slots, queue.position);

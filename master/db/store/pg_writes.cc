@@ -32,7 +32,7 @@ Statement insert_experiment(const core::Experiment& row, const std::string& orig
       "EXCLUDED.ended,"
       " searcher_events = EXCLUDED.searcher_events",
       Params(row.id, row.request_id, row.job_id, row.owner, row.project, core::state_name(row.state),
-             dump_json(config.resolved), original_config, row.model_definition, row.progress, row.submitted,
+             dump_json(config.resolved), original_config, row.code_archive, row.progress, row.submitted,
              row.ended, row.parent, row.searcher_events, config.name, config.description, config.labels,
              row.queue.pool, config.searcher.name, config.searcher.metric, config.searcher.smaller_is_better,
              row.unmanaged, row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position)};
@@ -46,7 +46,7 @@ Statement update_experiment(const core::Experiment& row) {
       " progress = $7, submitted = $8, ended = $9, parent_id = $10, searcher_events = $11, unmanaged = $12,"
       " resource_pool = $13, priority = $14, weight = $15, max_slots = $16, queue_position = $17"
       " WHERE id = $1",
-      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state), row.model_definition,
+      Params(row.id, row.request_id, row.job_id, row.owner, core::state_name(row.state), row.code_archive,
              row.progress, row.submitted, row.ended, row.parent, row.searcher_events, row.unmanaged,
              row.queue.pool, row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position),
       true};
@@ -98,7 +98,7 @@ Statement put_command(const core::Command& row) {
       " queue_position = EXCLUDED.queue_position, ended = EXCLUDED.ended, exit_kind = EXCLUDED.exit_kind,"
       " exit_code = EXCLUDED.exit_code, exit_message = EXCLUDED.exit_message",
       Params(row.id, row.task, row.job_id, row.owner, row.workspace, core::state_name(row.state),
-             dump_json(row.config->resolved), row.config->description, row.context, row.queue.pool,
+             dump_json(row.config->resolved), row.config->description, row.code_archive, row.queue.pool,
              row.queue.priority, row.queue.weight, row.queue.max_slots, row.queue.position, row.submitted,
              row.ended, kind, code, message)};
 }
