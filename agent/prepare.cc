@@ -40,7 +40,7 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::GetContextRequest request;
   request.set_allocation_id(order.message.allocation_id());
-  request.set_digest(order.message.context_digest());
+  request.set_digest(order.message.code_archive());
   const auto reader = v1::AgentService::NewStub(site.channel)->GetContext(&context, request);
   std::string bytes;
   v1::GetContextResponse piece;
@@ -52,7 +52,7 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
   const grpc::Status status = reader->Finish();
   if (!status.ok())
     return fail(static_cast<Code>(status.error_code()), "get context: " + status.error_message());
-  if (sha256_hex(bytes) != order.message.context_digest()) {
+  if (sha256_hex(bytes) != order.message.code_archive()) {
     return fail(Code::kUnavailable,
                 "get context: the bytes that came do not have the digest that was asked for");
   }
@@ -62,7 +62,7 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
 /// Returns the archive of the context from the cache, else from the master, with back-off on transient
 /// errors.
 Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop) {
-  const std::string& digest = order.message.context_digest();
+  const std::string& digest = order.message.code_archive();
   // The digest becomes a file name.
   if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return fail(Code::kInvalidArgument, "context digest: 64 hexadecimal digits were expected");
@@ -127,7 +127,7 @@ class Preparation {
 
  private:
   std::optional<Exit> unpack_context() {
-    if (order_.message.context_digest().empty()) {
+    if (order_.message.code_archive().empty()) {
       const Status made = make_directories(dir_.workdir(), 0700);
       return made ? std::nullopt : std::optional(lost(made.error()));
     }

@@ -17,15 +17,15 @@ namespace {
 constexpr Duration kAuthorityLifetime = std::chrono::hours(24 * 3650);
 /// Longer than a master runs without restart. Some clients reject certificates that are valid for longer.
 constexpr Duration kServerLifetime = std::chrono::hours(24 * 825);
-constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr std::int64_t kMaxPemBytes = 1 << 20;
 
 Result<Identity> load_authority(const MasterConfig& config) {
   const std::string directory = config.data_dir + "/tls";
   const std::string certificate = directory + "/ca.pem", key = directory + "/ca.key";
   Identity authority;
   if (path_exists(certificate)) {
-    TRY_ASSIGN(authority.certificate, read_file(certificate, kMostBytes));
-    TRY_ASSIGN(authority.key, read_file(key, kMostBytes));
+    TRY_ASSIGN(authority.certificate, read_file(certificate, kMaxPemBytes));
+    TRY_ASSIGN(authority.key, read_file(key, kMaxPemBytes));
     return authority;
   }
   TRY(make_directories(directory, 0700));
@@ -83,8 +83,8 @@ Result<Certificates> load_certificates(const MasterConfig& config) {
     made.server = std::move(*server);
     made.server.certificate += authority.identity.certificate;
   } else {
-    TRY_ASSIGN(made.server.certificate, read_file(config.tls.cert, kMostBytes));
-    TRY_ASSIGN(made.server.key, read_file(config.tls.key, kMostBytes));
+    TRY_ASSIGN(made.server.certificate, read_file(config.tls.cert, kMaxPemBytes));
+    TRY_ASSIGN(made.server.key, read_file(config.tls.key, kMaxPemBytes));
   }
   // Agents pin the last certificate of the chain.
   const auto chain = split_chain(made.server.certificate);

@@ -184,8 +184,8 @@ class Master {
         passwords_(1, 64),
         downloads_(kDownloads, 64),
         json_(2),
-        chores_(1, 16, [this] { look_after_database(); }),
-        collector_(pool, {.cluster_id = settings_.cluster_id}, hands()),
+        chores_(1, 16, [this] { restart_database(); }),
+        collector_(pool, {.cluster_id = settings_.cluster_id}, storage_agents()),
         context_{.settings = settings_,
                  .loop = loop_,
                  .hub = hub_,
@@ -250,29 +250,30 @@ class Master {
       chores_.try_post([this] {
         (void)db::delete_expired_sessions(pool_);
         (void)db::delete_expired_joins(pool_);
-        forget_logs();
+        remove_old_logs();
       });
     }
   }
 
   /// Removes logs beyond their retention period.
-  void forget_logs() {
+  void remove_old_logs() {
     const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
     if (!tasks) log::warn("old logs are not removed", {{"reason", tasks.error().message}});
     if (tasks && *tasks > 0) log::info("old logs were removed", {{"tasks", *tasks}});
   }
 
   /// Access of the collector to agents. The collector exists before the server serves.
-  gc::StorageAgents hands() {
+  gc::StorageAgents storage_agents() {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               if (!serving_) return fail(Code::kUnavailable, "the master is starting");
-              return server_.hands().ask(agent, work);
+              return server_.storage_agents().ask(agent, work);
             },
-            .connected = [this] { return serving_ ? server_.hands().connected() : std::vector<AgentId>(); }};
+            .connected =
+                [this] { return serving_ ? server_.storage_agents().connected() : std::vector<AgentId>(); }};
   }
 
   /// Restarts the private database server if it died.
-  void look_after_database() {
+  void restart_database() {
     if (!database_.own) return;
     if (auto up = database_.own->keep_up(); !up)
       log::error("the private database cannot be started again", {{"reason", up.error().message}});

@@ -7,8 +7,7 @@
 #include "cli/output/logs.h"
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
-#include "cli/output/progress.h"
-#include "cli/submit/context.h"
+#include "cli/submit/code_archive.h"
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
@@ -21,10 +20,6 @@ namespace det::cli {
 namespace {
 
 using CommandStub = v1::CommandService::Stub;
-/// Context bytes per message, and the archive size from which a progress bar is shown.
-constexpr std::size_t kCommandChunk = 1 << 20;
-constexpr std::size_t kCommandWorthABar = 4 << 20;
-constexpr Duration kCommandUploadPatience = std::chrono::seconds(30);
 /// Exit code for a command without one: it was killed before it started, or lost.
 constexpr int kNoExitCode = 1;
 
@@ -75,28 +70,6 @@ Result<std::string> config_text(const RunFlags& flags, const std::vector<std::st
   return expconf::apply_overrides(text, flags.config.empty() ? "config" : flags.config, overrides);
 }
 
-/// Makes one upload attempt. A repetition with the same request id returns the command that an earlier
-/// attempt created.
-grpc::Status upload_files(Client& client, const v1::UploadCommandRequest& first, const std::string& bytes,
-                          v1::LaunchCommandResponse& response) {
-  grpc::ClientContext context;
-  client.prepare(context, Duration(0));
-  response.Clear();
-  CommandStub stub(client.channel());
-  const auto writer = stub.UploadCommand(&context, &response);
-  ProgressBar bar("uploading");
-  bool open = writer->Write(first);
-  for (std::size_t at = 0; open && at < bytes.size(); at += kCommandChunk) {
-    v1::UploadCommandRequest part;
-    part.set_chunk(bytes.substr(at, kCommandChunk));
-    open = writer->Write(part);
-    if (bytes.size() >= kCommandWorthABar)
-      bar.show(static_cast<double>(at) / static_cast<double>(bytes.size()));
-  }
-  if (open) writer->WritesDone();
-  return writer->Finish();
-}
-
 Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id) {
   v1::GetCommandRequest request;
   request.set_command_id(id);
@@ -124,7 +97,7 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
                 "unknown flag " + words.front() + "; flags go before the command line");
   // Everything that can fail without the master is done first.
   TRY_ASSIGN(std::string text, config_text(flags, words));
-  TRY_ASSIGN(const Context context, pack_context(flags.context, flags.includes));
+  TRY_ASSIGN(const CodeArchive archive, pack_code_archive(flags.context, flags.includes));
   TRY_ASSIGN(Client * client, session.client());
   v1::UploadCommandRequest first;
   v1::LaunchCommandRequest& request = *first.mutable_launch();
@@ -136,9 +109,9 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
     TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags.workspace));
     request.set_workspace_id(workspace.id());
   }
-  v1::LaunchCommandResponse response;
-  client->set_patience(kCommandUploadPatience);
-  TRY(client->retry([&] { return upload_files(*client, first, context.bytes, response); }));
+  client->set_patience(kUploadPatience);
+  TRY_ASSIGN(const v1::LaunchCommandResponse response,
+             upload(*client, &CommandStub::UploadCommand, first, archive.bytes));
   for (const std::string& warning : response.warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const std::string& id = response.command().id();

@@ -84,7 +84,7 @@ Result<int> run_one_batch(const std::string& library, const std::string& trial_c
 }  // namespace
 
 Result<int> test_locally(const expconf::ExperimentConfig& config, const std::string& config_text,
-                         const Context& context) {
+                         const CodeArchive& archive) {
   const auto trial =
       config.entrypoint.size() == 1 ? build::parse_trial_name(config.entrypoint[0]) : std::nullopt;
   if (!trial) {
@@ -93,7 +93,7 @@ Result<int> test_locally(const expconf::ExperimentConfig& config, const std::str
         "--local --test runs a trial class (entrypoint: model_def:MyTrial); run a command line yourself");
   }
   TRY_ASSIGN(const TemporaryDirectory place, TemporaryDirectory::create("det-test"));
-  TRY(unpack(context.bytes, place.path() + "/model"));
+  TRY(unpack(archive.bytes, place.path() + "/model"));
   TRY(write_file_atomic(place.path() + "/config.yaml", config_text));
   auto recipe = build::read_recipe(prefix() + "/share/det/model_build.json");
   if (!recipe) {

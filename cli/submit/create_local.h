@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/submit/context.h"
+#include "cli/submit/code_archive.h"
 #include "common/base/result.h"
 #include "common/expconf/config.h"
 
@@ -15,6 +15,6 @@ namespace det::cli {
 /// entrypoint is not a trial class), kFailedPrecondition (the training library is not installed beside det),
 /// kAborted (the trial failed). Blocks until the trial has ended.
 Result<int> test_locally(const expconf::ExperimentConfig& config, const std::string& config_text,
-                         const Context& context);
+                         const CodeArchive& archive);
 
 }  // namespace det::cli

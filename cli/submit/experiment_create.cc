@@ -7,12 +7,13 @@
 #include "cli/output/logs.h"
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
-#include "cli/submit/context_upload.h"
+#include "cli/submit/code_archive.h"
 #include "cli/submit/create_local.h"
 #include "cli/submit/follow.h"
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/base/units.h"
+#include "common/crypto/digest.h"
 #include "common/expconf/entrypoint.h"
 #include "common/expconf/parse.h"
 #include "det/v1/experiment.grpc.pb.h"
@@ -21,7 +22,6 @@
 namespace det::cli {
 namespace {
 
-constexpr Duration kUploadPatience = std::chrono::seconds(30);
 /// Polling interval during a test, which usually takes seconds.
 constexpr Duration kTestLooks = std::chrono::milliseconds(200);
 
@@ -110,20 +110,38 @@ Result<int> finish_test(Client& client, int id) {
   return 0;
 }
 
+/// Creates the experiment. For an archive of more than one chunk, the master is asked first whether it stores
+/// the archive. Idempotent: `create` has a request id. Errors: those of Client::call().
+Result<v1::CreateExperimentResponse> submit(Client& client, v1::CreateExperimentRequest create,
+                                            const CodeArchive& archive) {
+  if (archive.bytes.size() > kArchiveChunk) {
+    v1::CreateFromCodeArchiveRequest request;
+    *request.mutable_create() = create;
+    request.set_code_archive(sha256_hex(archive.bytes));
+    auto response = client.call(&v1::ExperimentService::Stub::CreateFromCodeArchive, request);
+    if (response && !response->unknown()) return std::move(*response->mutable_created());
+    // An older master does not have this call.
+    if (!response && response.error().code != Code::kUnimplemented) return tl::unexpected(response.error());
+  }
+  v1::UploadExperimentRequest first;
+  *first.mutable_create() = std::move(create);
+  return upload(client, &v1::ExperimentService::Stub::UploadExperiment, first, archive.bytes);
+}
+
 Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   if (flags.local && !flags.test)
     return fail(Code::kInvalidArgument, "--local runs only tests: say --local --test");
   if (flags.test) std::cout << "Validating the configuration..." << std::endl;
   // Everything that needs no master comes first: the user sees mistakes without a login.
   TRY_ASSIGN(const Checked checked, read_config(session, flags));
-  TRY_ASSIGN(const Context context, pack_context(flags.directory, flags.includes));
-  TRY(expconf::check_entrypoint(checked.config, context.files, flags.config));
-  if (flags.local) return test_locally(checked.config, checked.text, context);
+  TRY_ASSIGN(const CodeArchive archive, pack_code_archive(flags.directory, flags.includes));
+  TRY(expconf::check_entrypoint(checked.config, archive.files, flags.config));
+  if (flags.local) return test_locally(checked.config, checked.text, archive);
   TRY_ASSIGN(Client * client, session.client());
-  if (!flags.directory.empty() || context.file_count > 0) {
+  if (!flags.directory.empty() || !archive.files.empty()) {
     const std::string from = flags.directory.empty() ? "" : " (" + shown_directory(flags.directory) + ")";
-    std::cout << "Preparing files" << from << " to send to master... " << format_bytes(context.content_bytes)
-              << " and " << context.file_count << " files" << std::endl;
+    std::cout << "Preparing files" << from << " to send to master... " << format_bytes(archive.content_bytes)
+              << " and " << archive.files.size() << " files" << std::endl;
   }
   v1::CreateExperimentRequest request;
   request.set_config(checked.text);
@@ -134,7 +152,7 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
   // Makes retries of the submission idempotent.
   request.set_request_id(uuid4());
   client->set_patience(kUploadPatience);
-  TRY_ASSIGN(const auto response, submit_with_context(*client, request, context, flags.directory));
+  TRY_ASSIGN(const auto response, submit(*client, std::move(request), archive));
   for (const std::string& warning : response.config_warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const int id = response.experiment().id();

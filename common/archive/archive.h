@@ -14,7 +14,7 @@
 
 namespace det {
 
-/// Bounds on an archive. The defaults are the limits that the product documents for code contexts.
+/// Bounds on an archive. The defaults are the limits that the product documents for code archives.
 struct ArchiveLimits {
   std::int64_t packed_bytes = 96LL << 20;     ///< compressed size
   std::int64_t unpacked_bytes = 512LL << 20;  ///< sum of all file contents

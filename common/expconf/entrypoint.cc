@@ -36,10 +36,10 @@ Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::s
     std::replace(source.begin(), source.end(), '.', '/');
     source += ".cpp";
     if (holds(files, source)) return {};
-    return refuse(source +
-                      " is not in the context; add it to the model directory, or name the file that holds " +
-                      trial_class->second,
-                  config_name);
+    return refuse(
+        source + " is not in the code archive; add it to the model directory, or name the file that holds " +
+            trial_class->second,
+        config_name);
   }
   const std::string program = program_of(config);
   // Absolute paths and names without a slash are resolved on the agent.
@@ -47,7 +47,8 @@ Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::s
   const std::string path = std::filesystem::path(program).lexically_normal().generic_string();
   if (holds(files, path) || holds(files, "startup-hook.sh")) return {};
   return refuse(
-      program + " is not in the context; add it to the model directory, or let a startup-hook.sh make it",
+      program +
+          " is not in the code archive; add it to the model directory, or let a startup-hook.sh make it",
       config_name);
 }
 

@@ -39,7 +39,6 @@
 #include "master/api/experiments/trial.h"
 #include "master/api/streams/agent_link.h"
 #include "master/api/streams/harness_session.h"
-#include "master/api/submit/context_changes.h"
 #include "master/api/tasks/command.h"
 #include "master/api/tasks/task.h"
 
@@ -91,7 +90,6 @@ struct Server::Parts {
     add<ClusterService>(c);
     add<CommandService>(c);
     add<ConfigPolicyService>(c);
-    add<ContextService>(c);
     add<DetachedService>(c);
     add<DiagnosisService>(c);
     add<ExperimentService>(c);
@@ -141,8 +139,8 @@ struct Server::Parts {
   Awake awake;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  /// Serves the gateway only. The gateway limits bodies by route, so that a whole context fits into a
-  /// message.
+  /// Serves the gateway only. The gateway limits bodies by route, so that a whole code archive fits into
+  /// a message.
   std::unique_ptr<grpc::Server> inside;
 };
 
@@ -204,7 +202,7 @@ void Server::changed(const loop::Change& change) {
   parts_->context.hub.publish(change);
 }
 
-gc::StorageAgents Server::hands() {
+gc::StorageAgents Server::storage_agents() {
   return {.ask = [agents = &parts_->agent](const AgentId& id,
                                            const storage::Work& work) { return agents->ask(id, work); },
           .connected = [agents = &parts_->agent] { return agents->connected(); }};

@@ -35,7 +35,7 @@ class Server {
   void tick();
   /// Access to storages that only agents can reach, for the collector. Its functions block and must not be
   /// called on the edge worker.
-  gc::StorageAgents hands();
+  gc::StorageAgents storage_agents();
   /// Grows whenever a user may have lost rights. Any thread.
   std::uint64_t rights_generation() const;
   /// Ends the streams, waits at most `grace` for running calls, then cancels them. Blocks.

@@ -87,8 +87,7 @@ void Service::add_unary(const char* method, const pb::Message& request, const pb
 }
 
 void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work) {
-  if (!workers.try_post(std::move(work)))
-    reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+  if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
 
 Status Service::perform(const char* path, const Result<Caller>& caller, const pb::Message& request,
@@ -121,8 +120,8 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
            return reactor->Finish(to_grpc(Error{Code::kInvalidArgument, "the request is not a " + type, {}}));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
-         const Status done = perform(method.path, caller, *request, begun, [&](const Caller& caller) {
-           return method.handler(caller, *request, response.get());
+         const Status done = perform(method.path, caller, *request, begun, [&](const Caller& known) {
+           return method.handler(known, *request, response.get());
          });
          reactor->Finish(done ? serialize(*response, out) : to_grpc(done));
        });

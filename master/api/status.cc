@@ -60,4 +60,8 @@ grpc::Status to_grpc(const Error& error) {
 
 grpc::Status to_grpc(const Status& status) { return status ? grpc::Status::OK : to_grpc(status.error()); }
 
+Error busy() { return {Code::kUnavailable, "the master is busy; try again in a moment", {}}; }
+
+Error shutting_down() { return {Code::kUnavailable, "the master is shutting down", {}}; }
+
 }  // namespace det::api

@@ -1,4 +1,4 @@
-// Conversion of det::Error to grpc::Status.
+// Conversion of det::Error to grpc::Status, and errors that many handlers return.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -12,5 +12,10 @@ namespace det::api {
 grpc::Status to_grpc(const Error& error);
 /// OK, or the converted error.
 grpc::Status to_grpc(const Status& status);
+
+/// kUnavailable: a queue of the master is full.
+Error busy();
+/// kUnavailable: the master stops.
+Error shutting_down();
 
 }  // namespace det::api

@@ -84,13 +84,13 @@ void Allocations::send_start(Step& step, const Allocation& allocation, const All
   if (is_command(allocation.trial)) {
     const Command& command = owners_.commands.at(command_of(allocation.trial));
     step.send(StartAllocation{
-        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.context, command});
+        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.code_archive, command});
     return;
   }
   const Trial& trial = owners_.trials.at(allocation.trial);
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   step.send(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
-                            owners_.experiments.search(experiment.id).config, experiment.model_definition,
+                            owners_.experiments.search(experiment.id).config, experiment.code_archive,
                             std::nullopt});
 }
 

@@ -31,7 +31,7 @@ Result<ReplyValue> Commands::handle(Step& step, const SubmitCommand& input) {
   command.owner = input.owner;
   command.workspace = input.workspace;
   command.config = input.config;
-  command.context = input.context;
+  command.code_archive = input.code_archive;
   command.submitted = step.now.wall;
   command.queue = {.pool = config.resource_pool,
                    .priority = config.priority,

@@ -119,7 +119,7 @@ struct StartAllocation {
   Trial trial;
   ExperimentId experiment;
   std::shared_ptr<const expconf::ExperimentConfig> config;
-  std::string model_definition;    ///< SHA-256 (hex) of the context archive; "" when there is none
+  std::string code_archive;        ///< SHA-256 (hex) of the code archive; "" when there is none
   std::optional<Command> command;  ///< set for a command; `trial`, `experiment` and `config` are then empty
 };
 /// To an agent: send SIGTERM to the process group, and SIGKILL after the agent's kill grace. Idempotent.

@@ -49,7 +49,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   experiment.state = input.activate || input.unmanaged ? State::kActive : State::kPaused;
   experiment.unmanaged = input.unmanaged;
   experiment.config = input.config;
-  experiment.model_definition = input.model_definition;
+  experiment.code_archive = input.code_archive;
   experiment.submitted = step.now.wall;
   experiment.parent = input.parent;
   experiment.queue = queue_place(*input.config, step.now.wall);

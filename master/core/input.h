@@ -30,7 +30,7 @@ struct SubmitExperiment {
   std::int64_t project = 1;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string original_config;         ///< text of the user, stored as it is
-  std::string model_definition;        ///< SHA-256 (hex) of the context archive; "" when there is none
+  std::string code_archive;            ///< SHA-256 (hex) of the code archive; "" when there is none
   std::optional<ExperimentId> parent;  ///< the experiment that this one is forked from
   bool activate = true;                ///< false: create it paused
   bool unmanaged = false;              ///< its trial runs outside the cluster and gets no slots
@@ -59,7 +59,7 @@ struct SubmitCommand {
   UserId owner;
   std::int64_t workspace = 1;
   std::shared_ptr<const expconf::CommandConfig> config;
-  std::string context;  ///< SHA-256 (hex) of the context archive; "" when there is none
+  std::string code_archive;  ///< SHA-256 (hex) of the code archive; "" when there is none
 };
 /// Kills a command. Replies Done, also when it has ended recently. Idempotent. Errors: kNotFound (unknown, or
 /// ended long ago).

@@ -43,7 +43,7 @@ std::optional<State> parse_state(std::string_view name);
 /// that waits for slots has a request instead.
 enum class AllocationState {
   kAssigned,     ///< has slots; the agent may not have received the start yet
-  kPulling,      ///< the agent prepares: unpacks the context, builds the model
+  kPulling,      ///< the agent prepares: unpacks the code archive, builds the model
   kStarting,     ///< the process exists
   kRunning,      ///< the harness has attached, or a plain command runs
   kTerminating,  ///< preempted or killed
@@ -98,8 +98,8 @@ struct Experiment {
   std::int64_t project = 1;
   State state = State::kActive;
   std::shared_ptr<const expconf::ExperimentConfig> config;
-  std::string model_definition;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
-  double progress = 0;           ///< 0..1
+  std::string code_archive;  ///< SHA-256 (hex) of the stored code archive; "" when there is none
+  double progress = 0;       ///< 0..1
   WallTime submitted;
   std::optional<WallTime> ended;
   std::optional<ExperimentId> parent;  ///< the experiment that this one is forked from
@@ -157,7 +157,7 @@ struct Command {
   std::int64_t workspace = 1;
   State state = State::kActive;
   std::shared_ptr<const expconf::CommandConfig> config;
-  std::string context;  ///< SHA-256 (hex) of the stored context archive; "" when there is none
+  std::string code_archive;  ///< SHA-256 (hex) of the stored code archive; "" when there is none
   WallTime submitted;
   std::optional<WallTime> ended;
   std::optional<Exit> exit;  ///< exit of its allocation; absent when it was killed before it had one

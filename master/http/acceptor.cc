@@ -201,7 +201,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     if (tls_ && !inside) {
       if (seen[0] == kHandshake) return to_tunnel(peek);
       if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen)
-        return tell_of_tls(peek, seen == kPrefaceStart);
+        return refuse_plain_text(peek, seen == kPrefaceStart);
     }
     // gRPC from this machine is passed on directly, without a copy; other gRPC traffic goes through the
     // HTTP/2 guard.
@@ -241,7 +241,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
 
   /// Reads all pending bytes before replying: closing a socket with unread bytes sends a reset that can
   /// overtake the reply.
-  void tell_of_tls(const std::shared_ptr<Peek>& peek, bool http2) {
+  void refuse_plain_text(const std::shared_ptr<Peek>& peek, bool http2) {
     char rest[4096];
     const int fd = peek->socket.native_handle();
     while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) continue;

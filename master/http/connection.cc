@@ -312,10 +312,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
                         // The connection may have failed after this write succeeded but before this handler
                         // ran; pieces_ is empty then.
                         if (error || self->broken_) return self->fail_connection();
-                        Piece& piece = self->pieces_.front();
-                        piece.sent += sent;
-                        if (piece.sent == piece.bytes.size()) {
-                          auto done = std::move(piece.done);
+                        Piece& written = self->pieces_.front();
+                        written.sent += sent;
+                        if (written.sent == written.bytes.size()) {
+                          auto done = std::move(written.done);
                           self->pieces_.pop_front();
                           if (done) done(true);
                         }

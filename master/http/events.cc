@@ -15,7 +15,7 @@ namespace {
 using Kind = loop::Change::Kind;
 // 15 s at four ticks a second.
 constexpr int kHeartbeatTicks = 60;
-constexpr std::size_t kMostPending = 512;
+constexpr std::size_t kMaxPending = 512;
 
 std::string_view kind_name(Kind kind) {
   switch (kind) {
@@ -105,7 +105,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   void add(const std::shared_ptr<const loop::Event>& event) {
     if (!open_) return;
     // An empty event reports a gap in the subscription; a slow reader causes a gap as well.
-    if (!event || pending_.size() >= kMostPending) {
+    if (!event || pending_.size() >= kMaxPending) {
       pending_.clear();
       missed_ = true;
     }

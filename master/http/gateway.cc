@@ -26,7 +26,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-constexpr std::string_view kContextPaths[] = {"/api/v1/experiments", "/api/v1/commands"};
+constexpr std::string_view kCodeArchivePaths[] = {"/api/v1/experiments", "/api/v1/commands"};
 constexpr std::string_view kLogin = "det.v1.AuthService.Login";
 constexpr std::string_view kLogout = "det.v1.AuthService.Logout";
 // Deadline of unary calls.
@@ -349,10 +349,10 @@ Gateway::~Gateway() = default;
 bool Gateway::drain(Duration patience) { return parts_->calls->drain(patience); }
 
 std::int64_t Gateway::body_limit(const Request& request) const {
-  const bool context =
-      request.method == "POST" &&
-      std::find(std::begin(kContextPaths), std::end(kContextPaths), request.path) != std::end(kContextPaths);
-  return context ? parts_->limits.context_body_bytes : parts_->limits.body_bytes;
+  const bool archive = request.method == "POST" &&
+                       std::find(std::begin(kCodeArchivePaths), std::end(kCodeArchivePaths), request.path) !=
+                           std::end(kCodeArchivePaths);
+  return archive ? parts_->limits.archive_body_bytes : parts_->limits.body_bytes;
 }
 
 void Gateway::handle(Request request, std::shared_ptr<Exchange> exchange) const {

@@ -24,8 +24,8 @@ namespace det::http {
 struct GatewayLimits {
   /// Body size of most requests.
   std::int64_t body_bytes = 1 << 20;
-  /// Body size of POST /api/v1/experiments and /api/v1/commands: a 96 MiB context in base64.
-  std::int64_t context_body_bytes = 130LL << 20;
+  /// Body size of POST /api/v1/experiments and /api/v1/commands: a 96 MiB code archive in base64.
+  std::int64_t archive_body_bytes = 130LL << 20;
   /// Nesting of JSON bodies.
   int json_depth = 32;
   /// Send the session cookie over TLS only.

@@ -42,7 +42,7 @@ Http2Guard::Http2Guard(const Http2Limits& limits) : limits_(limits) {
   fill(empty_data_, limits.empty_data);
 }
 
-const char* Http2Guard::look(std::string_view bytes, MonoTime now) {
+const char* Http2Guard::inspect(std::string_view bytes, MonoTime now) {
   while (ours_ && !bytes.empty()) {
     // The preface may arrive in any number of pieces.
     if (preface_seen_ < kClientPreface.size()) {

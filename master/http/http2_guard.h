@@ -34,7 +34,7 @@ class Http2Guard {
   explicit Http2Guard(const Http2Limits& limits = {});
   /// Inspects the next bytes of the client, split at any point. Returns null, or the reason to close the
   /// connection. A connection that does not begin with the HTTP/2 preface is ignored from then on.
-  const char* look(std::string_view bytes, MonoTime now);
+  const char* inspect(std::string_view bytes, MonoTime now);
 
  private:
   /// Token bucket.

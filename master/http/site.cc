@@ -93,14 +93,14 @@ struct Site::Impl {
     exchange->respond(files.answer(request));
   }
 
-  void scrape(const Request& request, const char* what, const std::shared_ptr<Exchange>& exchange) {
+  void scrape(const Request& request, const char* target, const std::shared_ptr<Exchange>& exchange) {
     if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
-    const bool json = std::string_view(what) == "targets";
+    const bool json = std::string_view(target) == "targets";
     Response head{200,
                   {{"Content-Type", json ? "application/json" : "text/plain; version=0.0.4; charset=utf-8"},
                    {"Cache-Control", "no-store"}},
                   ""};
-    gateway->download(request, "det.v1.PrometheusService.Scrape", "what", what, std::move(head), exchange);
+    gateway->download(request, "det.v1.PrometheusService.Scrape", "what", target, std::move(head), exchange);
   }
 
   /// Older form of POST /api/v1/task/logs, used by the log shipper of Determined AI: the body is the bare

@@ -72,7 +72,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   void pump() {
     for (int round = 0; !closed_ && round < kRounds; ++round) {
       outer_read_ = outer_write_ = inner_read_ = inner_write_ = false;
-      const Step step = open_ ? move_bytes() : shake_hands();
+      const Step step = open_ ? move_bytes() : handshake();
       if (step == Step::kBroken) return close();
       if (step == Step::kBlocked) return wait();
     }
@@ -90,12 +90,12 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return outer_read_ || outer_write_ ? Step::kBlocked : Step::kBroken;
   }
 
-  Step shake_hands() {
+  Step handshake() {
     // A plain-text client needs no handshake.
     const int result = tls_ ? SSL_do_handshake(tls_.get()) : 1;
     if (result != 1) return blocked(result);
     timer_.cancel();
-    const Peer peer = who();
+    const Peer peer = read_peer();
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return Step::kBroken;
     UniqueFd ours(ends[0]), theirs(ends[1]);
@@ -114,7 +114,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return Step::kProgress;
   }
 
-  Peer who() const {
+  Peer read_peer() const {
     Peer peer{.address = address_, .tls = tls_ != nullptr};
     if (!tls_) return peer;
     const std::unique_ptr<X509, decltype(&X509_free)> shown(SSL_get1_peer_certificate(tls_.get()), X509_free);
@@ -155,7 +155,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Step take(std::size_t count) {
     up_.begin = 0;
     up_.end = count;
-    const char* const why = guard_.look({up_.bytes.data(), count}, mono_now());
+    const char* const why = guard_.inspect({up_.bytes.data(), count}, mono_now());
     if (!why) return Step::kProgress;
     log::warn("a client was cut off", {{"address", address_}, {"reason", why}});
     return Step::kBroken;

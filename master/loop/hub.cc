@@ -29,11 +29,11 @@ Hub::Subscription Hub::subscribe(Listener listener, std::uint64_t after) {
 void Hub::unsubscribe(Subscription subscription) { queue_.push(Unsubscribe{subscription}); }
 
 void Hub::complete(Change& change) {
-  constexpr std::size_t kMostTasks = 100'000;
+  constexpr std::size_t kMaxTasks = 100'000;
   if (change.task.value.empty()) return;
   if (change.trial.value != 0) {
     // A lost entry costs only the experiment and trial ids of some log events.
-    if (tasks_.size() >= kMostTasks) tasks_.clear();
+    if (tasks_.size() >= kMaxTasks) tasks_.clear();
     tasks_[change.task] = {change.experiment, change.trial};
   } else if (auto it = tasks_.find(change.task); it != tasks_.end()) {
     std::tie(change.experiment, change.trial) = it->second;

@@ -9,7 +9,7 @@ namespace det::loop {
 namespace {
 
 constexpr std::size_t kBatch = 256;
-constexpr auto kLongestNap = std::chrono::seconds(1);
+constexpr auto kMaxNap = std::chrono::seconds(1);
 
 Error stopped_error() {
   return {Code::kUnavailable, "the master is shutting down; try again in a moment", {}};
@@ -80,31 +80,35 @@ Answer Loop::ask(core::Input input, Duration timeout) {
   return future.get();
 }
 
-bool Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
-  return look(std::move(read), true).wait(timeout);
+Status Loop::inspect(std::function<void(const core::Core&)> read, Duration timeout) {
+  if (queue_read(std::move(read), true).wait(timeout)) return {};
+  return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
 }
 
-Look Loop::glance(std::function<void(const core::Core&)> read) { return look(std::move(read), false); }
+PendingRead Loop::inspect_uncommitted(std::function<void(const core::Core&)> read) {
+  return queue_read(std::move(read), false);
+}
 
-Look Loop::look(std::function<void(const core::Core&)> read, bool durable) {
-  auto promise = std::make_shared<std::promise<void>>();
-  Look look;
-  look.seen_ = promise->get_future();
-  if (!queue_.push(Inspection{std::move(read), [promise] { promise->set_value(); }, durable}))
-    look.seen_ = {};
-  return look;
+PendingRead Loop::queue_read(std::function<void(const core::Core&)> read, bool durable) {
+  auto promise = std::make_shared<std::promise<bool>>();
+  PendingRead pending;
+  pending.done_ = promise->get_future();
+  if (!queue_.push(
+          Inspection{std::move(read), [promise](bool usable) { promise->set_value(usable); }, durable}))
+    pending.done_ = {};
+  return pending;
 }
 
 void Loop::run() {
   for (;;) {
     // Sleeps until an input arrives or the next deadline of the core.
-    Duration nap = kLongestNap;
+    Duration nap = kMaxNap;
     if (auto deadline = core_.next_deadline()) {
       nap = std::clamp(*deadline - clock_().mono, Duration(0), nap);
     }
-    std::vector<Item> batch = queue_.pop_batch(kBatch, nap);
-    if (batch.empty() && queue_.closed()) break;
-    for (Item& item : batch) take(std::move(item));
+    std::vector<Item> items = queue_.pop_batch(kBatch, nap);
+    if (items.empty() && queue_.closed()) break;
+    for (Item& item : items) process(std::move(item));
     // Once a batch: expired timers, then one scheduling pass for all its inputs.
     const core::Now now = clock_();
     const std::size_t before = effects_.writes.size();
@@ -112,7 +116,7 @@ void Loop::run() {
       core_.step(core::Tick{}, now, effects_);
     }
     core_.schedule(now, effects_);
-    tell_changes(before);
+    collect_changes(before);
     emit();
   }
   // No input leaves its reply pending today; if one did, its caller must not wait until its timeout.
@@ -120,25 +124,27 @@ void Loop::run() {
   waiting_.clear();
 }
 
-void Loop::take(Item item) {
+void Loop::process(Item item) {
   if (auto* inspection = std::get_if<Inspection>(&item)) {
     inspection->read(core_);
-    if (!inspection->durable) return inspection->released();
-    parcel_.inspected.push_back(std::move(inspection->released));
+    if (!inspection->durable) return inspection->released(true);
+    batch_.inspected.push_back(std::move(inspection->released));
     return;
   }
   auto& call = std::get<Call>(item);
-  core::ReplyTo to = 0;
   if (call.answer) {
-    to = next_reply_++;
-    if (set_reply(call.input, to)) waiting_.emplace(to, std::move(call.answer));
+    if (set_reply(call.input, next_reply_)) {
+      waiting_.emplace(next_reply_++, std::move(call.answer));
+    } else {
+      batch_.replies.emplace_back(std::move(call.answer), core::Done{});
+    }
   }
   const std::size_t before = effects_.writes.size();
   const core::Now now = clock_();
   core_.step(call.input, now, effects_);
   ++steps_;
   step_micros_ += static_cast<std::uint64_t>((clock_().mono - now.mono).count());
-  tell_changes(before);
+  collect_changes(before);
 }
 
 Loop::Stats Loop::stats() const {
@@ -150,26 +156,27 @@ Loop::Stats Loop::stats() const {
 }
 
 /// Must run right after the step: a later step of the batch may remove a trial that a change refers to.
-void Loop::tell_changes(std::size_t from) {
-  add_changes(effects_.writes, from, core_.trials(), parcel_.changes);
+void Loop::collect_changes(std::size_t from) {
+  add_changes(effects_.writes, from, core_.trials(), batch_.changes);
 }
 
 void Loop::emit() {
   core::Effects effects = std::exchange(effects_, {});
-  Parcel parcel = std::exchange(parcel_, {});
-  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && parcel.inspected.empty())
+  ReleasedBatch batch = std::exchange(batch_, {});
+  if (effects.writes.empty() && effects.sends.empty() && effects.replies.empty() && batch.replies.empty() &&
+      batch.inspected.empty())
     return;
   if (!effects.writes.empty()) appended_seen_ = appended_ = store_.append(std::move(effects.writes));
   // Replies without writes of their own also wait for all earlier writes, since they may show their effects.
-  parcel.after = appended_;
-  parcel.sends = std::move(effects.sends);
+  batch.after = appended_;
+  batch.sends = std::move(effects.sends);
   for (core::Reply& reply : effects.replies) {
     auto it = waiting_.find(reply.to);
     if (it == waiting_.end()) continue;
-    parcel.replies.emplace_back(std::move(it->second), std::move(reply.value));
+    batch.replies.emplace_back(std::move(it->second), std::move(reply.value));
     waiting_.erase(it);
   }
-  outbox_.push(std::move(parcel));
+  outbox_.push(std::move(batch));
 }
 
 void Loop::wake(db::Sequence durable) {
@@ -181,21 +188,22 @@ void Loop::wake(db::Sequence durable) {
 }
 
 void Loop::release() {
-  while (auto parcel = outbox_.pop()) {
+  while (auto batch = outbox_.pop()) {
     db::Sequence durable = durable_.load();
-    while (durable < parcel->after) {
+    while (durable < batch->after) {
       durable_.wait(durable);
       durable = durable_.load();
     }
-    if (durable == kBroken && parcel->after > 0) {
+    if (durable == kBroken && batch->after > 0) {
       // The core's memory is ahead of the store: release nothing that could be untrue after the restart.
-      for (auto& [answer, value] : parcel->replies) answer(tl::unexpected(stopped_error()));
+      for (auto& [answer, value] : batch->replies) answer(tl::unexpected(stopped_error()));
+      for (const auto& released : batch->inspected) released(false);
       continue;
     }
-    for (core::Send& send : parcel->sends) sinks_.send(std::move(send));
-    for (auto& [answer, value] : parcel->replies) answer(std::move(value));
-    for (const Change& change : parcel->changes) sinks_.changed(change);
-    for (const auto& released : parcel->inspected) released();
+    for (core::Send& send : batch->sends) sinks_.send(std::move(send));
+    for (auto& [answer, value] : batch->replies) answer(std::move(value));
+    for (const Change& change : batch->changes) sinks_.changed(change);
+    for (const auto& released : batch->inspected) released(true);
   }
 }
 

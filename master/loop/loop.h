@@ -32,18 +32,19 @@ struct Sinks {
   std::function<void(const Change&)> changed;
 };
 
-/// A pending read of the core, returned by Loop::glance.
-class Look {
+/// A pending read of the core, returned by Loop::inspect_uncommitted.
+class PendingRead {
  public:
-  /// Waits until the read has run. Returns false after `timeout`, or if the loop has stopped.
-  bool wait(Duration timeout = std::chrono::seconds(30)) const {
-    return seen_.valid() && seen_.wait_for(timeout) == std::future_status::ready;
+  /// Waits until the read has run. Returns false after `timeout`, or if the loop has stopped or its store has
+  /// failed. May be called once.
+  bool wait(Duration timeout = std::chrono::seconds(30)) {
+    return done_.valid() && done_.wait_for(timeout) == std::future_status::ready && done_.get();
   }
 
  private:
   friend class Loop;
   /// Invalid if the loop refused the read.
-  std::future<void> seen_;
+  std::future<bool> done_;
 };
 
 /// Drives one core and one store with two threads, "loop" and "release". All public functions are
@@ -66,20 +67,21 @@ class Loop {
 
   /// Queues an input without a reply. Blocks while the queue is full. Returns false after stop().
   bool submit(core::Input input);
-  /// Queues an input; `answer` gets its reply on the release thread. After stop(), `answer` gets kUnavailable
-  /// at once on the calling thread. Blocks while the queue is full.
+  /// Queues an input; `answer` gets its reply on the release thread, core::Done if this kind of input has no
+  /// reply. After stop(), `answer` gets kUnavailable at once on the calling thread. Blocks while the queue is
+  /// full.
   void call(core::Input input, std::function<void(Answer)> answer);
   /// Like call(), but blocks for the reply. Errors: kDeadlineExceeded after `timeout` (the input may still
   /// take effect), kUnavailable. Must not be called from a sink.
   Answer ask(core::Input input, Duration timeout = std::chrono::seconds(30));
   /// Runs `read` on the loop thread and blocks until it has run and everything it may have seen is durable.
-  /// Returns false after `timeout` or if the loop has stopped; `read` may then still run, so it must own its
-  /// state (shared_ptr). Must not be called from a sink.
-  bool inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
+  /// Errors: kUnavailable after `timeout`, or if the loop has stopped; `read` may then still run, so it must
+  /// own its state (shared_ptr). Must not be called from a sink.
+  Status inspect(std::function<void(const core::Core&)> read, Duration timeout = std::chrono::seconds(30));
   /// Like inspect(), but does not wait for durability and returns at once. The result may be undone by a
   /// restart, so use it only to prepare an input, which the core validates again, and never for output to
   /// users. `read` must own its state.
-  Look glance(std::function<void(const core::Core&)> read);
+  PendingRead inspect_uncommitted(std::function<void(const core::Core&)> read);
 
   /// Counters since start().
   struct Stats {
@@ -100,30 +102,30 @@ class Loop {
   // A read of the core.
   struct Inspection {
     std::function<void(const core::Core&)> read;
-    std::function<void()> released;
+    std::function<void(bool)> released;  ///< true: the read may be used
     /// Call `released` only when everything seen is durable.
     bool durable = true;
   };
   using Item = std::variant<Call, Inspection>;
   // Effects of one batch of inputs, released together.
-  struct Parcel {
+  struct ReleasedBatch {
     /// Released when this sequence is durable.
     db::Sequence after = 0;
     std::vector<core::Send> sends;
     std::vector<std::pair<std::function<void(Answer)>, Answer>> replies;
     std::vector<Change> changes;
-    std::vector<std::function<void()>> inspected;
+    std::vector<std::function<void(bool)>> inspected;
   };
 
-  // Queues a read; shared by inspect and glance.
-  Look look(std::function<void(const core::Core&)> read, bool durable);
+  // Queues a read; shared by inspect() and inspect_uncommitted().
+  PendingRead queue_read(std::function<void(const core::Core&)> read, bool durable);
   void run();
   // Bodies of the two threads.
   void release();
   // Processes one item of a batch.
-  void take(Item item);
+  void process(Item item);
   // Collects the changes of the writes from index `from` on.
-  void tell_changes(std::size_t from);
+  void collect_changes(std::size_t from);
   // Appends the batch's writes to the store and moves its other effects to the outbox.
   void emit();
   // Raises the durable sequence and wakes the release thread.
@@ -133,7 +135,7 @@ class Loop {
   db::Store& store_;
   std::function<core::Now()> clock_;
   Queue<Item> queue_;
-  Queue<Parcel> outbox_;
+  Queue<ReleasedBatch> outbox_;
   Sinks sinks_;
   std::function<void(Error)> failed_;
 
@@ -144,7 +146,7 @@ class Loop {
   /// Effects of the current batch. A batch is one write group, so a step and its consequences become durable
   /// together.
   core::Effects effects_;
-  Parcel parcel_;
+  ReleasedBatch batch_;
 
   /// Highest durable sequence; kBroken after a failure of the store.
   static constexpr db::Sequence kBroken = ~db::Sequence{0};

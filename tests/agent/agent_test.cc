@@ -62,7 +62,7 @@ struct Cluster {
     start->add_slots(0);
     start->set_hparams("{}");
     start->set_experiment_config("{}");
-    if (!master->context.empty()) start->set_context_digest(sha256_hex(master->context));
+    if (!master->context.empty()) start->set_code_archive(sha256_hex(master->context));
     if (list) {
       for (const char* word : {"/bin/sh", "-c"}) start->add_entrypoint(word);
     }

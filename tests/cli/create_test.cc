@@ -22,6 +22,16 @@ struct Project {
   std::string dir;
 };
 
+/// Returns `bytes` bytes (a multiple of 8) that gzip cannot shorten.
+std::string incompressible(std::size_t bytes) {
+  std::string noise;
+  for (std::uint64_t x = 1; noise.size() < bytes;) {
+    x = x * 6364136223846793005U + 1442695040888963407U;
+    noise.append(reinterpret_cast<const char*>(&x), 8);
+  }
+  return noise;
+}
+
 v1::LogEntry line(int id, const std::string& text) {
   v1::LogEntry entry;
   entry.set_id(std::to_string(id));
@@ -122,14 +132,10 @@ TEST_CASE("an upload with a lost reply is repeated with the same request id") {
   CHECK(master.world.created[0].request_id() == master.world.created[2].request_id());
 }
 
-TEST_CASE("a context of several chunks arrives complete") {
+TEST_CASE("a code archive of several chunks arrives complete") {
   FakeMaster master;
   const Project project(kGood);
-  std::string noise;  // incompressible
-  for (std::uint64_t i = 0, x = 1; i < 400'000; ++i) {
-    x = x * 6364136223846793005U + 1442695040888963407U;
-    noise.append(reinterpret_cast<const char*>(&x), 8);
-  }
+  const std::string noise = incompressible(3 << 20);
   REQUIRE(write_file_atomic(project.dir + "/data.bin", noise));
   const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
   CHECK(done.status.code == 0);
@@ -176,14 +182,10 @@ TEST_CASE("-f ends when an experiment ends without a trial") {
   CHECK(done.out.find("Experiment 1 is CANCELED\n") != std::string::npos);
 }
 
-TEST_CASE("files stored on the master are not sent again, and a changed project sends only its changes") {
+TEST_CASE("a code archive of several chunks is sent once, and a changed one again") {
   FakeMaster master;
   const Project project(kGood);
-  // Repetitive content would compress to less than an archive header.
-  std::string noise;
-  for (int i = 0; i < 5000; ++i) noise += std::to_string(i * 7919 % 10007) + ",";
-  REQUIRE(write_file_atomic(project.dir + "/table.csv", noise));
-  REQUIRE(write_file_atomic(project.dir + "/old.txt", "old"));
+  REQUIRE(write_file_atomic(project.dir + "/data.bin", incompressible(2 << 20)));
   const auto create = [&] {
     const auto done = master.det({"experiment", "create", "const.yaml", "."}, project.dir);
     INFO(done.err);
@@ -191,33 +193,26 @@ TEST_CASE("files stored on the master are not sent again, and a changed project 
     return done.out.substr(done.out.find("Created"));
   };
   CHECK(create() == "Created experiment 1\nActivated experiment 1\n");
-  REQUIRE(master.world.archives.size() == 1);
+  CHECK(master.world.archives.size() == 1);
   CHECK(create() == "Created experiment 2\nActivated experiment 2\n");
   CHECK(master.world.archives.size() == 1);
   REQUIRE(master.world.by_digest.size() == 2);
-  CHECK(master.world.by_digest[1].base().empty());
-  CHECK(master.world.by_digest[1].changes().empty());
+  CHECK(master.world.by_digest[0].code_archive() == master.world.by_digest[1].code_archive());
+  CHECK(master.world.by_digest[1].create().config() == kGood);
 
   REQUIRE(write_file_atomic(project.dir + "/model_def.cpp", "int x;"));
-  REQUIRE(remove_tree(project.dir + "/old.txt"));
-  CHECK(create() == "Created experiment 2\nActivated experiment 2\n");
-  CHECK(master.world.archives.size() == 1);
-  REQUIRE(master.world.by_digest.size() == 3);
-  const v1::CreateFromContextRequest& changed = master.world.by_digest[2];
-  CHECK(changed.base() == master.world.by_digest[0].digest());
-  CHECK(changed.digest() != changed.base());
-  const auto files = read_archive(changed.changes());
-  REQUIRE(files);
-  REQUIRE(files->size() == 1);
-  CHECK(files->front().path == "model_def.cpp");
-  CHECK(files->front().content == "int x;");
-  REQUIRE(changed.removed_size() == 1);
-  CHECK(changed.removed(0) == "old.txt");
-
-  // The full context is uploaded if the master no longer has it.
-  master.world.contexts.clear();
   CHECK(create() == "Created experiment 1\nActivated experiment 1\n");
   CHECK(master.world.archives.size() == 2);
+  CHECK(master.world.by_digest.size() == 3);
+}
+
+TEST_CASE("a code archive of one chunk is sent without a question") {
+  FakeMaster master;
+  const Project project(kGood);
+  for (int i = 0; i < 2; ++i)
+    CHECK(master.det({"experiment", "create", "const.yaml", "."}, project.dir).status.code == 0);
+  CHECK(master.world.archives.size() == 2);
+  CHECK(master.world.by_digest.empty());
 }
 
 TEST_CASE("files matched by .detignore are not sent") {
@@ -251,7 +246,7 @@ TEST_CASE("a cluster test trains one batch, follows it and archives it; a failed
   const std::string config = master.world.created.front().config();
   CHECK(config.find("name: single\n  metric: loss\n") != std::string::npos);
   CHECK(config.find("max_trials") == std::string::npos);
-  master.world.experiments[2] = experiment(v1::STATE_ERROR);  // from files already stored
+  master.world.experiments[1] = experiment(v1::STATE_ERROR);
   master.world.trials.emplace_back().set_id(5);
   master.world.log.push_back(line(1, "no such layer"));
   const auto failed = master.det({"experiment", "create", "const.yaml", ".", "-t"}, project.dir);

@@ -1,5 +1,6 @@
 #include "fake_master.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "common/base/secret.h"
@@ -85,10 +86,23 @@ struct Experiments : v1::ExperimentService::Service {
     world.created.push_back(create);
     world.archives.push_back(archive);
     if (!world.refuse_create.ok()) return world.refuse_create;
-    world.contexts[sha256_hex(archive)] = archive;
     if (world.uploads_lost-- > 0) return {grpc::StatusCode::UNAVAILABLE, "the answer was lost"};
     response->mutable_experiment()->set_id(1);
     response->add_config_warnings("be careful");
+    return Status::OK;
+  }
+  Status CreateFromCodeArchive(ServerContext* context, const v1::CreateFromCodeArchiveRequest* request,
+                               v1::CreateFromCodeArchiveResponse* response) override {
+    NEEDS_TOKEN(context);
+    world.by_digest.push_back(*request);
+    if (std::none_of(world.archives.begin(), world.archives.end(), [&](const std::string& archive) {
+          return sha256_hex(archive) == request->code_archive();
+        })) {
+      response->set_unknown(true);
+      return Status::OK;
+    }
+    if (!world.refuse_create.ok()) return world.refuse_create;
+    response->mutable_created()->mutable_experiment()->set_id(2);
     return Status::OK;
   }
   Status GetExperiments(ServerContext* context, const v1::GetExperimentsRequest* request,
@@ -159,23 +173,6 @@ struct Experiments : v1::ExperimentService::Service {
     return act("cancel", c, r);
   }
   Status KillExperiment(ServerContext* c, const Request* r, Response*) override { return act("kill", c, r); }
-  World& world;
-};
-
-struct Contexts : v1::ContextService::Service {
-  explicit Contexts(World& w) : world(w) {}
-  Status CreateFromContext(ServerContext* context, const v1::CreateFromContextRequest* request,
-                           v1::CreateFromContextResponse* response) override {
-    NEEDS_TOKEN(context);
-    world.by_digest.push_back(*request);
-    if (!world.contexts.contains(request->digest()) && !world.contexts.contains(request->base())) {
-      response->set_unknown(true);
-      return Status::OK;
-    }
-    if (!world.refuse_create.ok()) return world.refuse_create;
-    response->mutable_created()->mutable_experiment()->set_id(2);
-    return Status::OK;
-  }
   World& world;
 };
 
@@ -353,7 +350,6 @@ struct FakeMaster::Services {
         checkpoints(world),
         templates(world),
         policies(world),
-        contexts(world),
         diagnoses(world),
         brackets(world) {}
   Auth auth;
@@ -364,7 +360,6 @@ struct FakeMaster::Services {
   Checkpoints checkpoints;
   Templates templates;
   Policies policies;
-  Contexts contexts;
   Diagnoses diagnoses;
   Brackets brackets;
 };
@@ -376,7 +371,7 @@ FakeMaster::FakeMaster()
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
            &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies,
-           &services_->contexts, &services_->diagnoses, &services_->brackets})
+           &services_->diagnoses, &services_->brackets})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);

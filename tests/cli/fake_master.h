@@ -15,7 +15,6 @@
 #include "det/v1/bracket.grpc.pb.h"
 #include "det/v1/checkpoint.grpc.pb.h"
 #include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/context.grpc.pb.h"
 #include "det/v1/diagnosis.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
@@ -41,12 +40,11 @@ struct World {
   int log_cut_after = -1;  ///< entries after which the first log stream ends with UNAVAILABLE; -1 never
 
   std::vector<v1::CreateExperimentRequest> created;  ///< requests of uploads
-  std::vector<std::string> archives;                 ///< contexts of uploads
+  std::vector<std::string> archives;                 ///< code archives of uploads
   std::vector<v1::TrialLogsRequest> log_requests;
   std::vector<std::string> actions;  ///< for example "pause 1"
   std::vector<v1::PatchExperiment> patches;
-  std::map<std::string, std::string> contexts;  ///< digest → archive, for fully uploaded contexts
-  std::vector<v1::CreateFromContextRequest> by_digest;
+  std::vector<v1::CreateFromCodeArchiveRequest> by_digest;
   std::map<int, std::string> model_defs;  ///< experiment → tar.gz; "hello" if absent
   v1::GetDiagnosisResponse diagnosis;
   v1::GetExperimentBracketsResponse brackets;

@@ -14,7 +14,6 @@
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "det/v1/command.pb.h"
-#include "det/v1/context.pb.h"
 #include "det/v1/detached.pb.h"
 #include "det/v1/diagnosis.pb.h"
 #include "det/v1/experiment.pb.h"
@@ -47,7 +46,7 @@ using A = Action;
 using T = Target;
 
 // Shorthands for the rows of the table.
-constexpr Access anyone() { return {Requirement::kNobody, {}, 0}; }
+constexpr Access anyone() { return {Requirement::kNone, {}, 0}; }
 constexpr Access allocation() { return {Requirement::kAllocation, {}, 0}; }
 constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
 constexpr Access user(A action, T target, const char* field = "") {
@@ -128,7 +127,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.BracketService/GetExperimentBrackets", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/CreateExperiment", user(A::kEdit, T::kInside)},
     {"/det.v1.ExperimentService/UploadExperiment", user(A::kEdit, T::kInside)},
-    {"/det.v1.ContextService/CreateFromContext", user(A::kEdit, T::kInside)},
+    {"/det.v1.ExperimentService/CreateFromCodeArchive", user(A::kEdit, T::kInside)},
     {"/det.v1.DiagnosisService/GetDiagnosis", user(A::kView, T::kNothing)},
     {"/det.v1.ExperimentService/GetExperiments", user(A::kView, T::kListed)},
     {"/det.v1.ExperimentService/GetExperiment", user(A::kView, T::kExperiment, "experiment_id")},
@@ -447,7 +446,6 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::HarnessMessage::descriptor()->file()->service(0),
       v1::AgentMessage::descriptor()->file()->service(0),
       v1::GetDiagnosisRequest::descriptor()->file()->service(0),
-      v1::CreateFromContextRequest::descriptor()->file()->service(0),
       v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
   };
 }
@@ -465,7 +463,7 @@ std::vector<std::string> access_gaps() {
         continue;
       }
       ++known;
-      if (entry->who == Requirement::kUser && entry->rules().empty())
+      if (entry->requirement == Requirement::kUser && entry->rules().empty())
         gaps.push_back(rpc_of(method) + ": has no rule");
       for (const Rule& rule : entry->rules()) check_rule(method, rule, gaps);
     }

@@ -18,7 +18,7 @@ namespace det::api {
 
 /// Credentials that a call must carry. Checked by authenticate() before the request is parsed.
 enum class Requirement {
-  kNobody,            ///< no credentials
+  kNone,              ///< no credentials
   kUser,              ///< a login or access token; the rules of the method decide the rest
   kUserOrAllocation,  ///< as kUser, or the token of an allocation, which the handler checks
   /// The token of the allocation that the call names. For a trial outside the cluster: the token of its
@@ -61,7 +61,7 @@ struct Rule {
 
 /// Entry of a method in the table.
 struct Access {
-  Requirement who = Requirement::kUser;
+  Requirement requirement = Requirement::kUser;
   std::array<Rule, 3> all = {};
   std::size_t count = 0;
   /// All rules must allow the call. Methods with Requirement::kUser have at least one.

@@ -202,17 +202,18 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
   // Processes of a trial have no user; the handler checks their token.
-  const bool by_allocation = entry->who == Requirement::kUserOrAllocation && credentials.user_token.empty() &&
-                             !credentials.allocation_token.empty();
-  if (!by_allocation && (entry->who == Requirement::kUser || entry->who == Requirement::kUserOrAllocation)) {
+  const bool by_allocation = entry->requirement == Requirement::kUserOrAllocation &&
+                             credentials.user_token.empty() && !credentials.allocation_token.empty();
+  if (!by_allocation &&
+      (entry->requirement == Requirement::kUser || entry->requirement == Requirement::kUserOrAllocation)) {
     return identify(std::move(credentials), sessions);
   }
   Caller caller{.credentials = std::move(credentials)};
-  if (entry->who == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
+  if (entry->requirement == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
       caller.credentials.user_token.empty()) {
     return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
   }
-  if (entry->who == Requirement::kAgent && !caller.credentials.loopback)
+  if (entry->requirement == Requirement::kAgent && !caller.credentials.loopback)
     return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
   return caller;
 }

@@ -12,7 +12,7 @@ Result<db::Session> Sessions::find(const std::string& token_hash) {
   Shared<Known>& place = known_[std::hash<std::string>()(token_hash) % known_.size()];
   const auto known = place.get();
   if (known && known->token_hash == token_hash && known->generation == generation_ &&
-      mono_now() - known->asked < kLongest && wall_now() < known->session.expires)
+      mono_now() - known->asked < kMaxAge && wall_now() < known->session.expires)
     return known->session;
   // The generation is read before the query: a change meanwhile may be missing from the result.
   Known fresh{.token_hash = token_hash, .session = {}, .generation = generation_, .asked = mono_now()};

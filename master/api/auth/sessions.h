@@ -19,10 +19,10 @@ class Sessions {
   explicit Sessions(db::Pool& pool) : pool_(pool) {}
 
   /// Returns the session of a token, as db::find_session. A cached entry is valid until rights change, until
-  /// it expires, and for at most kLongest. Changes by other processes take effect after that time. Errors:
+  /// it expires, and for at most kMaxAge. Changes by other processes take effect after that time. Errors:
   /// those of db::find_session.
   Result<db::Session> find(const std::string& token_hash);
-  static constexpr Duration kLongest = std::chrono::seconds(5);
+  static constexpr Duration kMaxAge = std::chrono::seconds(5);
 
   /// Invalidates all entries. Called after a change of rights is durable.
   void changed() { ++generation_; }

@@ -71,6 +71,7 @@ Status AllocationService::GetAllocation(const Caller&, const v1::GetAllocationRe
   // Allocation ids are "<task>.<run>".
   const TaskId task(id.substr(0, id.rfind('.')));
   const auto facts = db::get_task(context_.pool, task);
+  if (!facts && facts.error().code != Code::kNotFound) return tl::unexpected(facts.error());
   if (facts) {
     TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->holder));
     for (const db::AllocationRow& row : rows) {

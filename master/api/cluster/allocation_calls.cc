@@ -55,8 +55,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
     // The poll is registered before the core is queried: no signal in between is lost.
     context_.edge.post([this, poll, seconds] {
       poll->deadline = mono_now() + std::chrono::seconds(seconds);
-      if (closed_)
-        return poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
+      if (closed_) return poll->answer(to_grpc(shutting_down()), false);
       polls_.push_back(poll);
     });
     context_.loop.call(core::HarnessAttached{.trial = reporter.trial, .run = reporter.run},
@@ -74,8 +73,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
     if (auto opened = open(); !opened)
       context_.edge.post([poll, error = opened.error()] { poll->answer(to_grpc(error), false); });
   });
-  if (!taken)
-    poll->answer(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}), false);
+  if (!taken) poll->answer(to_grpc(busy()), false);
   return poll->reactor;
 }
 
@@ -97,8 +95,7 @@ void AllocationService::tick() {
 
 void AllocationService::close() {
   closed_ = true;
-  for (const auto& poll : polls_)
-    poll->answer(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}), false);
+  for (const auto& poll : polls_) poll->answer(to_grpc(shutting_down()), false);
   polls_.clear();
   close_gathers();
 }

@@ -46,8 +46,7 @@ struct AllocationService::Gather {
 };
 
 void AllocationService::join(const AllocationId& id, Peer peer) {
-  if (closed_)
-    return peer.reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+  if (closed_) return peer.reactor->Finish(to_grpc(shutting_down()));
   auto& rounds = gathers_[id];
   std::shared_ptr<Gather> round;
   // A known name is a repeated call: it belongs to the round that it joined first.
@@ -96,7 +95,7 @@ void AllocationService::tick_gathers(MonoTime now) {
 
 void AllocationService::close_gathers() {
   for (auto& [id, rounds] : gathers_)
-    for (const auto& round : rounds) round->refuse({Code::kUnavailable, "the master is shutting down", {}});
+    for (const auto& round : rounds) round->refuse(shutting_down());
   gathers_.clear();
 }
 

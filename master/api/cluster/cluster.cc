@@ -65,10 +65,10 @@ Status hide_invisible(const Caller& caller, db::Pool& pool, std::vector<v1::Agen
     google::protobuf::Map<std::string, v1::Container> shown;
     int hidden = 0;
     for (auto& [id, container] : *agent.mutable_containers()) {
-      const bool seen = visible.contains(container.task_id());
-      if (!seen) hide(container);
+      const bool shows = visible.contains(container.task_id());
+      if (!shows) hide(container);
       // The map is keyed by allocation id, which must be hidden as well.
-      shown[seen ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
+      shown[shows ? id : "hidden " + std::to_string(++hidden)] = std::move(container);
     }
     agent.mutable_containers()->swap(shown);
   }
@@ -103,8 +103,7 @@ Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller,
   // Shared: after a timeout the core may still write to it.
   auto seen = std::make_shared<PoolView>();
   // Reads from the core see durable state only.
-  if (!context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }))
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context_.loop.inspect([seen, only](const core::Core& core) { look(core, only, *seen); }));
   std::map<AgentId, std::vector<RunningPart>> running;
   for (auto& [agent, part] : seen->running) running[agent].push_back(std::move(part));
   std::vector<v1::Agent> list;

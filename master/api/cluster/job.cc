@@ -10,7 +10,8 @@
 #include "master/api/accounts/policy.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
-#include "master/api/tasks/command_name.h"
+#include "master/db/queries/experiments.h"
+#include "master/api/tasks/command.h"
 #include "master/db/queries/experiments.h"
 #include "master/scheduler/fits.h"
 
@@ -146,14 +147,13 @@ using Jobs = std::map<std::string, NamedJob>;
 Result<Jobs> named_jobs(const Context& context) {
   // Only copies are made on the core's thread; the map is built here.
   auto found = std::make_shared<std::vector<Jobs::value_type>>();
-  const bool seen = context.loop.inspect([found](const core::Core& core) {
+  TRY(context.loop.inspect([found](const core::Core& core) {
     found->reserve(core.experiments().size() + core.commands().size());
     for (const auto& [id, experiment] : core.experiments())
       found->emplace_back(experiment.job_id, NamedJob{id, std::to_string(id.value)});
     for (const auto& [id, command] : core.commands())
       found->emplace_back(command.job_id, NamedJob{core::as_job(id), command.task.value});
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   return Jobs(std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
 }
 
@@ -214,11 +214,10 @@ Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job
   }
   // The workspace of a command is only known to the core while it lives.
   auto workspace = std::make_shared<std::optional<std::int64_t>>();
-  const bool seen = context.loop.inspect([workspace, job](const core::Core& core) {
+  TRY(context.loop.inspect([workspace, job](const core::Core& core) {
     const auto found = core.commands().find(core::command_of(job));
     if (found != core.commands().end()) *workspace = found->second.workspace;
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   return limits_of(context.pool, expconf::Workload::kTask, *workspace);
 }
 
@@ -238,7 +237,7 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
   std::optional<int> priority = input.priority;
   if (input.beside) {
     auto its = std::make_shared<std::optional<int>>();
-    const bool seen = context.loop.inspect([its, anchor = input.beside->anchor](const core::Core& core) {
+    TRY(context.loop.inspect([its, anchor = input.beside->anchor](const core::Core& core) {
       if (core::is_command(anchor)) {
         const auto found = core.commands().find(core::command_of(anchor));
         if (found != core.commands().end()) *its = found->second.queue.priority;
@@ -246,8 +245,7 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
         const auto found = core.experiments().find(anchor);
         if (found != core.experiments().end()) *its = found->second.queue.priority;
       }
-    });
-    if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+    }));
     priority = *its;
   }
   if (!priority || !limits.priority_limit || *priority >= limits.priority_limit->value) return {};
@@ -262,7 +260,7 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
 Status check_pool(const Context& context, const core::UpdateJob& input) {
   if (!input.pool) return {};
   auto problem = std::make_shared<std::string>();
-  const bool seen = context.loop.inspect([problem, &context, input](const core::Core& core) {
+  TRY(context.loop.inspect([problem, &context, input](const core::Core& core) {
     int slots = 0;
     bool single_node = true;
     if (core::is_command(input.experiment)) {
@@ -284,8 +282,7 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
     const Status fits =
         scheduler::fits({scheduler::shape_of(*input.pool, agents)}, *input.pool, slots, single_node);
     if (!fits) *problem = fits.error().message;
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   return problem->empty() ? Status() : fail(Code::kInvalidArgument, *problem);
 }
 
@@ -305,8 +302,7 @@ JobService::JobService(const Context& context) : Service(context, "det.v1.JobSer
 
 Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   auto found = std::make_shared<std::vector<Queued>>();
-  const bool seen = context_.loop.inspect([found](const core::Core& core) { *found = queued(core); });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context_.loop.inspect([found](const core::Core& core) { *found = queued(core); }));
   std::vector<v1::Job> list = in_order(std::move(*found));
   std::vector<std::int64_t> experiments;
   std::vector<std::string> commands;

@@ -52,8 +52,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
 
   void start() {
     self_ = shared_from_this();
-    if (!context_.workers.try_post([self = self_] { self->open(); }))
-      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    if (!context_.workers.try_post([self = self_] { self->open(); })) Finish(to_grpc(busy()));
   }
 
   void OnWriteDone(bool ok) override {

@@ -84,8 +84,7 @@ void look(const core::Core& core, CoreFigures& seen) {
 
 Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
   auto seen = std::make_shared<CoreFigures>();
-  if (!context.loop.inspect([seen](const core::Core& core) { look(core, *seen); }))
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context.loop.inspect([seen](const core::Core& core) { look(core, *seen); }));
   return seen;
 }
 
@@ -221,8 +220,7 @@ class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
  public:
   Scraping(const Context& context, Credentials credentials, v1::ScrapeRequest request)
       : context_(context), credentials_(std::move(credentials)), request_(std::move(request)) {
-    if (!context_.workers.try_post([this] { run(); }))
-      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    if (!context_.workers.try_post([this] { run(); })) Finish(to_grpc(busy()));
   }
   void OnWriteDone(bool ok) override { Finish(ok ? grpc::Status::OK : grpc::Status::CANCELLED); }
   void OnDone() override { delete this; }

@@ -83,9 +83,9 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
 Status ClusterService::GetResourcePools(const Caller&, const v1::GetResourcePoolsRequest& request,
                                         v1::GetResourcePoolsResponse* response) {
   auto list = std::make_shared<std::vector<v1::ResourcePool>>();
-  const bool seen = context_.loop.inspect([list, name = context_.settings.default_pool](
-                                              const core::Core& core) { *list = pools_of(core, name); });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  TRY(context_.loop.inspect([list, name = context_.settings.default_pool](const core::Core& core) {
+    *list = pools_of(core, name);
+  }));
   for (v1::ResourcePool& pool : page_of(std::move(*list), request, response->mutable_pagination())) {
     pool.set_cluster_name(context_.settings.cluster_name);
     *response->add_resource_pools() = std::move(pool);

@@ -373,7 +373,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
     out->set_part(start.part);
     out->set_gang_port(start.allocation.port);
   }
-  out->set_context_digest(start.model_definition);
+  out->set_code_archive(start.code_archive);
   out->set_token(token);
   // The remaining fields only exist for trials.
   if (start.command) return command_to_proto(*start.command, out);

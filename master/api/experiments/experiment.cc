@@ -106,6 +106,7 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
 ExperimentService::ExperimentService(const Context& context) : Service(context, "det.v1.ExperimentService") {
   unary("CreateExperiment", &ExperimentService::CreateExperiment);
   client_stream("UploadExperiment", &ExperimentService::UploadExperiment);
+  unary("CreateFromCodeArchive", &ExperimentService::CreateFromCodeArchive);
   unary("GetExperiments", &ExperimentService::GetExperiments);
   unary("GetExperiment", &ExperimentService::GetExperiment);
   unary("GetExperimentTrials", &ExperimentService::GetExperimentTrials);

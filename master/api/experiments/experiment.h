@@ -14,9 +14,14 @@ class ExperimentService final : public Service {
   /// Checks and submits an experiment with its files in the request. See create_experiment().
   Status CreateExperiment(const Caller& caller, const v1::CreateExperimentRequest& request,
                           v1::CreateExperimentResponse* response);
-  /// As CreateExperiment, with the context archive in chunks of at most 1 MiB after the request.
+  /// As CreateExperiment, with the code archive in chunks of at most 1 MiB after the request.
   grpc::ServerReadReactor<v1::UploadExperimentRequest>* UploadExperiment(
       grpc::CallbackServerContext* call, v1::CreateExperimentResponse* response);
+  /// As CreateExperiment, with the stored code archive of the given digest. Sets `unknown`, and creates
+  /// nothing, when no experiment of the caller has used this archive: a digest gives no access to the files
+  /// of others.
+  Status CreateFromCodeArchive(const Caller& caller, const v1::CreateFromCodeArchiveRequest& request,
+                               v1::CreateFromCodeArchiveResponse* response);
   /// Lists experiments that the caller may see, paged, 100 by default.
   Status GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,
                         v1::GetExperimentsResponse* response);
@@ -29,7 +34,7 @@ class ExperimentService final : public Service {
   /// Lists the checkpoints of an experiment, paged. Errors: kNotFound.
   Status GetExperimentCheckpoints(const Caller& caller, const v1::GetExperimentCheckpointsRequest& request,
                                   v1::GetExperimentCheckpointsResponse* response);
-  /// Returns the context archive in base64. Errors: kNotFound.
+  /// Returns the code archive in base64. Errors: kNotFound.
   Status GetModelDef(const Caller& caller, const v1::GetModelDefRequest& request,
                      v1::GetModelDefResponse* response);
   // The four actions fail with kNotFound, or kFailedPrecondition when the experiment has ended.
@@ -102,10 +107,10 @@ class ExperimentService final : public Service {
   Status GetBestSearcherValidationMetric(const Caller& caller,
                                          const v1::GetBestSearcherValidationMetricRequest& request,
                                          v1::GetBestSearcherValidationMetricResponse* response);
-  /// Lists the files of the context as a tree.
+  /// Lists the files of the code archive as a tree.
   Status GetModelDefTree(const Caller& caller, const v1::GetModelDefTreeRequest& request,
                          v1::GetModelDefTreeResponse* response);
-  /// Returns one file of the context. Errors: kNotFound.
+  /// Returns one file of the code archive. Errors: kNotFound.
   Status GetModelDefFile(const Caller& caller, const v1::GetModelDefFileRequest& request,
                          v1::GetModelDefFileResponse* response);
   /// Simulates the search of a configuration: how many trials it would train for how long.

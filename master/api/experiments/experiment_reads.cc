@@ -1,4 +1,5 @@
-// Reads of one experiment beyond its row: validation history, files of its context, preview of its search.
+// Reads of one experiment beyond its row: validation history, files of its code archive, preview of its
+// search.
 #include <map>
 
 #include "common/archive/archive.h"
@@ -101,7 +102,7 @@ Status ExperimentService::GetModelDefFile(const Caller&, const v1::GetModelDefFi
     response->set_file(std::move(entry.content));
     return {};
   }
-  return fail(Code::kNotFound, "the context has no such file; see its file_tree");
+  return fail(Code::kNotFound, "the code archive has no such file; see its file_tree");
 }
 
 Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSearchRequest& request,

@@ -112,9 +112,7 @@ void look(const core::Core& core, const core::Experiment& experiment, std::optio
 Result<std::shared_ptr<Sight>> see(const Context& context,
                                    const std::function<void(const core::Core&, Sight&)>& look) {
   auto sight = std::make_shared<Sight>();
-  if (!context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); })) {
-    return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
-  }
+  TRY(context.loop.inspect([sight, look](const core::Core& core) { look(core, *sight); }));
   return sight;
 }
 
@@ -191,10 +189,10 @@ std::string ended_as(const std::string& name, core::State state) {
 Status explain_command(const Context& context, const core::Command& command, v1::Explanation* out) {
   const std::string its = "command " + command.task.value;
   TRY_ASSIGN(const auto sight, see(context, [id = command.id, its](const core::Core& core, Sight& seen) {
-               auto command = core.commands().find(id);
-               if (command == core.commands().end()) return;
+               auto live = core.commands().find(id);
+               if (live == core.commands().end()) return;
                // A command runs once: its allocation has run number 1.
-               auto allocation = core.allocations().find(AllocationId(command->second.task.value + ".1"));
+               auto allocation = core.allocations().find(AllocationId(live->second.task.value + ".1"));
                if (allocation != core.allocations().end()) {
                  const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
                  seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") +
@@ -202,7 +200,7 @@ Status explain_command(const Context& context, const core::Command& command, v1:
                  return;
                }
                seen.trial = core::as_trial(id);
-               seen.pool = core.pool_of(command->second);
+               seen.pool = core.pool_of(live->second);
                copy_pool(core, seen);
              }));
   if (sight->otherwise.empty()) sight->otherwise = ended_as(its, command.state);

@@ -12,7 +12,7 @@ Pools::Pools(const Context& context)
     : found_(std::make_shared<std::map<std::string, scheduler::PoolShape>>(
           std::map<std::string, scheduler::PoolShape>{{context.settings.default_pool, {}}})),
       // Uncommitted reads are sufficient: the core checks the submission again.
-      look_(context.loop.glance([found = found_](const core::Core& core) {
+      read_(context.loop.inspect_uncommitted([found = found_](const core::Core& core) {
         for (const auto& [id, agent] : core.agents()) {
           // The shape of a pool is computed once, at its first agent.
           if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
@@ -22,7 +22,7 @@ Pools::Pools(const Context& context)
       })) {}
 
 Result<std::vector<scheduler::PoolShape>> Pools::take() {
-  if (!look_.wait())
+  if (!read_.wait())
     return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
   std::vector<scheduler::PoolShape> list;
   for (auto& [name, pool] : *found_) {

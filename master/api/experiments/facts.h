@@ -24,7 +24,7 @@ class Pools {
  private:
   // Shared: the core may still write to it after a timeout.
   std::shared_ptr<std::map<std::string, scheduler::PoolShape>> found_;
-  loop::Look look_;
+  loop::PendingRead read_;
 };
 
 /// Returns callbacks for configuration checks. Objects that the caller may not see do not exist. The

@@ -55,22 +55,20 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
   const std::string task = named.allocation ? named.allocation->value : "";
   named.allocation.reset();
   auto found = std::make_shared<std::optional<Reporter>>();
-  const bool seen =
-      context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
-        for (const auto& [id, trial] : core.trials()) {
-          const auto experiment = core.experiments().find(trial.experiment);
-          if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
-              experiment->second.owner != owner || core::is_terminal(trial.state) ||
-              // Trial ids grow, so the newest match wins.
-              (*found && id < (*found)->trial))
-            continue;
-          const core::Allocation allocation = imagined(trial);
-          if (fits(named, allocation, trial) &&
-              (task.empty() || task == trial.task.value || task == allocation.id.value))
-            *found = describe(core, allocation, trial);
-        }
-      });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  TRY(context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
+    for (const auto& [id, trial] : core.trials()) {
+      const auto experiment = core.experiments().find(trial.experiment);
+      if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
+          experiment->second.owner != owner || core::is_terminal(trial.state) ||
+          // Trial ids grow, so the newest match wins.
+          (*found && id < (*found)->trial))
+        continue;
+      const core::Allocation allocation = imagined(trial);
+      if (fits(named, allocation, trial) &&
+          (task.empty() || task == trial.task.value || task == allocation.id.value))
+        *found = describe(core, allocation, trial);
+    }
+  }));
   if (*found) return std::move(**found);
   return fail(Code::kUnauthenticated,
               "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its "
@@ -84,7 +82,7 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
   const std::string token = caller.credentials.allocation_token;
   if (token.empty() && !caller.credentials.user_token.empty()) return find_outside(context, caller, named);
   auto candidates = std::make_shared<std::vector<Reporter>>();
-  const bool seen = context.loop.inspect([candidates, named](const core::Core& core) {
+  TRY(context.loop.inspect([candidates, named](const core::Core& core) {
     const auto take = [&](const core::Allocation& allocation) {
       if (allocation.state == core::AllocationState::kTerminated) return;
       const auto trial = core.trials().find(allocation.trial);
@@ -107,8 +105,7 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
       return;
     }
     for (const auto& [id, allocation] : core.allocations()) take(allocation);
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time");
+  }));
   // Tokens are compared in constant time, off the core's thread.
   for (Reporter& one : *candidates) {
     if (!token.empty() &&

@@ -25,8 +25,7 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
                         .rows = {{report.group(), report.steps_completed(), report.metrics(), time}},
                         .done = [stored](Status status) { stored->set_value(std::move(status)); }};
   // A full writer is reported rather than waited for: workers are few.
-  if (!context.bulk.try_push(std::move(batch)))
-    return fail(Code::kUnavailable, "the master is busy; try again in a moment");
+  if (!context.bulk.try_push(std::move(batch))) return tl::unexpected(busy());
   if (answer.wait_for(kBulkWait) != std::future_status::ready)
     return fail(Code::kUnavailable, "the metrics were not stored in time; send them again");
   return answer.get();
@@ -87,7 +86,7 @@ void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
       store(arrival, reporter);
     });
   });
-  if (!taken) arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
+  if (!taken) arrival->finish(tl::unexpected(busy()));
 }
 
 void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const {
@@ -106,8 +105,7 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
     if (status) context_.hub.publish(change);
     arrival->finish(status);
   };
-  if (!context_.bulk.try_push(std::move(batch)))
-    arrival->finish(fail(Code::kUnavailable, "the master is busy; try again in a moment"));
+  if (!context_.bulk.try_push(std::move(batch))) arrival->finish(tl::unexpected(busy()));
 }
 
 /// The common case, a process with an allocation token and explicit steps, holds no worker thread. All other

@@ -1,4 +1,4 @@
-// Bulk transfers of agents beside their links: contexts to agents, logs from agents.
+// Bulk transfers of agents beside their links: code archives to agents, logs from agents.
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/agent_link.h"
@@ -13,12 +13,12 @@ constexpr std::size_t kMaxAgentLogLine = 64 * 1024;
 constexpr int kMaxAgentLogLines = 10'000;
 
 /// Streams one archive from the database in chunks. Deletes itself.
-class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
+class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
-  ContextSender(const Context& context, Peer peer, std::string digest)
+  CodeArchiveSender(const Context& context, Peer peer, std::string digest)
       : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
     if (!context_.workers.try_post([this] { load(); })) {
-      Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+      Finish(to_grpc(busy()));
     }
   }
   void OnWriteDone(bool ok) override { ok ? next() : Finish(grpc::Status::CANCELLED); }
@@ -53,7 +53,7 @@ class ContextSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
 
 grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
     grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
-  return new ContextSender(context_, peer_of(*call), request->digest());
+  return new CodeArchiveSender(context_, peer_of(*call), request->digest());
 }
 
 namespace {
@@ -68,6 +68,28 @@ Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Po
               "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent->value);
 }
 
+/// Checks a request and converts it to a batch without `done`. Blocks on the database.
+Result<db::LogBatch> read_batch(const Peer& peer, const v1::ShipLogsRequest& request, db::Pool& pool) {
+  TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, pool));
+  TRY(caller.check_name(request.agent_id()));
+  if (!is_agent_name(request.allocation_id(), 256) || request.first_line() < 1 ||
+      request.lines_size() > kMaxAgentLogLines) {
+    return fail(Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines");
+  }
+  db::LogBatch batch{.allocation = AllocationId(request.allocation_id()),
+                     .agent = AgentId(make_utf8(request.agent_id())),
+                     .first_line = request.first_line()};
+  TRY(may_log(caller, batch.allocation, pool));
+  batch.task = task_of(batch.allocation);
+  // Oversized lines are cut rather than refused: the agent would repeat the batch without end.
+  for (const v1::LogLine& line : request.lines()) {
+    batch.lines.push_back(from_proto(line));
+    std::string& text = batch.lines.back().text;
+    if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
+  }
+  return batch;
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
@@ -75,30 +97,11 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                                                  v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
-    const auto caller = authorize_agent(peer, context_.pool);
-    if (!caller) return reactor->Finish(to_grpc(caller.error()));
-    if (auto named = caller->check_name(request->agent_id()); !named)
-      return reactor->Finish(to_grpc(named.error()));
-    if (!is_agent_name(request->allocation_id(), 256) || request->first_line() < 1 ||
-        request->lines_size() > kMaxAgentLogLines) {
-      return reactor->Finish(to_grpc(Error{
-          Code::kInvalidArgument, "logs: an allocation, a first line from 1, at most 10000 lines", {}}));
-    }
-    if (auto its = may_log(*caller, AllocationId(request->allocation_id()), context_.pool); !its)
-      return reactor->Finish(to_grpc(its.error()));
-    db::LogBatch batch{.allocation = AllocationId(request->allocation_id()),
-                       .agent = AgentId(make_utf8(request->agent_id())),
-                       .first_line = request->first_line()};
-    batch.task = task_of(batch.allocation);
-    // Oversized lines are cut rather than refused: the agent would repeat the batch without end.
-    for (const v1::LogLine& line : request->lines()) {
-      batch.lines.push_back(from_proto(line));
-      std::string& text = batch.lines.back().text;
-      if (text.size() > kMaxAgentLogLine) text = text.substr(0, kMaxAgentLogLine) + " [cut]";
-    }
+    auto batch = read_batch(peer, *request, context_.pool);
+    if (!batch) return reactor->Finish(to_grpc(batch.error()));
     // Runs on the bulk writer's thread once the batch is durable.
-    batch.done = [this, reactor, response, task = batch.task,
-                  lines = batch.lines.size()](Result<std::int64_t> next) {
+    batch->done = [this, reactor, response, task = batch->task,
+                   lines = batch->lines.size()](Result<std::int64_t> next) {
       if (!next) return reactor->Finish(to_grpc(next.error()));
       response->set_next_line(*next);
       context_.calls->log_lines += lines;
@@ -106,9 +109,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
       reactor->Finish(grpc::Status::OK);
     };
     // Waits for room. The late reply throttles the agent.
-    if (!context_.bulk.push(std::move(batch))) {
-      reactor->Finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
-    }
+    if (!context_.bulk.push(std::move(*batch))) reactor->Finish(to_grpc(shutting_down()));
   });
   return reactor;
 }

@@ -4,12 +4,12 @@
 #include "master/api/streams/agent_link.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
+#include "master/api/streams/bidi_stream.h"
 
 namespace det::api {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr int kMissedHeartbeats = 3;
 // Interval between two certificate checks of a live link.
 constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
-constexpr std::size_t kMostDevices = 1024;
+constexpr std::size_t kMaxDevices = 1024;
 
 Status check_hello(const v1::Hello& hello) {
   if (!is_agent_name(hello.agent_id(), 128)) {
@@ -28,10 +28,20 @@ Status check_hello(const v1::Hello& hello) {
   if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
     return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
   }
-  if (static_cast<std::size_t>(hello.devices_size()) > kMostDevices) {
+  if (static_cast<std::size_t>(hello.devices_size()) > kMaxDevices) {
     return fail(Code::kInvalidArgument, "more than 1024 devices");
   }
   return {};
+}
+
+storage::Done to_done(const v1::StorageDone& message) {
+  storage::Done done{.removed = {message.removed().begin(), message.removed().end()},
+                     .absent = {message.absent().begin(), message.absent().end()},
+                     .found = {},
+                     .error = message.error()};
+  for (const v1::StoredCheckpoint& each : message.found())
+    done.found.push_back({each.name(), {each.cluster_id(), TrialId(each.trial_id()), each.run()}});
+  return done;
 }
 
 int seconds(Duration duration) {
@@ -46,54 +56,22 @@ bool is_agent_name(const std::string& text, std::size_t longest) {
 
 TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.value.rfind('.'))); }
 
-class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>,
-                  public std::enable_shared_from_this<AgentLink> {
+/// Link of one agent. Commands wait until Welcome has been sent.
+class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
+                        public std::enable_shared_from_this<AgentLink> {
  public:
   AgentLink(AgentService& service, Peer peer)
-      : service_(service), context_(service.context_), peer_(std::move(peer)), heard_(mono_now()) {}
+      : BidiStream(service.context_.edge),
+        service_(service),
+        context_(service.context_),
+        peer_(std::move(peer)),
+        heard_(mono_now()) {}
 
-  void start() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
-
-  // ---- gRPC callbacks (threads of gRPC): forward to the edge worker
-  void OnReadDone(bool ok) override {
-    on_edge([self = self_, ok] { self->read_done(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    on_edge([self = self_, ok] { self->write_done(ok); });
-  }
-  void OnDone() override { self_.reset(); }
-
-  // ---- edge worker
   const AgentId& agent() const { return agent_; }
-
-  void send(v1::AgentCommand command) {
-    if (finished_) return;
-    outgoing_.push_back(std::move(command));
-    if (!writing_) write_next();
-  }
-
-  /// Ends the stream with `status` after the write in flight. Idempotent. Notifies the core if it has a
-  /// session.
-  void finish(const grpc::Status& status) {
-    if (finished_) return;
-    finished_ = true;
-    status_ = status;
-    if (session_ != 0) {
-      service_.links_.erase(session_);
-      service_.give_up(session_);
-      if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
-      context_.loop.submit(core::AgentDisconnected{agent_, session_});
-      publish();
-    }
-    if (!writing_) Finish(status_);
-  }
 
   /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
   void check_certificate() {
-    if (!peer_.tls || finished_) return;
+    if (!peer_.tls || finished()) return;
     context_.workers.try_post([self = shared_from_this()] {
       const auto caller = authorize_agent(self->peer_, self->context_.pool);
       // Only a definite refusal ends the link; a database outage must not disconnect agents.
@@ -108,20 +86,26 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   }
 
  private:
-  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
+  /// Notifies the core if it has accepted the session.
+  void ended(const grpc::Status& status) override {
+    if (session_ == 0) return;
+    service_.links_.erase(session_);
+    service_.storage_calls_.expire(session_);
+    if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
+    context_.loop.submit(core::AgentDisconnected{agent_, session_});
+    publish();
+  }
 
   void publish() { context_.hub.publish({.kind = loop::Change::Kind::kAgent, .name = agent_.value}); }
 
-  void read_done(bool ok) {
-    if (finished_) return;
-    if (!ok) return finish(grpc::Status::OK);
+  void received(const v1::AgentMessage& message) override {
     heard_ = mono_now();
-    switch (incoming_.message_case()) {
+    switch (message.message_case()) {
       case v1::AgentMessage::kHello:
-        if (std::exchange(said_hello_, true))
+        if (std::exchange(hello_seen_, true))
           return refuse({Code::kInvalidArgument, "a link has one hello", {}});
         // The next read starts after the core has accepted the agent: no update precedes the Welcome.
-        return identify(incoming_.hello());
+        return identify(message.hello());
       case v1::AgentMessage::kHeartbeat: {
         v1::AgentCommand command;
         command.mutable_heartbeat();
@@ -129,16 +113,17 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
         break;
       }
       case v1::AgentMessage::kUpdate:
-        update(incoming_.update());
+        update(message.update());
         break;
       case v1::AgentMessage::kStorageDone:
-        service_.answer(session_, incoming_.storage_done());
+        service_.storage_calls_.complete(session_, message.storage_done().number(),
+                                         to_done(message.storage_done()));
         break;
       case v1::AgentMessage::MESSAGE_NOT_SET:
         break;  // sent by a newer agent
     }
     if (!live_) return refuse({Code::kInvalidArgument, "a link begins with hello", {}});
-    if (!finished_) StartRead(&incoming_);
+    if (!finished()) read_next();
   }
 
   /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
@@ -151,7 +136,7 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
               caller = tl::unexpected(named.error());
           }
           self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
-            if (self->finished_) return;
+            if (self->finished()) return;
             if (!caller) return self->refuse(caller.error());
             // The pool of the join token is binding; an agent may not choose another.
             if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
@@ -161,12 +146,12 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
             self->hello(hello);
           });
         });
-    if (!taken) refuse({Code::kUnavailable, "the master is busy; try again in a moment", {}});
+    if (!taken) refuse(busy());
   }
 
   void hello(const v1::Hello& hello) {
     if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
-    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    if (service_.closed_) return refuse(shutting_down());
     core::AgentConnected input{.agent = AgentId(hello.agent_id()),
                                .instance = hello.instance(),
                                .version = make_utf8(hello.version()),
@@ -193,10 +178,10 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
   }
 
   void welcomed(const loop::Answer& answer, std::size_t slots) {
-    if (finished_) return;
+    if (finished()) return;
     if (!answer) {
       log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
-      // Session 0 keeps finish() from reporting a disconnect of a session that the core refused.
+      // Session 0 keeps ended() from reporting a disconnect of a session that the core refused.
       service_.links_.erase(session_);
       session_ = 0;
       return refuse(answer.error());
@@ -212,11 +197,9 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
     welcome->set_kill_grace_seconds(seconds(context_.settings.agent_kill_grace));
     welcome->set_cluster_id(context_.settings.cluster_id);
     welcome->set_master_version(context_.settings.version);
-    // The core may already have queued commands; Welcome goes in front of them, behind a write in flight.
-    outgoing_.insert(writing_ && !outgoing_.empty() ? outgoing_.begin() + 1 : outgoing_.begin(),
-                     std::move(command));
-    if (!writing_) write_next();
-    StartRead(&incoming_);
+    // The core may already have queued commands; Welcome goes in front of them.
+    open(std::move(command));
+    read_next();
   }
 
   void update(const v1::AllocationUpdate& message) {
@@ -228,44 +211,15 @@ class AgentLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentComm
 
   void refuse(const Error& error) { finish(to_grpc(error)); }
 
-  void write_next() {
-    // Nothing is sent before Welcome.
-    writing_ = live_ && !outgoing_.empty();
-    if (writing_) StartWrite(&outgoing_.front());
-  }
-  void write_done(bool ok) {
-    writing_ = false;
-    if (!outgoing_.empty()) outgoing_.pop_front();
-    if (finished_) return Finish(status_);
-    if (!ok) return finish(grpc::Status::OK);
-    write_next();
-  }
-
   AgentService& service_;
   const Context& context_;
-  // Keeps the object alive until gRPC calls OnDone.
   const Peer peer_;
-  std::shared_ptr<AgentLink> self_;
-  v1::AgentMessage incoming_;
-  std::deque<v1::AgentCommand> outgoing_;
-  bool writing_ = false, finished_ = false, live_ = false, said_hello_ = false;
-  grpc::Status status_;
+  bool live_ = false, hello_seen_ = false;
   AgentId agent_;
   std::uint64_t session_ = 0;
   // Time of the last message.
   MonoTime heard_;
 };
-
-namespace {
-
-/// Ends the stream of a caller that cannot be an agent.
-class RefusedLink : public grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand> {
- public:
-  explicit RefusedLink(const Error& error) { Finish(to_grpc(error)); }
-  void OnDone() override { delete this; }
-};
-
-}  // namespace
 
 AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
   bidi_stream("Link", &AgentService::Link);
@@ -276,9 +230,10 @@ AgentService::AgentService(const Context& context) : Service(context, "det.v1.Ag
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
     grpc::CallbackServerContext* call) {
   Peer peer = peer_of(*call);
-  if (auto possible = may_be_agent(peer); !possible) return new RefusedLink(possible.error());
+  if (auto possible = may_be_agent(peer); !possible)
+    return new RefusedStream<v1::AgentMessage, v1::AgentCommand>(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));
-  link->start();
+  link->start(link);
   return link.get();
 }
 
@@ -319,46 +274,21 @@ std::pair<std::uint64_t, std::shared_ptr<AgentLink>> AgentService::link_of(const
 }
 
 Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Work& work) {
-  constexpr auto kPatience = std::chrono::seconds(60);
-  const auto answer = std::make_shared<std::promise<Result<storage::Done>>>();
-  auto done = answer->get_future();
-  // The promise is shared: after a timeout the answer still finds a place to go.
-  const bool posted = context_.edge.post([this, agent, work, answer] {
-    const auto [session, link] = link_of(agent);
-    if (!link) return answer->set_value(fail(Code::kUnavailable, "it is not connected"));
-    const std::int64_t number = next_work_++;
-    asked_[number] = {session, answer};
-    v1::AgentCommand command;
-    v1::StorageWork* order = command.mutable_storage_work();
-    order->set_number(number);
-    order->set_root(work.root);
-    order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
-    order->set_list(work.list);
-    link->send(std::move(command));
-  });
-  if (!posted) return fail(Code::kUnavailable, "the master is shutting down");
-  if (done.wait_for(kPatience) == std::future_status::ready) return done.get();
-  return fail(Code::kDeadlineExceeded, "it did not answer in a minute");
-}
-
-void AgentService::answer(std::uint64_t session, const v1::StorageDone& done) {
-  const auto waiting = asked_.find(done.number());
-  if (waiting == asked_.end() || waiting->second.first != session) return;
-  storage::Done out{.removed = {done.removed().begin(), done.removed().end()},
-                    .absent = {done.absent().begin(), done.absent().end()},
-                    .found = {},
-                    .error = done.error()};
-  for (const v1::StoredCheckpoint& one : done.found())
-    out.found.push_back({one.name(), {one.cluster_id(), TrialId(one.trial_id()), one.run()}});
-  waiting->second.second->set_value(std::move(out));
-  asked_.erase(waiting);
-}
-
-void AgentService::give_up(std::uint64_t session) {
-  for (auto& [number, waiting] : asked_) {
-    if (waiting.first == session) waiting.second->set_value(fail(Code::kUnavailable, "it has left"));
-  }
-  std::erase_if(asked_, [&](const auto& one) { return one.second.first == session; });
+  constexpr auto kTimeout = std::chrono::seconds(60);
+  return storage_calls_.call(
+      [this, agent, work](std::int64_t number) {
+        const auto [session, link] = link_of(agent);
+        if (!link) return session;
+        v1::AgentCommand command;
+        v1::StorageWork* order = command.mutable_storage_work();
+        order->set_number(number);
+        order->set_root(work.root);
+        order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
+        order->set_list(work.list);
+        link->send(std::move(command));
+        return session;
+      },
+      kTimeout);
 }
 
 std::vector<AgentId> AgentService::connected() {
@@ -377,10 +307,10 @@ std::vector<AgentId> AgentService::connected() {
 void AgentService::tick() {
   const MonoTime now = mono_now();
   const std::uint64_t rights = context_.sessions->generation();
-  const bool look = rights != rights_ || now >= next_look_;
-  if (look) {
+  const bool check = rights != rights_ || now >= next_check_;
+  if (check) {
     rights_ = rights;
-    next_look_ = now + kLinkScanInterval;
+    next_check_ = now + kLinkScanInterval;
   }
   // A copy, because finish() erases from links_.
   const auto links = links_;
@@ -388,7 +318,7 @@ void AgentService::tick() {
     auto link = weak.lock();
     if (!link) continue;
     link->check_silence(now);
-    if (look) link->check_certificate();
+    if (check) link->check_certificate();
   }
 }
 
@@ -397,8 +327,7 @@ void AgentService::close() {
   // A copy, as in tick().
   const auto links = links_;
   for (const auto& [session, weak] : links) {
-    if (auto link = weak.lock())
-      link->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    if (auto link = weak.lock()) link->finish(to_grpc(shutting_down()));
   }
 }
 

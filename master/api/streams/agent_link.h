@@ -1,16 +1,15 @@
-// AgentService: one bidirectional stream per agent for heartbeats, commands and state updates. Context
-// downloads and log uploads (agent_bulk.cc) are separate calls. Link state lives on the edge worker.
+// AgentService: one bidirectional stream per agent for heartbeats, commands and state updates. Code
+// archives and logs (agent_bulk.cc) are separate calls. Link state lives on the edge worker.
 #pragma once
 
-#include <future>
 #include <map>
 #include <memory>
 #include <vector>
 
-#include "common/storage/work.h"
 #include "det/v1/agent.pb.h"
 #include "master/api/auth/agent_auth.h"
 #include "master/api/service.h"
+#include "master/api/streams/storage_calls.h"
 
 namespace det::api {
 
@@ -23,7 +22,7 @@ class AgentService final : public Service {
   /// The agent's stream: Hello, answered by Welcome or an error, then messages both ways in any order. A new
   /// Hello needs a new stream.
   grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* Link(grpc::CallbackServerContext* call);
-  /// Streams the context archive (tar.gz) with the requested digest in chunks of at most 1 MiB. Errors:
+  /// Streams the code archive with the requested digest in chunks of at most 1 MiB. Errors:
   /// kNotFound.
   grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
                                                                const v1::GetContextRequest* request);
@@ -55,19 +54,12 @@ class AgentService final : public Service {
   // All members below belong to the edge worker.
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;
-  /// Storage work in flight, by number: the session it was sent to, and the promise of the waiting caller.
-  using Answer = std::shared_ptr<std::promise<Result<storage::Done>>>;
-  std::map<std::int64_t, std::pair<std::uint64_t, Answer>> asked_;
-  std::int64_t next_work_ = 1;
-  /// Completes the storage work that `done` refers to. Ignores answers of another session.
-  void answer(std::uint64_t session, const v1::StorageDone& done);
-  /// Fails all storage work of a closed session with kUnavailable.
-  void give_up(std::uint64_t session);
+  StorageCalls storage_calls_{context_.edge};
   /// Returns session 0 and null when the agent has no link.
   std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
   bool closed_ = false;
   std::uint64_t rights_ = 0;  ///< Sessions::generation() at the last certificate check
-  MonoTime next_look_;
+  MonoTime next_check_;
 };
 
 /// Whether text may be the id of an agent or the name of something on it: 1 to `longest` bytes of UTF-8

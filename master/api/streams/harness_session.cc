@@ -12,13 +12,14 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
+#include "master/api/streams/bidi_stream.h"
 
 namespace det::api {
 namespace {
 
 // Above this number of unacknowledged reports the session stops reading.
-constexpr std::size_t kMostUnacknowledged = 1024;
-constexpr std::size_t kLongestMessage = 4096;
+constexpr std::size_t kMaxUnacknowledged = 1024;
+constexpr std::size_t kMaxEndMessage = 4096;
 
 }  // namespace
 
@@ -29,47 +30,26 @@ std::optional<double> metric_value(const std::string& metrics, const std::string
   return it == json->end() ? std::nullopt : read_double(*it);
 }
 
-class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>,
-                       public std::enable_shared_from_this<HarnessSession> {
+/// Session of one training process. Messages wait until Attached has been sent.
+class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMessage>,
+                             public std::enable_shared_from_this<HarnessSession> {
  public:
   HarnessSession(HarnessService& service, Credentials credentials)
-      : service_(service), context_(service.context_), credentials_(std::move(credentials)) {}
+      : BidiStream(service.context_.edge),
+        service_(service),
+        context_(service.context_),
+        credentials_(std::move(credentials)) {}
 
-  void start() {
-    self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
-
-  // ---- gRPC callbacks: forward to the edge worker
-  void OnReadDone(bool ok) override {
-    on_edge([self = self_, ok] { self->read_done(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    on_edge([self = self_, ok] { self->write_done(ok); });
-  }
-  void OnCancel() override {}
-  void OnDone() override {
-    on_edge([self = std::move(self_)] { self->forget(); });
-  }
-
-  // ---- edge worker
   void preempt() {
     v1::MasterMessage message;
     message.mutable_preempt();
     send(std::move(message));
   }
 
-  void finish(const grpc::Status& status) {
-    if (finished_) return;
-    finished_ = true;
-    status_ = status;
-    if (!writing_) Finish(status_);
-  }
-
   /// Sends collected metrics to the bulk writer as one batch. At most one batch is in flight; further metrics
   /// collect meanwhile.
   void push_rows() {
-    if (rows_.empty() || rows_in_flight_ || finished_) return;
+    if (rows_.empty() || rows_in_flight_ || finished()) return;
     db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
     rows_.clear();
     batch.done = [self = shared_from_this(), sequences = row_sequences_](Status status) {
@@ -87,7 +67,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (context_.bulk.try_push(std::move(batch))) {
       row_sequences_.clear();
     } else {
-      // The writer is full: tick() retries. Backpressure reaches the client through kMostUnacknowledged.
+      // The writer is full: tick() retries. Backpressure reaches the client through kMaxUnacknowledged.
       rows_ = std::move(batch.rows);
       rows_in_flight_ = false;
     }
@@ -100,42 +80,38 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     bool durable = false;
   };
 
-  void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
-
   /// Removes the session unless a newer one has taken its place.
-  void forget() {
+  void released() override {
     auto it = service_.sessions_.find(allocation_);
     if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
   }
 
-  void read_done(bool ok) {
-    if (finished_) return;
-    if (!ok) return finish(grpc::Status::OK);
+  void received(const v1::HarnessMessage& message) override {
     // Attach must come first and only once.
-    if (incoming_.has_attach() && !attach_seen_) {
+    if (message.has_attach() && !attach_seen_) {
       attach_seen_ = true;
-      return attach(incoming_.attach());
+      return attach(message.attach());
     }
-    if (attached_ && incoming_.has_alive()) {
-      say_alive();
-      return read_next();
+    if (attached_ && message.has_alive()) {
+      renew_lease();
+      return read_more();
     }
-    if (!attached_ || (!incoming_.has_report() && !incoming_.has_reports())) {
+    if (!attached_ || (!message.has_report() && !message.has_reports())) {
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
-    if (incoming_.has_report()) take(incoming_.report());
+    if (message.has_report()) take(message.report());
     // A refused report ends the session; the rest of the message is then dropped.
-    for (const v1::Report& report : incoming_.reports().reports())
-      if (!finished_) take(report);
+    for (const v1::Report& report : message.reports().reports())
+      if (!finished()) take(report);
     push_rows();
-    if (!finished_) read_next();
+    if (!finished()) read_more();
   }
 
   /// Reads on while few reports are unacknowledged. A client that outruns the database is throttled by flow
   /// control.
-  void read_next() {
-    reading_ = pending_.size() < kMostUnacknowledged;
-    if (reading_) StartRead(&incoming_);
+  void read_more() {
+    reading_ = pending_.size() < kMaxUnacknowledged;
+    if (reading_) read_next();
   }
 
   void attach(const v1::Attach& attach) {
@@ -152,7 +128,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
     // trial outside the cluster.
     context_.workers.post([self = shared_from_this()] {
-      self->credentials_.allocation_token.empty() ? self->look_up_outside() : self->look_up();
+      self->credentials_.allocation_token.empty() ? self->find_detached() : self->find_allocation();
     });
   }
 
@@ -166,10 +142,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   };
 
   /// Runs on a worker, for a trial outside the cluster. The caller must be its owner.
-  void look_up_outside() {
+  void find_detached() {
     const auto session = context_.sessions->find(token_hash(credentials_.user_token));
     auto found = std::make_shared<Found>();
-    const bool seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
+    const Status seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
       auto row = core.trials().find(trial);
       if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run)
         return;
@@ -188,7 +164,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       if (session->limited) {
         return self->refuse({Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
       }
-      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!seen) return self->refuse(seen.error());
       if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
       if (!found->owner) {
         return self->refuse(
@@ -203,9 +179,9 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   /// Runs on a worker. The allocation must be the current run of the trial.
-  void look_up() {
+  void find_allocation() {
     auto found = std::make_shared<Found>();
-    const bool seen =
+    const Status seen =
         context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
           auto allocation = core.allocations().find(id);
           if (allocation == core.allocations().end()) return;
@@ -222,7 +198,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
           }
         });
     on_edge([self = shared_from_this(), found, seen] {
-      if (!seen) return self->refuse({Code::kUnavailable, "the master did not answer in time", {}});
+      if (!seen) return self->refuse(seen.error());
       if (!found->current) {
         return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
       }
@@ -236,7 +212,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     metric_ = found.metric;
     time_ = found.time;
     // A session admitted after close() would never be ended.
-    if (service_.closed_) return refuse({Code::kUnavailable, "the master is shutting down", {}});
+    if (service_.closed_) return refuse(shutting_down());
     // A process that reconnects replaces its old session, which may not have noticed the broken connection.
     auto& place = service_.sessions_[allocation_];
     if (auto older = place.lock())
@@ -249,7 +225,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void attached(const loop::Answer& answer) {
-    if (finished_) return;
+    if (finished()) return;
     if (!answer) return refuse(answer.error());
     attached_ = true;
     v1::MasterMessage message;
@@ -260,11 +236,11 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
       message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
     }
     message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);
-    send(std::move(message));
-    read_next();
+    open(std::move(message));
+    read_more();
   }
 
-  void say_alive() {
+  void renew_lease() {
     context_.loop.call(core::HarnessAlive{.trial = trial_, .run = run_},
                        [self = shared_from_this()](loop::Answer answer) {
                          if (answer) return;
@@ -300,7 +276,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
 
   void take_end(std::int64_t sequence, const v1::EndReport& report) {
     const auto state = from_proto(report.state());
-    if (!state || !core::is_terminal(*state) || report.message().size() > kLongestMessage) {
+    if (!state || !core::is_terminal(*state) || report.message().size() > kMaxEndMessage) {
       return refuse(
           {Code::kInvalidArgument, "end: a terminal state, and a message of at most 4096 bytes", {}});
     }
@@ -363,7 +339,7 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   }
 
   void report_done(std::int64_t sequence, const Status& status) {
-    if (finished_) return;
+    if (finished()) return;
     if (!status) return refuse(status.error());
     // Reports complete out of order, but are acknowledged in order.
     auto it =
@@ -378,15 +354,13 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     if (acknowledged == 0) return;
     acknowledge(acknowledged);
     pass_on_checkpoint();
-    if (attached_ && !reading_) read_next();
+    if (attached_ && !reading_) read_more();
   }
 
   void acknowledge(std::int64_t sequence) {
     // Acknowledgements are cumulative: a queued one is replaced.
-    if (!outgoing_.empty() && outgoing_.back().has_acknowledged() && (outgoing_.size() > 1 || !writing_)) {
-      outgoing_.back().mutable_acknowledged()->set_sequence(sequence);
-      return;
-    }
+    if (v1::MasterMessage* last = last_unsent(); last && last->has_acknowledged())
+      return last->mutable_acknowledged()->set_sequence(sequence);
     v1::MasterMessage message;
     message.mutable_acknowledged()->set_sequence(sequence);
     send(std::move(message));
@@ -402,31 +376,10 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
     finish(to_grpc(error));
   }
 
-  void send(v1::MasterMessage message) {
-    if (finished_) return;
-    outgoing_.push_back(std::move(message));
-    if (!writing_) write_next();
-  }
-  void write_next() {
-    writing_ = !outgoing_.empty();
-    if (writing_) StartWrite(&outgoing_.front());
-  }
-  void write_done(bool ok) {
-    writing_ = false;
-    if (!outgoing_.empty()) outgoing_.pop_front();
-    if (finished_) return Finish(status_);
-    if (!ok) return finish(grpc::Status::OK);
-    write_next();
-  }
-
   HarnessService& service_;
   const Context& context_;
   const Credentials credentials_;
-  std::shared_ptr<HarnessSession> self_;
-  v1::HarnessMessage incoming_;
-  std::deque<v1::MasterMessage> outgoing_;
-  bool writing_ = false, reading_ = true, finished_ = false, attach_seen_ = false, attached_ = false;
-  grpc::Status status_;
+  bool reading_ = true, attach_seen_ = false, attached_ = false;
 
   TrialId trial_;
   RunNumber run_ = 0;
@@ -444,17 +397,6 @@ class HarnessSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::Ma
   bool rows_in_flight_ = false;
 };
 
-namespace {
-
-/// Ends the stream of an unauthorized caller.
-class RefusedSession : public grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage> {
- public:
-  explicit RefusedSession(const Error& error) { Finish(to_grpc(error)); }
-  void OnDone() override { delete this; }
-};
-
-}  // namespace
-
 HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
   bidi_stream("Session", &HarnessService::Session);
   unary("FallBack", &HarnessService::FallBack);
@@ -463,9 +405,9 @@ HarnessService::HarnessService(const Context& context) : Service(context, "det.v
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
   auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
-  if (!caller) return new RefusedSession(caller.error());
+  if (!caller) return new RefusedStream<v1::HarnessMessage, v1::MasterMessage>(caller.error());
   auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
-  session->start();
+  session->start(session);
   return session.get();
 }
 
@@ -486,8 +428,7 @@ void HarnessService::tick() {
 void HarnessService::close() {
   closed_ = true;
   for (auto& [id, weak] : sessions_) {
-    if (auto session = weak.lock())
-      session->finish(to_grpc(Error{Code::kUnavailable, "the master is shutting down", {}}));
+    if (auto session = weak.lock()) session->finish(to_grpc(shutting_down()));
   }
 }
 

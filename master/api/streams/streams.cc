@@ -34,9 +34,9 @@ void Streams::tick(loop::Workers& workers, Sessions& sessions) {
   const std::uint64_t newest = sessions.generation();
   const bool opened = take_changes();
   const MonoTime now = mono_now();
-  if (!opened && newest == seen_ && now < next_look_) return;
+  if (!opened && newest == seen_ && now < next_check_) return;
   seen_ = newest;
-  next_look_ = now + kStreamScanInterval;
+  next_check_ = now + kStreamScanInterval;
   for (const auto& [id, stream] : streams_) {
     // If the queue is full, the check is repeated within 5 s.
     workers.try_post([stream = stream, &sessions] {

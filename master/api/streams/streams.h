@@ -52,7 +52,7 @@ class Streams {
   // The members below belong to the ticking thread.
   std::map<Id, std::shared_ptr<const Stream>> streams_;
   std::uint64_t seen_ = 0;  ///< generation at the last check
-  MonoTime next_look_;
+  MonoTime next_check_;
 };
 
 }  // namespace det::api

@@ -6,7 +6,7 @@ namespace det::api {
 namespace {
 
 /// Short timeouts: a user waits for the result.
-constexpr storage::BucketOptions kImpatient{
+constexpr storage::BucketOptions kShortTimeouts{
     .attempts = 2, .connect_timeout = std::chrono::seconds(5), .stall_timeout = std::chrono::seconds(10)};
 
 }  // namespace
@@ -23,7 +23,7 @@ Result<std::optional<storage::Bucket>> bucket_of(const std::string& config_json)
 Status check_bucket(const Json& storage) {
   if (!storage::is_bucket(storage)) return {};
   TRY_ASSIGN(const storage::Location location, storage::read_location(storage));
-  return storage::Bucket(location, kImpatient).check();
+  return storage::Bucket(location, kShortTimeouts).check();
 }
 
 }  // namespace det::api

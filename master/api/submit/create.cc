@@ -14,7 +14,7 @@
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/facts.h"
 #include "master/api/submit/bucket.h"
-#include "master/api/submit/context_archive.h"
+#include "master/api/submit/code_archive.h"
 #include "master/api/submit/secrets.h"
 #include "master/db/queries/code_archives.h"
 #include "master/db/queries/projects.h"
@@ -25,19 +25,19 @@ namespace {
 
 constexpr const char* kUploadMethod = "/det.v1.ExperimentService/UploadExperiment";
 
-/// Context of a parent experiment, for forks without files of their own. Empty if the parent has none.
-Result<ContextArchive> context_of_parent(const Context& context, ExperimentId parent) {
+/// Code archive of a parent experiment, for forks without files of their own. Empty if the parent has none.
+Result<CodeArchive> code_archive_of_parent(const Context& context, ExperimentId parent) {
   auto bytes = db::get_code_archive(context.pool, parent);
-  if (!bytes && bytes.error().code == Code::kNotFound) return ContextArchive{};
+  if (!bytes && bytes.error().code == Code::kNotFound) return CodeArchive{};
   if (!bytes) return tl::unexpected(bytes.error());
-  ContextArchive result{.bytes = std::move(*bytes), .items = {}};
+  CodeArchive result{.bytes = std::move(*bytes), .items = {}};
   TRY_ASSIGN(result.items, check_archive(result.bytes));
   return result;
 }
 
-std::vector<std::string> paths_of(const ContextArchive& context) {
+std::vector<std::string> paths_of(const CodeArchive& archive) {
   std::vector<std::string> paths;
-  for (const ArchiveItem& item : context.items) {
+  for (const ArchiveItem& item : archive.items) {
     if (!item.directory) paths.push_back(item.path);
   }
   return paths;
@@ -207,9 +207,9 @@ Status create_experiment(const Context& context, const Caller& caller,
   defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools));
   TRY(open);  // after parsing, so that all problems of the file are reported at once
-  TRY_ASSIGN(ContextArchive files, context_of(request.model_definition(), std::move(archive)));
+  TRY_ASSIGN(CodeArchive files, code_archive_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
-    TRY_ASSIGN(files, context_of_parent(context, ExperimentId(request.parent_id())));
+    TRY_ASSIGN(files, code_archive_of_parent(context, ExperimentId(request.parent_id())));
   }
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
@@ -222,7 +222,7 @@ Status create_experiment(const Context& context, const Caller& caller,
     to_struct(shown, response->mutable_config());
     return {};
   }
-  // The context is stored before the core refers to it.
+  // The archive is stored before the core refers to it.
   std::string digest;
   if (!files.bytes.empty()) {
     TRY_ASSIGN(digest, db::put_code_archive(context.pool, files.bytes));
@@ -233,7 +233,7 @@ Status create_experiment(const Context& context, const Caller& caller,
       .project = to.project,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
-      .model_definition = std::move(digest),
+      .code_archive = std::move(digest),
       .activate = request.activate(),
       .unmanaged = request.unmanaged()};
   if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());
@@ -244,6 +244,17 @@ Status create_experiment(const Context& context, const Caller& caller,
 Status ExperimentService::CreateExperiment(const Caller& caller, const v1::CreateExperimentRequest& request,
                                            v1::CreateExperimentResponse* response) {
   return create_experiment(context_, caller, request, std::nullopt, response);
+}
+
+Status ExperimentService::CreateFromCodeArchive(const Caller& caller,
+                                                const v1::CreateFromCodeArchiveRequest& request,
+                                                v1::CreateFromCodeArchiveResponse* response) {
+  auto archive = db::get_own_code_archive(context_.pool, request.code_archive(), caller.user.id);
+  if (!archive && archive.error().code != Code::kNotFound) return tl::unexpected(archive.error());
+  response->set_unknown(!archive);
+  if (!archive) return {};
+  return create_experiment(context_, caller, request.create(), std::move(*archive),
+                           response->mutable_created());
 }
 
 grpc::ServerReadReactor<v1::UploadExperimentRequest>* ExperimentService::UploadExperiment(

@@ -1,5 +1,5 @@
-// Submission of experiments: parses the configuration, checks and stores the context, and submits to the
-// core.
+// Submission of experiments: parses the configuration, checks and stores the code archive, and submits to
+// the core.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace det::api {
 
-/// Creates an experiment. `archive` is the context as tar.gz if it was uploaded in chunks; otherwise the
-/// files of the request are packed. Idempotent with a request_id. With validate_only nothing is stored.
+/// Creates an experiment. `archive` is the code archive if it was uploaded in chunks; otherwise the files of
+/// the request are packed. Idempotent with a request_id. With validate_only nothing is stored.
 /// Blocks on the database and the core. Errors: kInvalidArgument with all problems of the configuration, in
 /// which case nothing is stored; kAlreadyExists for a request_id of another user; kNotFound,
 /// kPermissionDenied and kFailedPrecondition for the project.

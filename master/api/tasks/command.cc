@@ -11,10 +11,9 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/explanation.h"
 #include "master/api/experiments/facts.h"
-#include "master/api/submit/context_archive.h"
+#include "master/api/submit/code_archive.h"
 #include "master/api/submit/create.h"
 #include "master/api/submit/secrets.h"
-#include "master/api/tasks/command_name.h"
 #include "master/db/queries/code_archives.h"
 #include "master/db/queries/workspaces.h"
 
@@ -108,6 +107,12 @@ Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
 
 }  // namespace
 
+std::string command_name(const expconf::CommandConfig& config) {
+  constexpr std::size_t kMaxBytes = 80;
+  if (!config.description.empty()) return config.description;
+  return make_utf8(join(config.entrypoint, " ").substr(0, kMaxBytes));
+}
+
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
   const core::Command& command = row.command;
   out->set_id(command.task.value);
@@ -141,7 +146,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   if (!known) {
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
-    TRY_ASSIGN(const ContextArchive files, context_of(request.files(), std::move(archive)));
+    TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
     // Nothing has been stored at this point.
     if (request.validate_only()) {
@@ -155,7 +160,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
         .workspace = workspace,
         .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
     if (!files.bytes.empty()) {
-      TRY_ASSIGN(submit.context, db::put_code_archive(context.pool, files.bytes));
+      TRY_ASSIGN(submit.code_archive, db::put_code_archive(context.pool, files.bytes));
     }
     TRY(context.loop.ask(std::move(submit)));
   }

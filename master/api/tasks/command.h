@@ -23,7 +23,7 @@ class CommandService final : public Service {
   /// Submits a command with its files in the request. See launch_command().
   Status LaunchCommand(const Caller& caller, const v1::LaunchCommandRequest& request,
                        v1::LaunchCommandResponse* response);
-  /// As LaunchCommand, with the context archive in chunks of at most 1 MiB after the request.
+  /// As LaunchCommand, with the code archive in chunks of at most 1 MiB after the request.
   grpc::ServerReadReactor<v1::UploadCommandRequest>* UploadCommand(grpc::CallbackServerContext* call,
                                                                    v1::LaunchCommandResponse* response);
   /// Kills a command. Idempotent, also after its end. Errors: kNotFound.
@@ -38,13 +38,16 @@ class CommandService final : public Service {
                         v1::ExplainCommandResponse* response);
 };
 
-/// Parses, checks and submits a command. `archive` is the context as tar.gz if it was uploaded in chunks;
+/// Parses, checks and submits a command. `archive` is the code archive if it was uploaded in chunks;
 /// otherwise the files of the request are packed. Idempotent with a request_id, a lower-case uuid that
 /// becomes the command's id. With validate_only nothing is stored. Blocks on the database and the core.
 /// Errors: kInvalidArgument with all problems of the configuration; kAlreadyExists for a request_id of
 /// another user; kFailedPrecondition for an archived workspace.
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
+
+/// Returns the description of a command, else the beginning of its command line, at most 80 bytes.
+std::string command_name(const expconf::CommandConfig& config);
 
 /// Converts a command for lists, without its configuration.
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out);

@@ -36,6 +36,20 @@ v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state)
   return v1::TaskAllocation::STATE_TERMINATED;
 }
 
+/// Returns the policy of a pool as Determined AI names it.
+const char* scheduler_type(const core::Core& core, const std::string& pool) {
+  const auto known = core.pools().find(pool);
+  switch (known == core.pools().end() ? scheduler::Rules().policy : known->second.rules().policy) {
+    case scheduler::Policy::kPriority:
+      return "priority";
+    case scheduler::Policy::kFairShare:
+      return "fair_share";
+    case scheduler::Policy::kRoundRobin:
+      return "round_robin";
+  }
+  return "";
+}
+
 /// Runs on the core's thread.
 v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
   v1::AllocationSummary out;
@@ -56,7 +70,7 @@ v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation&
   api::to_proto(allocation.started, out.mutable_registered_time());
   out.set_resource_pool(allocation.pool);
   out.set_slots_needed(allocation.slot_count());
-  out.set_scheduler_type("priority");
+  out.set_scheduler_type(scheduler_type(core, allocation.pool));
   for (std::size_t i = 0; i < allocation.parts.size(); ++i) {
     const core::AllocationPart& part = allocation.parts[i];
     v1::ResourcesSummary* resources = out.add_resources();
@@ -102,12 +116,11 @@ TaskService::TaskService(const Context& context) : Service(context, "det.v1.Task
 Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
                              v1::GetTasksResponse* response) {
   auto live = std::make_shared<std::vector<v1::AllocationSummary>>();
-  const bool seen = context_.loop.inspect([live](const core::Core& core) {
+  TRY(context_.loop.inspect([live](const core::Core& core) {
     for (const auto& [id, allocation] : core.allocations())
       if (allocation.state != core::AllocationState::kTerminated)
         live->push_back(summary_of(core, allocation));
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   std::vector<std::string> tasks;
   for (const v1::AllocationSummary& summary : *live) tasks.push_back(summary.task_id());
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, tasks, context_.pool));
@@ -123,10 +136,9 @@ Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiv
                                         v1::GetActiveTasksCountResponse* response) {
   // Only commands are counted.
   auto tasks = std::make_shared<std::vector<std::string>>();
-  const bool seen = context_.loop.inspect([tasks](const core::Core& core) {
+  TRY(context_.loop.inspect([tasks](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
-  });
-  if (!seen) return fail(Code::kUnavailable, "the master did not answer in time; try again in a moment");
+  }));
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
   response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
   return {};
@@ -163,7 +175,7 @@ Status TaskService::GetTaskContextDirectory(const Caller& caller,
   TRY(admit(context_, caller, {.trial = trial_id}));
   TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, trial_id));
   auto bytes = db::get_code_archive(context_.pool, trial.trial.experiment);
-  // An experiment without a context returns an empty archive.
+  // An experiment without a code archive returns an empty archive.
   if (!bytes && bytes.error().code == Code::kNotFound) return {};
   if (!bytes) return tl::unexpected(bytes.error());
   response->set_b64_tgz(to_base64(*bytes));

@@ -1,4 +1,4 @@
-// TaskService: tasks of trials and commands, their logs, and contexts for their processes.
+// TaskService: tasks of trials and commands, their logs, and code archives for their processes.
 #pragma once
 
 #include "det/v1/task.pb.h"
@@ -30,8 +30,8 @@ class TaskService final : public Service {
                                                            const v1::TrialLogsFieldsRequest* request);
   /// Returns a task and its allocations. Errors: kNotFound.
   Status GetTask(const Caller& caller, const v1::GetTaskRequest& request, v1::GetTaskResponse* response);
-  /// Returns the context of a trial's task in base64; empty when it has none. For users and for processes of
-  /// the trial. Errors: kNotFound.
+  /// Returns the code archive of a trial's task in base64; empty when it has none. For users and for
+  /// processes of the trial. Errors: kNotFound.
   Status GetTaskContextDirectory(const Caller& caller, const v1::GetTaskContextDirectoryRequest& request,
                                  v1::GetTaskContextDirectoryResponse* response);
   /// Stores up to 1,000 log lines that processes send themselves; lines are cut at 64 KiB. Durable when it

@@ -21,7 +21,7 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
           if (!done) return Finish(to_grpc(done.error()));
           StartWriteAndFinish(&fields_, {}, grpc::Status::OK);
         });
-    if (!taken) Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
+    if (!taken) Finish(to_grpc(busy()));
   }
   void OnDone() override { delete this; }
 

@@ -200,7 +200,7 @@ std::string outcome_of(const Answer& answer) {
 }
 
 bool is_user_method(const std::string& method) {
-  return access("/det.v1." + method)->who == Requirement::kUser;
+  return access("/det.v1." + method)->requirement == Requirement::kUser;
 }
 
 }  // namespace
@@ -232,6 +232,15 @@ TEST_CASE("every method admits exactly the callers listed in access.case") {
       if (kCallers[i] == "stranger") CHECK(answer.text.find(kCanary) == std::string::npos);
     }
   }
+}
+
+TEST_CASE("GetAllocation reports a failure of the database as such") {
+  Lab lab;
+  REQUIRE(lab.bench.pool.query("ALTER TABLE commands RENAME COLUMN ended TO finished"));
+  const Line line{.method = "AllocationService/GetAllocation",
+                  .expected = {},
+                  .request = "allocation_id: \"1.task-1.1\""};
+  CHECK(lab.call_as("admin", line).code == grpc::StatusCode::INTERNAL);
 }
 
 TEST_CASE("the body of a request is read only for a known caller") {

@@ -14,7 +14,7 @@ TEST_CASE("only login and master info are open to anyone") {
   for (const auto* service : services()) {
     for (int i = 0; i < service->method_count(); ++i) {
       const std::string path = "/" + service->full_name() + "/" + service->method(i)->name();
-      if (access(path)->who == Requirement::kNobody) open.push_back(service->method(i)->name());
+      if (access(path)->requirement == Requirement::kNone) open.push_back(service->method(i)->name());
     }
   }
   CHECK(open == std::vector<std::string>{"Login", "GetMaster", "Join"});

@@ -168,7 +168,7 @@ TEST_CASE("a start command carries everything that the agent needs") {
                               .session = 1,
                               .experiment = ExperimentId(4),
                               .config = config,
-                              .model_definition = "digest"};
+                              .code_archive = "digest"};
   start.allocation = {
       .id = AllocationId("4.r.2"), .run = 2, .parts = {{.agent = AgentId("a"), .slots = {0, 3}}}};
   start.trial = {.id = TrialId(9),
@@ -189,7 +189,7 @@ TEST_CASE("a start command carries everything that the agent needs") {
   CHECK(out.latest_checkpoint() == "uuid");
   CHECK(out.environment().at("A") == "1");
   CHECK(out.token() == "token");
-  CHECK(out.context_digest() == "digest");
+  CHECK(out.code_archive() == "digest");
 }
 
 TEST_CASE("a start command of a gang carries its peers and the rendezvous address") {

@@ -17,7 +17,8 @@ namespace det::api {
 struct Bench {
   Settings settings{.version = "test", .cluster_secret = std::string(32, 's')};
   test::FakeStore store;
-  loop::Loop loop{test::empty_core(), store, test::test_now};
+  core::Options options;
+  loop::Loop loop{test::empty_core(options), store, test::test_now};
   loop::Hub hub;
   db::ConnectOptions where;
   db::Pool pool{where, 1};
@@ -45,7 +46,8 @@ struct Bench {
   Server server{context};
 
   Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}
-  explicit Bench(db::ConnectOptions database) : where(std::move(database)) {
+  explicit Bench(db::ConnectOptions database, core::Options core_options = {})
+      : options(std::move(core_options)), where(std::move(database)) {
     store.durable_at_once = true;
     loop.start({.send = [this](core::Send send) { server.send(std::move(send)); },
                 .changed = [this](const loop::Change& change) { server.changed(change); }},

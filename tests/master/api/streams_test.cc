@@ -207,7 +207,7 @@ TEST_CASE("the session cache reloads a user after a change of rights, after expi
     make(std::chrono::hours(1));
     REQUIRE(eve());
     REQUIRE(office.bench.pool.query("DELETE FROM sessions WHERE user_id = $1", office.eve));
-    CHECK(wait_until([&] { return !eve(); }, 2 * Sessions::kLongest));
+    CHECK(wait_until([&] { return !eve(); }, 2 * Sessions::kMaxAge));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/job.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
+#include "det/v1/task.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
@@ -21,11 +22,11 @@ constexpr const char* kPlain = "name: x\nentrypoint: run\nsearcher: {name: singl
 
 struct Desk {
   test::Database database;
-  Bench bench{database.connect()};
+  Bench bench;
   std::shared_ptr<grpc::Channel> channel = bench.over_socket();
   std::string token = "admin's token";
 
-  Desk() {
+  explicit Desk(core::Options options = {}) : bench(database.connect(), std::move(options)) {
     const auto other = db::create_user(bench.pool, "eve", "x", false).value();
     bench.settings.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
     REQUIRE(db::create_session(bench.pool, UserId(1), token_hash("admin's token"), std::chrono::hours(1)));
@@ -269,6 +270,20 @@ TEST_CASE("the destination comes from the request, then the cluster's policy, th
   CHECK_THAT(goes_to(), Catch::Contains("project sound is archived; unarchive it first"));
   REQUIRE(desk.set_policies("invariant_config: {project: none}\n").ok());
   CHECK_THAT(goes_to(), Catch::Contains("no project \"none\" in a workspace \"lab\" is open to you"));
+}
+
+TEST_CASE("a task names the scheduling policy of its pool") {
+  Desk desk(core::Options{.pool_rules = {.policy = scheduler::Policy::kFairShare}});
+  desk.connect_agent("a1", "default", 1);
+  v1::LaunchCommandRequest launch;
+  v1::LaunchCommandResponse launched;
+  launch.set_text("entrypoint: [x]\nresources: {slots: 1}\n");
+  // The bench's store keeps nothing, so that the reply finds no row.
+  (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  v1::GetTasksResponse tasks;
+  REQUIRE(desk.call(&v1::TaskService::Stub::GetTasks, v1::GetTasksRequest(), &tasks).ok());
+  REQUIRE(tasks.allocation_id_to_summary_size() == 1);
+  CHECK(tasks.allocation_id_to_summary().begin()->second.scheduler_type() == "fair_share");
 }
 
 TEST_CASE("queue changes cannot bypass a policy") {

@@ -86,7 +86,7 @@ TEST_CASE("an experiment is shown with its details") {
   World world;
   const auto digest = db::put_code_archive(world.pool, "archive");
   core::Experiment row = plain_experiment(2);
-  row.model_definition = *digest;
+  row.code_archive = *digest;
   row.state = core::State::kCompleted;
   row.ended = WallTime{row.submitted.micros + 2'500'000};
   row.parent = ExperimentId(1);

@@ -53,7 +53,7 @@ core::Experiment Sampler::experiment(ExperimentId id) {
   row.project = 1;
   row.state = live_state();
   row.config = sample_config();
-  row.model_definition = text();
+  row.code_archive = text();
   row.progress = random_.uniform();
   row.submitted = time();
   row.ended = maybe_time();
@@ -105,7 +105,7 @@ core::Command Sampler::command(core::CommandId id) {
   row.owner = UserId(1);
   row.config = std::make_shared<const expconf::CommandConfig>(*expconf::command_from_resolved(
       Json::parse(R"({"entrypoint": ["echo", "a b"], "resources": {"slots": 3}})")));
-  row.context = "context of " + row.task.value;
+  row.code_archive = "archive of " + row.task.value;
   row.submitted = WallTime{1'700'000'000'000'000 + id.value};
   row.state = coin() ? core::State::kActive : core::State::kStoppingKilled;
   if (integer(4) == 0) {
@@ -158,7 +158,7 @@ std::string show(const std::optional<WallTime>& time) { return time ? std::to_st
 
 void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
-      << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.model_definition
+      << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.code_archive
       << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended) << '|'
       << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
       << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/'
@@ -174,7 +174,7 @@ void show(std::ostream& out, const core::Trial& t) {
 }
 void show(std::ostream& out, const core::Command& c) {
   out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'
-      << core::state_name(c.state) << '|' << dump_json(c.config->resolved) << '|' << c.context << '|'
+      << core::state_name(c.state) << '|' << dump_json(c.config->resolved) << '|' << c.code_archive << '|'
       << c.submitted.micros << '|' << show(c.ended) << '|' << c.queue.pool << '/' << c.queue.priority << '/'
       << c.queue.weight << '/' << c.queue.position << '|';
   if (c.exit) out << static_cast<int>(c.exit->kind) << '/' << c.exit->code << '/' << c.exit->message;

@@ -50,8 +50,8 @@ struct World {
     store.write(
         {core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
   }
-  gc::Collector collector(gc::StorageAgents hands = {}) {
-    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(hands)};
+  gc::Collector collector(gc::StorageAgents agents = {}) {
+    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(agents)};
   }
   void make_files(const std::string& name, const Json& owner = nullptr) {
     REQUIRE(make_directories(root + "/" + name + "/code"));

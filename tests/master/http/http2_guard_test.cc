@@ -69,7 +69,7 @@ TEST_CASE("valid frames pass and floods are refused, for any segmentation of the
       const std::string all = kPreface + each.sent;
       const char* why = nullptr;
       for (std::size_t at = 0; at < all.size() && !why; at += piece)
-        why = guard.look(std::string_view(all).substr(at, piece), MonoTime{});
+        why = guard.inspect(std::string_view(all).substr(at, piece), MonoTime{});
       INFO(each.what << ", pieces of " << piece);
       CHECK(std::string(why ? why : "") == each.why);
     }
@@ -78,17 +78,17 @@ TEST_CASE("valid frames pass and floods are refused, for any segmentation of the
 
 TEST_CASE("rate-limited frames pass below the limit") {
   Http2Guard guard;
-  CHECK(guard.look(kPreface, MonoTime{}) == nullptr);
+  CHECK(guard.inspect(kPreface, MonoTime{}) == nullptr);
   for (int i = 0; i < 5000; ++i)
-    REQUIRE(guard.look(frame(3, 0, bytes(4)), MonoTime{std::int64_t{i} * 20'000}) == nullptr);
+    REQUIRE(guard.inspect(frame(3, 0, bytes(4)), MonoTime{std::int64_t{i} * 20'000}) == nullptr);
 }
 
 TEST_CASE("HTTP/1.1 is not inspected, and a preface with another continuation is refused") {
   Http2Guard http;
-  CHECK(http.look("POST /x HTTP/1.1\r\nHost: a\r\n\r\n" + times(1000, frame(3, 0, bytes(4))), MonoTime{}) ==
-        nullptr);
+  CHECK(http.inspect("POST /x HTTP/1.1\r\nHost: a\r\n\r\n" + times(1000, frame(3, 0, bytes(4))),
+                     MonoTime{}) == nullptr);
   Http2Guard odd;
-  CHECK(odd.look("PRI * HTTP/1.1\r\n", MonoTime{}) != nullptr);
+  CHECK(odd.inspect("PRI * HTTP/1.1\r\n", MonoTime{}) != nullptr);
 }
 
 }  // namespace

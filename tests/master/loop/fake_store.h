@@ -38,6 +38,8 @@ class FakeStore : public db::Store {
 
 inline core::Now test_now() { return {mono_now(), wall_now()}; }
 
-inline core::Core empty_core() { return *core::Core::restore({}, {}, test_now()); }
+inline core::Core empty_core(const core::Options& options = {}) {
+  return *core::Core::restore(options, {}, test_now());
+}
 
 }  // namespace det::test

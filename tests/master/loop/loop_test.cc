@@ -110,6 +110,18 @@ TEST_CASE("the reply to an input without writes waits for the writes before it")
   CHECK(bench.next() == "not found");
 }
 
+TEST_CASE("a call with an input that has no reply is answered when the writes before it are durable") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.loop.call(core::AgentDisconnected{AgentId("a1"), 1},
+                  [&](loop::Answer answer) { bench.said.push(answer ? "done" : "failed"); });
+  CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
+  bench.store.make_durable(bench.store.appended());
+  CHECK(bench.next() == "a created");
+  CHECK(bench.next() == "done");
+}
+
 TEST_CASE("a committed read of the core waits until all that it may have seen is durable") {
   Bench bench;
   bench.submit("a");
@@ -127,11 +139,12 @@ TEST_CASE("an uncommitted read of the core waits for no write") {
   bench.submit("a");
   REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
   auto seen = std::make_shared<std::size_t>(0);
-  CHECK(bench.loop.glance([seen](const core::Core& core) { *seen = core.experiments().size(); }).wait());
+  CHECK(bench.loop.inspect_uncommitted([seen](const core::Core& core) { *seen = core.experiments().size(); })
+            .wait());
   CHECK(*seen == 1);
   CHECK(bench.said.pop_batch(1, std::chrono::milliseconds(50)).empty());
   bench.loop.stop();
-  CHECK_FALSE(bench.loop.glance([](const core::Core&) {}).wait());
+  CHECK_FALSE(bench.loop.inspect_uncommitted([](const core::Core&) {}).wait());
 }
 
 TEST_CASE("commands to agents are held back like replies") {
@@ -164,6 +177,15 @@ TEST_CASE("no success is reported after the store has failed") {
   bench.store.break_down();
   CHECK(bench.next().starts_with("a refused"));
   CHECK(bench.failures.pop()->message == "disk on fire");
+}
+
+TEST_CASE("no committed read succeeds after the store has failed") {
+  Bench bench;
+  bench.submit("a");
+  REQUIRE(wait_until([&] { return bench.store.appended() >= 1; }, std::chrono::seconds(10)));
+  bench.store.durable_on_stop = false;
+  bench.store.break_down();
+  CHECK_FALSE(bench.loop.inspect([](const core::Core&) {}));
 }
 
 TEST_CASE("stop finishes queued inputs and refuses later ones") {

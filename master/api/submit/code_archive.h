@@ -1,5 +1,4 @@
-// Reception of context archives (tar.gz): in chunks after the request they belong to, or as files of a
-// message.
+// Reception of code archives (tar.gz): in chunks after the request they belong to, or as files of a message.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -16,21 +15,21 @@
 
 namespace det::api {
 
-/// A checked context archive and the list of its entries.
-struct ContextArchive {
-  std::string bytes;  ///< tar.gz; "" when there is no context
+/// A checked code archive and the list of its entries.
+struct CodeArchive {
+  std::string bytes;  ///< tar.gz; "" when there are no files
   std::vector<ArchiveItem> items;
 };
 
 /// Checks an uploaded `archive`, or packs `files` if there is none. Errors: kInvalidArgument when both are
 /// given, for unsafe paths, and beyond the limits of common/archive/archive.h.
-Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
-                                  std::optional<std::string> archive);
+Result<CodeArchive> code_archive_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
+                                    std::optional<std::string> archive);
 
 /// Maximum size of a chunk in bytes.
-inline constexpr std::size_t kContextChunk = 1 << 20;
+inline constexpr std::size_t kArchiveChunk = 1 << 20;
 
-/// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kContextChunk, or the archive its limit.
+/// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kArchiveChunk, or the archive its limit.
 Status add_chunk(const std::string& chunk, std::string& archive);
 
 /// Receives one upload: the request first, then chunks. The caller is authorized before anything is read.
@@ -44,13 +43,13 @@ class Upload : public grpc::ServerReadReactor<Part> {
                             Response*);
 
   Upload(const Context& context, grpc::CallbackServerContext* call, const char* method, TakeFirst take_first,
-         Create create, Response* response)
+         Create handler, Response* response)
       : context_(context),
         call_(call),
         credentials_(read_credentials(*call)),
         method_(method),
         take_first_(take_first),
-        create_(create),
+        create_(handler),
         response_(response) {
     const bool taken = context_.workers.try_post([this] {
       // Nothing is read, and so no chunk is buffered, for an unauthorized caller.
@@ -59,7 +58,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       caller_ = std::move(*caller);
       this->StartRead(&part_);
     });
-    if (!taken) busy();
+    if (!taken) this->Finish(to_grpc(busy()));
   }
 
   void OnReadDone(bool ok) override {
@@ -71,10 +70,6 @@ class Upload : public grpc::ServerReadReactor<Part> {
   void OnDone() override { delete this; }
 
  private:
-  void busy() {
-    this->Finish(to_grpc(Error{Code::kUnavailable, "the master is busy; try again in a moment", {}}));
-  }
-
   /// Handles one message of the stream.
   Status take() {
     if (!request_) {
@@ -102,7 +97,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       audit(context_.pool, caller_, method_, nullptr, done);
       this->Finish(to_grpc(done));
     });
-    if (!taken) busy();
+    if (!taken) this->Finish(to_grpc(busy()));
   }
 
   const Context& context_;

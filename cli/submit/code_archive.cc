@@ -1,11 +1,10 @@
-#include "cli/submit/context.h"
+#include "cli/submit/code_archive.h"
 
 #include <filesystem>
 #include <set>
 
 #include "common/archive/archive.h"
 #include "common/base/files.h"
-#include "common/crypto/digest.h"
 
 namespace det::cli {
 namespace fs = std::filesystem;
@@ -45,34 +44,31 @@ Result<std::vector<ArchiveEntry>> read_included(const std::string& path) {
 
 }  // namespace
 
-Result<Context> pack_context(const std::string& directory, const std::vector<std::string>& includes) {
+Result<CodeArchive> pack_code_archive(const std::string& directory,
+                                      const std::vector<std::string>& includes) {
   std::vector<ArchiveEntry> entries;
   if (!directory.empty()) {
     TRY(require_directory(directory));
     TRY_ASSIGN(entries, read_directory(directory));
   }
-  // Two entries of one name would overwrite each other when the context is unpacked.
+  // Two entries of one name would overwrite each other when the archive is unpacked.
   std::set<std::string> roots;
   for (const ArchiveEntry& entry : entries) roots.insert(entry.path.substr(0, entry.path.find('/')));
   for (const std::string& include : includes) {
     if (!roots.insert(base_name(include)).second)
-      return fail(Code::kInvalidArgument, "--include " + include + ": the context already has a \"" +
+      return fail(Code::kInvalidArgument, "--include " + include + ": the code archive already has a \"" +
                                               base_name(include) + "\"; rename one of them");
     TRY_ASSIGN(auto more, read_included(include));
     entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
-  Context context;
+  CodeArchive archive;
   for (const ArchiveEntry& entry : entries) {
-    // A changed executable bit is a change of the file, so it is part of the fingerprint.
-    context.fingerprints[entry.path] =
-        entry.directory ? "directory" : ((entry.mode & 0100) != 0 ? "x" : "") + sha256_hex(entry.content);
     if (entry.directory) continue;
-    ++context.file_count;
-    context.files.push_back(entry.path);
-    context.content_bytes += static_cast<std::int64_t>(entry.content.size());
+    archive.files.push_back(entry.path);
+    archive.content_bytes += static_cast<std::int64_t>(entry.content.size());
   }
-  TRY_ASSIGN(context.bytes, pack_entries(std::move(entries)));
-  return context;
+  TRY_ASSIGN(archive.bytes, pack_entries(std::move(entries)));
+  return archive;
 }
 
 std::string shown_directory(const std::string& directory) {

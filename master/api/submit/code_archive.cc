@@ -1,4 +1,4 @@
-#include "master/api/submit/context_archive.h"
+#include "master/api/submit/code_archive.h"
 
 namespace det::api {
 namespace {
@@ -8,12 +8,12 @@ constexpr int kTarDirectory = '5';
 
 }  // namespace
 
-Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
-                                  std::optional<std::string> archive) {
-  ContextArchive result;
+Result<CodeArchive> code_archive_of(const google::protobuf::RepeatedPtrField<v1::File>& files,
+                                    std::optional<std::string> archive) {
+  CodeArchive result;
   if (archive) {
     if (!files.empty())
-      return fail(Code::kInvalidArgument, "there must be no files when the context comes in chunks");
+      return fail(Code::kInvalidArgument, "there must be no files when the code archive comes in chunks");
     TRY_ASSIGN(result.items, check_archive(*archive));
     result.bytes = std::move(*archive);
     return result;
@@ -36,13 +36,13 @@ Result<ContextArchive> context_of(const google::protobuf::RepeatedPtrField<v1::F
 }
 
 Status add_chunk(const std::string& chunk, std::string& archive) {
-  if (chunk.size() > kContextChunk) return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
+  if (chunk.size() > kArchiveChunk) return fail(Code::kInvalidArgument, "a chunk is larger than 1 MiB");
   // The limit holds while chunks arrive, so that memory stays bounded.
   if (archive.size() + chunk.size() > static_cast<std::size_t>(ArchiveLimits{}.packed_bytes)) {
     return fail(
         {Problem{.code = "E-CTX-LIMIT",
                  .path = "",
-                 .message = "the packed context is larger than 96 MiB; move data out of the directory or "
+                 .message = "the code archive is larger than 96 MiB; move data out of the directory or "
                             "list it in .detignore"}});
   }
   archive += chunk;

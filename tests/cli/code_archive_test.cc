@@ -1,4 +1,4 @@
-#include "cli/submit/context.h"
+#include "cli/submit/code_archive.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -10,8 +10,8 @@
 namespace det::cli::test {
 namespace {
 
-std::vector<std::string> paths(const Context& context) {
-  const auto items = check_archive(context.bytes);
+std::vector<std::string> paths(const CodeArchive& archive) {
+  const auto items = check_archive(archive.bytes);
   REQUIRE(items);
   std::vector<std::string> list;
   for (const ArchiveItem& item : *items) list.push_back(item.path);
@@ -20,7 +20,7 @@ std::vector<std::string> paths(const Context& context) {
 
 }  // namespace
 
-TEST_CASE("a context holds the directory and the includes, without files matched by .detignore") {
+TEST_CASE("a code archive holds the directory and the includes, without files matched by .detignore") {
   auto home = TemporaryDirectory::create();
   REQUIRE(home);
   const std::string model = home->path() + "/model", extra = home->path() + "/extra";
@@ -31,25 +31,25 @@ TEST_CASE("a context holds the directory and the includes, without files matched
   REQUIRE(write_file_atomic(model + "/big.bin", "no"));
   REQUIRE(write_file_atomic(model + "/.detignore", "*.bin\n"));
   REQUIRE(write_file_atomic(extra + "/c.txt", "123"));
-  const auto context = pack_context(model, {extra, extra + "/c.txt"});
-  REQUIRE(context);
-  CHECK(context->file_count == 5);
-  CHECK(context->content_bytes == 5 + 1 + 6 + 3 + 3);
-  CHECK(paths(*context) ==
+  const auto archive = pack_code_archive(model, {extra, extra + "/c.txt"});
+  REQUIRE(archive);
+  CHECK(archive->files.size() == 5);
+  CHECK(archive->content_bytes == 5 + 1 + 6 + 3 + 3);
+  CHECK(paths(*archive) ==
         std::vector<std::string>{".detignore", "a.cpp", "c.txt", "extra", "extra/c.txt", "sub", "sub/b.h"});
-  CHECK(!pack_context(model, {model + "/a.cpp"}));
-  CHECK(!pack_context(model, {home->path() + "/nothing"}));
+  CHECK(!pack_code_archive(model, {model + "/a.cpp"}));
+  CHECK(!pack_code_archive(model, {home->path() + "/nothing"}));
 }
 
-TEST_CASE("no directory gives an empty context, and a file is refused") {
-  const auto none = pack_context("", {});
+TEST_CASE("no directory gives an empty code archive, and a file is refused") {
+  const auto none = pack_code_archive("", {});
   REQUIRE(none);
-  CHECK(none->file_count == 0);
+  CHECK(none->files.empty());
   CHECK(paths(*none).empty());
-  const auto file = pack_context("/etc/passwd", {});
+  const auto file = pack_code_archive("/etc/passwd", {});
   REQUIRE(!file);
   CHECK(file.error().message.find("is no directory") != std::string::npos);
-  CHECK(!pack_context("/no/such/place", {}));
+  CHECK(!pack_code_archive("/no/such/place", {}));
 }
 
 TEST_CASE("the directory is shown in the format of Determined's CLI") {
