@@ -1,4 +1,4 @@
-// Implementation of list_workloads() (queries_trial.h).
+// Implementation of list_workloads() and list_reports() (queries_trial.h).
 #include "master/db/queries/queries_trial.h"
 #include "master/db/queries/rows_checkpoint.h"
 
@@ -36,6 +36,22 @@ Status add_checkpoints(Pool& pool, std::vector<Workload>& rows) {
 }
 
 }  // namespace
+
+Result<std::vector<MetricReport>> list_reports(Pool& pool, const ReportFilter& filter) {
+  const std::string& after = filter.after_group.empty() ? filter.group : filter.after_group;
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT run, grp, steps_completed, reported, metrics FROM metrics"
+                        " WHERE trial_id = $1 AND NOT archived AND (grp, steps_completed) > ($2, $3)"
+                        " AND ($4 = '' OR grp = $4) ORDER BY grp, steps_completed LIMIT $5",
+                        filter.trial, after, filter.after_steps, filter.group, filter.limit));
+  std::vector<MetricReport> reports;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    MetricReport& out = reports.emplace_back();
+    row.into(out.run, out.point.group, out.point.steps_completed, out.point.reported, out.point.metrics);
+  }
+  return reports;
+}
 
 Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) {
   // Same parameters for the count and the page.
