@@ -139,7 +139,7 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
   v1::LaunchCommandResponse response;
   client->set_patience(kCommandUploadPatience);
   TRY(client->retry([&] { return upload_files(*client, first, context.bytes, response); }));
-  for (const std::string& warning : response.warnings())
+  for (const std::string& warning : response.config_warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const std::string& id = response.command().id();
   if (flags.detach) {
