@@ -69,6 +69,17 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+/// Ends the log of an allocation with the words of Determined AI, which scripts look for.
+void log_exit(const TaskDir& dir, const Exit& exit) {
+  if (exit.kind == Exit::Kind::kStopped || exit.kind == Exit::Kind::kLost) return;
+  auto log = LogWriter::open(dir.log(), dir.shipped(), TaskSpec{}.unshipped_bytes);
+  if (!log) return log::warn(log.error().message);
+  log->append(LogStream::kAgent,
+              exit.kind == Exit::Kind::kSucceeded
+                  ? "INFO: resources exited successfully with a zero exit code"
+                  : "ERROR: resources failed with non-zero exit code: " + std::to_string(exit.code));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::string& prefix) {
@@ -302,6 +313,7 @@ void Agent::perform(const Launch& effect) {
 void Agent::perform(const Conclude& effect) {
   log::info("allocation ended", {{"allocation", effect.id}, {"exit", effect.exit.message}});
   if (const auto dir = data_.allocation(effect.id)) {
+    log_exit(*dir, effect.exit);
     // Stored before the log is finished, so that a later agent process does not repeat the conclusion.
     if (auto written = write_outcome(*dir, effect.exit); !written) log::warn(written.error().message);
   }

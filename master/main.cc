@@ -205,9 +205,10 @@ class Master {
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
     const Json health = {
         {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
-    const Json info = {{"version", settings_.version},       {"master_id", settings_.master_id},
-                       {"cluster_id", settings_.cluster_id}, {"cluster_name", settings_.cluster_name},
-                       {"telemetry", {{"enabled", false}}},  {"sso_providers", Json::array()}};
+    const Json info = {{"version", api::kDeterminedVersion},     {"release", settings_.version},
+                       {"master_id", settings_.master_id},       {"cluster_id", settings_.cluster_id},
+                       {"cluster_name", settings_.cluster_name}, {"telemetry", {{"enabled", false}}},
+                       {"sso_providers", Json::array()}};
     // The site comes last: from here on clients are served.
     site_->start({.channel = server_.channel(),
                   .services = api::services(),

@@ -22,7 +22,7 @@ Action declare_list_agents(CLI::App& app) {
                 {}};
     for (const v1::Agent& each : response.agents()) {
       table.rows.push_back(
-          {each.id(), each.version(), time_text(each.registered_time(), each.has_registered_time()),
+          {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),
            std::to_string(each.slots().size()), std::to_string(each.containers().size()),
            join({each.resource_pools().begin(), each.resource_pools().end()}, ", "),
            yes_or_no(each.enabled()), yes_or_no(each.draining()), yes_or_no(each.connected()),

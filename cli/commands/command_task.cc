@@ -112,7 +112,7 @@ Result<int> run_command(Session& session, const RunFlags& flags, const std::vect
   client->set_patience(kUploadPatience);
   TRY_ASSIGN(const v1::LaunchCommandResponse response,
              upload(*client, &CommandStub::UploadCommand, first, archive.bytes));
-  for (const std::string& warning : response.warnings())
+  for (const std::string& warning : response.config_warnings())
     std::cerr << "warning: " << printable(warning) << '\n';
   const std::string& id = response.command().id();
   if (flags.detach) {

@@ -90,7 +90,7 @@ bool look_at_master(Client& client, Report& report, std::string& version) {
                 "start det-master, or name another with -m or DET_MASTER");
     return false;
   }
-  version = response->version();
+  version = response->release();
   const std::string found = client.address().url() + ", " + milliseconds_text(took);
   if (took > kSlowMs) {
     report.warn("master", found, "the way there is slow, or the master's machine is busy");
@@ -223,8 +223,8 @@ void look_at_agents(Client& client, const std::string& version, Report& report) 
     const std::string name = "agent " + agent.id();
     if (!agent.connected()) {
       report.fail(name, "away", "is det-agent running there? see its log");
-    } else if (agent.version() != version) {
-      report.warn(name, "is of version " + agent.version(), "install the master's: " + version);
+    } else if (agent.release() != version) {
+      report.warn(name, "is of version " + agent.release(), "install the master's: " + version);
     } else if (!agent.enabled()) {
       report.warn(name, agent.draining() ? "draining" : "disabled", "det agent enable " + agent.id());
     } else {

@@ -17,7 +17,7 @@ Action declare_version(CLI::App&) {
     const auto response = client->call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
     if (response) {
       value["master"] = {{"address", client->address().url()},
-                         {"version", response->version()},
+                         {"version", response->release()},
                          {"cluster_id", response->cluster_id()},
                          {"cluster_name", response->cluster_name()}};
     }

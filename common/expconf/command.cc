@@ -9,19 +9,22 @@
 namespace det::expconf {
 namespace {
 
-/// Reads an argument vector, or a string that becomes `/bin/sh -c STRING`. Resolved: the vector.
+/// Reads an argument vector. A single string, alone or in a list, becomes `/bin/sh -c STRING`, as in
+/// Determined AI. Resolved: the vector.
 Json read_command_line(Reader& reader, const YamlNode& node, const std::string& path) {
   constexpr TextRules kLine{.min = 0, .max = 131072, .one_line = false};
   Json words;
   if (node.is_list()) {
     words = list_of(text(kLine), 1, 10'000)(reader, node, path);
+    if (words.size() == 1) words = Json::array({"/bin/sh", "-c", words[0]});
   } else if (node.kind == YamlNode::Kind::kString) {
     words = Json::array({"/bin/sh", "-c", text(kLine)(reader, node, path)});
   } else {
     return wrong_type(reader, node, path, "a command line or a list of strings");
   }
   // For a shell command, the first two words are fixed: the blank check applies to the third.
-  const Json& first = node.is_list() ? words[0] : words[2];
+  const bool shell = !node.is_list() || node.items.size() == 1;
+  const Json& first = shell ? words[2] : words[0];
   if (!first.is_string() || !trim(first.get_ref<const std::string&>()).empty()) return words;
   reader.problem(node, path, "E-CFG-RANGE", "must not be blank");
   return nullptr;

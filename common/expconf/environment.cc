@@ -49,8 +49,8 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
   if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a string NAME=VALUE");
   const std::size_t equals = node.text.find('=');
   const std::string name = node.text.substr(0, equals);
-  if (equals == std::string::npos || node.text.find('\0') != std::string::npos) {
-    reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE");
+  if (node.text.find('\0') != std::string::npos) {
+    reader.problem(node, path, "E-CFG-RANGE", "must not contain NUL");
     return nullptr;
   }
   if (!is_variable_name(name)) {
@@ -64,7 +64,8 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
     reader.problem(node, path, "E-CFG-SECURITY", name + " is reserved for the platform; use another name");
     return nullptr;
   }
-  return node.text;
+  // A name alone is an empty variable.
+  return equals == std::string::npos ? name + "=" : node.text;
 }
 
 /// Allows only Linux capabilities that give a container no additional power over its host.

@@ -1,6 +1,7 @@
 #include "common/expconf/parse.h"
 
 #include "common/base/json.h"
+#include "common/expconf/command.h"
 #include "common/expconf/layers.h"
 #include "common/expconf/node.h"
 #include "common/expconf/overrides.h"
@@ -62,6 +63,7 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   stack.add("the master's task_container_defaults", node_from_json(defaults.task_container_defaults));
   Json lowest = Json::object();
   if (!defaults.checkpoint_storage.is_null()) lowest["checkpoint_storage"] = defaults.checkpoint_storage;
+  if (!defaults.entrypoint.empty()) lowest["entrypoint"] = defaults.entrypoint;
   stack.add("the master's checkpoint_storage", node_from_json(lowest));
   stack.add("the defaults", node_from_json({{"log_policies", default_log_policies()}}));
   return stack;
@@ -136,8 +138,13 @@ Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string
   Reader reader(file);
   reader.expect_part();
   top_level()(reader, root, "");
-  if (!reader.ok()) return fail(reader.take_problems());
-  return reader.take_warnings();
+  if (reader.ok()) return reader.take_warnings();
+  // Commands share templates with experiments.
+  Reader command(file);
+  command.expect_part();
+  command_type()(command, root, "");
+  if (command.ok()) return command.take_warnings();
+  return fail(reader.take_problems());
 }
 
 }  // namespace det::expconf

@@ -43,6 +43,7 @@ struct Defaults {
   /// Config policies: the cluster's, then the workspace's.
   std::vector<Document> policies;
   std::optional<Document> template_;
+  std::string entrypoint;  ///< used if no layer sets it; "" makes the field required
 };
 
 /// An assignment `path.to.key=value`, applied over the document. The value is parsed as YAML.
@@ -73,7 +74,8 @@ Placement placement(std::string_view yaml, const std::string& file, const Defaul
 /// added in a later release does not stop a running experiment. Errors: kInvalidArgument.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
-/// Checks types and ranges of a partial configuration, such as a template; missing fields are no problem.
+/// Checks types and ranges of a part of an experiment's or a command's configuration, such as a template.
+/// Missing fields are no problem. The problems are those of an experiment's configuration.
 /// Returns the warnings. Errors: kInvalidArgument.
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file);
 

@@ -22,6 +22,9 @@
 
 namespace det::api {
 
+/// Release of Determined AI that clients compare with their own.
+inline constexpr const char* kDeterminedVersion = "0.38.1";
+
 /// Settings of the master, constant while it runs.
 struct Settings {
   std::string version;

@@ -144,10 +144,9 @@ struct Unary {
     if (!from_buffer(reply, *message)) {
       return exchange->respond(error_response({Code::kInternal, "the answer cannot be read", {}}));
     }
-    auto text = to_json_text(*message, pretty);
-    if (!text) return exchange->respond(error_response(text.error()));
-    Response response{
-        200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}}, std::move(*text)};
+    Response response{200,
+                      {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
+                      to_json_text(*message, pretty)};
     add_cookie(*method, *message, secure_cookie, response);
     exchange->respond(std::move(response));
   }
@@ -299,8 +298,7 @@ struct Gateway::Parts {
     auto call = std::make_shared<Streaming>(
         calls, *match.route->method, to_buffer(message), std::move(head),
         [pretty](const pb::Message& answer) -> Result<std::string> {
-          TRY_ASSIGN(std::string text, to_json_text(answer, pretty));
-          return "{\"result\":" + text + "}\n";
+          return "{\"result\":" + to_json_text(answer, pretty) + "}\n";
         },
         true, std::move(exchange));
     fill_context(request, call->context());

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "master/http/acceptor.h"
 #include "master/http/events.h"
+#include "master/http/old_routes.h"
 #include "master/http/openapi.h"
 #include "master/http/static_files.h"
 
@@ -77,6 +78,10 @@ struct Site::Impl {
     if (path == "/docs/rest-api" || path == "/docs/rest-api/") {
       return exchange->respond(
           {200, {{"Content-Type", "text/html; charset=utf-8"}, {"Cache-Control", "no-cache"}}, api_page});
+    }
+    if (const OldRoute* old = find_old_route(path)) {
+      request.path = old->target;
+      return gateway->handle(std::move(request), converted(exchange, *old));
     }
     if (path == "/task-logs") return task_logs(std::move(request), exchange);
     // Determined AI proxies to services of tasks here.

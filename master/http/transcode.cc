@@ -98,13 +98,38 @@ int json_depth_of(std::string_view text) {
   return deepest;
 }
 
+/// Path of the first field that `type` does not have and that would set something; "" when there is none.
+/// Null and empty lists and objects set nothing: clients of Determined AI send them for what they leave out.
+std::string unknown_field(const Json& json, const pb::Descriptor& type) {
+  if (!json.is_object() || type.file()->package() == "google.protobuf") return "";
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_null() || (value.is_structured() && value.empty())) continue;
+    const auto* field = find_field(type, name);
+    if (!field) return name;
+    if (!field->message_type() || field->is_map()) continue;
+    const Json& parts = value.is_array() ? value : Json::array({value});
+    for (const Json& part : parts)
+      if (const auto below = unknown_field(part, *field->message_type()); !below.empty())
+        return name + "." + below;
+  }
+  return "";
+}
+
 Status parse_into(std::string_view text, const std::string& what, pb::Message& message) {
+  const pb::StringPiece piece(text.data(), text.size());
+  if (pb::util::JsonStringToMessage(piece, &message).ok()) return {};
+  // Slow path: fields that set nothing may be unknown, others are refused by name.
+  message.Clear();
   pb::util::JsonParseOptions options;
-  // Unknown fields are ignored, as in Determined AI.
   options.ignore_unknown_fields = true;
-  const auto status =
-      pb::util::JsonStringToMessage(pb::StringPiece(text.data(), text.size()), &message, options);
-  if (status.ok()) return {};
+  const auto status = pb::util::JsonStringToMessage(piece, &message, options);
+  if (status.ok()) {
+    TRY_ASSIGN(const Json json, parse_json(text, {.bytes = text.size(), .depth = 512}));
+    const std::string unknown = unknown_field(json, *message.GetDescriptor());
+    if (unknown.empty()) return {};
+    return fail(Code::kInvalidArgument, what + ": " + make_utf8(unknown.substr(0, 200)) +
+                                            ": this field is not offered; leave it out");
+  }
   const auto detail = status.message();
   return fail(Code::kInvalidArgument,
               what + ": " + make_utf8(std::string(detail.data(), detail.size()).substr(0, 500)));
@@ -168,17 +193,6 @@ Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Reques
     message->MergeFrom(*from_address);
   }
   return message;
-}
-
-Result<std::string> to_json_text(const pb::Message& message, bool pretty) {
-  pb::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.add_whitespace = pretty;
-  std::string text;
-  const auto status = pb::util::MessageToJsonString(message, &text, options);
-  if (!status.ok())
-    return fail(Code::kInternal, "the answer cannot be written as JSON: " + status.ToString());
-  return text;
 }
 
 }  // namespace det::http

@@ -11,7 +11,7 @@ namespace {
 v1::Agent agent(const std::string& id, v1::Device::Type type) {
   v1::Agent made;
   made.set_id(id);
-  made.set_version("9.9.9");
+  made.set_release("9.9.9");
   made.set_connected(true);
   made.set_enabled(true);
   v1::Slot& slot = (*made.mutable_slots())["0"];
@@ -96,7 +96,7 @@ TEST_CASE("each fault is found, with a remedy") {
   });
   check(0, "agent a2", "warn", [](World& world) {
     world.agents.push_back(agent("a2", v1::Device::TYPE_CUDA));
-    world.agents.back().set_version("1");
+    world.agents.back().set_release("1");
   });
 }
 

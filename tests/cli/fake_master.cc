@@ -56,7 +56,7 @@ struct Auth : v1::AuthService::Service {
 struct Cluster : v1::ClusterService::Service {
   explicit Cluster(World& w) : world(w) {}
   Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) override {
-    response->set_version("9.9.9");
+    response->set_release("9.9.9");
     response->set_cluster_id("cluster-1");
     return Status::OK;
   }

@@ -187,6 +187,6 @@ export interface Agent {
   enabled: boolean;
   draining: boolean;
   connected: boolean;
-  version: string;
+  release: string;
   resourcePools: string[];
 }

@@ -52,10 +52,16 @@ Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
   }
   // Verified in every case, so that all refusals take the same time.
   const bool right = verify_password(hash, form ? *form : decoy_hash());
-  if (!right || !form || !user || !user->active) {
+  if (!right || !form || !user) {
     throttle_.failed(name, address, mono_now());
     note(context_.pool, user ? std::optional(user->id) : std::nullopt, name, address, "Unauthenticated");
     return refused();
+  }
+  // Revealed only to callers that know the password.
+  if (!user->active) {
+    throttle_.failed(name, address, mono_now());
+    note(context_.pool, user->id, name, address, "PermissionDenied");
+    return fail(Code::kPermissionDenied, "user is not active; an administrator can activate it");
   }
   throttle_.succeeded(name, address);
   const std::string token = "det_u_" + random_token();

@@ -167,20 +167,20 @@ Status ModelService::show(const Caller& caller, const std::string& model,
                           google::protobuf::RepeatedPtrField<v1::ModelVersion>* out) const {
   v1::Model shown;
   TRY(show(model, &shown));
-  std::map<std::int64_t, std::string> roots;  // by experiment
+  std::map<std::int64_t, CheckpointConverter> converters;  // by experiment
   for (const db::ModelVersionRow& row : rows) {
     v1::ModelVersion* version = out->Add();
     fill(row, version);
     *version->mutable_model() = shown;
     // Exists: registered checkpoints keep their rows.
     TRY_ASSIGN(const db::CheckpointRow checkpoint, db::get_checkpoint(context_.pool, row.checkpoint));
-    const auto known = roots.find(checkpoint.experiment.value);
+    auto known = converters.find(checkpoint.experiment.value);
     // Versions of one model often share an experiment; its configuration is parsed once.
-    if (known == roots.end()) {
+    if (known == converters.end()) {
       TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, checkpoint.experiment));
-      roots[checkpoint.experiment.value] = storage_root(experiment.config);
+      known = converters.emplace(checkpoint.experiment.value, experiment.config).first;
     }
-    to_proto(checkpoint, roots[checkpoint.experiment.value], version->mutable_checkpoint());
+    known->second.convert(checkpoint, version->mutable_checkpoint());
     const Status seen =
         authorize(caller, Action::kView, Target::kCheckpoint, {row.checkpoint.value}, context_.pool);
     // Hyperparameters and metrics belong to the experiment, not to the registry.

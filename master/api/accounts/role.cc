@@ -75,10 +75,10 @@ Result<std::vector<db::Grant>> read_grants(const v1::AssignRolesRequest& request
     if (role == db::Role::kNone)
       return fail(Code::kInvalidArgument,
                   "role must be ClusterAdmin (1), WorkspaceAdmin (2), Viewer (4) or Editor (5)");
-    // Exactly one scope is required.
-    if (wanted.scope_cluster() == wanted.has_scope_workspace_id())
-      return fail(Code::kInvalidArgument, "say either scope_cluster or scope_workspace_id");
-    if (role == db::Role::kClusterAdmin && !wanted.scope_cluster())
+    // Without a workspace the role holds for the whole cluster, as in Determined AI.
+    if (wanted.scope_cluster() && wanted.has_scope_workspace_id())
+      return fail(Code::kInvalidArgument, "name scope_cluster or scope_workspace_id, not both");
+    if (role == db::Role::kClusterAdmin && wanted.has_scope_workspace_id())
       return fail(Code::kInvalidArgument, "ClusterAdmin holds for the whole cluster; use WorkspaceAdmin");
     db::Grant grant{.user = UserId(one.user_id()), .role = role};
     if (wanted.has_scope_workspace_id()) grant.workspace = wanted.scope_workspace_id().value();
@@ -115,7 +115,9 @@ RoleService::RoleService(const Context& context) : Service(context, "det.v1.Role
 
 Status RoleService::ListRoles(const Caller&, const v1::ListRolesRequest& request,
                               v1::ListRolesResponse* response) {
-  const std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
+  std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
+  if (request.has_workspace_id())
+    std::erase_if(all, [](const ShownRole& role) { return role.role == db::Role::kClusterAdmin; });
   for (const ShownRole& role : page_of(all, request, response->mutable_pagination()))
     to_proto(role, response->add_roles());
   return {};

@@ -89,6 +89,9 @@ Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceR
   if (request.workspace().has_name()) {
     const std::string& name = request.workspace().name().value();
     TRY(check_title(name, "workspace"));
+    TRY_ASSIGN(const auto before, db::get_workspace(context_.pool, request.id()));
+    if (before.archived)
+      return fail(Code::kFailedPrecondition, "workspace " + before.name + " is archived; unarchive it first");
     // The name is the only field that can change.
     TRY(db::rename_workspace(context_.pool, request.id(), name));
   }

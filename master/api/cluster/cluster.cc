@@ -28,7 +28,8 @@ ClusterService::ClusterService(const Context& context) : Service(context, "det.v
 Status ClusterService::GetMaster(const Caller&, const v1::GetMasterRequest&,
                                  v1::GetMasterResponse* response) {
   const Settings& settings = context_.settings;
-  response->set_version(settings.version);
+  response->set_version(kDeterminedVersion);
+  response->set_release(settings.version);
   response->set_master_id(settings.master_id);
   response->set_cluster_id(settings.cluster_id);
   response->set_cluster_name(settings.cluster_name);

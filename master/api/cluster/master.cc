@@ -172,6 +172,9 @@ Status MasterService::GetMasterConfig(const Caller&, const v1::GetMasterConfigRe
   Json config = context_.settings.shown_config;
   // The level may have changed since the start.
   TRY(set_path(config, "log.level", std::string(log_level_name(det::log_level()))));
+  // Clients of Determined AI read these. Agents are the only resource manager.
+  config["resource_manager"] = {{"type", "agent"}};
+  config["feature_switches"] = Json::array();
   to_struct(config, response->mutable_config());
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/text.h"
 #include "common/yaml/yaml.h"
+#include "master/api/context.h"
 
 namespace det::api {
 
@@ -196,7 +197,8 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
   out->add_addresses(agent.address);
   out->set_enabled(settings.enabled);
   out->set_draining(settings.draining);
-  out->set_version(agent.version);
+  out->set_version(kDeterminedVersion);
+  out->set_release(agent.version);
   out->add_resource_pools(agent.pool);
   out->set_connected(agent.session != 0);
   for (std::size_t i = 0; i < agent.slots.size(); ++i) {

@@ -169,7 +169,8 @@ std::string log_message(const db::LogRow& row) {
 void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out) {
   out->set_id(std::to_string(row.id));
   to_proto(row.time, out->mutable_timestamp());
-  out->set_message(log_message(row));
+  // Clients of Determined AI print messages without adding line feeds.
+  out->set_message(log_message(row) + "\n");
   out->set_level(log_level(row.level));
   out->set_trial_id(static_cast<int>(trial.value));
   out->set_agent_id(row.agent.value);

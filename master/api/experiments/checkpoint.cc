@@ -252,9 +252,7 @@ Status CheckpointService::GetCheckpoint(const Caller& caller, const v1::GetCheck
              db::get_checkpoint(context_.pool, CheckpointId(request.checkpoint_uuid())));
   TRY(admit(context_, caller, {.experiment = row.experiment}));
   TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
-  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
-  json_to_struct(masked_json(experiment.config),
-                 response->mutable_checkpoint()->mutable_training()->mutable_experiment_config());
+  CheckpointConverter(experiment.config).convert(row, response->mutable_checkpoint());
   return {};
 }
 

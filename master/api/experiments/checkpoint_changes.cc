@@ -206,8 +206,6 @@ Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheck
 Status CheckpointService::CheckpointsRemoveFiles(const Caller&,
                                                  const v1::CheckpointsRemoveFilesRequest& request,
                                                  v1::CheckpointsRemoveFilesResponse*) {
-  if (request.checkpoint_globs_size() == 0)
-    return fail(Code::kInvalidArgument, "checkpoint_globs: name at least one, such as \"**/*.pt\"");
   IgnoreRules rules;
   for (const std::string& glob : request.checkpoint_globs()) rules.add(glob);
   TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
@@ -229,7 +227,7 @@ Status CheckpointService::PostCheckpointMetadata(const Caller&,
   TRY(db::set_checkpoint_metadata(context_.pool, uuid, text));
   TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, uuid));
   TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
-  to_proto(row, storage_root(experiment.config), response->mutable_checkpoint());
+  CheckpointConverter(experiment.config).convert(row, response->mutable_checkpoint());
   return {};
 }
 

@@ -189,8 +189,8 @@ Status ExperimentService::GetExperimentCheckpoints(const Caller&,
       .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
       .metric = request.sort_by_metric()};
   TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-  const std::string root = storage_root(experiment.config);
-  for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+  const CheckpointConverter converter(experiment.config);
+  for (const db::CheckpointRow& row : page.rows) converter.convert(row, response->add_checkpoints());
   to_pagination(page, filter.window, response->mutable_pagination());
   return {};
 }
@@ -207,8 +207,9 @@ Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) co
   auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
-  // The core drops ended experiments.
+  // The core drops ended experiments. Stopping one is a success.
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  if (action == core::ExperimentAction::kKill || action == core::ExperimentAction::kCancel) return {};
   return fail(Code::kFailedPrecondition,
               "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
 }

@@ -22,7 +22,8 @@ db::ExperimentFilter filter_of(const Caller& caller, const v1::ExperimentsAction
   filter.user_ids.assign(wanted.user_ids().begin(), wanted.user_ids().end());
   // Clients send the project inside or outside of the filter.
   const int project = request.project_id() != 0 ? request.project_id() : wanted.project_id();
-  if (project != 0) filter.project = project;
+  // -1 is any project, too.
+  if (project > 0) filter.project = project;
   filter.not_ids.assign(wanted.excluded_experiment_ids().begin(), wanted.excluded_experiment_ids().end());
   filter.ids.assign(request.experiment_ids().begin(), request.experiment_ids().end());
   filter.visible = caller.grants.visible();

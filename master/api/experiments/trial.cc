@@ -10,6 +10,8 @@
 #include "common/expconf/parse.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
+#include "master/api/submit/secrets.h"
+#include "master/db/queries/experiments.h"
 #include "master/db/queries/trials.h"
 
 namespace det::api {
@@ -51,6 +53,16 @@ std::string storage_root(const std::string& config_json) {
   // Stored configurations are resolved and need no defaults.
   auto config = expconf::from_resolved(*json);
   return config ? config->checkpoint_storage.root() : "";
+}
+
+CheckpointConverter::CheckpointConverter(const std::string& config_json)
+    : root_(storage_root(config_json)), config_(std::make_unique<google::protobuf::Struct>()) {
+  json_to_struct(masked_json(config_json), config_.get());
+}
+
+void CheckpointConverter::convert(const db::CheckpointRow& row, v1::Checkpoint* out) const {
+  to_proto(row, root_, out);
+  *out->mutable_training()->mutable_experiment_config() = *config_;
 }
 
 std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField<int>& states) {
@@ -101,6 +113,9 @@ TrialService::TrialService(const Context& context) : Service(context, "det.v1.Tr
   unary("PostTrialRunnerMetadata", &TrialService::PostTrialRunnerMetadata);
   unary("ReportTrialSearcherEarlyExit", &TrialService::ReportTrialSearcherEarlyExit);
   unary("GetMetricSeries", &TrialService::GetMetricSeries);
+  server_stream("GetMetrics", &TrialService::GetMetrics);
+  server_stream("GetTrainingMetrics", &TrialService::GetTrainingMetrics);
+  server_stream("GetValidationMetrics", &TrialService::GetValidationMetrics);
 }
 
 Status TrialService::GetTrial(const Caller& caller, const v1::GetTrialRequest& request,
@@ -158,8 +173,8 @@ Status TrialService::GetTrialCheckpoints(const Caller&, const v1::GetTrialCheckp
       .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
       .metric = request.sort_by_metric()};
   TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-  const std::string root = storage_root(experiment.config);
-  for (const db::CheckpointRow& row : page.rows) to_proto(row, root, response->add_checkpoints());
+  const CheckpointConverter converter(experiment.config);
+  for (const db::CheckpointRow& row : page.rows) converter.convert(row, response->add_checkpoints());
   to_pagination(page, filter.window, response->mutable_pagination());
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "det/v1/trial.pb.h"
 #include "master/api/experiments/reporter.h"
@@ -26,6 +27,16 @@ class TrialService final : public Service {
   /// Kills a trial. Idempotent, also after its end. Errors: kNotFound.
   Status KillTrial(const Caller& caller, const v1::KillTrialRequest& request,
                    v1::KillTrialResponse* response);
+  /// Streams all visible metric reports of up to 1000 trials, of one group or all; trial by trial, then by
+  /// group and step. Errors: kNotFound; kUnavailable (too many streams).
+  grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetMetrics(grpc::CallbackServerContext* call,
+                                                               const v1::GetMetricsRequest* request);
+  /// GetMetrics of the group "training".
+  grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetTrainingMetrics(grpc::CallbackServerContext* call,
+                                                                       const v1::GetMetricsRequest* request);
+  /// GetMetrics of the group "validation".
+  grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetValidationMetrics(
+      grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request);
   /// Returns metric series of up to 100 trials, downsampled to max_datapoints. Errors: kNotFound;
   /// kInvalidArgument.
   Status CompareTrials(const Caller& caller, const v1::CompareTrialsRequest& request,
@@ -83,6 +94,19 @@ class TrialService final : public Service {
   };
   std::map<TrialId, Known> reporters_;
   std::uint64_t forgotten_ = 0;  ///< number of forget_reporter() calls
+};
+
+/// Converts the checkpoints of one experiment. Each carries its configuration, secrets masked, which clients
+/// of Determined AI require.
+class CheckpointConverter {
+ public:
+  /// `config_json`: stored configuration of the experiment.
+  explicit CheckpointConverter(const std::string& config_json);
+  void convert(const db::CheckpointRow& row, v1::Checkpoint* out) const;
+
+ private:
+  std::string root_;
+  std::unique_ptr<google::protobuf::Struct> config_;
 };
 
 /// Directory of an experiment's checkpoints according to its stored configuration (JSON); "" when unknown.

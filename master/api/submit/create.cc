@@ -76,6 +76,8 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
   // A seed of the configuration takes precedence.
   defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
   defaults.name = random_name();
+  // A trial outside the cluster starts nothing here.
+  if (request.unmanaged()) defaults.entrypoint = "none";
   if (!request.template_().empty()) {
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_()));
   }
@@ -220,6 +222,8 @@ Status create_experiment(const Context& context, const Caller& caller,
     Json shown = parsed.config.resolved;
     mask_secrets(shown);
     to_struct(shown, response->mutable_config());
+    // Empty; clients of Determined AI require the field.
+    response->mutable_experiment()->mutable_config();
     return {};
   }
   // The archive is stored before the core refers to it.

@@ -147,7 +147,8 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
     TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
-    for (const Problem& warning : parsed.warnings) response->add_warnings(make_utf8(to_string(warning)));
+    for (const Problem& warning : parsed.warnings)
+      response->add_config_warnings(make_utf8(to_string(warning)));
     // Nothing has been stored at this point.
     if (request.validate_only()) {
       mask_secrets(parsed.config.resolved);

@@ -155,6 +155,22 @@ Status read_workload(Rows::Row& row, Workload& out) {
 
 }  // namespace
 
+Result<std::vector<MetricReport>> list_reports(Pool& pool, const ReportFilter& filter) {
+  const std::string& after = filter.after_group.empty() ? filter.group : filter.after_group;
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT run, grp, steps_completed, reported, metrics FROM metrics"
+                        " WHERE trial_id = $1 AND NOT archived AND (grp, steps_completed) > ($2, $3)"
+                        " AND ($4 = '' OR grp = $4) ORDER BY grp, steps_completed LIMIT $5",
+                        filter.trial, after, filter.after_steps, filter.group, filter.limit));
+  std::vector<MetricReport> reports;
+  for (int i = 0; i < rows.size(); ++i) {
+    Rows::Row row = rows[i];
+    MetricReport& out = reports.emplace_back();
+    row.into(out.run, out.point.group, out.point.steps_completed, out.point.reported, out.point.metrics);
+  }
+  return reports;
+}
+
 Result<Page<Workload>> list_workloads(Pool& pool, const WorkloadFilter& filter) {
   static const Columns<Workload> kColumns(
       Column<Workload>{"steps, place, name, metrics, reported, searcher_metric", read_workload});

@@ -58,6 +58,22 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter);
 /// Returns one trial. kNotFound.
 Result<TrialRow> get_trial(Pool& pool, TrialId id);
 
+/// A metric row that is not archived, and the run that reported it.
+struct MetricReport {
+  MetricPoint point;
+  RunNumber run = 0;
+};
+/// A page of list_reports(): the reports after (after_group, after_steps).
+struct ReportFilter {
+  TrialId trial;
+  std::string group;  ///< "": all groups
+  std::string after_group;
+  std::int64_t after_steps = -1;
+  std::int64_t limit = 0;
+};
+/// Lists metric reports by group, then by step.
+Result<std::vector<MetricReport>> list_reports(Pool& pool, const ReportFilter& filter);
+
 /// A report of metrics or a checkpoint of a trial; `kind` selects the valid member.
 struct Workload {
   enum class Kind { kMetrics, kCheckpoint };

@@ -25,6 +25,8 @@ TEST_CASE("unset fields of a command have their defaults") {
 TEST_CASE("a command given as one string runs in the shell") {
   CHECK(read("entrypoint: echo $HOME | wc").entrypoint ==
         std::vector<std::string>{"/bin/sh", "-c", "echo $HOME | wc"});
+  CHECK(read("entrypoint: [echo $HOME | wc]").entrypoint ==
+        std::vector<std::string>{"/bin/sh", "-c", "echo $HOME | wc"});
 }
 
 TEST_CASE("unset fields of a command come from the template and the master's defaults") {

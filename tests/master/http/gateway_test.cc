@@ -2,6 +2,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "bench.h"
@@ -11,6 +12,7 @@
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
 #include "master/http/routes.h"
+#include "master/http/transcode.h"
 
 namespace det {
 namespace {
@@ -69,17 +71,53 @@ TEST_CASE("responses have camelCase names, default values, and 64-bit integers a
   CHECK(json["checkpointSize"] == "0");
   CHECK(json["state"] == "STATE_UNSPECIFIED");
   CHECK(json["labels"].is_array());
+  // Unset messages are null, as clients of Determined AI expect. Unset optional scalars are absent.
+  CHECK(json.contains("endTime"));
+  CHECK(json["endTime"].is_null());
   CHECK(body_of(request(bench.port(), "GET /api/v1/experiments/7?pretty=true HTTP/1.1")).find("\n  ") !=
         std::string::npos);
+}
+
+TEST_CASE("JSON numbers have the shortest digits") {
+  v1::GetExperimentResponse message;
+  auto& fields = *message.mutable_experiment()->mutable_config()->mutable_fields();
+  const auto text = [&](double value) {
+    fields["x"].set_number_value(value);
+    const std::string json = http::to_json_text(message, false);
+    const std::size_t at = json.find("{\"x\":") + 5;
+    return json.substr(at, json.find('}', at) - at);
+  };
+  CHECK(text(0.6561) == "0.6561");
+  CHECK(text(0.1) == "0.1");
+  CHECK(text(100000) == "100000");
+  CHECK(text(1e-7) == "1e-07");
+  CHECK(text(1e300) == "1e+300");
+  CHECK(text(-2.5) == "-2.5");
+  CHECK(text(std::numeric_limits<double>::quiet_NaN()) == "\"NaN\"");
+}
+
+TEST_CASE("fields that are not offered are refused by name") {
+  Bench bench;
+  const std::string post = "POST /api/v1/experiments HTTP/1.1";
+  const auto refused = [&](const std::string& body) {
+    const std::string answer = request(bench.port(), post, body);
+    CHECK(status_of(answer) == 400);
+    return json_of(answer)["error"]["error"].get<std::string>();
+  };
+  CHECK(refused(R"({"config":"x","nonsense":1})") ==
+        "body: nonsense: this field is not offered; leave it out");
+  CHECK(
+      refused(R"({"config":"x","modelDefinition":[{"path":"a","inode":7}]})").find("modelDefinition.inode") !=
+      std::string::npos);
 }
 
 TEST_CASE("bodies are validated and accept both spellings of field names") {
   Bench bench;
   const std::string post = "POST /api/v1/experiments HTTP/1.1";
-  CHECK(json_of(request(
-            bench.port(), post,
-            R"({"config":"x","validate_only":true,"validateOnly":true,"unknown":[1]})"))["experiment"]
-                                                                                        ["name"] == "x");
+  CHECK(
+      json_of(request(bench.port(), post,
+                      R"({"config":"x","validate_only":true,"validateOnly":true,"unknown":[],"other":null})"))
+          ["experiment"]["name"] == "x");
   CHECK(status_of(request(bench.port(), post, "{")) == 400);
   CHECK(status_of(request(bench.port(), post, R"({"config":5})")) == 400);
   CHECK(status_of(request(bench.port(), post, "{\"config\":\"\xff\"}")) == 400);

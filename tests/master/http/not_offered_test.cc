@@ -9,6 +9,7 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "det/v1/experiment.pb.h"
+#include "master/http/old_routes.h"
 #include "master/http/openapi.h"
 #include "master/http/routes.h"
 
@@ -55,6 +56,28 @@ TEST_CASE("every endpoint of Determined is offered, served elsewhere, or returns
   for (const NotOffered& one : not_offered())
     known.insert(std::string(one.verb) + " " + std::string(one.path));
   CHECK(missing == known);
+}
+
+TEST_CASE("older paths of Determined return responses of the API in their form") {
+  const auto convert = [](const char* path, const char* answer) {
+    const OldRoute* route = find_old_route(path);
+    REQUIRE(route != nullptr);
+    return route->convert(parse_json(answer).value());
+  };
+  CHECK(convert("/tasks", R"({"allocationIdToSummary":{"a.1":{"name":"Trial 1"}}})") ==
+        "{\"a.1\":{\"name\":\"Trial 1\"}}\n");
+  CHECK(convert(
+            "/resources/allocation/raw",
+            R"({"resourceEntries":[{"experimentId":3,"kind":"training","username":"a\"b","labels":["x,y","z"],
+                    "slots":2,"startTime":"2026-01-01T00:00:00Z","endTime":null,"seconds":1.5}]})") ==
+        "experiment_id,kind,username,labels,slots,start_time,end_time,seconds\n"
+        "3,training,\"a\"\"b\",\"x\\,y,z\",2,2026-01-01T00:00:00Z,,1.500000\n");
+  CHECK(convert("/resources/allocation/aggregated",
+                R"({"resourceEntries":[{"periodStart":"2026-01","seconds":7,"byExperimentLabel":{},
+                    "byUsername":{"ada":7},"byResourcePool":{}}]})") ==
+        "aggregation_type,aggregation_key,date,seconds\nusername,ada,2026-01,7.000000\n"
+        "total,total,2026-01,7.000000\n");
+  CHECK(find_old_route("/resources") == nullptr);
 }
 
 TEST_CASE("a path of the table matches with any parameter, and no other path matches") {

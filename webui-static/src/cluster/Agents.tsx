@@ -89,7 +89,7 @@ export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
         {state !== '' && <span class="state state-waiting">{state}</span>}
         <span class="quiet">
           {held} of {slots.length} slots held · up {span(agent.registeredTime, undefined, now)} ·{' '}
-          {agent.resourcePools.join(', ') || 'default'} · {agent.version}
+          {agent.resourcePools.join(', ') || 'default'} · {agent.release}
         </span>
         <span class="spring" />
         <Switch what={`agent ${agent.id}`} on={agent.enabled} set={(on, drain) => setAgent(agent.id, on, drain)} />
