@@ -121,9 +121,17 @@ void Output::declare(CLI::App& app) {
 
 void Output::declare_list(CLI::App& app) {
   declare(app);
-  CLI::Option* only_ids =
-      app.add_flag("-q,--quiet", quiet, "Print only what names the entries, a line each.");
+  CLI::Option* only_ids = app.add_flag("-q,--quiet", quiet, "Print only ids or names, one per line.");
   for (const char* other : {"--csv", "--json", "--yaml"}) only_ids->excludes(app.get_option(other));
+}
+
+void Output::declare_value(CLI::App& app) {
+  CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.");
+  app.add_flag("--yaml", yaml, "Print as YAML.")->excludes(as_json);
+}
+
+void print_warnings(const google::protobuf::RepeatedPtrField<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "warning: " << printable(warning) << '\n';
 }
 
 void print_json(const Json& value) { std::cout << dump_json(value, 2) << '\n'; }
@@ -155,7 +163,7 @@ Result<Json> to_json(const google::protobuf::Message& message) {
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   if (!status.ok())
-    return fail(Code::kInternal, "the master's answer is not writable as JSON: " + status.ToString());
+    return fail(Code::kInternal, "the master's response cannot be converted to JSON: " + status.ToString());
   // Limits far above those for input from users: the master is trusted.
   return parse_json(text, {.bytes = 1 << 30, .depth = 100});
 }

@@ -7,7 +7,6 @@
 #include "fake_master.h"
 
 namespace det::cli::test {
-namespace {}  // namespace
 
 TEST_CASE("a usage error prints one line on stderr with the nearest word and exits with 2") {
   FakeMaster master;
@@ -25,7 +24,7 @@ TEST_CASE("a usage error prints one line on stderr with the nearest word and exi
   check({"experiment", "describe"}, "IDS");
   check({"experiment", "pause", "x"}, "ID");
   check({"experiment", "pause", "0"}, "ID");
-  check({"experiment", "describe", "1,x"}, "\"x\" is no experiment's id");
+  check({"experiment", "describe", "1,x"}, "\"x\" is not an experiment id");
   check({"experiment", "list", "--json", "--csv"}, "--json");
   check({"experiment", "create", "/no/such.yaml"}, "/no/such.yaml");
   check({"-m", "ftp://x", "experiment", "list"}, "ftp");

@@ -251,7 +251,7 @@ TEST_CASE("each rung of a search is a row, and a search without rungs prints the
   FakeMaster master;
   const auto none = master.det({"experiment", "brackets", "1"});
   CHECK(none.status.code == 0);
-  CHECK(none.out == "The search of experiment 1 stops no trial early: it has no brackets.\n");
+  CHECK(none.out == "Experiment 1 has no brackets: its searcher stops no trial early\n");
   CHECK(json_of(master.det({"experiment", "brackets", "1", "--json"}))["brackets"].empty());
 
   master.world.brackets.set_time_metric("epochs");
