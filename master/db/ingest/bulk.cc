@@ -118,7 +118,7 @@ class Lane {
       const Duration waited = mono_now() - begun;
       if (waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5)))
         return fail(Code::kUnavailable, status.error().message);
-      log::warn("a bulk write to the database is repeated", {{"reason", status.error().message}});
+      log::warn("bulk write failed; retrying", {{"reason", status.error().message}});
       pause_.wait(back_off.next());
     }
   }
