@@ -74,7 +74,7 @@ Status log_out_user(Session& session, const LogoutOptions& options) {
     // An expired session needs no logout.
     if (!ended && ended.error().code != Code::kUnauthenticated) return tl::unexpected(ended.error());
   }
-  TRY(tokens.forget(master, options.all || !login ? "" : login->user));
+  if (options.all || login) TRY(tokens.forget(master, options.all ? "" : login->user));
   std::cout << (login ? "Logged out " + printable(login->user) : std::string("No user was logged in"))
             << '\n';
   return {};

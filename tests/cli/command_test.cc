@@ -95,6 +95,15 @@ TEST_CASE("login stores the token, whoami uses it, logout removes it") {
   CHECK(master.det({"user", "logout"}, "", "").status.code == 0);
 }
 
+TEST_CASE("logout of a user without a login keeps the other logins") {
+  FakeMaster master;
+  REQUIRE(master.det({"user", "login", "admin"}, "", "", "secret password\n").status.code == 0);
+  CHECK(master.det({"-u", "eve", "user", "logout"}, "", "").out == "No user was logged in\n");
+  CHECK(master.det({"user", "whoami"}, "", "").status.code == 0);
+  CHECK(master.det({"-u", "eve", "user", "logout", "--all"}, "", "").status.code == 0);
+  CHECK(master.det({"user", "whoami"}, "", "").status.code == 3);
+}
+
 TEST_CASE("a wrong password exits with 3, and a password can be typed") {
   FakeMaster master;
   const auto wrong = master.det({"user", "login", "admin"}, "", "", "guess\n");
