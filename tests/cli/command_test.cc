@@ -104,6 +104,13 @@ TEST_CASE("logout of a user without a login keeps the other logins") {
   CHECK(master.det({"user", "whoami"}, "", "").status.code == 3);
 }
 
+TEST_CASE("the flag -u has precedence over DET_USER_TOKEN") {
+  FakeMaster master;
+  const auto done = master.det({"-u", "eve", "user", "whoami"}, "", "token-of-admin");
+  CHECK(done.status.code == 3);
+  CHECK(has(done.err, "run `det user login eve`"));
+}
+
 TEST_CASE("a wrong password exits with 3, and a password can be typed") {
   FakeMaster master;
   const auto wrong = master.det({"user", "login", "admin"}, "", "", "guess\n");
