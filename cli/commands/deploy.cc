@@ -229,22 +229,26 @@ Status stop_daemons(const Daemons& daemons, const Selected& selected) {
   return {};
 }
 
-Status delete_data(const Daemons& daemons) {
-  TRY(remove_tree(daemons.directory()));
-  std::cout << "Removed " << daemons.directory() << '\n';
+Status remove_and_print(const std::string& path) {
+  TRY(remove_tree(path));
+  std::cout << "Removed " << path << '\n';
   return {};
 }
 
 Status cluster_down(Session&, const StopOptions& options) {
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   TRY(stop_daemons(daemons, [](const std::string&) { return true; }));
-  return options.delete_db ? delete_data(daemons) : Status();
+  return options.delete_db ? remove_and_print(daemons.directory()) : Status();
 }
 
 Status master_down(Session&, const StopOptions& options) {
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   TRY(stop_daemons(daemons, [](const std::string& name) { return name == kMaster; }));
-  return options.delete_db ? delete_data(daemons) : Status();
+  if (!options.delete_db) return {};
+  // The files of agents stay: an agent that runs is found by its pid file.
+  for (const std::string& file : {daemons.log(kMaster), daemons.out(kMaster)}) TRY(remove_tree(file));
+  for (const char* file : {"/master.yaml", "/initial-password"}) TRY(remove_tree(daemons.directory() + file));
+  return remove_and_print(daemons.directory() + "/" + kMaster);
 }
 
 struct AgentDownOptions : ClusterOptions {

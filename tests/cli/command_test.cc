@@ -111,6 +111,24 @@ TEST_CASE("the flag -u has precedence over DET_USER_TOKEN") {
   CHECK(has(done.err, "run `det user login eve`"));
 }
 
+TEST_CASE("master-down --delete-db deletes the data of the master and keeps that of the agents") {
+  FakeMaster master;
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  const std::string cluster = home->path() + "/determinant/determined";
+  REQUIRE(make_directories(cluster + "/master"));
+  for (const char* file : {"master/data", "master.log", "agent-0.pid", "agent-0.log"})
+    REQUIRE(write_file_atomic(cluster + "/" + file, "1\n"));
+  const auto done = master.det({"deploy", "local", "master-down", "--delete-db"}, "", "", "",
+                               {"XDG_DATA_HOME=" + home->path()});
+  INFO(done.err);
+  CHECK(done.status.code == 0);
+  CHECK_FALSE(path_exists(cluster + "/master"));
+  CHECK_FALSE(path_exists(cluster + "/master.log"));
+  CHECK(path_exists(cluster + "/agent-0.pid"));
+  CHECK(path_exists(cluster + "/agent-0.log"));
+}
+
 TEST_CASE("a wrong password exits with 3, and a password can be typed") {
   FakeMaster master;
   const auto wrong = master.det({"user", "login", "admin"}, "", "", "guess\n");
