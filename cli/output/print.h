@@ -100,8 +100,8 @@ Status print_yaml(const Message& message, const Output& output) {
 /// Formats the problems of a document in aligned columns, a line each:
 /// `const.yaml:14:16  searcher.max_trials   E-CFG-RANGE   must be …`
 std::string problem_lines(const std::vector<Problem>& problems);
-/// Returns the text on one line, in valid UTF-8, with ASCII control characters escaped. Text with other
-/// control characters (C1, bidirectional overrides) is returned as a JSON string.
+/// Returns the text on one line, in valid UTF-8. Control characters, ASCII and C1, and characters that change
+/// the direction of text are escaped: \x1b, \u202e.
 std::string printable(const std::string& text);
 /// Same for a text of several lines. Keeps the line breaks and ends the last line.
 std::string printable_lines(const std::string& text);
