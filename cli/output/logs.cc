@@ -83,16 +83,16 @@ std::int64_t id_of(const v1::LogEntry& entry) {
   return id;
 }
 
-/// Streams the log until it ends. Resumes after the last entry when the connection breaks.
-template <typename Request>
-Status follow_logs(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
+/// Streams the log until it ends or `take` returns false. Resumes after the last entry when the connection
+/// breaks.
+template <typename Request, typename Take>
+Status follow_logs(Client& client, Request request, const Take& take) {
   request.set_follow(true);
   client.set_patience(kLogPatience);
   for (;;) {
     const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
-      take(entry);
-      return true;
+      return take(entry);
     });
     if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
   }
@@ -102,6 +102,7 @@ Status follow_logs(Client& client, Request request, const std::function<void(con
 template <typename Request>
 Status print_lines(Client& client, Request request, const LogFlags& flags) {
   TRY(choose_lines(flags, request));
+  int printed = 0;
   const auto print_one = [&](const v1::LogEntry& entry) {
     if (flags.json) {
       const auto value = to_json(entry);
@@ -110,7 +111,7 @@ Status print_lines(Client& client, Request request, const LogFlags& flags) {
       std::cout << log_line(entry);
     }
     if (flags.follow) std::cout.flush();
-    return true;
+    return ++printed != flags.head;
   };
   if (flags.tail > 0) {
     TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
@@ -155,11 +156,13 @@ std::string log_line(const v1::LogEntry& entry) {
 
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take) {
-  return follow_logs(client, std::move(request), take);
+  return follow_logs(client, std::move(request),
+                     [&](const v1::LogEntry& entry) { return take(entry), true; });
 }
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,
                        const std::function<void(const v1::LogEntry&)>& take) {
-  return follow_logs(client, std::move(request), take);
+  return follow_logs(client, std::move(request),
+                     [&](const v1::LogEntry& entry) { return take(entry), true; });
 }
 
 Status print_logs(Client& client, int trial, const LogFlags& flags) {
