@@ -1,5 +1,4 @@
 // `det task`: lists what runs on the agents, and prints its log.
-#include <charconv>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
 #include "cli/output/logs.h"
-#include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
 #include "det/v1/cluster.grpc.pb.h"
@@ -66,19 +64,6 @@ Status list_tasks(Client& client, const ListOutput& output) {
   return output.print(table, [&]() -> Result<Json> { return list; });
 }
 
-/// Returns the trial of a task. Its task id starts with the experiment: "3.<request id>". Errors: kNotFound.
-Result<int> trial_of(Client& client, const std::string& task) {
-  int experiment = 0;
-  const auto [end, error] = std::from_chars(task.data(), task.data() + task.size(), experiment);
-  if (error == std::errc() && *end == '.') {
-    TRY_ASSIGN(const auto trials, get_trials(client, experiment));
-    for (const v1::Trial& trial : trials) {
-      if (trial.task_id() == task) return trial.id();
-    }
-  }
-  return fail(Code::kNotFound, "task \"" + task + "\" not found; see `det task list`");
-}
-
 struct TaskLogOptions {
   std::string task;
   LogFlags lines;
@@ -93,8 +78,7 @@ struct TaskLogOptions {
 };
 
 Status print_task_log(Client& client, const TaskLogOptions& options) {
-  TRY_ASSIGN(const int trial, trial_of(client, options.task));
-  return print_logs(client, trial, options.lines);
+  return print_task_logs(client, options.task, options.lines);
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ TEST_CASE("logs can be printed in full, from the head or tail, and filtered") {
   CHECK(master.det({"trial", "logs", "3", "--tail", "2"}).out == "line 4\nline 5\n");
   CHECK(master.det({"trial", "logs", "3", "--tail", "2", "-f"}).out == "line 4\nline 5\n");
   CHECK(master.det({"trial", "logs", "3", "--head", "2", "-f"}).out == "line 1\nline 2\n");
+  CHECK(master.det({"task", "logs", "0f3a", "--head", "2"}).out == "line 1\nline 2\n");
   CHECK(master.det({"trial", "logs", "3", "-f", "--json"}).out.starts_with("{\"id\":\"1\""));
   master.world.log_requests.clear();
   master.det({"trial", "logs", "3", "--level", "warning", "--rank-id", "1", "--rank-id", "2", "--stdtype",
