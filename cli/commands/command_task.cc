@@ -25,6 +25,8 @@ using CommandStub = v1::CommandService::Stub;
 constexpr std::size_t kCommandChunk = 1 << 20;
 constexpr std::size_t kCommandWorthABar = 4 << 20;
 constexpr Duration kCommandUploadPatience = std::chrono::seconds(30);
+/// Time that a master may be unreachable while the log is followed.
+constexpr Duration kCommandFollowPatience = std::chrono::minutes(10);
 /// Exit code for a command without one: it was killed before it started, or lost.
 constexpr int kNoExitCode = 1;
 
@@ -123,6 +125,7 @@ Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id
 
 /// Prints the command's log until it ends. Returns its exit code.
 Result<int> follow_command(Client& client, const std::string& id) {
+  client.set_patience(kCommandFollowPatience);
   v1::TaskLogsRequest request;
   request.set_task_id(id);
   TRY(follow_task_log(client, request,

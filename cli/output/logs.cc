@@ -88,7 +88,6 @@ std::int64_t id_of(const v1::LogEntry& entry) {
 template <typename Request, typename Take>
 Status follow_logs(Client& client, Request request, const Take& take) {
   request.set_follow(true);
-  client.set_patience(kLogPatience);
   for (;;) {
     const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
@@ -102,6 +101,7 @@ Status follow_logs(Client& client, Request request, const Take& take) {
 template <typename Request>
 Status print_lines(Client& client, Request request, const LogFlags& flags) {
   TRY(choose_lines(flags, request));
+  if (flags.follow) client.set_patience(kLogPatience);
   int printed = 0;
   const auto print_one = [&](const v1::LogEntry& entry) {
     if (flags.json) {
