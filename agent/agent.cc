@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kDefaultLease = 10min;  // until the master sets one
-constexpr Duration kGoodbye = 3s;          // for the orderly end of the stream
+constexpr Duration kCloseTimeout = 3s;     // for the orderly end of the stream
 
 /// Converts the state of an allocation to the protocol.
 v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::optional<Exit>& exit) {
@@ -90,23 +90,23 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
                              .stop_asked = [events] { events->push(Input(ShutDown{})); }}));
   TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
   TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
-  Way way;
-  TRY_ASSIGN(way.trust, establish_trust(settings, data.tls()));
-  TRY_ASSIGN(way.channel, open_channel(settings.master, way.trust));
+  MasterLink master;
+  TRY_ASSIGN(master.trust, establish_trust(settings, data.tls()));
+  TRY_ASSIGN(master.channel, open_channel(settings.master, master.trust));
   return std::unique_ptr<Agent>(new Agent(std::move(settings), std::move(data), std::move(devices), prefix,
-                                          std::move(events), std::move(watcher), way));
+                                          std::move(events), std::move(watcher), master));
 }
 
 Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const Way& way)
+             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master)
     : settings_(std::move(settings)),
       data_(std::move(data)),
       events_(std::move(events)),
       watcher_(std::move(watcher)),
       ports_(data_.instance()),
-      site_{settings_, data_, std::move(devices), prefix, way.channel, way.trust, ports_.number()},
+      site_{settings_, data_, std::move(devices), prefix, master.channel, master.trust, ports_.number()},
       runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
-      renewal_(site_.channel, way.trust, settings_.id),
+      renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
       link_(
@@ -118,18 +118,18 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
 Agent::~Agent() { events_->close(); }
 
 void Agent::run() {
-  take_up();
-  log::info("agent starts", {{"agent", settings_.id},
-                             {"master", settings_.master},
-                             {"slots", site_.devices.size()},
-                             {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
-                             {"allocations", core_.held().size()}});
+  reattach_allocations();
+  log::info("agent started", {{"agent", settings_.id},
+                              {"master", settings_.master},
+                              {"slots", site_.devices.size()},
+                              {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
+                              {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
     MonoTime wake = link_.next_deadline();
     if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
     // One wait for all sources. The core is stepped at its deadline even if no event arrives.
-    if (leave_at_) wake = std::min(wake, *leave_at_);
+    if (exit_at_) wake = std::min(wake, *exit_at_);
     for (const Event& event : events_->pop_batch(256, std::max(wake - mono_now(), Duration(0)))) {
       std::visit([this](const auto& value) { take(value); }, event);
     }
@@ -138,9 +138,9 @@ void Agent::run() {
   log::info("agent stopped", {{"agent", settings_.id}});
 }
 
-bool Agent::done(MonoTime now) const { return leave_at_ && (link_.closed() || now >= *leave_at_); }
+bool Agent::done(MonoTime now) const { return exit_at_ && (link_.closed() || now >= *exit_at_); }
 
-void Agent::take_up() {
+void Agent::reattach_allocations() {
   for (const AllocationId& id : data_.allocations()) {
     const auto dir = data_.allocation(id);
     if (!dir) continue;
@@ -148,13 +148,13 @@ void Agent::take_up() {
     if (auto outcome = read_outcome(*dir)) {
       feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome)});
     } else if (const auto phase = runtime_.reattach(id)) {
-      log::info("allocation taken up again", {{"allocation", id}});
+      log::info("re-attached to allocation", {{"allocation", id}});
       feed(Found{id, *phase, read_stop(*dir), std::nullopt});
     } else {
       // Cleanup happens before slots are offered: leftovers must not meet the next allocation.
       Exit exit = conclude_end(id, *dir);
-      if (!dir->read_supervisor()) exit.message = "the agent was stopped while preparing it";
-      log::info("allocation ended while no agent ran", {{"allocation", id}, {"exit", exit.message}});
+      if (!dir->read_supervisor()) exit.message = "the agent stopped while it prepared the allocation";
+      log::info("allocation ended while the agent was down", {{"allocation", id}, {"exit", exit.message}});
       feed(Found{id, Phase::kRunning, read_stop(*dir), std::move(exit)});
     }
   }
@@ -167,14 +167,14 @@ void Agent::feed(const Input& input) {
 }
 
 void Agent::take(const Input& input) {
-  if (std::holds_alternative<ShutDown>(input)) log::info("agent stops; its allocations end");
+  if (std::holds_alternative<ShutDown>(input)) log::info("agent is stopping and ends its allocations");
   feed(input);
 }
 
 void Agent::take(const LinkEvent& event) {
   const MonoTime now = mono_now();
   if (const auto* read = std::get_if<LinkRead>(&event)) {
-    if (const auto command = link_.handle(*read, now)) obey(*command);
+    if (const auto command = link_.handle(*read, now)) execute(*command);
   } else if (const auto* written = std::get_if<LinkWritten>(&event)) {
     link_.handle(*written);
   } else if (link_.handle(std::get<LinkClosed>(event), now)) {
@@ -193,15 +193,15 @@ void Agent::take(const ProcessEnded& event) {
   });
 }
 
-void Agent::obey(const v1::AgentCommand& command) {
+void Agent::execute(const v1::AgentCommand& command) {
   // Every message renews the lease, a heartbeat too.
-  feed(Heard{});
+  feed(MessageReceived{});
   switch (command.command_case()) {
     case v1::AgentCommand::kWelcome: {
       const v1::Welcome& welcome = command.welcome();
       cluster_id_ = welcome.cluster_id();
       grace_ = std::chrono::seconds(welcome.kill_grace_seconds());
-      log::info("linked to the master",
+      log::info("connected to the master",
                 {{"master", settings_.master}, {"version", welcome.master_version()}});
       return feed(Connected{std::chrono::seconds(welcome.lease_seconds()), grace_});
     }
@@ -252,8 +252,7 @@ void Agent::work(const v1::StorageWork& command) {
 }
 
 void Agent::take(const v1::StorageDone& done) {
-  if (!done.removed().empty())
-    log::info("checkpoints removed for the master", {{"count", done.removed_size()}});
+  if (!done.removed().empty()) log::info("removed checkpoints", {{"count", done.removed_size()}});
   v1::AgentMessage message;
   *message.mutable_storage_done() = done;
   link_.send(std::move(message));
@@ -285,7 +284,7 @@ void Agent::perform(const Prepare& effect) {
   const auto dir = data_.allocation(effect.id);
   // start() has rejected invalid ids.
   if (!dir) return;
-  log::info("allocation is prepared", {{"allocation", effect.id}});
+  log::info("preparing allocation", {{"allocation", effect.id}});
   logs_.follow(effect.id, *dir);
   begin_job(effect.id,
             [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
@@ -301,10 +300,10 @@ void Agent::perform(const Launch& effect) {
   // The answers go through the queue: the core must not be stepped while it is being stepped.
   const auto phase = runtime_.launch(effect.id);
   if (phase) {
-    log::info("allocation is launched", {{"allocation", effect.id}});
+    log::info("launched allocation", {{"allocation", effect.id}});
     events_->push(Input(Launched{effect.id, *phase}));
   } else {
-    log::error("allocation cannot be launched",
+    log::error("allocation could not be launched",
                {{"allocation", effect.id}, {"reason", phase.error().message}});
     events_->push(Input(Ended{effect.id, {Exit::Kind::kLost, 0, phase.error().message}}));
   }
@@ -337,7 +336,7 @@ void Agent::perform(const Drop& effect) {
 }
 
 void Agent::perform(const Finish&) {
-  leave_at_ = mono_now() + kGoodbye;
+  exit_at_ = mono_now() + kCloseTimeout;
   link_.close();
 }
 

@@ -52,14 +52,14 @@ class Agent {
   using Events = Queue<Event>;
 
   /// Connection to the master.
-  struct Way {
+  struct MasterLink {
     MasterTrust trust;
     std::shared_ptr<grpc::Channel> channel;
   };
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const Way& way);
+        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master);
   /// Turns the allocations that an earlier agent left into inputs of the core.
-  void take_up();
+  void reattach_allocations();
   // Steps the core and performs its effects.
   void feed(const Input& input);
   // Whether run() may return.
@@ -72,7 +72,7 @@ class Agent {
   void take(const Removed& event) { jobs_.erase(event.id); }
   void take(const v1::StorageDone& done);
   // Handlers of the master's commands.
-  void obey(const v1::AgentCommand& command);
+  void execute(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
   void work(const v1::StorageWork& command);
   // First message of a stream: identity, devices, and the state of all allocations.
@@ -109,7 +109,7 @@ class Agent {
   std::string cluster_id_;
   Duration grace_ = kDefaultKillGrace;
   /// Set by Finish: deadline for the orderly end of the stream.
-  std::optional<MonoTime> leave_at_;
+  std::optional<MonoTime> exit_at_;
   // Declared last: the jobs must end before the members that they use.
   std::map<AllocationId, std::jthread> jobs_;
   std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by command number

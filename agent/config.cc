@@ -9,7 +9,7 @@
 namespace det::agent {
 namespace {
 
-constexpr std::int64_t kMostSlots = 1024;
+constexpr std::int64_t kMaxSlots = 1024;
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -26,8 +26,7 @@ Result<std::string> read_master(std::string_view text) {
   const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   if (colon == 0 || port.empty() || port.size() > 5 ||
       port.find_first_not_of("0123456789") != std::string::npos || text.find('/') != std::string::npos) {
-    return fail(Code::kInvalidArgument,
-                "master: give the master's address as HOST:PORT, e.g. 127.0.0.1:8080");
+    return fail(Code::kInvalidArgument, "master: must be HOST:PORT, such as 127.0.0.1:8080");
   }
   return std::string(scheme) + std::string(text);
 }
@@ -48,33 +47,34 @@ const OptionTable& option_table() {
   using Kind = OptionKey::Kind;
   static const OptionTable table{
       "det-agent",
-      "Offers this machine's slots to a master and runs what it is given.",
+      "Offers the slots of this machine to a master and runs its allocations.",
       "DET_AGENT_",
       {
           {"master", Kind::kString, "127.0.0.1:8080",
-           "The master's address: HOST:PORT, or https://HOST:PORT when it speaks TLS."},
+           "Address of the master: HOST:PORT, or https://HOST:PORT for TLS."},
           {"join_token_file", Kind::kString, "",
-           "File with a token of `det join-token create`, exchanged for a certificate when the agent has "
-           "none yet."},
+           "File with a join token (`det join-token create`). Used only while the agent has no certificate."},
           {"security.tls.master_cert", Kind::kString, "",
-           "File with what vouches for the master (PEM); empty: what the join token named, else what the "
-           "system trusts."},
+           "File with trusted certificates (PEM). Empty: the certificate named in the join token, else those "
+           "of the system."},
           {"security.tls.master_cert_name", Kind::kString, "",
-           "The name that the master's certificate is for, when it is called by another."},
+           "Name in the master's certificate, if it differs from the host of `master`."},
           {"data_dir", Kind::kString, "/var/lib/determinant/agent",
-           "Where allocations, contexts and built models live; one agent per directory."},
-          {"id", Kind::kString, "", "Name of this agent, unique in the cluster; empty: the host's name."},
-          {"pool", Kind::kString, "", "Resource pool to join; empty: the master's default pool."},
+           "Directory of allocations, code archives and built models. One agent per directory."},
+          {"id", Kind::kString, "", "Agent id, unique in the cluster. Empty: the host name."},
+          {"pool", Kind::kString, "", "Resource pool. Empty: the default pool of the master."},
           {"slot_type", Kind::kString, "auto",
-           "What a slot is: auto (CUDA devices if there are any, else CPUs), cuda, cpu or none."},
-          {"cpu_slots", Kind::kInt, "1", "Into how many slots the CPUs are split, when slots are CPUs."},
+           "Devices to offer as slots: auto (CUDA devices if present, else CPUs), cuda, cpu or none."},
+          {"cpu_slots", Kind::kInt, "1", "Number of slots that share the CPUs, if slots are CPUs."},
           {"artificial_slots", Kind::kInt, "0",
-           "Offer this many slots that stand for nothing, for tests; 0: real ones."},
+           "Number of slots without a device, for tests. 0: offer devices."},
           {"cache_size", Kind::kBytes, "20 GiB",
-           "Bound of the disk that cached contexts and built models take; the longest unused go first."},
-          {"compile_timeout", Kind::kDuration, "15m", "How long building a model definition may take."},
-          {"log_level", Kind::kString, "info", "Of the agent's own log: trace, debug, info, warn or error."},
-          {"log_json", Kind::kBool, "false", "Write the agent's own log as one JSON object a line."},
+           "Disk limit for cached code archives and built models. The least recently used are removed "
+           "first."},
+          {"compile_timeout", Kind::kDuration, "15m", "Time limit for building a model."},
+          {"log_level", Kind::kString, "info",
+           "Level of the agent's log: trace, debug, info, warn or error."},
+          {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
       }};
   return table;
 }
@@ -91,9 +91,9 @@ Result<Settings> read_settings(const Options& options) {
   };
   auto count = [&](const char* key, std::int64_t least) -> Result<int> {
     const std::int64_t value = options.integer(key);
-    if (value >= least && value <= kMostSlots) return static_cast<int>(value);
+    if (value >= least && value <= kMaxSlots) return static_cast<int>(value);
     return fail(Code::kInvalidArgument, "must be from " + std::to_string(least) + " to " +
-                                            std::to_string(kMostSlots) + ", got " + std::to_string(value));
+                                            std::to_string(kMaxSlots) + ", got " + std::to_string(value));
   };
   Settings settings;
   take("master", read_master(options.text("master")), settings.master);
@@ -113,7 +113,7 @@ Result<Settings> read_settings(const Options& options) {
   for (const auto& [key, name] : {std::pair{"id", settings.id}, std::pair{"pool", settings.pool}}) {
     if (name.size() > 128 || has_control_characters(name) || find_bad_utf8(name)) {
       problems.push_back(
-          {"E-CFG-RANGE", key, "must be at most 128 characters, none of them control characters", "", 0, 0});
+          {"E-CFG-RANGE", key, "must have at most 128 characters and no control characters", "", 0, 0});
     }
   }
   settings.cache_bytes = options.bytes("cache_size");

@@ -33,8 +33,8 @@ Result<DataDir> DataDir::open(const std::string& path) {
   auto lock = FileLock::try_lock(absolute + "/lock");
   if (!lock) {
     if (lock.error().code != Code::kFailedPrecondition) return tl::unexpected(lock.error());
-    return fail(Code::kFailedPrecondition, "data_dir: another det-agent uses " + absolute +
-                                               "; stop it or give this one a directory of its own");
+    return fail(Code::kFailedPrecondition,
+                "data_dir: another det-agent uses " + absolute + "; stop it, or set another data_dir");
   }
   for (const char* name : {"/allocations", "/contexts", "/models"})
     TRY(make_directories(absolute + name, 0700));
@@ -54,7 +54,7 @@ Result<DataDir> DataDir::open(const std::string& path) {
 Result<TaskDir> DataDir::allocation(const AllocationId& id) const {
   if (!is_file_name(id.value)) {
     return fail(Code::kInvalidArgument,
-                "allocation id \"" + make_utf8(id.value) + "\" cannot name a directory");
+                "allocation id \"" + make_utf8(id.value) + "\" is not a valid directory name");
   }
   return TaskDir(path_ + "/allocations/" + id.value);
 }

@@ -61,7 +61,7 @@ std::vector<Device> detect_cuda() {
     char brand[96] = {}, id[96] = {};
     // A device without UUID cannot be selected by CUDA_VISIBLE_DEVICES.
     if (by_index(i, &device) != 0 || uuid(device, id, sizeof id - 1) != 0) {
-      log::warn("a CUDA device does not answer and is not offered", {{"index", i}});
+      log::warn("CUDA device does not respond and is not offered", {{"index", i}});
       continue;
     }
     if (name(device, brand, sizeof brand - 1) != 0) brand[0] = '\0';
@@ -81,7 +81,7 @@ Result<std::vector<Device>> detect_devices(const Settings& settings) {
     if (settings.slot_type == SlotType::kCuda) {
       return fail(
           Code::kFailedPrecondition,
-          "slot_type: cuda was asked for, but NVML shows no device; check the driver with nvidia-smi");
+          "slot_type: cuda needs a CUDA device, but NVML reports none; check the driver with nvidia-smi");
     }
   }
   return numbered("CPU", cpu_brand(), settings.cpu_slots);

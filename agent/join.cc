@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration kJoinTimeout = 10s;  // limit of one call to the master
 constexpr Duration kProbe = 2s;
-constexpr Duration kLongestNap = 1h;   // between two checks of the certificate
-constexpr Duration kShortestNap = 1s;  // also after a failure
-constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr Duration kMaxCheckInterval = 1h;  // between two checks of the certificate
+constexpr Duration kMinCheckInterval = 1s;  // also after a failure
+constexpr std::int64_t kMaxFileBytes = 1 << 20;
 
 /// Files of the agent's identity.
 struct Files {
@@ -39,7 +39,7 @@ Result<std::string> pin_of(const std::string& token) {
       pin.find_first_not_of("0123456789abcdef") == std::string::npos)
     return pin;
   return fail(Code::kInvalidArgument,
-              "join_token_file: this is no join token; make one with `det join-token create`");
+              "join_token_file: not a join token; create one with `det join-token create`");
 }
 
 struct Address {
@@ -65,19 +65,19 @@ Result<std::string> find_anchor(const Settings& settings, const std::string& pin
     if (facts.fingerprint != pin) continue;
     TRY_ASSIGN(const TlsPeer again, probe_tls(at.host, at.port, name, certificate, kJoinTimeout));
     if (again.problem.empty()) return certificate;
-    return fail(Code::kPermissionDenied, "the certificate of " + settings.master +
-                                             " is not to be believed (" + again.problem +
-                                             "); call the master by a name that its certificate is for, "
-                                             "or set security.tls.names there");
+    return fail(Code::kPermissionDenied,
+                "the certificate of " + settings.master + " is not valid for " + name + " (" + again.problem +
+                    "); use a name of the certificate, or set security.tls.names of the master");
   }
-  return fail(Code::kPermissionDenied, settings.master +
-                                           " is not the master that made this join token, or somebody "
-                                           "stands in between; nothing was said to it");
+  return fail(Code::kPermissionDenied,
+              settings.master +
+                  " is not the master that created this join token, or the connection is "
+                  "intercepted; no data was sent");
 }
 
 /// Returns the agent's private key, created at the first call. It survives failed attempts to join.
 Result<std::string> own_key(const Files& files) {
-  if (path_exists(files.key)) return read_file(files.key, kMostBytes);
+  if (path_exists(files.key)) return read_file(files.key, kMaxFileBytes);
   TRY(make_directories(files.directory, 0700));
   TRY_ASSIGN(const std::string key, make_private_key());
   TRY(write_file_atomic(files.key, key, 0600));
@@ -111,7 +111,7 @@ Status join(const Settings& settings, const Files& files) {
   const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
   if (!status.ok())
     return fail(static_cast<Code>(status.error_code()),
-                "the master does not let this agent join: " + status.error_message());
+                "the master rejected the join: " + status.error_message());
   TRY(write_file_atomic(files.cert, response.certificate(), 0600));
   log::info("joined the cluster", {{"master", settings.master}, {"agent", settings.id}});
   return {};
@@ -120,7 +120,7 @@ Status join(const Settings& settings, const Files& files) {
 /// Renews once: on success the new certificate is stored.
 Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust,
              const std::string& agent_id) {
-  TRY_ASSIGN(const std::string key, read_file(trust.own_key, kMostBytes));
+  TRY_ASSIGN(const std::string key, read_file(trust.own_key, kMaxFileBytes));
   v1::RenewRequest request;
   TRY_ASSIGN(*request.mutable_request(), make_request(key, agent_id));
   grpc::ClientContext context;
@@ -133,9 +133,9 @@ Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& t
 
 /// Returns the time until a third of the lifetime is left.
 Duration until_renewal(const std::string& path, Duration life) {
-  const auto pem = read_file(path, kMostBytes);
+  const auto pem = read_file(path, kMaxFileBytes);
   const auto facts = pem ? read_certificate(*pem) : Result<CertificateFacts>(tl::unexpected(pem.error()));
-  if (!facts) return kLongestNap;
+  if (!facts) return kMaxCheckInterval;
   return Duration(facts->expires.micros - wall_now().micros) - life / 3;
 }
 
@@ -150,10 +150,9 @@ Result<MasterTrust> establish_trust(const Settings& settings, const std::string&
     const Address at = split_address(settings.master);
     const bool speaks_tls = probe_tls(at.host, at.port, at.host, "", kProbe).has_value();
     if (settings.join_token_file.empty() && !speaks_tls) return trust;
-    return fail(
-        Code::kInvalidArgument,
-        "master: " + std::string(speaks_tls ? "it speaks TLS only" : "joining with a token needs TLS") +
-            "; write it as https://" + without_scheme(settings.master));
+    return fail(Code::kInvalidArgument,
+                "master: " + std::string(speaks_tls ? "it accepts only TLS" : "a join token requires TLS") +
+                    "; write it as https://" + without_scheme(settings.master));
   }
   const Files files(directory);
   if (!path_exists(files.cert) && !settings.join_token_file.empty()) TRY(join(settings, files));
@@ -187,12 +186,12 @@ void Renewal::run() {
         life = until_renewal(trust_.own_cert, Duration(0));
         log::info("renewed the agent's certificate");
       } else if (done.error().message != last_trouble) {
-        log::warn("the agent's certificate cannot be renewed", {{"reason", done.error().message}});
+        log::warn("certificate of the agent could not be renewed", {{"reason", done.error().message}});
       }
       last_trouble = done ? "" : done.error().message;
       nap = life / 30;
     }
-    stop_.pop_batch(1, std::clamp<Duration>(nap, kShortestNap, kLongestNap));
+    stop_.pop_batch(1, std::clamp<Duration>(nap, kMinCheckInterval, kMaxCheckInterval));
   }
 }
 

@@ -166,10 +166,9 @@ bool Link::handle(const LinkClosed& event, MonoTime now) {
   // Jitter of ±25 % spreads the agents after a restart of the master.
   open_at_ = now + std::chrono::duration_cast<Duration>(retry_ * (0.75 + 0.5 * random_.uniform()));
   if (!closing_ && event.message != last_trouble_) {
-    log::write(
-        refused ? LogLevel::kError : LogLevel::kWarning,
-        refused ? "the master refuses this agent; asking again until it does not" : "no link to the master",
-        {{"reason", event.message}});
+    log::write(refused ? LogLevel::kError : LogLevel::kWarning,
+               refused ? "the master rejected this agent; retrying" : "no connection to the master; retrying",
+               {{"reason", event.message}});
   }
   last_trouble_ = event.message;
   return was_live_;

@@ -123,7 +123,7 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
   // A damaged file cannot be followed beyond the damage: give up on it.
   const auto batch = read_log(task.dir.log(), task.position, kBatchLines, kBatchBytes);
   if (!batch) {
-    log::warn("a task's log cannot be read on", {{"allocation", id}, {"reason", batch.error().message}});
+    log::warn("task log could not be read", {{"allocation", id}, {"reason", batch.error().message}});
     task.refused = true;
     return Sent::kAll;
   }
@@ -147,7 +147,7 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
   // A retry cannot succeed after these codes.
   const bool final = status.error_code() == grpc::NOT_FOUND || status.error_code() == grpc::INVALID_ARGUMENT;
   if (!final) return Sent::kNot;
-  log::warn("the master refuses a task's log", {{"allocation", id}, {"reason", status.error_message()}});
+  log::warn("the master rejected a task log", {{"allocation", id}, {"reason", status.error_message()}});
   task.refused = true;
   return Sent::kAll;
 }
@@ -155,7 +155,8 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
 void LogShip::advance(const AllocationId& id, Task& task, const LogBatch& batch, std::int64_t next_line) {
   if (next_line < batch.after.next_line) {
     // The master has fewer lines than it acknowledged (restored from a backup?). Punched lines are lost.
-    log::warn("the master counts fewer log lines than were sent", {{"allocation", id}, {"line", next_line}});
+    log::warn("the master has fewer log lines than were acknowledged",
+              {{"allocation", id}, {"line", next_line}});
   }
   task.position = batch.after;
   if (auto written = write_position(task.dir.shipped(), task.position); !written)

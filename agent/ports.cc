@@ -35,8 +35,7 @@ PortBlock::PortBlock(const std::string& instance) {
     number_ = (first + i) % kBlocks;
     held_ = hold("determinant-agent-ports-" + std::to_string(number_));
   }
-  if (!held_)
-    log::warn("more agents run here than there are ports for; their tasks may meet at the same ones");
+  if (!held_) log::warn("more agents than port blocks on this machine; their tasks may use the same ports");
 }
 
 }  // namespace det::agent

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kMostContext = 128LL << 20;
+constexpr std::int64_t kMaxArchiveBytes = 128LL << 20;
 constexpr Duration kFetchTimeout = 5min;  // all attempts together; covers a restart of the master
 
 /// Returns the compiler's first error on a line of its own, or "".
@@ -47,14 +47,14 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
   while (reader->Read(&piece)) {
     bytes += piece.chunk();
     // The cancellation makes Finish() fail, so an oversized context is rejected.
-    if (static_cast<std::int64_t>(bytes.size()) > kMostContext) context.TryCancel();
+    if (static_cast<std::int64_t>(bytes.size()) > kMaxArchiveBytes) context.TryCancel();
   }
   const grpc::Status status = reader->Finish();
   if (!status.ok())
-    return fail(static_cast<Code>(status.error_code()), "get context: " + status.error_message());
+    return fail(static_cast<Code>(status.error_code()),
+                "fetching the code archive failed: " + status.error_message());
   if (sha256_hex(bytes) != order.message.code_archive()) {
-    return fail(Code::kUnavailable,
-                "get context: the bytes that came do not have the digest that was asked for");
+    return fail(Code::kUnavailable, "fetching the code archive failed: wrong digest");
   }
   return bytes;
 }
@@ -65,10 +65,10 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
   const std::string& digest = order.message.code_archive();
   // The digest becomes a file name.
   if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return fail(Code::kInvalidArgument, "context digest: 64 hexadecimal digits were expected");
+    return fail(Code::kInvalidArgument, "digest of the code archive: must be 64 hexadecimal digits");
   }
   const std::string path = site.data.contexts() + "/" + digest + ".tar.gz";
-  if (auto bytes = read_file(path, kMostContext); bytes && sha256_hex(*bytes) == digest) {
+  if (auto bytes = read_file(path, kMaxArchiveBytes); bytes && sha256_hex(*bytes) == digest) {
     build::touch_entry(path);
     return bytes;
   }
@@ -80,7 +80,7 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
     const Code code = bytes ? Code::kUnknown : bytes.error().code;
     if (bytes || (code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kCancelled))
       break;
-    log::debug("context not fetched yet", {{"reason", bytes.error().message}});
+    log::debug("code archive not fetched yet", {{"reason", bytes.error().message}});
     (void)wait_until([&] { return stop.stop_requested(); }, nap);
   }
   if (bytes) TRY(write_file_atomic(path, *bytes, 0600));
@@ -100,7 +100,7 @@ class Preparation {
                   .grace = order_.grace,
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
-    if (command.empty()) return failed("entrypoint: nothing to run");
+    if (command.empty()) return failed("entrypoint: must not be empty");
     // A list is never a trial class; a single string is one, or a shell command.
     if (!order_.message.entrypoint_is_list()) {
       if (const auto trial = build::parse_trial_name(command[0])) {
@@ -111,8 +111,8 @@ class Preparation {
       }
     }
     if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
-      say("WARNING",
-          "a Python harness of Determined will not find its model directory: " + linked.error().message);
+      log("WARNING",
+          "Determined AI's Python library cannot find the model directory: " + linked.error().message);
     spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
@@ -121,7 +121,7 @@ class Preparation {
     return std::nullopt;
   }
 
-  void say(const std::string& level, const std::string& text) {
+  void log(const std::string& level, const std::string& text) {
     log_.append(LogStream::kAgent, level + ": " + text);
   }
 
@@ -140,7 +140,7 @@ class Preparation {
   /// A bad archive is the user's failure; anything else, such as a full disk, is the platform's.
   Exit end_of(const Error& error) {
     if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
-    say("ERROR", "the model directory could not be prepared: " + error.message);
+    log("ERROR", "the model directory could not be prepared: " + error.message);
     const bool users = error.code == Code::kInvalidArgument || error.code == Code::kNotFound;
     return users ? failed(error.message) : lost(error);
   }
@@ -149,18 +149,18 @@ class Preparation {
     const std::string source = trial.module + ".cpp";
     if (!path_exists(dir_.workdir() + "/" + source)) {
       const std::string message = "entrypoint " + command[0] + ": the model directory has no " + source;
-      say("ERROR", message);
+      log("ERROR", message);
       return failed(message);
     }
     auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
     if (!recipe) {
       const std::string message = "this agent cannot build " + source + ": " + recipe.error().message +
-                                  "; install the training library beside it";
-      say("ERROR", message);
+                                  "; install the training library on the agent";
+      log("ERROR", message);
       return failed(message);
     }
     const MonoTime begun = mono_now();
-    say("INFO", "preparing " + source);
+    log("INFO", "preparing " + source);
     auto outcome = build::build_model({.recipe = std::move(*recipe),
                                        .trial = trial,
                                        .source_dir = dir_.workdir(),
@@ -175,10 +175,10 @@ class Preparation {
       lines.finish(sink);
     }
     if (outcome->library.empty()) {
-      say("ERROR", source + " does not compile");
+      log("ERROR", source + " does not compile");
       return failed(source + " does not compile" + first_error(outcome->output));
     }
-    say("INFO", outcome->cached ? source + " was built before"
+    log("INFO", outcome->cached ? source + " taken from the build cache"
                                 : source + " built in " + human_duration(mono_now() - begun));
     command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
                outcome->library + ":" + trial.trial_class};
@@ -191,7 +191,7 @@ class Preparation {
 
   Exit build_failed(const Error& error) {
     if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
-    say("ERROR", error.message);
+    log("ERROR", error.message);
     // A timeout of the compiler is the user's failure, anything else the platform's.
     return error.code == Code::kDeadlineExceeded ? failed(error.message) : lost(error);
   }
@@ -212,10 +212,9 @@ class Preparation {
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
     if (auto told = write_upstream_info(dir_, order_.message, around); !told)
-      say("WARNING", "a Python harness of Determined will not find its cluster: " + told.error().message);
+      log("WARNING", "Determined AI's Python library cannot find the cluster: " + told.error().message);
     for (const std::string& name : refused) {
-      say("WARNING",
-          "environment variable " + name + " is not set: no name for a variable, or reserved (DET_*)");
+      log("WARNING", "environment variable " + name + " is not set: the name is invalid or reserved (DET_*)");
     }
     return lines;
   }

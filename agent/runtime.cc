@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/classify_exit.h"
 #include "agent/task/processes.h"
-#include "agent/verdict.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/options.h"
@@ -95,7 +95,7 @@ void Runtime::terminate(const AllocationId& id, const Exit& stop) {
 }
 
 void Runtime::kill_hard(const AllocationId& id) {
-  log::warn("a supervisor does not obey and is killed", {{"allocation", id}});
+  log::warn("supervisor does not end; sending SIGKILL", {{"allocation", id}});
   signal(id, SIGKILL);
 }
 
@@ -119,11 +119,11 @@ std::optional<AllocationId> Runtime::ended(std::uint64_t key) {
 }
 
 Exit conclude_end(const AllocationId& id, const TaskDir& dir) {
-  if (const auto exit = dir.read_exit()) return verdict_of(*exit);
+  if (const auto exit = dir.read_exit()) return classify_exit(*exit);
   if (!kill_with_environment(mark_of(dir), kCleanup)) {
-    log::error("processes of an allocation cannot be killed", {{"allocation", id}});
+    log::error("processes of the allocation survive SIGKILL", {{"allocation", id}});
   }
-  return {Exit::Kind::kLost, 0, "its supervisor was killed"};
+  return {Exit::Kind::kLost, 0, "the supervisor was killed"};
 }
 
 Status write_stop(const TaskDir& dir, const Exit& stop) {

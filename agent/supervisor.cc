@@ -151,15 +151,15 @@ class Supervisor {
     return static_cast<int>(std::clamp<std::int64_t>(left, 20, kill_at_ ? 1000 : 60'000));
   }
 
-  void ask_to_end() {
+  void terminate() {
     ::kill(-main_, SIGTERM);
     kill_at_ = mono_now() + spec_.grace;
   }
 
   void end_hang() {
     hung_ = true;
-    log_.append(LogStream::kAgent, "ERROR: it hangs: no batch, no report and no output for " +
-                                       human_duration(watch_.timeout()) + " (hang_timeout); it is ended");
+    log_.append(LogStream::kAgent, "ERROR: the task hangs: no batch, no report and no output for " +
+                                       human_duration(watch_.timeout()) + " (hang_timeout); sending SIGTERM");
     // Describe the processes before the signal changes their state.
     std::vector<pid_t> processes = descendants(::getpid());
     if (processes.size() > kDescribed) processes.resize(kDescribed);
@@ -167,14 +167,14 @@ class Supervisor {
       if (const std::string text = describe_process(pid); !text.empty())
         log_.append(LogStream::kAgent, "ERROR: " + text);
     }
-    ask_to_end();
+    terminate();
   }
 
   void take_signals() {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo != SIGTERM || kill_at_ || exit_) continue;
-      ask_to_end();
+      terminate();
     }
   }
 
@@ -255,7 +255,7 @@ Status supervise(const std::string& path) {
   TRY_ASSIGN(TaskSpec spec, dir.read_spec());
   TRY_ASSIGN(LogWriter log, LogWriter::open(dir.log(), dir.shipped(), spec.unshipped_bytes));
   const auto self = identify(::getpid());
-  if (!self) return fail(Code::kInternal, "/proc does not show this process");
+  if (!self) return fail(Code::kInternal, "/proc/self is not readable; mount /proc");
   show_upstream(dir);
   // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
@@ -267,7 +267,7 @@ Status supervise(const std::string& path) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: det-supervisor DIR\nStarted by det-agent; not for use by hand.\n";
+    std::cerr << "usage: det-supervisor DIR\nStarted by det-agent only.\n";
     return 2;
   }
   const det::Status done = det::agent::supervise(argv[1]);

@@ -47,7 +47,7 @@ struct Parser {
   }
 
   void add_help(CLI::App& app) {
-    actions[app.add_subcommand("help", "Show this help.")] = [&app](Session&) -> Result<int> {
+    actions[app.add_subcommand("help", "Show help.")] = [&app](Session&) -> Result<int> {
       std::cout << help_of(app);
       return 0;
     };
@@ -57,19 +57,19 @@ struct Parser {
     app.require_subcommand(0, 1);
     app.set_version_flag("-v,--version", "det " DET_VERSION);
     app.add_option("-m,--master", session.master_flag,
-                   "The master's address; else $DET_MASTER, else localhost:8080.");
+                   "Address of the master (default: $DET_MASTER, else localhost:8080).");
     app.add_option_function<std::string>(
         // known_trust() reads the file's name from the environment.
         "--cert-file", [](const std::string& file) { ::setenv("DET_MASTER_CERT_FILE", file.c_str(), 1); },
-        "What vouches for a master that speaks TLS (PEM); else $DET_MASTER_CERT_FILE. noverify: anybody.");
-    // Prompt only a person: a script must not block on a question.
+        "Trusted certificates for TLS (PEM; default: $DET_MASTER_CERT_FILE); noverify disables the check.");
+    // Prompts only on a terminal: a script must not block on a question.
     if (is_terminal(0) && is_terminal(2)) {
       set_confirm([](const std::string& question) -> Result<bool> {
         TRY_ASSIGN(const std::string answer, ask(question));
         return answer == "y" || answer == "yes" || answer == "Y";
       });
     }
-    app.add_option("-u,--user", session.user_flag, "Act as this user, who must have logged in.");
+    app.add_option("-u,--user", session.user_flag, "User of a stored login (default: the last login).");
     for (const Command& command : commands()) add(app, command, "");
     add_help(app);
   }
@@ -86,7 +86,7 @@ int usage(const CLI::App& app, const std::string& why) {
   return 2;
 }
 
-/// Describes a word that is no command, flag or argument, with the nearest valid one.
+/// Describes a word that is not a command, flag or argument, with the nearest valid one.
 std::string unknown_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* each : app.get_subcommands(nullptr)) {

@@ -1,7 +1,5 @@
 // The table of all nouns, in the order of help and completion.
 #include "cli/command.h"
-#include "cli/commands/deploy.h"
-#include "cli/commands/join_token.h"
 #include "cli/commands/not_offered.h"
 
 namespace det::cli {

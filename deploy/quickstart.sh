@@ -182,7 +182,7 @@ install_packages() {
   local files=("$packages"/det-master_*.deb "$packages"/det-agent_*.deb "$packages"/det-cli_*.deb "$packages"/libdet-dev_*.deb)
   local file
   for file in "${files[@]}"; do
-    [ -e "$file" ] || { echo "packages: $file is missing; make it with cpack (deploy/README.md)" >&2; exit 1; }
+    [ -e "$file" ] || { echo "packages: $file is missing; create it with cpack (deploy/README.md)" >&2; exit 1; }
   done
   "$root/deploy/deps.sh" files "${files[@]}"
 }
@@ -239,7 +239,7 @@ if ! { mkdir -p "$login" 2>/dev/null && [ -w "$login" ]; }; then
   config=" XDG_CONFIG_HOME=$XDG_CONFIG_HOME"
 fi
 exec 9>"$state/lock"
-flock -n 9 || { echo "quickstart: another one is running on $state" >&2; exit 1; }
+flock -n 9 || { echo "quickstart: another quickstart uses $state" >&2; exit 1; }
 announce
 if [ -n "$packages" ]; then
   say "installing packages"

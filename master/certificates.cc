@@ -34,7 +34,7 @@ Result<Identity> load_authority(const MasterConfig& config) {
   // The certificate is written last: its existence implies the key's.
   TRY(write_file_atomic(key, authority.key, 0600));
   TRY(write_file_atomic(certificate, authority.certificate, 0644));
-  log::info("first start with TLS: made the authority", {{"file", certificate}});
+  log::info("created the certificate authority", {{"file", certificate}});
   return authority;
 }
 

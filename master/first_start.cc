@@ -46,12 +46,11 @@ Status create_admin(db::Pool& pool, const MasterConfig& config) {
   TRY_ASSIGN(const std::string form, api::password_form(password, false));
   TRY_ASSIGN(const bool made, db::create_first_admin(pool, kName, api::hash_password(form)));
   if (!made) return {};
-  log::info("first start: made the user admin", {{"password_file", file}});
+  log::info("created the user admin", {{"password_file", file}});
   if (own) {
     // The standard error of a service goes to a journal that others can read, so only a terminal gets the
     // password.
-    const std::string shown =
-        ::isatty(STDERR_FILENO) ? password + " (kept in " + file + ")" : "that is in " + file;
+    const std::string shown = ::isatty(STDERR_FILENO) ? password + " (stored in " + file + ")" : "in " + file;
     std::fprintf(stderr, "First start: log in as \"%s\" with the password %s\n", kName, shown.c_str());
   }
   return {};

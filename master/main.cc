@@ -259,8 +259,8 @@ class Master {
   /// Removes logs beyond their retention period.
   void remove_old_logs() {
     const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
-    if (!tasks) log::warn("old logs are not removed", {{"reason", tasks.error().message}});
-    if (tasks && *tasks > 0) log::info("old logs were removed", {{"tasks", *tasks}});
+    if (!tasks) log::warn("expired logs could not be deleted", {{"reason", tasks.error().message}});
+    if (tasks && *tasks > 0) log::info("deleted expired logs", {{"tasks", *tasks}});
   }
 
   /// Access of the collector to agents. The collector exists before the server serves.
@@ -277,7 +277,7 @@ class Master {
   void restart_database() {
     if (!database_.own) return;
     if (auto up = database_.own->keep_up(); !up)
-      log::error("the private database cannot be started again", {{"reason", up.error().message}});
+      log::error("private database could not be restarted", {{"reason", up.error().message}});
   }
 
   const MasterConfig& config_;
@@ -337,7 +337,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   StopLimit limit;
   if (end && end->error) {
     // The core's memory is ahead of the store: nothing more may be sent or written. The next start reloads.
-    log::error("the store has failed", {{"error", end->error->message}});
+    log::error("store failed", {{"error", end->error->message}});
     if (database.own) database.own->abandon();
     std::fprintf(stderr, "det-master: %s\n", end->error->message.c_str());
     ::_exit(1);

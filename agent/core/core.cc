@@ -27,8 +27,8 @@ std::vector<Effect> Core::step(const Input& input, MonoTime now) {
   now_ = now;
   effects_.clear();
   std::visit([this](const auto& value) { handle(value); }, input);
-  look_at_deadlines();
-  look_at_end();
+  check_deadlines();
+  check_shutdown();
   return std::move(effects_);
 }
 
@@ -49,7 +49,7 @@ void Core::handle(const Start& input) {
 void Core::handle(const Kill& input) {
   Allocation* allocation = find(input.id);
   if (allocation == nullptr) {
-    const Exit exit{Exit::Kind::kStopped, 0, "the agent does not have it"};
+    const Exit exit{Exit::Kind::kStopped, 0, "the agent has no such allocation"};
     if (connected_) effects_.push_back(Report{input.id, Phase::kTerminated, exit});
     return;
   }
@@ -62,7 +62,7 @@ void Core::handle(const Forget& input) {
   if (allocation == nullptr) return;
   allocation->forgotten = true;
   // The master has no use for this allocation, so it must not keep running.
-  stop(input.id, *allocation, {Exit::Kind::kStopped, 0, "the master does not know it"});
+  stop(input.id, *allocation, {Exit::Kind::kStopped, 0, "the master has no such allocation"});
   if (allocation->phase == Phase::kTerminated && allocation->shipped) {
     effects_.push_back(Drop{input.id});
     allocations_.erase(input.id);
@@ -75,7 +75,8 @@ void Core::handle(const Connected& input) {
   heard_ = now_;
   connected_ = true;
   for (auto& [id, allocation] : allocations_) {
-    if (allocation.exit && !allocation.told) allocation.tell_at = now_ + max_log_wait(allocation.stop);
+    if (allocation.exit && !allocation.reportable)
+      allocation.report_at = now_ + max_log_wait(allocation.stop);
     // The state may have changed since Hello was sent.
     report(id, allocation);
   }
@@ -121,14 +122,14 @@ void Core::handle(const LogsShipped& input) {
   Allocation* allocation = find(input.id);
   if (allocation == nullptr || allocation->phase != Phase::kTerminated) return;
   allocation->shipped = true;
-  allocation->tell_at.reset();
+  allocation->report_at.reset();
   if (allocation->forgotten) {
     effects_.push_back(Drop{input.id});
     allocations_.erase(input.id);
     return;
   }
-  if (allocation->told) return;
-  allocation->told = true;
+  if (allocation->reportable) return;
+  allocation->reportable = true;
   report(input.id, *allocation);
 }
 
@@ -168,7 +169,7 @@ void Core::conclude(const AllocationId& id, Allocation& allocation, Exit exit) {
   allocation.launching = false;
   allocation.kill_at.reset();
   allocation.exit = std::move(exit);
-  allocation.tell_at = now_ + max_log_wait(allocation.stop);
+  allocation.report_at = now_ + max_log_wait(allocation.stop);
   effects_.push_back(Conclude{id, *allocation.exit});
 }
 
@@ -176,34 +177,33 @@ void Core::report(const AllocationId& id, const Allocation& allocation) {
   if (!connected_) return;
   if (allocation.phase != Phase::kTerminated) {
     effects_.push_back(Report{id, allocation.phase, std::nullopt});
-  } else if (allocation.told) {
+  } else if (allocation.reportable) {
     effects_.push_back(Report{id, Phase::kTerminated, allocation.exit});
   }
 }
 
-void Core::look_at_deadlines() {
+void Core::check_deadlines() {
   // The lease: after this silence the master gives the allocations to other agents.
   const bool cut_off = now_ >= heard_ + lease_;
   for (auto& [id, allocation] : allocations_) {
     if (cut_off) {
       stop(id, allocation,
-           {Exit::Kind::kStopped, 0,
-            "the agent heard nothing from the master for " + format_duration(lease_)});
+           {Exit::Kind::kStopped, 0, "no contact with the master for " + format_duration(lease_)});
     }
     if (allocation.kill_at && now_ >= *allocation.kill_at) {
       // Repeats until the process is gone.
       allocation.kill_at = now_ + kKillMargin;
       effects_.push_back(KillHard{id});
     }
-    if (connected_ && allocation.tell_at && now_ >= *allocation.tell_at) {
-      allocation.tell_at.reset();
-      allocation.told = true;
+    if (connected_ && allocation.report_at && now_ >= *allocation.report_at) {
+      allocation.report_at.reset();
+      allocation.reportable = true;
       report(id, allocation);
     }
   }
 }
 
-void Core::look_at_end() {
+void Core::check_shutdown() {
   if (!shutting_down_ || finished_ || !all_terminated()) return;
   // Waits for Forget of every allocation, which proves that the master has the exits.
   if (!finish_at_) finish_at_ = now_ + kFarewell;
@@ -225,7 +225,7 @@ std::optional<MonoTime> Core::next_deadline() const {
     // The lease matters only while something runs.
     leased = leased || (allocation.phase != Phase::kTerminated && !allocation.stop);
     earliest(next, allocation.kill_at);
-    if (connected_) earliest(next, allocation.tell_at);
+    if (connected_) earliest(next, allocation.report_at);
   }
   if (leased) earliest(next, heard_ + lease_);
   return next;
@@ -236,9 +236,9 @@ std::vector<Held> Core::held() const {
   for (const auto& [id, allocation] : allocations_) {
     if (allocation.phase != Phase::kTerminated) {
       held.push_back({id, allocation.phase, std::nullopt});
-    } else if (allocation.told) {
+    } else if (allocation.reportable) {
       held.push_back({id, Phase::kTerminated, allocation.exit});
-      // The exit is held back until its log is durable or tell_at has passed.
+      // The exit is held back until its log is durable or report_at has passed.
     } else {
       held.push_back({id, allocation.before, std::nullopt});
     }

@@ -66,7 +66,7 @@ struct Connected {
   Duration grace;
 };
 /// Any message of the master; renews the lease.
-struct Heard {};
+struct MessageReceived {};
 struct Disconnected {};  ///< the stream has ended
 /// The preparation is over. With `failure` nothing is launched.
 struct Prepared {
@@ -100,8 +100,8 @@ struct ShutDown {};
 /// Time has passed, see next_deadline().
 struct Tick {};
 
-using Input = std::variant<Start, Kill, Forget, Connected, Heard, Disconnected, Prepared, Launched, Ended,
-                           LogsShipped, Found, ShutDown, Tick>;
+using Input = std::variant<Start, Kill, Forget, Connected, MessageReceived, Disconnected, Prepared, Launched,
+                           Ended, LogsShipped, Found, ShutDown, Tick>;
 
 // Effects, to be performed in order.
 
@@ -123,7 +123,7 @@ struct Terminate {
   AllocationId id;
   Exit stop;
 };
-/// The supervisor did not obey Terminate: SIGKILL.
+/// The supervisor did not execute Terminate: SIGKILL.
 struct KillHard {
   AllocationId id;
 };
@@ -178,19 +178,19 @@ class Core {
     std::optional<Exit> stop;  ///< why it is being ended
     std::optional<Exit> exit;  ///< set in phase kTerminated
     bool shipped = false;      ///< its log is durable
-    bool told = false;         ///< its exit may be reported
+    bool reportable = false;   ///< its exit may be reported
     bool forgotten = false;    ///< drop it once its log is shipped
     /// When to send SIGKILL to an unresponsive supervisor.
     std::optional<MonoTime> kill_at;
     /// Report the exit then, even if the log is not durable.
-    std::optional<MonoTime> tell_at;
+    std::optional<MonoTime> report_at;
   };
 
   void handle(const Start& input);
   void handle(const Kill& input);
   void handle(const Forget& input);
   void handle(const Connected& input);
-  void handle(const Heard&) { heard_ = now_; }
+  void handle(const MessageReceived&) { heard_ = now_; }
   void handle(const Disconnected&) { connected_ = false; }
   void handle(const Prepared& input);
   void handle(const Launched& input);
@@ -211,9 +211,9 @@ class Core {
   // Emits a Report if connected and the state may be reported.
   void report(const AllocationId& id, const Allocation& allocation);
   // Lease, SIGKILL and report deadlines.
-  void look_at_deadlines();
+  void check_deadlines();
   // Finishes a shutdown.
-  void look_at_end();
+  void check_shutdown();
   bool all_terminated() const;
 
   std::map<AllocationId, Allocation> allocations_;

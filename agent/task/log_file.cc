@@ -17,7 +17,7 @@ namespace {
 // byte order: the file never leaves the machine.
 constexpr std::size_t kHeader = 13;
 constexpr std::size_t kMarkerRoom = 64;
-constexpr std::int64_t kLastWord = 4096;  // room beyond the limit for "N lines dropped"
+constexpr std::int64_t kNoticeBytes = 4096;  // room beyond the limit for "N lines dropped"
 
 std::string encode(const LogRecord& record) {
   std::string bytes(kHeader, '\0');
@@ -35,7 +35,8 @@ Result<std::size_t> decode(std::string_view bytes, LogRecord& record) {
   std::uint32_t length = 0;
   std::memcpy(&length, bytes.data(), 4);
   const auto stream = static_cast<std::uint8_t>(bytes[4]);
-  if (length > kLineBytes || stream < 1 || stream > 3) return fail(Code::kDataLoss, "the log is damaged");
+  if (length > kLineBytes || stream < 1 || stream > 3)
+    return fail(Code::kDataLoss, "the log file is damaged");
   if (bytes.size() < kHeader + length) return 0;
   record.stream = static_cast<LogStream>(stream);
   std::memcpy(&record.time.micros, bytes.data() + 5, 8);
@@ -110,10 +111,11 @@ void LogWriter::append(const LogRecord& record) {
 
 void LogWriter::flush_dropped() {
   if (dropped_ == 0) return;
-  const LogRecord word{wall_now(), LogStream::kAgent,
-                       "WARNING: " + std::to_string(dropped_) +
-                           " lines were dropped here: more came than could be kept or sent to the master"};
-  if (write(word, limit_ + kLastWord)) dropped_ = 0;
+  const LogRecord word{
+      wall_now(), LogStream::kAgent,
+      "WARNING: " + std::to_string(dropped_) +
+          " lines were dropped here: the task writes faster than the log is sent to the master"};
+  if (write(word, limit_ + kNoticeBytes)) dropped_ = 0;
 }
 
 bool LogWriter::write(const LogRecord& record, std::int64_t limit) {

@@ -21,8 +21,7 @@ Result<v1::Workspace> find_workspace(Client& client, const std::string& name) {
   // The filter of the request matches substrings, in any case.
   for (v1::Workspace& each : *response.mutable_workspaces())
     if (each.name() == name) return std::move(each);
-  return fail(Code::kNotFound,
-              "workspace \"" + name + "\" not found; `det workspace list` shows those there are");
+  return fail(Code::kNotFound, "workspace \"" + name + "\" not found; see `det workspace list`");
 }
 
 Result<v1::Project> find_project(Client& client, const std::string& workspace, const std::string& project) {
@@ -35,7 +34,7 @@ Result<v1::Project> find_project(Client& client, const std::string& workspace, c
   for (v1::Project& each : *response.mutable_projects())
     if (each.name() == project) return std::move(each);
   return fail(Code::kNotFound, "project \"" + project + "\" not found in workspace \"" + workspace +
-                                   "\"; `det project list` shows those there are");
+                                   "\"; see `det project list`");
 }
 
 Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& projects) {

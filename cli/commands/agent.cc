@@ -1,5 +1,7 @@
-// `det agent`: lists agents, takes them out of service and revokes their certificates.
+// `det agent` and `det slot`: list, enable and disable; revoke the certificates of an agent.
 #include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/output/print.h"
@@ -10,54 +12,67 @@
 namespace det::cli {
 namespace {
 
-Action declare_list_agents(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  output->declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
-    Table table{{"Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled",
-                 "Draining", "Connected", "Addresses"},
-                {}};
-    for (const v1::Agent& each : response.agents()) {
-      table.rows.push_back(
-          {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),
-           std::to_string(each.slots().size()), std::to_string(each.containers().size()),
-           join({each.resource_pools().begin(), each.resource_pools().end()}, ", "),
-           yes_or_no(each.enabled()), yes_or_no(each.draining()), yes_or_no(each.connected()),
-           join({each.addresses().begin(), each.addresses().end()}, ", ")});
-    }
-    TRY(output->print(table, [&] { return list_to_json(response.agents()); }));
-    return 0;
-  };
+using ClusterStub = v1::ClusterService::Stub;
+
+Result<v1::GetAgentsResponse> get_agents(Client& client) {
+  return client.call(&ClusterStub::GetAgents, v1::GetAgentsRequest());
 }
 
-/// Flags of `enable` and `disable`: one agent or all of them.
-struct ServiceFlags {
+std::string pools_text(const v1::Agent& agent) {
+  return join({agent.resource_pools().begin(), agent.resource_pools().end()}, ", ");
+}
+
+Status list_agents(Client& client, const ListOutput& output) {
+  TRY_ASSIGN(const auto response, get_agents(client));
+  Table table{{"Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled",
+               "Draining", "Connected", "Addresses"},
+              {}};
+  for (const v1::Agent& each : response.agents()) {
+    table.rows.push_back(
+        {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),
+         std::to_string(each.slots().size()), std::to_string(each.containers().size()), pools_text(each),
+         yes_or_no(each.enabled()), yes_or_no(each.draining()), yes_or_no(each.connected()),
+         join({each.addresses().begin(), each.addresses().end()}, ", ")});
+  }
+  return output.print(table, [&] { return list_to_json(response.agents()); });
+}
+
+/// One agent, or all of them.
+struct AgentServiceOptions {
   std::string agent;
-  bool all = false, drain = false;
+  bool all = false;
   Output output;
 
   void declare(CLI::App& app) {
-    CLI::Option* one = app.add_option("AGENT", agent, "The agent's id.");
-    app.add_flag("-a,--all", all, "Every agent there is.")->excludes(one);
+    CLI::Option* one = app.add_option("AGENT", agent, "Agent id.");
+    app.add_flag("-a,--all", all, "Select all agents.")->excludes(one);
     output.declare(app);
   }
 };
 
+const char* const kDrainHelp = "Let current allocations finish; the default preempts and requeues them.";
+
+struct AgentDisableOptions : AgentServiceOptions {
+  bool drain = false;
+  void declare(CLI::App& app) {
+    AgentServiceOptions::declare(app);
+    app.add_flag("--drain", drain, kDrainHelp);
+  }
+};
+
 /// Returns the ids of the selected agents. Errors: kInvalidArgument (neither an agent nor --all).
-Result<std::vector<std::string>> agents_of(Client& client, const ServiceFlags& flags) {
-  if (!flags.all && flags.agent.empty()) return fail(Code::kInvalidArgument, "name an agent, or say --all");
-  if (!flags.all) return std::vector<std::string>{flags.agent};
-  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+Result<std::vector<std::string>> selected_agents(Client& client, const AgentServiceOptions& options) {
+  if (!options.all && options.agent.empty())
+    return fail(Code::kInvalidArgument, "no agent selected; give an agent id or --all");
+  if (!options.all) return std::vector<std::string>{options.agent};
+  TRY_ASSIGN(const auto response, get_agents(client));
   std::vector<std::string> ids;
   for (const v1::Agent& each : response.agents()) ids.push_back(each.id());
   return ids;
 }
 
-/// Lists the containers that still run on the agents.
-Table containers_table(const std::vector<v1::Agent>& agents) {
+/// Lists the allocations on the agents.
+Table allocations_table(const std::vector<v1::Agent>& agents) {
   Table table{{"Agent ID", "Allocation ID", "Task ID", "Slots"}, {}, {1}};
   for (const v1::Agent& agent : agents) {
     for (const auto& [id, container] : agent.containers()) {
@@ -68,82 +83,156 @@ Table containers_table(const std::vector<v1::Agent>& agents) {
   return table;
 }
 
-Action declare_agent_disable(CLI::App& app) {
-  auto flags = std::make_shared<ServiceFlags>();
-  flags->declare(app);
-  app.add_flag("--drain", flags->drain, "Let finish what runs there; else it is pre-empted and waits again.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto ids, agents_of(*client, *flags));
-    // Lines for people would break the JSON or CSV of the same command.
-    const bool for_people = !flags->output.structured() && !flags->output.csv;
-    std::vector<v1::Agent> agents;
-    for (const std::string& id : ids) {
-      v1::DisableAgentRequest request;
-      request.set_agent_id(id);
-      request.set_drain(flags->drain);
-      TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::DisableAgent, request));
-      agents.push_back(response.agent());
-      if (for_people)
-        std::cout << (flags->drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
-    }
-    const Table running = containers_table(agents);
-    // Without --drain the containers are preempted, so the list would be outdated when it is printed.
-    if (for_people && (!flags->drain || running.rows.empty())) return 0;
-    if (for_people) std::cout << "Still running there:\n";
-    TRY(flags->output.print(running, [&] { return list_to_json(agents); }));
-    return 0;
-  };
+Status disable_agents(Client& client, const AgentDisableOptions& options) {
+  TRY_ASSIGN(const auto ids, selected_agents(client, options));
+  const bool as_text = !options.output.for_programs();
+  std::vector<v1::Agent> agents;
+  for (const std::string& id : ids) {
+    v1::DisableAgentRequest request;
+    request.set_agent_id(id);
+    request.set_drain(options.drain);
+    TRY_ASSIGN(const auto response, client.call(&ClusterStub::DisableAgent, request));
+    agents.push_back(response.agent());
+    if (as_text)
+      std::cout << (options.drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
+  }
+  const Table current = allocations_table(agents);
+  // Without --drain the allocations are preempted, so the list would be outdated when it is printed.
+  if (as_text && (!options.drain || current.rows.empty())) return {};
+  if (as_text) std::cout << "Current allocations:\n";
+  return options.output.print(current, [&] { return list_to_json(agents); });
 }
 
-Action declare_agent_enable(CLI::App& app) {
-  auto flags = std::make_shared<ServiceFlags>();
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto ids, agents_of(*client, *flags));
-    std::vector<v1::Agent> agents;
-    for (const std::string& id : ids) {
-      v1::EnableAgentRequest request;
-      request.set_agent_id(id);
-      TRY_ASSIGN(const auto response, client->call(&v1::ClusterService::Stub::EnableAgent, request));
-      agents.push_back(response.agent());
-    }
-    if (flags->output.structured() || flags->output.csv) {
-      TRY(flags->output.print(containers_table(agents), [&] { return list_to_json(agents); }));
-    } else {
-      for (const std::string& id : ids) std::cout << "Enabled agent " << printable(id) << '\n';
-    }
-    return 0;
-  };
+Status enable_agents(Client& client, const AgentServiceOptions& options) {
+  TRY_ASSIGN(const auto ids, selected_agents(client, options));
+  std::vector<v1::Agent> agents;
+  for (const std::string& id : ids) {
+    v1::EnableAgentRequest request;
+    request.set_agent_id(id);
+    TRY_ASSIGN(const auto response, client.call(&ClusterStub::EnableAgent, request));
+    agents.push_back(response.agent());
+    if (!options.output.for_programs()) std::cout << "Enabled agent " << printable(id) << '\n';
+  }
+  if (!options.output.for_programs()) return {};
+  return options.output.print(allocations_table(agents), [&] { return list_to_json(agents); });
 }
 
 /// Ends the trust in an agent's certificates. The agent needs a new join token to return.
-Action declare_agent_revoke(CLI::App& app) {
-  auto agent = std::make_shared<std::string>();
-  app.add_option("AGENT", *agent, "The agent's id.")->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::RevokeAgentRequest request;
-    request.set_agent_id(*agent);
-    TRY(client->call(&v1::JoinService::Stub::RevokeAgent, request));
-    std::cout << "Revoked the certificates of agent " << printable(*agent) << '\n';
-    return 0;
-  };
+Status revoke_agent(Client& client, const Argument& agent) {
+  v1::RevokeAgentRequest request;
+  request.set_agent_id(agent.value);
+  TRY(client.call(&v1::JoinService::Stub::RevokeAgent, request));
+  std::cout << "Revoked the certificates of agent " << printable(agent.value) << '\n';
+  return {};
+}
+
+/// "cuda", "cpu", …
+std::string device_type(v1::Device::Type type) {
+  const std::string name = v1::Device::Type_Name(type);
+  return name.starts_with("TYPE_") ? to_lower(name.substr(5)) : name;
+}
+
+/// Orders slots by number. The ids are strings on the wire: comparing the length first sorts "10" after "9".
+std::map<std::pair<std::size_t, std::string>, const v1::Slot*> sorted_slots(const v1::Agent& agent) {
+  std::map<std::pair<std::size_t, std::string>, const v1::Slot*> slots;
+  for (const auto& [id, slot] : agent.slots()) slots[{id.size(), id}] = &slot;
+  return slots;
+}
+
+/// The slot's JSON with the id and the pools of its agent.
+Result<Json> slot_to_json(const v1::Agent& agent, const v1::Slot& slot) {
+  TRY_ASSIGN(const Json fields, to_json(slot));
+  Json value = {{"agentId", agent.id()}, {"resourcePools", Json::array()}};
+  for (const std::string& pool : agent.resource_pools()) value["resourcePools"].push_back(pool);
+  value.update(fields);
+  return value;
+}
+
+Status list_slots(Client& client, const ListOutput& output) {
+  TRY_ASSIGN(const auto response, get_agents(client));
+  Table table{{"Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name",
+               "Type", "Device"},
+              {},
+              {0, 2}};
+  Json list = Json::array();
+  for (const v1::Agent& agent : response.agents()) {
+    for (const auto& [order, slot] : sorted_slots(agent)) {
+      const v1::Container& holder = slot->container();
+      const bool free = !slot->has_container() || holder.id().empty();
+      table.rows.push_back({agent.id(), pools_text(agent), order.second, yes_or_no(slot->enabled()),
+                            yes_or_no(slot->draining()), free ? "FREE" : holder.id(),
+                            free                    ? ""
+                            : holder.trial_id() > 0 ? "Trial " + std::to_string(holder.trial_id())
+                                                    : holder.task_id(),
+                            device_type(slot->device().type()), slot->device().brand()});
+      TRY_ASSIGN(Json value, slot_to_json(agent, *slot));
+      list.push_back(std::move(value));
+    }
+  }
+  return output.print(table, [&]() -> Result<Json> { return list; });
+}
+
+struct SlotOptions {
+  std::string agent, slot;
+  void declare(CLI::App& app) {
+    app.add_option("AGENT", agent, "Agent id.")->required();
+    app.add_option("SLOT", slot, "Slot number on the agent.")->required();
+  }
+};
+
+struct SlotDisableOptions : SlotOptions {
+  bool drain = false;
+  void declare(CLI::App& app) {
+    SlotOptions::declare(app);
+    app.add_flag("--drain", drain, kDrainHelp);
+  }
+};
+
+void print_slot(const char* done, const SlotOptions& options) {
+  std::cout << done << " slot " << printable(options.slot) << " of agent " << printable(options.agent)
+            << '\n';
+}
+
+Status disable_slot(Client& client, const SlotDisableOptions& options) {
+  v1::DisableSlotRequest request;
+  request.set_agent_id(options.agent);
+  request.set_slot_id(options.slot);
+  request.set_drain(options.drain);
+  TRY(client.call(&ClusterStub::DisableSlot, request));
+  print_slot("Disabled", options);
+  return {};
+}
+
+Status enable_slot(Client& client, const SlotOptions& options) {
+  v1::EnableSlotRequest request;
+  request.set_agent_id(options.agent);
+  request.set_slot_id(options.slot);
+  TRY(client.call(&ClusterStub::EnableSlot, request));
+  print_slot("Enabled", options);
+  return {};
 }
 
 }  // namespace
 
 Command agent_command() {
   return {{"agent", "a"},
-          "Look at the cluster's agents, and take them out of service.",
+          "Manage agents.",
           {},
-          {{{"list", "ls"}, "List agents.", declare_list_agents},
-           {{"disable"}, "Give an agent nothing new, until it is enabled.", declare_agent_disable},
-           {{"enable"}, "Put an agent back into service.", declare_agent_enable},
+          {{{"list", "ls"}, "List agents.", action(list_agents)},
+           {{"disable"}, "Stop scheduling on an agent.", action(disable_agents)},
+           {{"enable"}, "Resume scheduling on an agent.", action(enable_agents)},
            {{"revoke"},
-            "Put an agent out of the cluster until it joins with a new token.",
-            declare_agent_revoke}}};
+            "Revoke an agent's certificates. The agent needs a new join token to return.",
+            action(revoke_agent, {"AGENT", "Agent id."})}}};
+}
+
+Command slot_command() {
+  return {{"slot", "s"},
+          "Manage slots.",
+          {},
+          {{{"list", "ls"}, "List slots.", action(list_slots)},
+           {{"disable"}, "Stop scheduling on a slot.", action(disable_slot)},
+           {{"enable"}, "Resume scheduling on a slot.", action(enable_slot)}}};
 }
 
 }  // namespace det::cli

@@ -10,127 +10,126 @@
 namespace det::cli {
 namespace {
 
-CLI::Option* add_uuid(CLI::App& app, std::string& uuid) {
-  return app.add_option("UUID", uuid, "The checkpoint's uuid.")->required();
-}
+using CheckpointStub = v1::CheckpointService::Stub;
+
+struct CheckpointOptions {
+  std::string uuid;
+  void declare(CLI::App& app) { app.add_option("UUID", uuid, "Checkpoint UUID.")->required(); }
+};
+
+struct DescribeCheckpointOptions : CheckpointOptions {
+  Output output;
+  void declare(CLI::App& app) {
+    CheckpointOptions::declare(app);
+    output.declare(app);
+  }
+};
 
 /// Shows a checkpoint with the number and the total size of its files.
-Action declare_describe_checkpoint(CLI::App& app) {
-  auto uuid = std::make_shared<std::string>();
-  auto output = std::make_shared<Output>();
-  add_uuid(app, *uuid);
-  output->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(*client, *uuid));
-    std::int64_t size = 0;
-    for (const auto& [path, bytes] : checkpoint.resources()) size += bytes;
-    const auto metric = metric_of(checkpoint, "");
-    const v1::CheckpointTrainingMetadata& training = checkpoint.training();
-    const Table table{
-        {"Experiment ID", "Trial ID", "# of Batches", "State", "Validation Metric", "UUID", "Resources",
-         "Size", "Path"},
-        {{std::to_string(training.experiment_id().value()), std::to_string(training.trial_id().value()),
-          std::to_string(checkpoint.steps_completed()), state_text(checkpoint.state()),
-          metric ? number_text(*metric) : "", checkpoint.uuid(),
-          std::to_string(checkpoint.resources().size()) + " files", format_bytes(size),
-          checkpoint.storage_path()}}};
-    TRY(output->print(table, [&] { return to_json(checkpoint); }));
-    return 0;
-  };
+Status describe_checkpoint(Client& client, const DescribeCheckpointOptions& options) {
+  TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, options.uuid));
+  std::int64_t size = 0;
+  for (const auto& [path, bytes] : checkpoint.resources()) size += bytes;
+  const auto metric = metric_of(checkpoint, "");
+  const v1::CheckpointTrainingMetadata& training = checkpoint.training();
+  const Table table{
+      {"Experiment ID", "Trial ID", "# of Batches", "State", "Validation Metric", "UUID", "Resources", "Size",
+       "Path"},
+      {{std::to_string(training.experiment_id().value()), std::to_string(training.trial_id().value()),
+        std::to_string(checkpoint.steps_completed()), state_text(checkpoint.state()),
+        metric ? number_text(*metric) : "", checkpoint.uuid(),
+        std::to_string(checkpoint.resources().size()) + " files", format_bytes(size),
+        checkpoint.storage_path()}}};
+  return options.output.print(table, [&] { return to_json(checkpoint); });
 }
 
-/// Downloads a checkpoint from its storage or through the master (--mode).
-Action declare_checkpoint_download(CLI::App& app) {
-  auto uuid = std::make_shared<std::string>();
-  auto directory = std::make_shared<std::string>();
-  auto mode = std::make_shared<std::string>("auto");
-  auto quiet = std::make_shared<bool>(false);
-  add_uuid(app, *uuid);
-  app.add_option("-o,--output-dir", *directory, "Where the files go; else checkpoints/<uuid>.");
-  app.add_option("--mode", *mode,
-                 "direct: from the storage, which this machine must see; master: through the master.")
-      ->check(CLI::IsMember({"auto", "direct", "master"}))
-      ->capture_default_str();
-  app.add_flag("-q,--quiet", *quiet, "Print only the directory.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    const std::string target = directory->empty() ? "checkpoints/" + *uuid : *directory;
-    // `auto` tries the storage first, which bypasses the master.
-    TRY(*mode == "master" ? download_checkpoint(*client, *uuid, target)
-                          : copy_checkpoint(*client, *uuid, target, *mode == "auto"));
-    std::cout << (*quiet ? target : "Downloaded checkpoint " + *uuid + " to " + target) << '\n';
-    return 0;
-  };
+struct DownloadCheckpointOptions : CheckpointOptions {
+  std::string directory, mode = "auto";
+  bool quiet = false;
+  void declare(CLI::App& app) {
+    CheckpointOptions::declare(app);
+    app.add_option("-o,--output-dir", directory, "Destination directory (default: checkpoints/UUID).");
+    app.add_option("--mode", mode,
+                   "direct: read the storage, which this machine must reach; master: download from the "
+                   "master; auto: direct, else master.")
+        ->check(CLI::IsMember({"auto", "direct", "master"}))
+        ->capture_default_str();
+    app.add_flag("-q,--quiet", quiet, "Print only the directory.");
+  }
+};
+
+Status run_download_checkpoint(Client& client, const DownloadCheckpointOptions& options) {
+  const std::string target = options.directory.empty() ? "checkpoints/" + options.uuid : options.directory;
+  TRY(options.mode == "master" ? download_checkpoint(client, options.uuid, target)
+                               : copy_checkpoint(client, options.uuid, target, options.mode == "auto"));
+  std::cout << (options.quiet ? target : "Downloaded checkpoint " + options.uuid + " to " + target) << '\n';
+  return {};
 }
 
-/// Flags of the verbs that delete: the checkpoints, and whether to prompt.
-struct RemoveFlags {
-  std::vector<std::string> uuids, globs;
+/// Checkpoints to delete, and whether to prompt.
+struct DeleteCheckpointsOptions {
+  std::vector<std::string> uuids;
   bool yes = false;
   void declare(CLI::App& app) {
-    app.add_option("UUIDS", uuids, "The checkpoints' uuids; also several with commas between.")
+    app.add_option("UUIDS", uuids, "Checkpoint UUIDs, separated by spaces or commas.")
         ->required()
         ->delimiter(',');
-    app.add_flag("-y,--yes", yes, "Do not ask.");
+    app.add_flag("-y,--yes", yes, "Skip the confirmation prompt.");
   }
   /// Prompts the user unless --yes is set. Errors: kCancelled (not confirmed).
   Status ask_first(const std::string& what) const {
     if (yes) return {};
     const std::string count =
         uuids.size() == 1 ? "checkpoint " + uuids.front() : std::to_string(uuids.size()) + " checkpoints";
-    TRY_ASSIGN(const bool sure, confirm(what + count + "? What is removed is gone"));
+    TRY_ASSIGN(const bool sure, confirm(what + count + "? This cannot be undone"));
     return sure ? Status() : fail(Code::kCancelled, "nothing was deleted");
   }
 };
 
-/// Deletes checkpoints and their files. Prompts unless --yes is set.
-Action declare_checkpoint_delete(CLI::App& app) {
-  auto flags = std::make_shared<RemoveFlags>();
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY(flags->ask_first("Delete "));
-    TRY_ASSIGN(Client * client, session.client());
-    v1::DeleteCheckpointsRequest request;
-    for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
-    TRY(client->call(&v1::CheckpointService::Stub::DeleteCheckpoints, request));
-    for (const std::string& uuid : flags->uuids)
-      std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
-    return 0;
-  };
+Status delete_checkpoints(Session& session, const DeleteCheckpointsOptions& options) {
+  TRY(options.ask_first("Delete "));
+  TRY_ASSIGN(Client * client, session.client());
+  v1::DeleteCheckpointsRequest request;
+  for (const std::string& uuid : options.uuids) request.add_checkpoint_uuids(uuid);
+  TRY(client->call(&CheckpointStub::DeleteCheckpoints, request));
+  for (const std::string& uuid : options.uuids) std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
+  return {};
 }
 
+struct RemoveFilesOptions : DeleteCheckpointsOptions {
+  std::vector<std::string> globs;
+  void declare(CLI::App& app) {
+    DeleteCheckpointsOptions::declare(app);
+    app.add_option("--glob", globs, "Pattern of files to remove, such as **/*.pt; repeatable.")
+        ->required()
+        ->allow_extra_args(false);
+  }
+};
+
 /// `det checkpoint rm`: removes the files that match --glob and keeps the checkpoints.
-Action declare_remove_files(CLI::App& app) {
-  auto flags = std::make_shared<RemoveFlags>();
-  flags->declare(app);
-  app.add_option("--glob", flags->globs, "Files of them, such as **/*.pt; may be repeated.")
-      ->required()
-      ->allow_extra_args(false);
-  return [=](Session& session) -> Result<int> {
-    TRY(flags->ask_first("Remove files of "));
-    TRY_ASSIGN(Client * client, session.client());
-    v1::CheckpointsRemoveFilesRequest request;
-    for (const std::string& uuid : flags->uuids) request.add_checkpoint_uuids(uuid);
-    for (const std::string& glob : flags->globs) request.add_checkpoint_globs(glob);
-    TRY(client->call(&v1::CheckpointService::Stub::CheckpointsRemoveFiles, request));
-    for (const std::string& uuid : flags->uuids)
-      std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
-    return 0;
-  };
+Status remove_checkpoint_files(Session& session, const RemoveFilesOptions& options) {
+  TRY(options.ask_first("Remove files of "));
+  TRY_ASSIGN(Client * client, session.client());
+  v1::CheckpointsRemoveFilesRequest request;
+  for (const std::string& uuid : options.uuids) request.add_checkpoint_uuids(uuid);
+  for (const std::string& glob : options.globs) request.add_checkpoint_globs(glob);
+  TRY(client->call(&CheckpointStub::CheckpointsRemoveFiles, request));
+  for (const std::string& uuid : options.uuids)
+    std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
+  return {};
 }
 
 }  // namespace
 
 Command checkpoint_command() {
   return {{"checkpoint", "c"},
-          "Look at checkpoints and fetch them.",
+          "Manage checkpoints.",
           {},
-          {{{"list", "ls"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
-           {{"describe"}, "Show a checkpoint.", declare_describe_checkpoint},
-           {{"download"}, "Download a checkpoint's files.", declare_checkpoint_download},
-           {{"delete"}, "Delete checkpoints.", declare_checkpoint_delete},
-           {{"rm"}, "Remove some files of checkpoints.", declare_remove_files}}};
+          {list_checkpoints_verb({"list", "ls"}),
+           {{"describe"}, "Show a checkpoint.", action(describe_checkpoint)},
+           {{"download"}, "Download the files of a checkpoint.", action(run_download_checkpoint)},
+           {{"delete"}, "Delete checkpoints.", action(delete_checkpoints)},
+           {{"rm"}, "Remove files of checkpoints.", action(remove_checkpoint_files)}}};
 }
 
 }  // namespace det::cli

@@ -16,14 +16,14 @@ namespace {
 using PolicyStub = v1::ConfigPolicyService::Stub;
 
 /// Scope of a command: a kind of workload, in one workspace or the whole cluster.
-struct Whose {
+struct PolicyOptions {
   std::string workload, workspace;
 
   void declare(CLI::App& app) {
-    app.add_option("WORKLOAD", workload, "What they are for: experiment, or tasks (commands).")
+    app.add_option("WORKLOAD", workload, "Kind of workload: experiment, or tasks (commands).")
         ->required()
         ->check(CLI::IsMember({"experiment", "tasks"}, CLI::ignore_case));
-    app.add_option("-w,--workspace", workspace, "Of this workspace; else of the whole cluster.");
+    app.add_option("-w,--workspace", workspace, "Workspace name (default: the whole cluster).");
   }
   bool of_tasks() const { return to_lower(workload) == "tasks"; }
   /// The workload type as the API names it.
@@ -51,75 +51,69 @@ struct Whose {
   }
 };
 
-Action declare_policy_describe(CLI::App& app) {
-  auto whose = std::make_shared<Whose>();
-  auto json = std::make_shared<bool>(false), yaml = std::make_shared<bool>(false);
-  whose->declare(app);
-  CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON.");
-  app.add_flag("--yaml", *yaml, "Print as YAML, which is what happens anyway.")->excludes(as_json);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, whose->ask(*client, &PolicyStub::GetGlobalConfigPolicies,
-                                               &PolicyStub::GetWorkspaceConfigPolicies));
-    if (*json) {
-      TRY_ASSIGN(const Json value, to_json(response.config_policies()));
-      print_json(value);
-    } else {
-      std::cout << (response.text().empty() ? "No config policies are set.\n"
-                                            : printable_lines(response.text()));
-    }
-    return 0;
-  };
+struct DescribePolicyOptions : PolicyOptions {
+  bool json = false;
+  void declare(CLI::App& app) {
+    PolicyOptions::declare(app);
+    CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.");
+    app.add_flag_callback(
+           "--yaml", [] {}, "Print as YAML (default).")
+        ->excludes(as_json);
+  }
+};
+
+Status describe_policies(Client& client, const DescribePolicyOptions& options) {
+  TRY_ASSIGN(const auto response, options.ask(client, &PolicyStub::GetGlobalConfigPolicies,
+                                              &PolicyStub::GetWorkspaceConfigPolicies));
+  if (options.json) return print_json(response.config_policies());
+  std::cout << (response.text().empty() ? "No config policies are set.\n" : printable_lines(response.text()));
+  return {};
 }
 
-Action declare_set(CLI::App& app) {
-  auto whose = std::make_shared<Whose>();
-  auto file = std::make_shared<std::string>();
-  whose->declare(app);
-  app.add_option("FILE", *file, "invariant_config and constraints (YAML or JSON).")->required();
-  return [=](Session& session) -> Result<int> {
-    auto text = read_file(*file, 64 << 20);
-    if (!text) return fail(Code::kInvalidArgument, text.error().message);
-    // Validated before the call: a bad file needs no master.
-    TRY(expconf::read_policies(
-        *text, *file, whose->of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
-    TRY_ASSIGN(Client * client, session.client());
-    const auto fill = [&](auto* request) {
-      request->set_config_policies(*text);
-      request->set_file_name(*file);
-    };
-    TRY_ASSIGN(
-        const auto response,
-        whose->ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
-                   {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
-    for (const std::string& warning : response.warnings())
-      std::cerr << "warning: " << printable(warning) << '\n';
-    std::cout << "Set the config policies for new " << (whose->of_tasks() ? "tasks" : "experiments") << "\n";
-    return 0;
+struct SetPolicyOptions : PolicyOptions {
+  std::string file;
+  void declare(CLI::App& app) {
+    PolicyOptions::declare(app);
+    app.add_option("FILE", file, "File with invariant_config and constraints (YAML or JSON).")->required();
+  }
+};
+
+Status set_policies(Session& session, const SetPolicyOptions& options) {
+  auto text = read_file(options.file, 64 << 20);
+  if (!text) return fail(Code::kInvalidArgument, text.error().message);
+  // Validated before the call: a bad file needs no master.
+  TRY(expconf::read_policies(*text, options.file,
+                             options.of_tasks() ? expconf::Workload::kTask : expconf::Workload::kExperiment));
+  TRY_ASSIGN(Client * client, session.client());
+  const auto fill = [&](auto* request) {
+    request->set_config_policies(*text);
+    request->set_file_name(options.file);
   };
+  TRY_ASSIGN(
+      const auto response,
+      options.ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
+                  {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
+  print_warnings(response.warnings());
+  std::cout << "Set the config policies for new " << (options.of_tasks() ? "tasks" : "experiments") << "\n";
+  return {};
 }
 
-Action declare_policy_delete(CLI::App& app) {
-  auto whose = std::make_shared<Whose>();
-  whose->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY(whose->ask(*client, &PolicyStub::DeleteGlobalConfigPolicies,
-                   &PolicyStub::DeleteWorkspaceConfigPolicies));
-    std::cout << "Deleted the config policies\n";
-    return 0;
-  };
+Status delete_policies(Client& client, const PolicyOptions& options) {
+  TRY(options.ask(client, &PolicyStub::DeleteGlobalConfigPolicies,
+                  &PolicyStub::DeleteWorkspaceConfigPolicies));
+  std::cout << "Deleted the config policies\n";
+  return {};
 }
 
 }  // namespace
 
 Command config_policies_command() {
   return {{"config-policies", "cp"},
-          "Fix and limit what new experiments and tasks may say.",
+          "Manage fixed values and limits of new experiments and tasks.",
           {},
-          {{{"describe"}, "Show the policies.", declare_policy_describe},
-           {{"set"}, "Set the policies, in place of those there are.", declare_set},
-           {{"delete"}, "Delete the policies.", declare_policy_delete}}};
+          {{{"describe"}, "Show the config policies.", action(describe_policies)},
+           {{"set"}, "Replace the config policies.", action(set_policies)},
+           {{"delete"}, "Delete the config policies.", action(delete_policies)}}};
 }
 
 }  // namespace det::cli

@@ -1,11 +1,11 @@
-#include "cli/commands/deploy.h"
-
+// `det deploy local`: a cluster of processes on this machine.
 #include <unistd.h>
 
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/command.h"
 #include "cli/commands/daemons.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
@@ -21,40 +21,54 @@ namespace {
 constexpr Duration kStart = std::chrono::seconds(90), kStop = std::chrono::seconds(40);
 constexpr const char* kMaster = "master";
 
-/// Flags of the verbs that start a master.
-struct MasterFlags {
-  std::string cluster = "determined", config, storage, password;
+struct ClusterOptions {
+  std::string cluster = "determined";
+  void declare(CLI::App& app) {
+    app.add_option("--cluster-name", cluster, "Name of the local cluster.")->capture_default_str();
+  }
+};
+
+struct MasterUpOptions : ClusterOptions {
+  std::string config, storage, password;
   int port = 8080;
 
-  void declare_name(CLI::App& app) {
-    app.add_option("--cluster-name", cluster, "Which of the clusters of this machine.")
-        ->capture_default_str();
-  }
   void declare(CLI::App& app) {
-    declare_name(app);
-    CLI::Option* file = app.add_option("--master-config-path", config, "A configuration of det-master.");
+    ClusterOptions::declare(app);
+    CLI::Option* file = app.add_option("--master-config-path", config, "Configuration file of det-master.");
     app.add_option("--storage-host-path", storage,
-                   "Where checkpoints go; else below the cluster's own directory.")
+                   "Checkpoint directory (default: in the directory of the cluster).")
         ->excludes(file);
     app.add_option("--initial-user-password", password,
-                   "Of the user admin, at the first start; else one is made up. Others on this machine may "
-                   "see it here.");
+                   "Password of the user admin at the first start (default: generated). Visible to other "
+                   "users of this machine.");
     app.add_option("--master-port", port, "Port of the master and the web UI.")
         ->check(CLI::Range(1, 65535))
         ->capture_default_str();
     app.add_flag_callback(
-        "--no-autorestart", [] {}, "Accepted: nothing is started again by itself anyway.");
+        "--no-autorestart", [] {}, "Accepted for compatibility: daemons are never restarted.");
   }
 };
 
-/// Flags of the verbs that start an agent.
-struct AgentFlags {
-  std::string host, name = "agent-0", pool, config;
+/// Devices that become slots.
+struct SlotTypeOptions {
   bool gpu = false, no_gpu = false;
+  void declare(CLI::App& app) {
+    CLI::Option* with = app.add_flag("--gpu", gpu, "Offer GPUs as slots (default: detect).");
+    app.add_flag("--no-gpu", no_gpu, "Offer CPUs as slots.")->excludes(with);
+  }
+};
 
-  void declare_kind(CLI::App& app) {
-    CLI::Option* with = app.add_flag("--gpu", gpu, "A slot a GPU; else whatever the machine has.");
-    app.add_flag("--no-gpu", no_gpu, "A slot of CPUs.")->excludes(with);
+struct AgentUpOptions : ClusterOptions {
+  std::string host, name = "agent-0", pool, config;
+  SlotTypeOptions slots;
+
+  void declare(CLI::App& app) {
+    app.add_option("HOST", host, "Address of the master, HOST:PORT.")->required();
+    app.add_option("--agent-name", name, "Agent id.")->capture_default_str();
+    app.add_option("--agent-resource-pool", pool, "Resource pool of the agent.");
+    app.add_option("--agent-config-path", config, "Configuration file of det-agent.");
+    slots.declare(app);
+    ClusterOptions::declare(app);
   }
 };
 
@@ -68,26 +82,26 @@ std::string ready_url(const Daemons& daemons) {
 
 /// Starts the master unless it runs, and waits until it is ready. Returns its URL. Errors: kAborted, with the
 /// end of the log.
-Result<std::string> master_up(const MasterFlags& flags) {
-  TRY_ASSIGN(const Daemons daemons, Daemons::of(flags.cluster));
+Result<std::string> master_up(const MasterUpOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   if (daemons.running(kMaster)) {
-    std::cout << "The master runs already at " << ready_url(daemons) << '\n';
+    std::cout << "The master is already running at " << ready_url(daemons) << '\n';
     return ready_url(daemons);
   }
-  std::vector<std::string> arguments{"--listen", "127.0.0.1:" + std::to_string(flags.port), "--cluster-name",
-                                     flags.cluster};
-  std::string config = flags.config;
-  if (!flags.storage.empty()) {
+  std::vector<std::string> arguments{"--listen", "127.0.0.1:" + std::to_string(options.port),
+                                     "--cluster-name", options.cluster};
+  std::string config = options.config;
+  if (!options.storage.empty()) {
     config = daemons.directory() + "/master.yaml";
-    TRY(make_directories(flags.storage));
+    TRY(make_directories(options.storage));
     TRY(write_file_atomic(config, "checkpoint_storage: {type: shared_fs, host_path: " +
-                                      dump_json(Json(flags.storage)) + "}\n"));
+                                      dump_json(Json(options.storage)) + "}\n"));
   }
   if (!config.empty()) arguments.insert(arguments.end(), {"--config", config});
-  if (!flags.password.empty()) {
+  if (!options.password.empty()) {
     // A file, because other users can read the arguments of a process.
     const std::string file = daemons.directory() + "/initial-password";
-    TRY(write_file_atomic(file, flags.password + "\n", 0600));
+    TRY(write_file_atomic(file, options.password + "\n", 0600));
     arguments.insert(arguments.end(), {"--admin-password-file", file});
   }
   TRY(daemons.start(kMaster, "det-master", std::move(arguments)));
@@ -119,19 +133,19 @@ Status log_in(Session& session, const Daemons& daemons, const std::string& url) 
 }
 
 /// Starts an agent unless it runs. Does not wait for it to connect.
-Status agent_up(const MasterFlags& cluster, const AgentFlags& flags) {
-  TRY_ASSIGN(const Daemons daemons, Daemons::of(cluster.cluster));
-  if (daemons.running(flags.name)) {
-    std::cout << "Agent " << flags.name << " runs already\n";
+Status agent_up(Session&, const AgentUpOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  if (daemons.running(options.name)) {
+    std::cout << "Agent " << options.name << " is already running\n";
     return {};
   }
-  std::vector<std::string> arguments{"--master", flags.host, "--id", flags.name};
-  if (!flags.pool.empty()) arguments.insert(arguments.end(), {"--pool", flags.pool});
-  if (!flags.config.empty()) arguments.insert(arguments.end(), {"--config", flags.config});
-  if (flags.gpu || flags.no_gpu)
-    arguments.insert(arguments.end(), {"--slot-type", flags.gpu ? "cuda" : "cpu"});
-  TRY(daemons.start(flags.name, "det-agent", std::move(arguments)));
-  std::cout << "Started agent " << flags.name << std::endl;
+  std::vector<std::string> arguments{"--master", options.host, "--id", options.name};
+  if (!options.pool.empty()) arguments.insert(arguments.end(), {"--pool", options.pool});
+  if (!options.config.empty()) arguments.insert(arguments.end(), {"--config", options.config});
+  if (options.slots.gpu || options.slots.no_gpu)
+    arguments.insert(arguments.end(), {"--slot-type", options.slots.gpu ? "cuda" : "cpu"});
+  TRY(daemons.start(options.name, "det-agent", std::move(arguments)));
+  std::cout << "Started agent " << options.name << std::endl;
   return {};
 }
 
@@ -156,142 +170,143 @@ Status wait_for_agents(Session& session, const Daemons& daemons, const std::vect
       },
       kStart);
   if (all && missing.empty()) return {};
-  return fail(Code::kAborted, "agent " + missing + " does not connect; the end of " + daemons.log(missing) +
+  return fail(Code::kAborted, "agent " + missing + " did not connect; the end of " + daemons.log(missing) +
                                   ":\n" + tail_of(daemons.log(missing), 5));
 }
 
-Action declare_cluster_up(CLI::App& app) {
-  struct Flags : MasterFlags {
-    AgentFlags agent;
-    int agents = 1;
-  };
-  auto flags = std::make_shared<Flags>();
-  flags->declare(app);
-  flags->agent.declare_kind(app);
-  app.add_option("--agents", flags->agents, "How many agents.")
-      ->check(CLI::Range(0, 64))
-      ->capture_default_str();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(const std::string url, master_up(*flags));
-    TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
-    session.master_flag = url;
-    // A second cluster-up keeps the user's login.
-    const auto known = session.tokens().find(url, "");
-    if (!known || !*known) TRY(log_in(session, daemons, url));
-    std::vector<std::string> names;
-    for (int i = 0; i < flags->agents; ++i) {
-      AgentFlags agent = flags->agent;
-      agent.name = names.emplace_back("agent-" + std::to_string(i));
-      agent.host = url.substr(url.find("//") + 2);
-      TRY(agent_up(*flags, agent));
-    }
-    TRY(wait_for_agents(session, daemons, names));
-    std::cout << "web UI:   " << url << " (user admin, password in " << password_file(daemons) << ")\n"
-              << "command:  export DET_MASTER=" << url << "; det experiment list\n"
-              << "stop:     det deploy local cluster-down"
-              << (flags->cluster == "determined" ? "" : " --cluster-name " + flags->cluster) << '\n';
-    return 0;
-  };
+struct ClusterUpOptions : MasterUpOptions {
+  SlotTypeOptions slots;
+  int agents = 1;
+  void declare(CLI::App& app) {
+    MasterUpOptions::declare(app);
+    slots.declare(app);
+    app.add_option("--agents", agents, "Number of agents.")->check(CLI::Range(0, 64))->capture_default_str();
+  }
+};
+
+Status cluster_up(Session& session, const ClusterUpOptions& options) {
+  TRY_ASSIGN(const std::string url, master_up(options));
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  session.master_flag = url;
+  // A second cluster-up keeps the user's login.
+  const auto known = session.tokens().find(url, "");
+  if (!known || !*known) TRY(log_in(session, daemons, url));
+  std::vector<std::string> names;
+  for (int i = 0; i < options.agents; ++i) {
+    AgentUpOptions agent;
+    agent.cluster = options.cluster;
+    agent.slots = options.slots;
+    agent.name = names.emplace_back("agent-" + std::to_string(i));
+    agent.host = url.substr(url.find("//") + 2);
+    TRY(agent_up(session, agent));
+  }
+  TRY(wait_for_agents(session, daemons, names));
+  std::cout << "web UI:   " << url << " (user admin, password in " << password_file(daemons) << ")\n"
+            << "command:  export DET_MASTER=" << url << "; det experiment list\n"
+            << "stop:     det deploy local cluster-down"
+            << (options.cluster == "determined" ? "" : " --cluster-name " + options.cluster) << '\n';
+  return {};
 }
 
-Action declare_master_up(CLI::App& app) {
-  auto flags = std::make_shared<MasterFlags>();
-  flags->declare(app);
-  return [=](Session&) -> Result<int> {
-    TRY(master_up(*flags));
-    return 0;
-  };
+struct StopOptions : ClusterOptions {
+  bool delete_db = false;
+  void declare(CLI::App& app) {
+    ClusterOptions::declare(app);
+    app.add_flag("--delete-db", delete_db,
+                 "Delete all data of the cluster, including checkpoints in the default storage.");
+  }
+};
+
+/// Stops the daemons that `selected` accepts in alphabetical order: agents named agent-* before the master,
+/// so that they can deregister.
+template <typename Selected>
+Status stop_daemons(const Daemons& daemons, const Selected& selected) {
+  for (const std::string& name : daemons.names()) {
+    if (!selected(name)) continue;
+    TRY_ASSIGN(const bool ran, daemons.stop(name, kStop));
+    if (ran) std::cout << "Stopped " << name << std::endl;
+  }
+  return {};
 }
 
-Action declare_agent_up(CLI::App& app) {
-  struct Flags : AgentFlags {
-    MasterFlags cluster;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("HOST", flags->host, "The master, HOST:PORT.")->required();
-  app.add_option("--agent-name", flags->name, "The agent's id.")->capture_default_str();
-  app.add_option("--agent-resource-pool", flags->pool, "The pool it joins.");
-  app.add_option("--agent-config-path", flags->config, "A configuration of det-agent.");
-  flags->declare_kind(app);
-  flags->cluster.declare_name(app);
-  return [=](Session&) -> Result<int> {
-    TRY(agent_up(flags->cluster, *flags));
-    return 0;
-  };
+Status remove_and_print(const std::string& path) {
+  TRY(remove_tree(path));
+  std::cout << "Removed " << path << '\n';
+  return {};
 }
 
-enum class Which { kCluster, kMaster, kAgent };
-
-/// Stops the selected daemons in alphabetical order: agents named agent-* before the master, so that they can
-/// deregister.
-std::function<Action(CLI::App&)> declare_down(Which which) {
-  return [which](CLI::App& app) -> Action {
-    struct Flags : MasterFlags {
-      std::string agent = "agent-0";
-      bool all = false, delete_db = false;
-    };
-    auto flags = std::make_shared<Flags>();
-    flags->declare_name(app);
-    if (which == Which::kAgent) {
-      CLI::Option* all = app.add_flag("--all", flags->all, "Every agent of the cluster.");
-      app.add_option("--agent-name", flags->agent, "The agent's id.")->capture_default_str()->excludes(all);
-    } else {
-      app.add_flag("--delete-db", flags->delete_db,
-                   "Remove all that was stored, checkpoints of the default storage too.");
-    }
-    return [=](Session&) -> Result<int> {
-      TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
-      std::vector<std::string> names = daemons.names();
-      std::erase_if(names, [&](const std::string& name) {
-        if (which == Which::kMaster) return name != kMaster;
-        return which == Which::kAgent && (name == kMaster || (!flags->all && name != flags->agent));
-      });
-      for (const std::string& name : names) {
-        TRY_ASSIGN(const bool ran, daemons.stop(name, kStop));
-        if (ran) std::cout << "Stopped " << name << std::endl;
-      }
-      if (flags->delete_db) {
-        TRY(remove_tree(daemons.directory()));
-        std::cout << "Removed " << daemons.directory() << '\n';
-      }
-      return 0;
-    };
-  };
+Status cluster_down(Session&, const StopOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  TRY(stop_daemons(daemons, [](const std::string&) { return true; }));
+  return options.delete_db ? remove_and_print(daemons.directory()) : Status();
 }
 
-Action declare_deploy_logs(CLI::App& app) {
-  auto flags = std::make_shared<MasterFlags>();
-  auto once = std::make_shared<bool>(false);
-  flags->declare_name(app);
-  app.add_flag("--no-follow", *once, "Stop at the end.");
-  return [=](Session&) -> Result<int> {
-    TRY_ASSIGN(const Daemons daemons, Daemons::of(flags->cluster));
-    const std::string log = daemons.log(kMaster);
-    if (!path_exists(log))
-      return fail(Code::kNotFound, "no log at " + log + "; `det deploy local cluster-up` starts a master");
-    std::cout.flush();
-    // tail replaces det: it follows the file, and Ctrl-C ends it.
-    ::execlp("tail", "tail", "-n", "+1", *once ? "-q" : "-F", log.c_str(), nullptr);
-    return fail(Code::kFailedPrecondition, std::string("tail does not start: ") + std::strerror(errno));
-  };
+Status master_down(Session&, const StopOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  TRY(stop_daemons(daemons, [](const std::string& name) { return name == kMaster; }));
+  if (!options.delete_db) return {};
+  // The files of agents stay: an agent that runs is found by its pid file.
+  for (const std::string& file : {daemons.log(kMaster), daemons.out(kMaster)}) TRY(remove_tree(file));
+  for (const char* file : {"/master.yaml", "/initial-password"}) TRY(remove_tree(daemons.directory() + file));
+  return remove_and_print(daemons.directory() + "/" + kMaster);
+}
+
+struct AgentDownOptions : ClusterOptions {
+  std::string agent = "agent-0";
+  bool all = false;
+  void declare(CLI::App& app) {
+    ClusterOptions::declare(app);
+    CLI::Option* every = app.add_flag("--all", all, "Stop all agents of the cluster.");
+    app.add_option("--agent-name", agent, "Agent id.")->capture_default_str()->excludes(every);
+  }
+};
+
+Status agent_down(Session&, const AgentDownOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  return stop_daemons(daemons, [&](const std::string& name) {
+    return name != kMaster && (options.all || name == options.agent);
+  });
+}
+
+struct DeployLogOptions : ClusterOptions {
+  bool no_follow = false;
+  void declare(CLI::App& app) {
+    ClusterOptions::declare(app);
+    app.add_flag("--no-follow", no_follow, "Exit at the end of the log.");
+  }
+};
+
+Status print_deploy_log(Session&, const DeployLogOptions& options) {
+  TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
+  const std::string log = daemons.log(kMaster);
+  if (!path_exists(log))
+    return fail(Code::kNotFound, "no log at " + log + "; `det deploy local cluster-up` starts a master");
+  std::cout.flush();
+  // tail replaces det: it follows the file, and Ctrl-C ends it.
+  ::execlp("tail", "tail", "-n", "+1", options.no_follow ? "-q" : "-F", log.c_str(), nullptr);
+  return fail(Code::kFailedPrecondition, std::string("tail cannot be started: ") + std::strerror(errno));
 }
 
 }  // namespace
 
 Command deploy_command() {
+  const auto start_master = [](Session&, const MasterUpOptions& options) -> Status {
+    TRY(master_up(options));
+    return {};
+  };
   return {{"deploy", "d"},
-          "Start and stop a cluster on this machine.",
+          "Run a cluster on this machine.",
           {},
           {{{"local"},
-            "As processes of this machine; nothing is installed.",
+            "Run the daemons as processes of the current user.",
             {},
-            {{{"cluster-up"}, "Start a master and agents, and log in.", declare_cluster_up},
-             {{"cluster-down"}, "Stop agents and master.", declare_down(Which::kCluster)},
-             {{"master-up"}, "Start a master.", declare_master_up},
-             {{"master-down"}, "Stop the master.", declare_down(Which::kMaster)},
-             {{"agent-up"}, "Start an agent.", declare_agent_up},
-             {{"agent-down"}, "Stop an agent.", declare_down(Which::kAgent)},
-             {{"logs"}, "Print the master's log.", declare_deploy_logs}}}}};
+            {{{"cluster-up"}, "Start a master and agents, and log in.", action(cluster_up)},
+             {{"cluster-down"}, "Stop the agents and the master.", action(cluster_down)},
+             {{"master-up"}, "Start a master.", action<MasterUpOptions>(start_master)},
+             {{"master-down"}, "Stop the master.", action(master_down)},
+             {{"agent-up"}, "Start an agent.", action(agent_up)},
+             {{"agent-down"}, "Stop an agent.", action(agent_down)},
+             {{"logs"}, "Print the master's log.", action(print_deploy_log)}}}}};
 }
 
 }  // namespace det::cli

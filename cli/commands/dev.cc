@@ -11,18 +11,16 @@
 namespace det::cli {
 namespace {
 
-Action declare_auth_token(CLI::App&) {
-  return [](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    std::cout << client->token() << '\n';
-    return 0;
-  };
+Status print_auth_token(Client& client, const NoOptions&) {
+  std::cout << client.token() << '\n';
+  return {};
 }
 
 /// Writes the text to the descriptor. Errors: kInternal.
 Status write_all(int file, const std::string& text) {
   if (::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
-  return fail(Code::kInternal, std::string("cannot hand the token over: ") + std::strerror(errno));
+  return fail(Code::kInternal,
+              std::string("cannot write the token to the memory file: ") + std::strerror(errno));
 }
 
 /// Returns the command line as a user would type it, quoted for a shell. It contains no token.
@@ -38,48 +36,53 @@ std::string shown(const std::vector<std::string>& command) {
   return join(words, " ");
 }
 
+struct CurlOptions {
+  std::vector<std::string> words;  ///< arguments of curl
+  bool show = false;
+  void declare(CLI::App& app) {
+    app.add_flag("-x,--show-command", show,
+                 "Print the curl command to stderr first. It reads the token from a file.");
+    app.footer(
+        "All further arguments are passed to curl. A path such as /api/v1/me is relative to the master.");
+    // All further words belong to curl, in their order.
+    app.fallthrough(false);
+    app.prefix_command();
+    app.final_callback([this, &app] { words = app.remaining(); });
+  }
+};
+
 /// `det dev curl`: replaces this process by curl. curl reads the token from a memory file, because other
 /// users can read the arguments of a process.
-Action declare_curl(CLI::App& app) {
-  auto show = std::make_shared<bool>(false);
-  app.add_flag("-x,--show-command", *show,
-               "Print the command on stderr first; it reads the token from a file.");
-  app.footer("What follows is curl's; a path such as /api/v1/me is at the master.");
-  // All further words belong to curl, in their order.
-  app.fallthrough(false);
-  app.prefix_command();
-  CLI::App* const declared = &app;
-  return [=](Session& session) -> Result<int> {
-    const std::vector<std::string> words = declared->remaining();
-    if (words.empty())
-      return fail(Code::kInvalidArgument, "name a path such as /api/v1/me; see `det dev curl --help`");
-    TRY_ASSIGN(Client * client, session.client());
-    // Without MFD_CLOEXEC: the descriptor must stay open across exec.
-    const int file = ::memfd_create("det-curl", 0);
-    if (file < 0) return fail(Code::kInternal, std::string("memfd_create: ") + std::strerror(errno));
-    TRY(write_all(file, "header = \"Authorization: Bearer " + client->token() + "\"\n"));
-    std::vector<std::string> command = {"curl", "-sS", "-K", "/proc/self/fd/" + std::to_string(file)};
-    for (const std::string& word : words)
-      // A word that starts with a slash is a path of the API.
-      command.push_back(word.starts_with('/') ? client->address().url() + word : word);
-    if (*show) std::cerr << shown(command) << std::endl;
-    std::vector<char*> arguments;
-    for (std::string& word : command) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    std::cout.flush();
-    ::execvp("curl", arguments.data());
-    return fail(Code::kFailedPrecondition, std::string("curl does not start: ") + std::strerror(errno));
-  };
+Status run_curl(Session& session, const CurlOptions& options) {
+  if (options.words.empty())
+    return fail(Code::kInvalidArgument, "no path; give one such as /api/v1/me; see `det dev curl --help`");
+  TRY_ASSIGN(Client * client, session.client());
+  // Without MFD_CLOEXEC: the descriptor must stay open across exec.
+  const int file = ::memfd_create("det-curl", 0);
+  if (file < 0) return fail(Code::kInternal, std::string("memfd_create: ") + std::strerror(errno));
+  TRY(write_all(file, "header = \"Authorization: Bearer " + client->token() + "\"\n"));
+  std::vector<std::string> command = {"curl", "-sS", "-K", "/proc/self/fd/" + std::to_string(file)};
+  for (const std::string& word : options.words)
+    // A word that starts with a slash is a path of the API.
+    command.push_back(word.starts_with('/') ? client->address().url() + word : word);
+  if (options.show) std::cerr << shown(command) << std::endl;
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::cout.flush();
+  ::execvp("curl", arguments.data());
+  return fail(Code::kFailedPrecondition,
+              std::string("curl cannot be started: ") + std::strerror(errno) + "; install curl");
 }
 
 }  // namespace
 
 Command dev_command() {
   return {{"dev"},
-          "Talk to the API by hand.",
+          "Call the HTTP API by hand.",
           {},
-          {{{"auth-token"}, "Print the token of whoever is logged in.", declare_auth_token},
-           {{"curl", "c"}, "Call a path of the API with curl, logged in.", declare_curl}}};
+          {{{"auth-token"}, "Print the token of the current login.", action(print_auth_token)},
+           {{"curl", "c"}, "Call an API path with curl and the current login.", action(run_curl)}}};
 }
 
 }  // namespace det::cli

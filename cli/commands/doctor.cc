@@ -23,11 +23,11 @@ constexpr double kSlowMs = 200, kSlowDatabaseMs = 50, kClockWarn = 2, kClockFail
 /// Free storage below which a warning is printed: 5 GiB.
 constexpr std::int64_t kLittleSpace = 5LL << 30;
 
-/// Result of one check; `mend` is the remedy, "" when all is well.
+/// Result of one check; `remedy` is "" without a problem.
 struct Finding {
   enum class Level { kOk, kWarn, kFail };
   Level level = Level::kOk;
-  std::string what, found, mend;
+  std::string what, found, remedy;
 };
 using Level = Finding::Level;
 
@@ -35,11 +35,11 @@ using Level = Finding::Level;
 class Report {
  public:
   void ok(std::string what, std::string found) { add({Level::kOk, std::move(what), std::move(found), ""}); }
-  void warn(std::string what, std::string found, std::string mend) {
-    add({Level::kWarn, std::move(what), std::move(found), std::move(mend)});
+  void warn(std::string what, std::string found, std::string remedy) {
+    add({Level::kWarn, std::move(what), std::move(found), std::move(remedy)});
   }
-  void fail(std::string what, std::string found, std::string mend) {
-    add({Level::kFail, std::move(what), std::move(found), std::move(mend)});
+  void fail(std::string what, std::string found, std::string remedy) {
+    add({Level::kFail, std::move(what), std::move(found), std::move(remedy)});
   }
   const std::vector<Finding>& findings() const { return findings_; }
   bool failed() const {
@@ -63,17 +63,17 @@ std::string milliseconds_text(double value) {
 }
 
 /// Checks det.yaml.
-void look_at_client(Report& report) {
+void check_client(Report& report) {
   const std::string directory = config_directory();
   if (directory.empty()) {
-    report.warn("configuration", "the environment names no home", "set HOME or XDG_CONFIG_HOME");
+    report.warn("configuration", "HOME and XDG_CONFIG_HOME are not set", "set HOME or XDG_CONFIG_HOME");
     return;
   }
   const auto config = read_config_file(directory + "/det.yaml");
   if (!config) {
     const Error& error = config.error();
     report.fail("configuration", error.problems.empty() ? error.message : error.problems.front().message,
-                "mend " + directory + "/det.yaml");
+                "correct " + directory + "/det.yaml");
   } else {
     report.ok("configuration", directory);
   }
@@ -81,32 +81,32 @@ void look_at_client(Report& report) {
 
 /// Checks address, response time and version of the master. Returns false when the master is unreachable:
 /// further checks would fail for the same reason.
-bool look_at_master(Client& client, Report& report, std::string& version) {
+bool check_master(Client& client, Report& report, std::string& version) {
   const MonoTime begin = mono_now();
   const auto response = client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
   const double took = static_cast<double>((mono_now() - begin).count()) / 1000;
   if (!response) {
     report.fail("master", response.error().message,
-                "start det-master, or name another with -m or DET_MASTER");
+                "start det-master, or select another master with -m or DET_MASTER");
     return false;
   }
   version = response->release();
   const std::string found = client.address().url() + ", " + milliseconds_text(took);
   if (took > kSlowMs) {
-    report.warn("master", found, "the way there is slow, or the master's machine is busy");
+    report.warn("master", found, "check the network and the load of the master's machine");
   } else {
     report.ok("master", found);
   }
   if (version == DET_VERSION) {
     report.ok("versions", "det and master are " + version);
   } else {
-    report.warn("versions", "det is " DET_VERSION ", the master is " + version, "install the same on both");
+    report.warn("versions", "det is " DET_VERSION ", the master is " + version, "install the same version");
   }
   return true;
 }
 
 /// Checks the login. Returns false without one.
-bool look_at_login(Session& session, Report& report) {
+bool check_login(Session& session, Report& report) {
   const auto client = session.client();
   if (!client) {
     report.fail("login", client.error().message, "run `det user login`");
@@ -124,7 +124,7 @@ bool look_at_login(Session& session, Report& report) {
 }
 
 /// Compares this machine's clock with the master's.
-void look_at_clock(const v1::GetDiagnosisResponse& answer, Report& report) {
+void check_clock(const v1::GetDiagnosisResponse& answer, Report& report) {
   const double theirs = static_cast<double>(answer.now().seconds()) + answer.now().nanos() / 1e9;
   const double off = std::abs(static_cast<double>(wall_now().micros) / 1e6 - theirs);
   char text[64];
@@ -138,17 +138,16 @@ void look_at_clock(const v1::GetDiagnosisResponse& answer, Report& report) {
   }
 }
 
-void look_at_storage(const v1::StorageDiagnosis& storage, Report& report) {
+void check_storage(const v1::StorageDiagnosis& storage, Report& report) {
   const std::string found = storage.type() + (storage.path().empty() ? "" : " " + storage.path());
   if (!storage.problem().empty()) {
     report.fail("storage", (found.empty() ? "" : found + ": ") + storage.problem(),
-                "set checkpoint_storage in the master's configuration to what it may write");
+                "set checkpoint_storage in the master's configuration to a writable path");
   } else if (storage.path().starts_with("s3://")) {
     // Buckets report no free space.
     report.ok("storage", found + ", written and read");
   } else if (storage.path().empty()) {
-    report.warn("storage", found,
-                "only a trial can tell whether it works: its kind is not looked at from here");
+    report.warn("storage", found, "the master does not check this storage type; run a trial to test it");
   } else if (storage.free_bytes() < kLittleSpace) {
     report.warn("storage", found + ", " + format_bytes(storage.free_bytes()) + " free",
                 "delete experiments or checkpoints");
@@ -158,26 +157,26 @@ void look_at_storage(const v1::StorageDiagnosis& storage, Report& report) {
 }
 
 /// Checks database, storage and clock with a diagnosis made by the master.
-void look_at_inside(Client& client, Report& report) {
+void check_diagnosis(Client& client, Report& report) {
   const auto answer = client.call(&v1::DiagnosisService::Stub::GetDiagnosis, v1::GetDiagnosisRequest());
   if (!answer && answer.error().code == Code::kUnimplemented) {
-    report.warn("database", "the master does not tell", "install a newer one");
+    report.warn("database", "the master does not support diagnosis", "upgrade the master");
     return;
   }
   if (!answer) {
-    report.fail("database", answer.error().message, "look into the master's log");
+    report.fail("database", answer.error().message, "see the master's log");
     return;
   }
   const v1::DatabaseDiagnosis& database = answer->database();
   const std::string found = "PostgreSQL " + database.version() + ", " + format_bytes(database.bytes()) +
                             ", " + milliseconds_text(database.milliseconds());
   if (database.milliseconds() > kSlowDatabaseMs) {
-    report.warn("database", found, "its machine or disk is busy");
+    report.warn("database", found, "check the load and the disk of the database machine");
   } else {
     report.ok("database", found);
   }
-  look_at_storage(answer->storage(), report);
-  look_at_clock(*answer, report);
+  check_storage(answer->storage(), report);
+  check_clock(*answer, report);
 }
 
 std::string count_text(std::size_t count, const std::string& what) {
@@ -185,7 +184,7 @@ std::string count_text(std::size_t count, const std::string& what) {
 }
 
 /// Counts the slots of all agents by kind, and those that can be scheduled.
-void look_at_slots(const v1::GetAgentsResponse& response, Report& report) {
+void check_slots(const v1::GetAgentsResponse& response, Report& report) {
   std::map<v1::Device::Type, std::size_t> kinds;
   std::size_t usable = 0;
   for (const v1::Agent& agent : response.agents()) {
@@ -199,40 +198,40 @@ void look_at_slots(const v1::GetAgentsResponse& response, Report& report) {
                             count_text(kinds[v1::Device::TYPE_CPU], "CPU slot") + ", " +
                             std::to_string(usable) + " in service";
   if (usable == 0) {
-    report.fail("slots", found, "start det-agent, or enable what is disabled: `det slot enable`");
+    report.fail("slots", found, "start det-agent, or enable slots with `det slot enable`");
   } else if (gpus == 0) {
-    report.warn("slots", found, "trials train on CPUs; is the driver loaded where agents run?");
+    report.warn("slots", found, "trials train on CPUs; for GPUs load the driver on the agents' machines");
   } else {
     report.ok("slots", found);
   }
 }
 
 /// Lists every agent that is disconnected, disabled, draining or of another version; counts the others.
-void look_at_agents(Client& client, const std::string& version, Report& report) {
+void check_agents(Client& client, const std::string& version, Report& report) {
   const auto response = client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest());
   if (!response) {
-    report.fail("agents", response.error().message, "look into the master's log");
+    report.fail("agents", response.error().message, "see the master's log");
     return;
   }
   if (response->agents().empty()) {
     report.fail("agents", "none", "start det-agent on a machine with slots");
     return;
   }
-  std::size_t well = 0;
+  std::size_t healthy = 0;
   for (const v1::Agent& agent : response->agents()) {
     const std::string name = "agent " + agent.id();
     if (!agent.connected()) {
-      report.fail(name, "away", "is det-agent running there? see its log");
+      report.fail(name, "disconnected", "check that det-agent runs, and see its log");
     } else if (agent.release() != version) {
-      report.warn(name, "is of version " + agent.release(), "install the master's: " + version);
+      report.warn(name, "version " + agent.release(), "install the version of the master: " + version);
     } else if (!agent.enabled()) {
       report.warn(name, agent.draining() ? "draining" : "disabled", "det agent enable " + agent.id());
     } else {
-      ++well;
+      ++healthy;
     }
   }
-  if (well > 0) report.ok("agents", count_text(well, "agent") + " connected");
-  look_at_slots(*response, report);
+  if (healthy > 0) report.ok("agents", count_text(healthy, "agent") + " connected");
+  check_slots(*response, report);
 }
 
 void print_findings(const Report& report) {
@@ -244,45 +243,39 @@ void print_findings(const Report& report) {
     const std::string level = level_text(each.level);
     std::cout << (color ? paint : "") << level << (color ? "\033[0m" : "")
               << std::string(6 - level.size(), ' ') << printable(each.what) << ": " << printable(each.found)
-              << (each.mend.empty() ? "" : "; " + printable(each.mend)) << '\n';
+              << (each.remedy.empty() ? "" : "; " + printable(each.remedy)) << '\n';
   }
 }
 
-Action declare_doctor(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  CLI::Option* json = app.add_flag("--json", output->json, "Print as JSON.");
-  app.add_flag("--yaml", output->yaml, "Print as YAML.")->excludes(json);
-  return [=](Session& session) -> Result<int> {
-    Report report;
-    look_at_client(report);
-    const auto client = session.anonymous();
-    std::string version;
-    // Each check presupposes the one before.
-    if (client && look_at_master(**client, report, version) && look_at_login(session, report)) {
-      look_at_inside(**client, report);
-      look_at_agents(**client, version, report);
-    }
-    if (output->structured()) {
-      Json list = Json::array();
-      for (const Finding& each : report.findings())
-        list.push_back({{"level", level_text(each.level)},
-                        {"what", each.what},
-                        {"found", each.found},
-                        {"mend", each.mend}});
-      output->print_value(list);
-    } else {
-      print_findings(report);
-    }
-    // Warnings do not change the exit code.
-    return report.failed() ? 1 : 0;
-  };
+Result<int> run_checks(Session& session, const ValueOutput& output) {
+  Report report;
+  check_client(report);
+  const auto client = session.anonymous();
+  std::string version;
+  // Each check presupposes the one before.
+  if (client && check_master(**client, report, version) && check_login(session, report)) {
+    check_diagnosis(**client, report);
+    check_agents(**client, version, report);
+  }
+  if (output.structured()) {
+    Json list = Json::array();
+    for (const Finding& each : report.findings())
+      list.push_back({{"level", level_text(each.level)},
+                      {"what", each.what},
+                      {"found", each.found},
+                      {"mend", each.remedy}});
+    output.print_value(list);
+  } else {
+    print_findings(report);
+  }
+  // Warnings do not change the exit code.
+  return report.failed() ? 1 : 0;
 }
 
 }  // namespace
 
 Command doctor_command() {
-  return {
-      {"doctor"}, "Look for what is wrong: master, login, database, storage, clock, agents.", declare_doctor};
+  return {{"doctor"}, "Check master, login, database, storage, clock and agents.", action(run_checks)};
 }
 
 }  // namespace det::cli

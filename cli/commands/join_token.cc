@@ -1,7 +1,7 @@
-#include "cli/commands/join_token.h"
-
+// `det join-token`: tokens with which agents of other machines join the cluster.
 #include <iostream>
 
+#include "cli/command.h"
 #include "cli/output/print.h"
 #include "det/v1/join.grpc.pb.h"
 
@@ -10,75 +10,71 @@ namespace {
 
 using JoinTokenStub = v1::JoinService::Stub;
 
-/// Creates a token and prints it. The master keeps defaults for unset limits: one use, one hour.
-Action declare_join_token_create(CLI::App& app) {
-  auto request = std::make_shared<v1::PostJoinTokenRequest>();
-  app.add_option_function<std::string>(
-      "--pool", [=](const std::string& text) { request->set_pool(text); },
-      "Agents that join with it belong to this resource pool.");
-  app.add_option_function<std::string>(
-      "--agent", [=](const std::string& text) { request->set_agent_id(text); },
-      "Only the agent of this id may use it.");
-  app.add_option_function<int>(
-      "--uses", [=](int uses) { request->set_uses(uses); }, "How many agents may join with it (default: 1).");
-  app.add_option_function<std::string>(
-      "--expires", [=](const std::string& text) { request->set_lifespan(text); },
-      "How long it is good, like 30m or 24h (default: 1h).");
-  app.footer(
-      "Example:\n  det join-token create > token      # then, on the agent's machine:\n"
-      "  det-agent --master https://master:8443 --join-token-file token");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::PostJoinToken, *request));
-    // The only line on standard output, which is usually redirected to a file.
-    std::cout << response.token() << '\n';
-    return 0;
-  };
+/// Unset limits take the defaults of the master: one use, one hour.
+struct JoinTokenCreateOptions {
+  std::string pool, agent, lifespan;
+  int uses = 0;
+  void declare(CLI::App& app) {
+    app.add_option("--pool", pool, "Resource pool of agents that join with the token.");
+    app.add_option("--agent", agent, "Id of the only agent that may use the token.");
+    app.add_option("--uses", uses, "Number of agents that may join (default: 1).");
+    app.add_option("--expires", lifespan, "Lifetime, such as 30m or 24h (default: 1h).");
+    app.footer(
+        "Example:\n  det join-token create > token      # then, on the agent's machine:\n"
+        "  det-agent --master https://master:8443 --join-token-file token");
+  }
+};
+
+/// Creates a token and prints it.
+Status create_join_token(Client& client, const JoinTokenCreateOptions& options) {
+  v1::PostJoinTokenRequest request;
+  request.set_pool(options.pool);
+  request.set_agent_id(options.agent);
+  request.set_lifespan(options.lifespan);
+  request.set_uses(options.uses);
+  TRY_ASSIGN(const auto response, client.call(&JoinTokenStub::PostJoinToken, request));
+  // The only line on standard output, which is usually redirected to a file.
+  std::cout << response.token() << '\n';
+  return {};
 }
 
 /// Lists the valid tokens by number; their secrets are not shown again.
-Action declare_join_token_list(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  output->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&JoinTokenStub::GetJoinTokens, v1::GetJoinTokensRequest()));
-    Table table{{"ID", "Resource Pool", "Agent ID", "Uses Left", "Expires", "Created", "Created By"}, {}};
-    for (const v1::JoinTokenInfo& each : response.tokens()) {
-      table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(),
-                            std::to_string(each.uses_left()), time_text(each.expiry(), each.has_expiry()),
-                            time_text(each.created_at(), each.has_created_at()), each.created_by()});
-    }
-    TRY(output->print(table, [&] { return list_to_json(response.tokens()); }));
-    return 0;
-  };
+Status list_join_tokens(Client& client, const Output& output) {
+  TRY_ASSIGN(const auto response, client.call(&JoinTokenStub::GetJoinTokens, v1::GetJoinTokensRequest()));
+  Table table{{"ID", "Resource Pool", "Agent ID", "Uses Left", "Expires", "Created", "Created By"}, {}};
+  for (const v1::JoinTokenInfo& each : response.tokens()) {
+    table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(),
+                          std::to_string(each.uses_left()), time_text(each.expiry(), each.has_expiry()),
+                          time_text(each.created_at(), each.has_created_at()), each.created_by()});
+  }
+  return output.print(table, [&] { return list_to_json(response.tokens()); });
 }
 
+struct JoinTokenDeleteOptions {
+  std::int64_t id = 0;
+  void declare(CLI::App& app) { app.add_option("ID", id, "Token id.")->required(); }
+};
+
 /// Revokes a token. Agents that joined with it stay in the cluster.
-Action declare_join_token_delete(CLI::App& app) {
-  auto request = std::make_shared<v1::DeleteJoinTokenRequest>();
-  app.add_option_function<std::int64_t>(
-         "ID", [=](std::int64_t id) { request->set_id(id); }, "The token's number.")
-      ->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY(client->call(&JoinTokenStub::DeleteJoinToken, *request));
-    std::cout << "Deleted join token " << request->id() << '\n';
-    return 0;
-  };
+Status delete_join_token(Client& client, const JoinTokenDeleteOptions& options) {
+  v1::DeleteJoinTokenRequest request;
+  request.set_id(options.id);
+  TRY(client.call(&JoinTokenStub::DeleteJoinToken, request));
+  std::cout << "Deleted join token " << options.id << '\n';
+  return {};
 }
 
 }  // namespace
 
 Command join_token_command() {
   return {{"join-token"},
-          "Let agents of other machines into the cluster.",
+          "Manage join tokens for agents of other machines.",
           {},
-          {{{"list", "ls"}, "List tokens that are still good.", declare_join_token_list},
-           {{"create"}, "Make a token, which is told once.", declare_join_token_create},
+          {{{"list", "ls"}, "List valid join tokens.", action(list_join_tokens)},
+           {{"create"}, "Create a join token and print it.", action(create_join_token)},
            {{"delete", "rm"},
-            "Make a token good for nothing; agents that joined with it stay.",
-            declare_join_token_delete}}};
+            "Revoke a join token. Agents that joined with it keep their certificates.",
+            action(delete_join_token)}}};
 }
 
 }  // namespace det::cli

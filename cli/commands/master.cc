@@ -1,5 +1,6 @@
-// `det master`: information, settings and log of the master.
+// `det master`: information, settings and log of the master; `det version`.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
@@ -14,74 +15,58 @@ namespace {
 /// Time that the master may be unreachable while its log is followed.
 constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
 
-/// Needs no login: the master serves its version and ids to every client.
-Action declare_info(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
-  app.add_flag_callback(
-         "--yaml", [] {}, "Print as YAML, which is what happens anyway.")
-      ->excludes(as_json);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.anonymous());
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
-    TRY_ASSIGN(const Json value, to_json(response));
-    if (*json) {
-      print_json(value);
-    } else {
-      std::cout << to_yaml(value);
-    }
-    return 0;
-  };
+Result<v1::GetMasterResponse> get_master(Client& client) {
+  return client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
 }
 
-Action declare_config_show(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  CLI::Option* as_json = app.add_flag("--json", *json, "Print as JSON instead of YAML.");
-  app.add_flag_callback(
-         "--yaml", [] {}, "Print as YAML, which is what happens anyway.")
-      ->excludes(as_json);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest()));
-    TRY_ASSIGN(const Json value, to_json(response.config()));
-    if (*json) {
-      print_json(value);
-    } else {
-      std::cout << to_yaml(value);
-    }
-    return 0;
-  };
+/// Needs no login: the master serves its version and ids to every client.
+Status print_master_info(Session& session, const ValueOutput& output) {
+  TRY_ASSIGN(Client * client, session.anonymous());
+  TRY_ASSIGN(const auto response, get_master(*client));
+  return print_yaml(response, output);
 }
+
+Status print_master_config(Client& client, const ValueOutput& output) {
+  TRY_ASSIGN(const auto response,
+             client.call(&v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest()));
+  return print_yaml(response.config(), output);
+}
+
+struct MasterConfigOptions {
+  std::string level;
+  void declare(CLI::App& app) {
+    app.add_option("--log.level", level,
+                   "Log level until the master restarts: trace, debug, info, warn or error.")
+        ->required();
+  }
+};
 
 /// Changes the log level until the master restarts.
-Action declare_config_set(CLI::App& app) {
-  auto level = std::make_shared<std::string>();
-  app.add_option("--log.level", *level, "trace, debug, info, warn or error; until the master ends.")
-      ->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::PatchMasterConfigRequest request;
-    request.mutable_config()->mutable_log()->set_level(*level);
-    request.mutable_field_mask()->add_paths("log");
-    TRY(client->call(&v1::MasterService::Stub::PatchMasterConfig, request));
-    std::cout << "The master logs from level " << *level << " up, until it ends.\n";
-    return 0;
-  };
+Status set_master_config(Client& client, const MasterConfigOptions& options) {
+  v1::PatchMasterConfigRequest request;
+  request.mutable_config()->mutable_log()->set_level(options.level);
+  request.mutable_field_mask()->add_paths("log");
+  TRY(client.call(&v1::MasterService::Stub::PatchMasterConfig, request));
+  std::cout << "Set the log level of the master to " << options.level << " until its next restart\n";
+  return {};
 }
 
-struct MasterLogFlags {
+struct MasterLogOptions {
   bool follow = false, json = false;
   int tail = 0;
+  void declare(CLI::App& app) {
+    app.add_flag("-f,--follow", follow, "Follow the log, also across restarts of the master.");
+    app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive);
+    app.add_flag("--json", json, "Print one JSON object per line.");
+  }
 };
 
 /// Prints log entries and advances the request's offset behind each, so that the stream can be resumed.
-Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
+Status print_log(Client& client, const MasterLogOptions& options, v1::MasterLogsRequest& request) {
   return client.stream(&v1::MasterService::Stub::MasterLogs, request,
                        [&](const v1::MasterLogsResponse& response) {
                          const auto& entry = response.log_entry();
-                         if (flags.json) {
+                         if (options.json) {
                            const auto value = to_json(entry);
                            if (value) std::cout << dump_json(*value) << '\n';
                          } else {
@@ -90,7 +75,7 @@ Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequ
                            std::cout << time_text(entry.timestamp(), true) << " [" << level
                                      << "]: " << printable(entry.message()) << '\n';
                          }
-                         if (flags.follow) std::cout.flush();
+                         if (options.follow) std::cout.flush();
                          request.set_offset(entry.id());
                          return true;
                        });
@@ -98,50 +83,63 @@ Status print_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequ
 
 /// Follows the log across restarts of the master. Each process of the master numbers its entries from the
 /// start, so the offset is reset when the master's id has changed.
-Status follow_log(Client& client, const MasterLogFlags& flags, v1::MasterLogsRequest& request) {
+Status follow_master_log(Client& client, const MasterLogOptions& options, v1::MasterLogsRequest& request) {
   client.set_patience(kMasterLogPatience);
   for (std::string before;;) {
-    TRY_ASSIGN(const auto master, client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
+    TRY_ASSIGN(const auto master, get_master(client));
     if (!before.empty() && master.master_id() != before) request.set_offset(0);
     before = master.master_id();
-    const Status ended = print_log(client, flags, request);
+    const Status ended = print_log(client, options, request);
     if ((!ended && ended.error().code != Code::kUnavailable) || !client.reconnect()) return ended;
   }
 }
 
-Action declare_master_logs(CLI::App& app) {
-  auto flags = std::make_shared<MasterLogFlags>();
-  app.add_flag("-f,--follow", flags->follow, "Go on, also with the master that comes after this one.");
-  app.add_option("--tail", flags->tail, "Only the last N lines.")->check(kPositive);
-  app.add_flag("--json", flags->json, "One JSON object a line.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::MasterLogsRequest request;
-    // A negative offset counts from the end.
-    request.set_offset(-flags->tail);
-    request.set_follow(flags->follow);
-    TRY(flags->follow ? follow_log(*client, *flags, request) : print_log(*client, *flags, request));
-    return 0;
-  };
+Status print_master_log(Client& client, const MasterLogOptions& options) {
+  v1::MasterLogsRequest request;
+  // A negative offset counts from the end.
+  request.set_offset(-options.tail);
+  request.set_follow(options.follow);
+  return options.follow ? follow_master_log(client, options, request) : print_log(client, options, request);
+}
+
+Status print_versions(Session& session, const NoOptions&) {
+  Json value = {{"client", {{"version", DET_VERSION}}}};
+  TRY_ASSIGN(Client * client, session.anonymous());
+  const auto response = get_master(*client);
+  if (response) {
+    value["master"] = {{"address", client->address().url()},
+                       {"version", response->release()},
+                       {"cluster_id", response->cluster_id()},
+                       {"cluster_name", response->cluster_name()}};
+  }
+  // The client's version is printed also when the master is unreachable.
+  std::cout << to_yaml(value);
+  TRY(response);
+  return {};
 }
 
 }  // namespace
 
 Command master_command() {
-  return {
-      {"master"},
-      "Look at the master.",
-      {},
-      {{{"info"}, "Show the master's version and ids.", declare_info},
-       {{"config"},
-        "The master's settings.",
-        {},
-        {{{"show"}, "Show the master's settings, without secrets; for administrators.", declare_config_show},
-         {{"set"},
-          "Change what can be changed while the master runs: how much it logs.",
-          declare_config_set}}},
-       {{"logs"}, "Show the newest lines of the master's log; for administrators.", declare_master_logs},
-       not_offered({"cluster-message"}, "there is no message of the day")}};
+  return {{"master"},
+          "Show and configure the master.",
+          {},
+          {{{"info"}, "Show version and ids of the master.", action(print_master_info)},
+           {{"config"},
+            "Settings of the master.",
+            {},
+            {{{"show"},
+              "Show the settings without secrets. Requires a cluster admin.",
+              action(print_master_config)},
+             {{"set"}, "Change settings while the master runs: the log level.", action(set_master_config)}}},
+           {{"logs"},
+            "Show the newest lines of the master's log. Requires a cluster admin.",
+            action(print_master_log)},
+           not_offered({"cluster-message"}, "there is no message of the day")}};
+}
+
+Command version_command() {
+  return {{"version"}, "Show the versions of det and of the master.", action(print_versions)};
 }
 
 }  // namespace det::cli

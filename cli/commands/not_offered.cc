@@ -13,11 +13,12 @@ Command not_offered(std::vector<std::string> names, const std::string& why) {
 }
 
 std::vector<Command> not_offered_nouns() {
-  return {not_offered({"notebook"}, "there are no notebooks; run an experiment"),
-          not_offered({"shell"}, "there are no shells; log in to the agent's machine"),
+  return {not_offered({"notebook"}, "notebooks are not supported; run an experiment"),
+          not_offered({"shell"}, "shells are not supported; log in to the agent's machine"),
           not_offered({"tensorboard"}, "the web UI and `det experiment watch` draw metrics"),
-          not_offered({"user-group", "ug"}, "there are no user groups; give roles to users with `det rbac`"),
-          not_offered({"resource-pool", "rp"}, "pools are those that agents name, open to every workspace")};
+          not_offered({"user-group", "ug"},
+                      "user groups are not supported; assign roles to users with `det rbac`"),
+          not_offered({"resource-pool", "rp"}, "agents define the pools, and every workspace may use them")};
 }
 
 }  // namespace det::cli

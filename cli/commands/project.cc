@@ -1,5 +1,6 @@
 // `det project`: lists, creates, changes and deletes projects.
 #include <iostream>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/commands/accounts.h"
@@ -14,164 +15,177 @@ namespace {
 
 using ProjectStub = v1::ProjectService::Stub;
 
-/// Flags of all verbs.
-struct NamedProject {
-  std::string workspace, name, new_name, description;
-  Output output;
-  bool all = false, yes = false;
+struct ProjectOptions {
+  std::string workspace, name;
+  void declare(CLI::App& app) {
+    app.add_option("WORKSPACE", workspace, "Workspace name.")->required();
+    app.add_option("PROJECT", name, "Project name.")->required();
+  }
 };
 
-/// Adds the arguments that name an existing project.
-void add_names(CLI::App& app, NamedProject& flags) {
-  app.add_option("WORKSPACE", flags.workspace, "The workspace.")->required();
-  app.add_option("PROJECT", flags.name, "The project.")->required();
-}
+struct ProjectListOptions {
+  std::string workspace;
+  bool all = false;
+  Output output;
+  void declare(CLI::App& app) {
+    app.add_option("WORKSPACE", workspace, "Workspace name.")->required();
+    app.add_flag("-a,--all", all, "Include archived projects.");
+    output.declare_list(app);
+  }
+};
 
 /// Lists the projects of a workspace; archived ones only with --all.
-Action declare_project_list(CLI::App& app) {
-  auto flags = std::make_shared<NamedProject>();
-  app.add_option("WORKSPACE", flags->workspace, "The workspace.")->required();
-  app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->workspace));
-    v1::GetWorkspaceProjectsRequest request;
-    request.set_id(workspace.id());
-    if (!flags->all) request.mutable_archived()->set_value(false);
-    TRY_ASSIGN(const auto response, client->call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
-    TRY(flags->output.print(project_table(response.projects()),
-                            [&] { return list_to_json(response.projects()); }));
-    return 0;
-  };
+Status list_projects(Client& client, const ProjectListOptions& options) {
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.workspace));
+  v1::GetWorkspaceProjectsRequest request;
+  request.set_id(workspace.id());
+  if (!options.all) request.mutable_archived()->set_value(false);
+  TRY_ASSIGN(const auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  return options.output.print(project_table(response.projects()),
+                              [&] { return list_to_json(response.projects()); });
 }
 
-Action declare_project_describe(CLI::App& app) {
-  auto flags = std::make_shared<NamedProject>();
-  add_names(app, *flags);
-  flags->output.declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
-    google::protobuf::RepeatedPtrField<v1::Project> one;
-    *one.Add() = project;
-    TRY(flags->output.print(project_table(one), [&] { return to_json(project); }));
-    return 0;
-  };
+struct ProjectDescribeOptions : ProjectOptions {
+  Output output;
+  void declare(CLI::App& app) {
+    ProjectOptions::declare(app);
+    output.declare(app);
+  }
+};
+
+Status describe_project(Client& client, const ProjectDescribeOptions& options) {
+  TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.name));
+  google::protobuf::RepeatedPtrField<v1::Project> one;
+  *one.Add() = project;
+  return options.output.print(project_table(one), [&] { return to_json(project); });
 }
+
+struct ProjectExperimentsOptions : ProjectOptions {
+  bool all = false;
+  Output output;
+  void declare(CLI::App& app) {
+    ProjectOptions::declare(app);
+    app.add_flag("-a,--all", all, "Include archived experiments.");
+    output.declare_list(app);
+  }
+};
 
 /// Lists the experiments of a project, all pages.
-Action declare_experiments(CLI::App& app) {
-  auto flags = std::make_shared<NamedProject>();
-  add_names(app, *flags);
-  app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
-    v1::GetExperimentsRequest request;
-    request.set_project_id(project.id());
-    if (!flags->all) request.mutable_archived()->set_value(false);
-    google::protobuf::RepeatedPtrField<v1::Experiment> experiments;
-    TRY(each_page(
-        Paging(), request,
-        [&](const auto& page) { return client->call(&v1::ExperimentService::Stub::GetExperiments, page); },
-        [&](const auto& response) { experiments.MergeFrom(response.experiments()); }));
-    Table table{{"ID", "Owner", "Name", "State", "Started", "Ended"}, {}};
-    for (const v1::Experiment& each : experiments) {
-      table.rows.push_back({std::to_string(each.id()), each.username(), each.name(), state_text(each.state()),
-                            time_text(each.start_time(), each.has_start_time()),
-                            time_text(each.end_time(), each.has_end_time())});
-    }
-    TRY(flags->output.print(table, [&] { return list_to_json(experiments); }));
-    return 0;
-  };
+Status list_project_experiments(Client& client, const ProjectExperimentsOptions& options) {
+  TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.name));
+  v1::GetExperimentsRequest request;
+  request.set_project_id(project.id());
+  if (!options.all) request.mutable_archived()->set_value(false);
+  google::protobuf::RepeatedPtrField<v1::Experiment> experiments;
+  TRY(each_page(
+      Paging(), request,
+      [&](const auto& page) { return client.call(&v1::ExperimentService::Stub::GetExperiments, page); },
+      [&](const auto& response) { experiments.MergeFrom(response.experiments()); }));
+  Table table{{"ID", "Owner", "Name", "State", "Started", "Ended"}, {}};
+  for (const v1::Experiment& each : experiments) {
+    table.rows.push_back({std::to_string(each.id()), each.username(), each.name(), state_text(each.state()),
+                          time_text(each.start_time(), each.has_start_time()),
+                          time_text(each.end_time(), each.has_end_time())});
+  }
+  return options.output.print(table, [&] { return list_to_json(experiments); });
 }
 
-Action declare_project_create(CLI::App& app) {
-  auto flags = std::make_shared<NamedProject>();
-  add_names(app, *flags);
-  app.add_option("--description", flags->description, "What it is for.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->workspace));
-    v1::PostProjectRequest request;
-    request.set_workspace_id(workspace.id());
-    request.set_name(flags->name);
-    request.set_description(flags->description);
-    TRY_ASSIGN(const auto response, client->call(&ProjectStub::PostProject, request));
-    std::cout << "Created project " << printable(response.project().name()) << " with id "
-              << response.project().id() << '\n';
-    return 0;
-  };
+struct ProjectCreateOptions : ProjectOptions {
+  std::string description;
+  void declare(CLI::App& app) {
+    ProjectOptions::declare(app);
+    app.add_option("--description", description, "Description.");
+  }
+};
+
+Status create_project(Client& client, const ProjectCreateOptions& options) {
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.workspace));
+  v1::PostProjectRequest request;
+  request.set_workspace_id(workspace.id());
+  request.set_name(options.name);
+  request.set_description(options.description);
+  TRY_ASSIGN(const auto response, client.call(&ProjectStub::PostProject, request));
+  std::cout << "Created project " << printable(response.project().name()) << " with id "
+            << response.project().id() << '\n';
+  return {};
 }
+
+/// An empty description is a legal new value.
+struct ProjectEditOptions : ProjectOptions {
+  std::string new_name;
+  std::optional<std::string> description;
+  void declare(CLI::App& app) {
+    ProjectOptions::declare(app);
+    app.add_option("--new_name,--new-name", new_name, "New name.");
+    app.add_option("--description", description, "New description.");
+  }
+};
 
 /// Changes the name, the description or both.
-Action declare_project_edit(CLI::App& app) {
-  auto flags = std::make_shared<NamedProject>();
-  add_names(app, *flags);
-  app.add_option("--new_name,--new-name", flags->new_name, "A new name.");
-  auto* description = app.add_option("--description", flags->description, "What it is for.");
-  return [=](Session& session) -> Result<int> {
-    v1::PatchProjectRequest request;
-    if (!flags->new_name.empty()) request.mutable_project()->mutable_name()->set_value(flags->new_name);
-    // An empty description is a legal new value.
-    if (description->count() > 0)
-      request.mutable_project()->mutable_description()->set_value(flags->description);
-    if (!request.has_project())
-      return fail(Code::kInvalidArgument, "nothing to change; see `det project edit --help`");
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
-    request.set_id(project.id());
-    TRY(client->call(&ProjectStub::PatchProject, request));
-    std::cout << "Changed project " << printable(flags->name) << '\n';
-    return 0;
-  };
+Status edit_project(Session& session, const ProjectEditOptions& options) {
+  v1::PatchProjectRequest request;
+  if (!options.new_name.empty()) request.mutable_project()->mutable_name()->set_value(options.new_name);
+  if (options.description) request.mutable_project()->mutable_description()->set_value(*options.description);
+  if (!request.has_project())
+    return fail(Code::kInvalidArgument, "nothing to change; see `det project edit --help`");
+  TRY_ASSIGN(Client * client, session.client());
+  TRY_ASSIGN(const v1::Project project, find_project(*client, options.workspace, options.name));
+  request.set_id(project.id());
+  TRY(client->call(&ProjectStub::PatchProject, request));
+  std::cout << "Changed project " << printable(options.name) << '\n';
+  return {};
 }
 
-/// Declares archive, unarchive or delete. `delete` prompts the user and has the flag --yes.
+/// Makes the call `method` for a project and prints `done`.
 template <typename Method>
-std::function<Action(CLI::App&)> declare_act(Method method, const char* done, bool asks) {
-  return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<NamedProject>();
-    add_names(app, *flags);
-    if (asks) app.add_flag("-y,--yes", flags->yes, "Do not ask.");
-    return [=](Session& session) -> Result<int> {
-      TRY_ASSIGN(Client * client, session.client());
-      TRY_ASSIGN(const v1::Project project, find_project(*client, flags->workspace, flags->name));
-      if (asks && !flags->yes) {
-        TRY_ASSIGN(const bool sure, confirm("Delete project " + printable(flags->name) + "?"));
-        if (!sure) return fail(Code::kCancelled, "nothing was deleted");
-      }
-      v1::ProjectActionRequest request;
-      request.set_id(project.id());
-      TRY(client->call(method, request));
-      std::cout << done << " project " << printable(flags->name) << '\n';
-      return 0;
-    };
-  };
+Status act_on_project(Client& client, const ProjectOptions& options, Method method, const char* done,
+                      bool ask = false) {
+  TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.name));
+  if (ask) {
+    TRY_ASSIGN(const bool sure, confirm("Delete project " + printable(options.name) + "?"));
+    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
+  }
+  v1::ProjectActionRequest request;
+  request.set_id(project.id());
+  TRY(client.call(method, request));
+  std::cout << done << " project " << printable(options.name) << '\n';
+  return {};
+}
+
+Status archive_project(Client& client, const ProjectOptions& options) {
+  return act_on_project(client, options, &ProjectStub::ArchiveProject, "Archived");
+}
+
+Status unarchive_project(Client& client, const ProjectOptions& options) {
+  return act_on_project(client, options, &ProjectStub::UnarchiveProject, "Unarchived");
+}
+
+struct ProjectDeleteOptions : ProjectOptions {
+  bool yes = false;
+  void declare(CLI::App& app) {
+    ProjectOptions::declare(app);
+    app.add_flag("-y,--yes", yes, "Skip the confirmation prompt.");
+  }
+};
+
+Status delete_project(Client& client, const ProjectDeleteOptions& options) {
+  return act_on_project(client, options, &ProjectStub::DeleteProject, "Deleted", !options.yes);
 }
 
 }  // namespace
 
 Command project_command() {
   return {{"project", "p"},
-          "Look after projects.",
+          "Manage projects.",
           {},
-          {{{"list", "ls"}, "List a workspace's projects.", declare_project_list},
-           {{"list-experiments"}, "List a project's experiments.", declare_experiments},
-           {{"describe"}, "Show a project.", declare_project_describe},
-           {{"create"}, "Make a project.", declare_project_create},
-           {{"edit"}, "Change a project.", declare_project_edit},
-           {{"archive"},
-            "Let nothing new be made in a project.",
-            declare_act(&ProjectStub::ArchiveProject, "Archived", false)},
-           {{"unarchive"},
-            "Take an archived project up again.",
-            declare_act(&ProjectStub::UnarchiveProject, "Unarchived", false)},
-           {{"delete"},
-            "Delete a project that has no experiments.",
-            declare_act(&ProjectStub::DeleteProject, "Deleted", true)}}};
+          {{{"list", "ls"}, "List the projects of a workspace.", action(list_projects)},
+           {{"list-experiments"}, "List the experiments of a project.", action(list_project_experiments)},
+           {{"describe"}, "Show a project.", action(describe_project)},
+           {{"create"}, "Create a project.", action(create_project)},
+           {{"edit"}, "Change name or description of a project.", action(edit_project)},
+           {{"archive"}, "Archive a project. It accepts no new experiments.", action(archive_project)},
+           {{"unarchive"}, "Unarchive a project.", action(unarchive_project)},
+           {{"delete"}, "Delete a project without experiments.", action(delete_project)}}};
 }
 
 }  // namespace det::cli

@@ -24,19 +24,13 @@ std::string scopes_of(const v1::Role& role) {
 }
 
 /// Lists the roles with their permissions.
-Action declare_list_roles(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  output->declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&RoleStub::ListRoles, v1::ListRolesRequest()));
-    Table table{{"ID", "Name", "May", "Scopes"}, {}, {1}};
-    for (const v1::Role& each : response.roles())
-      table.rows.push_back(
-          {std::to_string(each.role_id()), each.name(), permissions_of(each), scopes_of(each)});
-    TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
-    return 0;
-  };
+Status list_roles(Client& client, const ListOutput& output) {
+  TRY_ASSIGN(const auto response, client.call(&RoleStub::ListRoles, v1::ListRolesRequest()));
+  Table table{{"ID", "Name", "Permissions", "Scopes"}, {}, {1}};
+  for (const v1::Role& each : response.roles())
+    table.rows.push_back(
+        {std::to_string(each.role_id()), each.name(), permissions_of(each), scopes_of(each)});
+  return output.print(table, [&] { return list_to_json(response.roles()); });
 }
 
 /// Returns the role of this name, in any case. Errors: kNotFound, with the nearest name.
@@ -67,114 +61,115 @@ Result<Table> assignments_table(Client& client,
   return table;
 }
 
-Action declare_describe_role(CLI::App& app) {
-  auto name = std::make_shared<std::string>();
-  auto output = std::make_shared<Output>();
-  app.add_option("ROLE", *name, "The role's name.")->required();
-  output->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Role role, find_role(*client, *name));
-    v1::GetRolesByIDRequest request;
-    request.add_role_ids(role.role_id());
-    TRY_ASSIGN(const auto response, client->call(&RoleStub::GetRolesByID, request));
-    TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
-    if (!output->structured() && !output->csv)
-      std::cout << role.name() << " may: " << permissions_of(role) << "\n\n";
-    TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
-    return 0;
-  };
+struct RoleDescribeOptions {
+  std::string name;
+  Output output;
+  void declare(CLI::App& app) {
+    app.add_option("ROLE", name, "Role name.")->required();
+    output.declare(app);
+  }
+};
+
+Status describe_role(Client& client, const RoleDescribeOptions& options) {
+  TRY_ASSIGN(const v1::Role role, find_role(client, options.name));
+  v1::GetRolesByIDRequest request;
+  request.add_role_ids(role.role_id());
+  TRY_ASSIGN(const auto response, client.call(&RoleStub::GetRolesByID, request));
+  TRY_ASSIGN(const Table table, assignments_table(client, response.roles()));
+  if (!options.output.for_programs())
+    std::cout << "Permissions of " << role.name() << ": " << permissions_of(role) << "\n\n";
+  return options.output.print(table, [&] { return list_to_json(response.roles()); });
 }
 
+struct UserRolesOptions {
+  std::string user;
+  Output output;
+  void declare(CLI::App& app) {
+    app.add_option("USER", user, "User name.")->required();
+    output.declare_list(app);
+  }
+};
+
 /// Lists the role assignments of one user.
-Action declare_users_roles(CLI::App& app) {
-  auto name = std::make_shared<std::string>();
-  auto output = std::make_shared<Output>();
-  app.add_option("USER", *name, "The user.")->required();
-  output->declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::User user, find_user(*client, *name));
-    v1::GetRolesAssignedToUserRequest request;
-    request.set_user_id(user.id());
-    TRY_ASSIGN(const auto response, client->call(&RoleStub::GetRolesAssignedToUser, request));
-    TRY_ASSIGN(const Table table, assignments_table(*client, response.roles()));
-    TRY(output->print(table, [&] { return list_to_json(response.roles()); }));
-    return 0;
-  };
+Status list_user_roles(Client& client, const UserRolesOptions& options) {
+  TRY_ASSIGN(const v1::User user, find_user(client, options.user));
+  v1::GetRolesAssignedToUserRequest request;
+  request.set_user_id(user.id());
+  TRY_ASSIGN(const auto response, client.call(&RoleStub::GetRolesAssignedToUser, request));
+  TRY_ASSIGN(const Table table, assignments_table(client, response.roles()));
+  return options.output.print(table, [&] { return list_to_json(response.roles()); });
 }
 
 /// Shows the current user's roles, and the workspaces in which each applies.
-Action declare_my_permissions(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  output->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response,
-               client->call(&RoleStub::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
-    std::map<int, v1::Role> roles;
-    for (const v1::Role& each : response.roles()) roles[each.role_id()] = each;
-    Table table{{"Role", "May", "Workspace IDs"}, {}};
-    for (const v1::RoleAssignmentSummary& each : response.assignments()) {
-      std::vector<std::string> where;
-      if (each.scope_cluster()) where.emplace_back("all");
-      for (const int id : each.scope_workspace_ids()) where.push_back(std::to_string(id));
-      const v1::Role& role = roles[each.role_id()];
-      table.rows.push_back({role.name(), permissions_of(role), join(where, ", ")});
-    }
-    TRY(output->print(table, [&] { return to_json(response); }));
-    return 0;
-  };
+Status list_own_roles(Client& client, const Output& output) {
+  TRY_ASSIGN(const auto response,
+             client.call(&RoleStub::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
+  std::map<int, v1::Role> roles;
+  for (const v1::Role& each : response.roles()) roles[each.role_id()] = each;
+  Table table{{"Role", "Permissions", "Workspace IDs"}, {}};
+  for (const v1::RoleAssignmentSummary& each : response.assignments()) {
+    std::vector<std::string> where;
+    if (each.scope_cluster()) where.emplace_back("all");
+    for (const int id : each.scope_workspace_ids()) where.push_back(std::to_string(id));
+    const v1::Role& role = roles[each.role_id()];
+    table.rows.push_back({role.name(), permissions_of(role), join(where, ", ")});
+  }
+  return output.print(table, [&] { return to_json(response); });
 }
 
-/// Declares assign-role or unassign-role. Without a workspace the scope is the whole cluster.
+/// Without a workspace the scope is the whole cluster.
+struct RoleAssignmentOptions {
+  std::string role, user, workspace;
+  void declare(CLI::App& app) {
+    app.add_option("ROLE", role, "Role name.")->required();
+    app.add_option("-u,--username-to-assign", user, "User name.")->required();
+    app.add_option("-w,--workspace-name", workspace, "Workspace of the role (default: the whole cluster).");
+  }
+};
+
+/// Makes the call `method` with one assignment and prints `done`.
 template <typename Method>
-std::function<Action(CLI::App&)> declare_assignment(Method method, const char* done) {
-  return [=](CLI::App& app) -> Action {
-    struct Flags {
-      std::string role, user, workspace;
-    };
-    auto flags = std::make_shared<Flags>();
-    app.add_option("ROLE", flags->role, "The role's name.")->required();
-    app.add_option("-u,--username-to-assign", flags->user, "Whose role.")->required();
-    app.add_option("-w,--workspace-name", flags->workspace, "Where it holds; everywhere when not said.");
-    return [=](Session& session) -> Result<int> {
-      TRY_ASSIGN(Client * client, session.client());
-      TRY_ASSIGN(const v1::Role role, find_role(*client, flags->role));
-      TRY_ASSIGN(const v1::User user, find_user(*client, flags->user));
-      v1::AssignRolesRequest request;
-      v1::UserRoleAssignment* one = request.add_user_role_assignments();
-      one->set_user_id(user.id());
-      one->mutable_role_assignment()->mutable_role()->set_role_id(role.role_id());
-      if (flags->workspace.empty()) {
-        one->mutable_role_assignment()->set_scope_cluster(true);
-      } else {
-        TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->workspace));
-        one->mutable_role_assignment()->mutable_scope_workspace_id()->set_value(workspace.id());
-      }
-      TRY(client->call(method, request));
-      std::cout << done << ' ' << role.name()
-                << (flags->workspace.empty() ? "" : " in " + printable(flags->workspace)) << ": "
-                << printable(user.username()) << '\n';
-      return 0;
-    };
-  };
+Status change_assignment(Client& client, const RoleAssignmentOptions& options, Method method,
+                         const char* done) {
+  TRY_ASSIGN(const v1::Role role, find_role(client, options.role));
+  TRY_ASSIGN(const v1::User user, find_user(client, options.user));
+  v1::AssignRolesRequest request;
+  v1::UserRoleAssignment* one = request.add_user_role_assignments();
+  one->set_user_id(user.id());
+  one->mutable_role_assignment()->mutable_role()->set_role_id(role.role_id());
+  if (options.workspace.empty()) {
+    one->mutable_role_assignment()->set_scope_cluster(true);
+  } else {
+    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.workspace));
+    one->mutable_role_assignment()->mutable_scope_workspace_id()->set_value(workspace.id());
+  }
+  TRY(client.call(method, request));
+  std::cout << done << ' ' << role.name()
+            << (options.workspace.empty() ? "" : " in " + printable(options.workspace)) << ": "
+            << printable(user.username()) << '\n';
+  return {};
+}
+
+Status assign_role(Client& client, const RoleAssignmentOptions& options) {
+  return change_assignment(client, options, &RoleStub::AssignRoles, "Assigned");
+}
+
+Status unassign_role(Client& client, const RoleAssignmentOptions& options) {
+  return change_assignment(client, options, &RoleStub::RemoveAssignments, "Unassigned");
 }
 
 }  // namespace
 
 Command rbac_command() {
   return {{"rbac"},
-          "Look after roles.",
+          "Manage roles of users.",
           {},
-          {{{"my-permissions"}, "Show your own roles.", declare_my_permissions},
-           {{"list-roles"}, "List the roles there are.", declare_list_roles},
-           {{"list-users-roles"}, "List a user's roles.", declare_users_roles},
-           {{"describe-role"}, "Show what a role may do, and who has it.", declare_describe_role},
-           {{"assign-role"}, "Give a user a role.", declare_assignment(&RoleStub::AssignRoles, "Assigned")},
-           {{"unassign-role"},
-            "Take a role from a user.",
-            declare_assignment(&RoleStub::RemoveAssignments, "Unassigned")}}};
+          {{{"my-permissions"}, "Show your roles.", action(list_own_roles)},
+           {{"list-roles"}, "List all roles.", action(list_roles)},
+           {{"list-users-roles"}, "List the roles of a user.", action(list_user_roles)},
+           {{"describe-role"}, "Show permissions and users of a role.", action(describe_role)},
+           {{"assign-role"}, "Assign a role to a user.", action(assign_role)},
+           {{"unassign-role"}, "Remove a role from a user.", action(unassign_role)}}};
 }
 
 }  // namespace det::cli

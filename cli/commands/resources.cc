@@ -12,15 +12,21 @@ namespace {
 using UsageStub = v1::UsageService::Stub;
 
 /// A half-open interval [START, END).
-struct RawFlags {
+struct UsageIntervalOptions {
   std::string from, to;
   bool json = false;
   void declare(CLI::App& app) {
-    app.add_option("START", from, "A date, or a time (RFC 3339).")->required();
-    app.add_option("END", to, "Likewise; not with it.")->required();
+    app.add_option("START", from, "Begin: a date or a time (RFC 3339).")->required();
+    app.add_option("END", to, "End, exclusive: a date or a time (RFC 3339).")->required();
     app.add_flag("--json", json, "Print as JSON.");
   }
 };
+
+/// Prints `table` as CSV, or the messages as JSON.
+template <typename Messages>
+Status print_usage(const Table& table, const Messages& messages, bool json) {
+  return Output{.csv = !json, .json = json}.print(table, [&] { return list_to_json(messages); });
+}
 
 /// Parses a date or an RFC 3339 time into `target`. Errors: kInvalidArgument.
 Status set_usage_time(const std::string& text, const char* name, google::protobuf::Timestamp* target) {
@@ -33,122 +39,93 @@ Status set_usage_time(const std::string& text, const char* name, google::protobu
 }
 
 /// Fetches allocations and capacity of the interval.
-Result<v1::ResourceAllocationRawResponse> between(Session& session, const RawFlags& flags) {
+Result<v1::ResourceAllocationRawResponse> fetch_usage(Session& session, const UsageIntervalOptions& options) {
   v1::ResourceAllocationRawRequest request;
-  TRY(set_usage_time(flags.from, "START", request.mutable_timestamp_after()));
-  TRY(set_usage_time(flags.to, "END", request.mutable_timestamp_before()));
+  TRY(set_usage_time(options.from, "START", request.mutable_timestamp_after()));
+  TRY(set_usage_time(options.to, "END", request.mutable_timestamp_before()));
   TRY_ASSIGN(Client * client, session.client());
   return client->call(&UsageStub::ResourceAllocationRaw, request);
 }
 
 /// Prints one CSV line per allocation.
-Action declare_raw(CLI::App& app) {
-  auto flags = std::make_shared<RawFlags>();
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(const auto response, between(session, *flags));
-    if (flags->json) {
-      TRY_ASSIGN(const Json list, list_to_json(response.resource_entries()));
-      print_json(list);
-      return 0;
-    }
-    Table table{{"experiment_id", "kind", "username", "labels", "resource_pool", "slots", "start_time",
-                 "end_time", "seconds"},
-                {}};
-    for (const v1::ResourceAllocationRawEntry& entry : response.resource_entries()) {
-      table.rows.push_back(
-          {entry.experiment_id() == 0 ? "" : std::to_string(entry.experiment_id()), entry.kind(),
-           entry.username(), join({entry.labels().begin(), entry.labels().end()}, ","), entry.resource_pool(),
-           std::to_string(entry.slots()), time_text(entry.start_time(), true),
-           entry.has_end_time() ? time_text(entry.end_time(), true) : "", number_text(entry.seconds())});
-    }
-    std::cout << to_csv(table);
-    return 0;
-  };
+Status print_allocations(Session& session, const UsageIntervalOptions& options) {
+  TRY_ASSIGN(const auto response, fetch_usage(session, options));
+  Table table{{"experiment_id", "kind", "username", "labels", "resource_pool", "slots", "start_time",
+               "end_time", "seconds"},
+              {}};
+  for (const v1::ResourceAllocationRawEntry& entry : response.resource_entries()) {
+    table.rows.push_back(
+        {entry.experiment_id() == 0 ? "" : std::to_string(entry.experiment_id()), entry.kind(),
+         entry.username(), join({entry.labels().begin(), entry.labels().end()}, ","), entry.resource_pool(),
+         std::to_string(entry.slots()), time_text(entry.start_time(), true),
+         entry.has_end_time() ? time_text(entry.end_time(), true) : "", number_text(entry.seconds())});
+  }
+  return print_usage(table, response.resource_entries(), options.json);
 }
 
 /// Prints one CSV line per period in which an agent offered slots.
-Action declare_capacity(CLI::App& app) {
-  auto flags = std::make_shared<RawFlags>();
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(const auto response, between(session, *flags));
-    if (flags->json) {
-      TRY_ASSIGN(const Json list, list_to_json(response.capacity()));
-      print_json(list);
-      return 0;
-    }
-    Table table{{"agent_id", "resource_pool", "slots", "start_time", "end_time", "seconds"}, {}};
-    for (const v1::CapacityEntry& entry : response.capacity()) {
-      table.rows.push_back({entry.agent_id(), entry.resource_pool(), std::to_string(entry.slots()),
-                            time_text(entry.start_time(), true),
-                            entry.has_end_time() ? time_text(entry.end_time(), true) : "",
-                            number_text(entry.seconds())});
-    }
-    std::cout << to_csv(table);
-    return 0;
-  };
+Status print_capacity(Session& session, const UsageIntervalOptions& options) {
+  TRY_ASSIGN(const auto response, fetch_usage(session, options));
+  Table table{{"agent_id", "resource_pool", "slots", "start_time", "end_time", "seconds"}, {}};
+  for (const v1::CapacityEntry& entry : response.capacity()) {
+    table.rows.push_back({entry.agent_id(), entry.resource_pool(), std::to_string(entry.slots()),
+                          time_text(entry.start_time(), true),
+                          entry.has_end_time() ? time_text(entry.end_time(), true) : "",
+                          number_text(entry.seconds())});
+  }
+  return print_usage(table, response.capacity(), options.json);
 }
 
 /// An interval of whole days, both inclusive.
-struct AggregatedFlags {
+struct UsageDaysOptions {
   std::string from, to;
   bool json = false, monthly = false;
+  void declare(CLI::App& app) {
+    app.add_option("START", from, "First day, such as 2026-01-31.")->required();
+    app.add_option("END", to, "Last day.")->required();
+    app.add_flag("--monthly", monthly, "Sum by month (default: by day).");
+    app.add_flag("--json", json, "Print as JSON.");
+  }
 };
 
 /// Prints slot-seconds by label, experiment, pool and user, per day or month.
-Action declare_aggregated(CLI::App& app) {
-  auto flags = std::make_shared<AggregatedFlags>();
-  app.add_option("START", flags->from, "The first day, like 2026-01-31.")->required();
-  app.add_option("END", flags->to, "The last day.")->required();
-  app.add_flag("--monthly", flags->monthly, "By month, not by day.");
-  app.add_flag("--json", flags->json, "Print as JSON.");
-  return [=](Session& session) -> Result<int> {
-    v1::ResourceAllocationAggregatedRequest request;
-    request.set_start_date(flags->from);
-    request.set_end_date(flags->to);
-    request.set_period(flags->monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
-                                      : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response, client->call(&UsageStub::ResourceAllocationAggregated, request));
-    if (flags->json) {
-      TRY_ASSIGN(const Json list, list_to_json(response.resource_entries()));
-      print_json(list);
-      return 0;
-    }
-    Table table{{"aggregation_type", "aggregation_key", "date", "seconds"}, {}};
-    for (const v1::ResourceAllocationAggregatedEntry& entry : response.resource_entries()) {
-      const auto add = [&](const std::string& type, const std::string& key, double seconds) {
-        table.rows.push_back({type, key, entry.period_start(), number_text(seconds)});
-      };
-      // Copies into a sorted map: protobuf maps have no order.
-      const auto add_all = [&](const std::string& type,
-                               const google::protobuf::Map<std::string, double>& map) {
-        for (const auto& [key, seconds] : std::map<std::string, double>(map.begin(), map.end()))
-          add(type, key, seconds);
-      };
-      add_all("experiment_label", entry.by_experiment_label());
-      add_all("experiment_id", entry.by_experiment_id());
-      add_all("resource_pool", entry.by_resource_pool());
-      add_all("username", entry.by_username());
-      add("total", "total", entry.seconds());
-    }
-    std::cout << to_csv(table);
-    return 0;
-  };
+Status print_aggregated_usage(Client& client, const UsageDaysOptions& options) {
+  v1::ResourceAllocationAggregatedRequest request;
+  request.set_start_date(options.from);
+  request.set_end_date(options.to);
+  request.set_period(options.monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
+                                     : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);
+  TRY_ASSIGN(const auto response, client.call(&UsageStub::ResourceAllocationAggregated, request));
+  Table table{{"aggregation_type", "aggregation_key", "date", "seconds"}, {}};
+  for (const v1::ResourceAllocationAggregatedEntry& entry : response.resource_entries()) {
+    const auto add = [&](const std::string& type, const std::string& key, double seconds) {
+      table.rows.push_back({type, key, entry.period_start(), number_text(seconds)});
+    };
+    // Copies into a sorted map: protobuf maps have no order.
+    const auto add_all = [&](const std::string& type, const google::protobuf::Map<std::string, double>& map) {
+      for (const auto& [key, seconds] : std::map<std::string, double>(map.begin(), map.end()))
+        add(type, key, seconds);
+    };
+    add_all("experiment_label", entry.by_experiment_label());
+    add_all("experiment_id", entry.by_experiment_id());
+    add_all("resource_pool", entry.by_resource_pool());
+    add_all("username", entry.by_username());
+    add("total", "total", entry.seconds());
+  }
+  return print_usage(table, response.resource_entries(), options.json);
 }
 
 }  // namespace
 
 Command resources_command() {
   return {{"resources", "res"},
-          "Say who held slots, and for how long.",
+          "Show slot usage and slot capacity.",
           {},
-          {{{"raw"}, "Every allocation, as CSV.", declare_raw},
-           {{"capacity"}, "The slots that agents brought, and for how long, as CSV.", declare_capacity},
+          {{{"raw"}, "Print all allocations as CSV.", action(print_allocations)},
+           {{"capacity"}, "Print the slots that agents offered as CSV.", action(print_capacity)},
            {{"aggregated", "agg"},
-            "Slot-seconds by user, label, pool and experiment, as CSV.",
-            declare_aggregated}}};
+            "Print slot-seconds by user, label, pool and experiment as CSV.",
+            action(print_aggregated_usage)}}};
 }
 
 }  // namespace det::cli

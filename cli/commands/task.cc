@@ -1,5 +1,4 @@
 // `det task`: lists what runs on the agents, and prints its log.
-#include <charconv>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
 #include "cli/output/logs.h"
-#include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
 #include "det/v1/cluster.grpc.pb.h"
@@ -40,78 +38,58 @@ std::map<std::string, Running> running_tasks(const v1::GetAgentsResponse& respon
   return tasks;
 }
 
-Action declare_task_list(CLI::App& app) {
-  auto output = std::make_shared<Output>();
-  output->declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
-    Table table{
-        {"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"},
-        {}};
-    Json list = Json::array();
-    for (const auto& [allocation, running] : running_tasks(response)) {
-      v1::GetTaskRequest request;
-      request.set_task_id(running.task);
-      // The task may have ended since the agents were listed. The row then shows "N/A".
-      const auto task = client->call(&v1::TaskService::Stub::GetTask, request);
-      const std::string since =
-          task ? time_text(task->task().start_time(), task->task().has_start_time()) : std::string("N/A");
-      const std::vector<std::string> agents(running.agents.begin(), running.agents.end());
-      table.rows.push_back({running.task, allocation, running.name, std::to_string(running.slots), since,
-                            join(agents, ", "), running.pool});
-      list.push_back({{"taskId", running.task},
-                      {"allocationId", allocation},
-                      {"name", running.name},
-                      {"slotsNeeded", running.slots},
-                      {"registeredTime", since},
-                      {"agents", agents},
-                      {"resourcePool", running.pool}});
-    }
-    TRY(output->print(table, [&]() -> Result<Json> { return list; }));
-    return 0;
-  };
-}
-
-/// Returns the trial of a task. Its task id starts with the experiment: "3.<request id>". Errors: kNotFound.
-Result<int> trial_of(Client& client, const std::string& task) {
-  int experiment = 0;
-  const auto [end, error] = std::from_chars(task.data(), task.data() + task.size(), experiment);
-  if (error == std::errc() && *end == '.') {
-    TRY_ASSIGN(const auto trials, get_trials(client, experiment));
-    for (const v1::Trial& trial : trials) {
-      if (trial.task_id() == task) return trial.id();
-    }
+Status list_tasks(Client& client, const ListOutput& output) {
+  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  Table table{
+      {"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"}, {}};
+  Json list = Json::array();
+  for (const auto& [allocation, running] : running_tasks(response)) {
+    v1::GetTaskRequest request;
+    request.set_task_id(running.task);
+    // The task may have ended since the agents were listed. The row then shows "N/A".
+    const auto task = client.call(&v1::TaskService::Stub::GetTask, request);
+    const std::string since =
+        task ? time_text(task->task().start_time(), task->task().has_start_time()) : std::string("N/A");
+    const std::vector<std::string> agents(running.agents.begin(), running.agents.end());
+    table.rows.push_back({running.task, allocation, running.name, std::to_string(running.slots), since,
+                          join(agents, ", "), running.pool});
+    list.push_back({{"taskId", running.task},
+                    {"allocationId", allocation},
+                    {"name", running.name},
+                    {"slotsNeeded", running.slots},
+                    {"registeredTime", since},
+                    {"agents", agents},
+                    {"resourcePool", running.pool}});
   }
-  return fail(Code::kNotFound, "task \"" + task + "\" not found; `det task list` shows what runs");
+  return output.print(table, [&]() -> Result<Json> { return list; });
 }
 
-Action declare_task_logs(CLI::App& app) {
-  auto task = std::make_shared<std::string>();
-  auto flags = std::make_shared<LogFlags>();
-  app.add_option("TASK", *task, "The task's id, as `det task list` shows it.")->required();
-  flags->declare(app);
-  CLI::Option* allocation = app.add_option_function<std::vector<std::string>>(
-      "--allocation-id", [=](const std::vector<std::string>& ids) { flags->container_ids = ids; },
-      "Only of this allocation; may be repeated.");
-  allocation->allow_extra_args(false)->take_all()->excludes(app.get_option("--container-id"));
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const int trial, trial_of(*client, *task));
-    return print_logs(*client, trial, *flags);
-  };
+struct TaskLogOptions {
+  std::string task;
+  LogFlags lines;
+  void declare(CLI::App& app) {
+    app.add_option("TASK", task, "Task id, as shown by `det task list`.")->required();
+    lines.declare(app);
+    app.add_option("--allocation-id", lines.container_ids, "Only lines of this allocation; repeatable.")
+        ->allow_extra_args(false)
+        ->take_all()
+        ->excludes(app.get_option("--container-id"));
+  }
+};
+
+Status print_task_log(Client& client, const TaskLogOptions& options) {
+  return print_task_logs(client, options.task, options.lines);
 }
 
 }  // namespace
 
 Command task_command() {
   return {{"task"},
-          "Look at what runs on the agents.",
+          "Show current tasks.",
           {},
-          {{{"list", "ls"}, "List what runs.", declare_task_list},
-           {{"logs"}, "Print the log of what runs.", declare_task_logs},
-           not_offered({"cleanup-logs"}, "retention_policy of the configuration says it")}};
+          {{{"list", "ls"}, "List current tasks.", action(list_tasks)},
+           {{"logs"}, "Print the log of a task.", action(print_task_log)},
+           not_offered({"cleanup-logs"}, kLogRetention)}};
 }
 
 }  // namespace det::cli

@@ -13,35 +13,35 @@ namespace {
 
 using TokenStub = v1::TokenService::Stub;
 
+struct TokenCreateOptions {
+  std::string user, description, role;
+  int days = 30;
+  void declare(CLI::App& app) {
+    app.add_option("USER", user, "Owner of the token (default: the current user).");
+    app.add_option("-e,--expiration-days", days, "Lifetime in days; -1: ten years.")
+        ->check(CLI::Range(-1, 3650))
+        ->capture_default_str();
+    app.add_option("-d,--description", description, "Description.");
+    app.add_option("--role", role, "Limit the token to a role: Viewer, Editor or WorkspaceAdmin.");
+  }
+};
+
 /// Creates a token for the caller or another user and prints it.
-Action declare_token_create(CLI::App& app) {
-  struct Flags {
-    std::string user, description, role;
-    int days = 30;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("USER", flags->user, "Whose token; the caller's when not said.");
-  app.add_option("-e,--expiration-days", flags->days, "How many days it is good for; -1: ten years.")
-      ->check(CLI::Range(-1, 3650));
-  app.add_option("-d,--description", flags->description, "What it is for.");
-  app.add_option("--role", flags->role, "The most that it may do: Viewer, Editor or WorkspaceAdmin.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::PostAccessTokenRequest request;
-    if (!flags->user.empty()) {
-      TRY_ASSIGN(const v1::User user, find_user(*client, flags->user));
-      request.set_user_id(user.id());
-    }
-    // The API takes a duration in hours; "-1" selects the longest lifetime.
-    request.set_lifespan(flags->days < 0 ? "-1" : std::to_string(flags->days * 24) + "h");
-    request.set_description(flags->description);
-    request.set_role(flags->role);
-    TRY_ASSIGN(const auto response, client->call(&TokenStub::PostAccessToken, request));
-    std::cout << "TokenID: " << response.token_id() << "\nAccess-Token: " << response.token() << '\n';
-    // On stderr: standard output is parsed or redirected.
-    std::cerr << "The token is not shown again.\n";
-    return 0;
-  };
+Status create_token(Client& client, const TokenCreateOptions& options) {
+  v1::PostAccessTokenRequest request;
+  if (!options.user.empty()) {
+    TRY_ASSIGN(const v1::User user, find_user(client, options.user));
+    request.set_user_id(user.id());
+  }
+  // The API takes a duration in hours; "-1" selects the longest lifetime.
+  request.set_lifespan(options.days < 0 ? "-1" : std::to_string(options.days * 24) + "h");
+  request.set_description(options.description);
+  request.set_role(options.role);
+  TRY_ASSIGN(const auto response, client.call(&TokenStub::PostAccessToken, request));
+  std::cout << "TokenID: " << response.token_id() << "\nAccess-Token: " << response.token() << '\n';
+  // On stderr: standard output is parsed or redirected.
+  std::cerr << "The token is not shown again.\n";
+  return {};
 }
 
 Status print_tokens(const v1::GetAccessTokensResponse& response, const Output& output) {
@@ -56,114 +56,114 @@ Status print_tokens(const v1::GetAccessTokensResponse& response, const Output& o
   return output.print(table, [&] { return list_to_json(response.token_info()); });
 }
 
-Action declare_token_list(CLI::App& app) {
-  struct Flags {
-    std::string user;
-    bool inactive = false;
-    Output output;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("USER", flags->user, "Only this user's.");
-  app.add_flag("--show-inactive", flags->inactive, "Also those that have expired or are revoked.");
-  flags->output.declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::GetAccessTokensRequest request;
-    request.set_username(flags->user);
-    request.set_show_inactive(flags->inactive);
-    TRY_ASSIGN(const auto response, client->call(&TokenStub::GetAccessTokens, request));
-    TRY(print_tokens(response, flags->output));
-    return 0;
-  };
+struct TokenListOptions {
+  std::string user;
+  bool inactive = false;
+  Output output;
+  void declare(CLI::App& app) {
+    app.add_option("USER", user, "Only tokens of this user.");
+    app.add_flag("--show-inactive", inactive, "Include expired and revoked tokens.");
+    output.declare_list(app);
+  }
+};
+
+Status list_tokens(Client& client, const TokenListOptions& options) {
+  v1::GetAccessTokensRequest request;
+  request.set_username(options.user);
+  request.set_show_inactive(options.inactive);
+  TRY_ASSIGN(const auto response, client.call(&TokenStub::GetAccessTokens, request));
+  return print_tokens(response, options.output);
 }
 
-Action declare_token_describe(CLI::App& app) {
-  struct Flags {
-    std::vector<int> ids;
-    Output output;
-  };
-  auto flags = std::make_shared<Flags>();
-  app.add_option("ID", flags->ids, "The tokens' ids.")->required();
-  flags->output.declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::GetAccessTokensRequest request;
-    for (const int id : flags->ids) request.add_token_ids(id);
-    // A named token is shown in any state.
-    request.set_show_inactive(true);
-    TRY_ASSIGN(const auto response, client->call(&TokenStub::GetAccessTokens, request));
-    if (response.token_info_size() == 0) return fail(Code::kNotFound, "no such token");
-    TRY(print_tokens(response, flags->output));
-    return 0;
-  };
+struct TokenDescribeOptions {
+  std::vector<int> ids;
+  Output output;
+  void declare(CLI::App& app) {
+    app.add_option("ID", ids, "Token ids.")->required();
+    output.declare(app);
+  }
+};
+
+Status describe_tokens(Client& client, const TokenDescribeOptions& options) {
+  v1::GetAccessTokensRequest request;
+  for (const int id : options.ids) request.add_token_ids(id);
+  // A named token is shown in any state.
+  request.set_show_inactive(true);
+  TRY_ASSIGN(const auto response, client.call(&TokenStub::GetAccessTokens, request));
+  if (response.token_info_size() == 0) return fail(Code::kNotFound, "token not found; see `det token list`");
+  return print_tokens(response, options.output);
 }
+
+struct TokenOptions {
+  int id = 0;
+  void declare(CLI::App& app) { app.add_option("ID", id, "Token id.")->required(); }
+};
 
 /// Revokes a token permanently.
-Action declare_token_revoke(CLI::App& app) {
-  auto id = std::make_shared<int>(0);
-  app.add_option("ID", *id, "The token's id.")->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::PatchAccessTokenRequest request;
-    request.set_token_id(*id);
-    request.set_set_revoked(true);
-    TRY(client->call(&TokenStub::PatchAccessToken, request));
-    std::cout << "Revoked token " << *id << '\n';
-    return 0;
-  };
+Status revoke_token(Client& client, const TokenOptions& options) {
+  v1::PatchAccessTokenRequest request;
+  request.set_token_id(options.id);
+  request.set_set_revoked(true);
+  TRY(client.call(&TokenStub::PatchAccessToken, request));
+  std::cout << "Revoked token " << options.id << '\n';
+  return {};
 }
 
-Action declare_token_edit(CLI::App& app) {
-  auto id = std::make_shared<int>(0);
-  auto description = std::make_shared<std::string>();
-  app.add_option("ID", *id, "The token's id.")->required();
-  app.add_option("-d,--description", *description, "What it is for.")->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::PatchAccessTokenRequest request;
-    request.set_token_id(*id);
-    request.mutable_description()->set_value(*description);
-    TRY(client->call(&TokenStub::PatchAccessToken, request));
-    std::cout << "Changed token " << *id << '\n';
-    return 0;
-  };
+struct TokenEditOptions : TokenOptions {
+  std::string description;
+  void declare(CLI::App& app) {
+    TokenOptions::declare(app);
+    app.add_option("-d,--description", description, "New description.")->required();
+  }
+};
+
+Status edit_token(Client& client, const TokenEditOptions& options) {
+  v1::PatchAccessTokenRequest request;
+  request.set_token_id(options.id);
+  request.mutable_description()->set_value(options.description);
+  TRY(client.call(&TokenStub::PatchAccessToken, request));
+  std::cout << "Changed token " << options.id << '\n';
+  return {};
 }
+
+struct TokenLoginOptions {
+  std::string token;
+  void declare(CLI::App& app) {
+    app.add_option("TOKEN", token,
+                   "Access token (default: prompt). Arguments are visible to other users of this machine.");
+  }
+};
 
 /// Stores a token as a login. Prompts for it by default: arguments are visible to other users of the machine.
-Action declare_token_login(CLI::App& app) {
-  auto token = std::make_shared<std::string>();
-  app.add_option("TOKEN", *token,
-                 "The token; asked for when not said, which keeps it from other users' eyes.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.anonymous());
-    std::string text = *token;
-    if (text.empty()) {
-      TRY_ASSIGN(text, ask_secret("Access token: "));
-    }
-    // The master verifies the token before it is stored.
-    client->set_token(text);
-    TRY_ASSIGN(const auto response,
-               client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
-    TokenFile tokens = session.tokens();
-    TRY(tokens.save(client->address().url(), {response.user().username(), text}));
-    std::cout << "Logged in as " << printable(response.user().username()) << " at " << client->address().url()
-              << '\n';
-    return 0;
-  };
+Status log_in_with_token(Session& session, const TokenLoginOptions& options) {
+  TRY_ASSIGN(Client * client, session.anonymous());
+  std::string text = options.token;
+  if (text.empty()) {
+    TRY_ASSIGN(text, ask_secret("Access token: "));
+  }
+  // The master verifies the token before it is stored.
+  client->set_token(text);
+  TRY_ASSIGN(const auto response,
+             client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+  TokenFile tokens = session.tokens();
+  TRY(tokens.save(client->address().url(), {response.user().username(), text}));
+  std::cout << "Logged in as " << printable(response.user().username()) << " at " << client->address().url()
+            << '\n';
+  return {};
 }
 
 }  // namespace
 
 Command token_command() {
   return {{"token", "tkn"},
-          "Look after access tokens.",
+          "Manage access tokens.",
           {},
-          {{{"list", "ls"}, "List tokens.", declare_token_list},
-           {{"describe"}, "Show tokens.", declare_token_describe},
-           {{"create"}, "Make a token.", declare_token_create},
-           {{"edit"}, "Change what a token is for.", declare_token_edit},
-           {{"revoke"}, "End a token, at once and for good.", declare_token_revoke},
-           {{"login"}, "Log in with a token.", declare_token_login}}};
+          {{{"list", "ls"}, "List access tokens.", action(list_tokens)},
+           {{"describe"}, "Show access tokens.", action(describe_tokens)},
+           {{"create"}, "Create an access token and print it.", action(create_token)},
+           {{"edit"}, "Change the description of an access token.", action(edit_token)},
+           {{"revoke"}, "Revoke an access token permanently.", action(revoke_token)},
+           {{"login"}, "Log in with an access token.", action(log_in_with_token)}}};
 }
 
 }  // namespace det::cli

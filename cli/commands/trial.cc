@@ -16,23 +16,33 @@
 namespace det::cli {
 namespace {
 
-struct DescribeFlags {
+struct TrialOptions {
   int id = 0;
+  void declare(CLI::App& app) { add_id(app, id, "Trial id."); }
+};
+
+struct TrialDescribeOptions : TrialOptions {
   bool metrics = false, summary = false;
   Output output;
   Paging paging{.limit = 1000};
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    app.add_flag("--metrics", metrics, "Include the metrics of all training reports.");
+    app.add_flag("--metrics-summary", summary, "Include count, minimum, maximum and mean of each metric.");
+    output.declare(app);
+    paging.declare(app);
+  }
 };
 
 /// Prints a trial and its workloads: one JSON object, or two tables.
-Result<int> describe_trial(Session& session, const DescribeFlags& flags) {
-  TRY_ASSIGN(Client * client, session.client());
-  TRY_ASSIGN(const v1::Trial trial, get_trial(*client, flags.id));
-  TRY_ASSIGN(const auto workloads, get_workloads(*client, flags.id, flags.metrics, flags.paging));
-  if (flags.output.structured()) {
+Status describe_trial(Client& client, const TrialDescribeOptions& options) {
+  TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
+  TRY_ASSIGN(const auto workloads, get_workloads(client, options.id, options.metrics, options.paging));
+  if (options.output.structured()) {
     TRY_ASSIGN(Json value, to_json(trial));
     TRY_ASSIGN(value["workloads"], list_to_json(workloads));
-    flags.output.print_value(value);
-    return 0;
+    options.output.print_value(value);
+    return {};
   }
   TRY_ASSIGN(const Json hparams, to_json(trial.hparams()));
   Table head{
@@ -40,156 +50,134 @@ Result<int> describe_trial(Session& session, const DescribeFlags& flags) {
       {{std::to_string(trial.experiment_id()), state_text(trial.state()), std::to_string(trial.restarts()),
         dump_json(hparams), time_text(trial.start_time(), trial.has_start_time()),
         time_text(trial.end_time(), trial.has_end_time())}}};
-  if (flags.summary) {
+  if (options.summary) {
     TRY_ASSIGN(const Json summary, to_json(trial.summary_metrics()));
     head.columns.emplace_back("Summary Metrics");
     head.rows.front().push_back(dump_json(summary));
   }
-  const Table body = workload_table({{flags.id, workloads}}, false);
-  std::cout << (flags.output.csv ? to_csv(head) + "\r\n" + to_csv(body)
-                                 : to_text(head) + "\n" + to_text(body));
+  const Table body = workload_table({{options.id, workloads}}, false);
+  std::cout << (options.output.csv ? to_csv(head) + "\r\n" + to_csv(body)
+                                   : to_text(head) + "\n" + to_text(body));
   if (!trial.exit_reason().empty()) std::cout << "\nLast failure: " << printable_lines(trial.exit_reason());
-  return 0;
+  return {};
 }
 
-Action declare_describe_trial(CLI::App& app) {
-  auto flags = std::make_shared<DescribeFlags>();
-  add_id(app, flags->id, "The trial's id.");
-  app.add_flag("--metrics", flags->metrics, "With what each training report said.");
-  app.add_flag("--metrics-summary", flags->summary,
-               "With each metric's count, least, largest and mean value.");
-  flags->output.declare(app);
-  flags->paging.declare(app);
-  return [=](Session& session) { return describe_trial(session, *flags); };
+struct TrialLogOptions : TrialOptions {
+  LogFlags lines;
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    lines.declare(app);
+  }
+};
+
+Status print_trial_log(Client& client, const TrialLogOptions& options) {
+  return print_logs(client, options.id, options.lines);
 }
 
-Action declare_trial_logs(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto flags = std::make_shared<LogFlags>();
-  add_id(app, *id, "The trial's id.");
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    return print_logs(*client, *id, *flags);
-  };
+Status kill_trial(Client& client, const TrialOptions& options) {
+  v1::KillTrialRequest request;
+  request.set_id(options.id);
+  TRY(client.call(&v1::TrialService::Stub::KillTrial, request));
+  std::cout << "Killed trial " << options.id << '\n';
+  return {};
 }
 
-Action declare_trial_kill(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  add_id(app, *id, "The trial's id.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::KillTrialRequest request;
-    request.set_id(*id);
-    TRY(client->call(&v1::TrialService::Stub::KillTrial, request));
-    std::cout << "Killed trial " << *id << '\n';
-    return 0;
-  };
-}
-
-struct TrialDownloadFlags {
-  int id = 0;
-  bool best = false, latest = false, quiet = false, smaller = false, larger = false;
-  std::string uuid, directory, sort_by;
+struct TrialDownloadOptions : TrialOptions {
+  bool best = false, latest = false, quiet = false;
+  std::string uuid, directory;
+  MetricOrder order;
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    CLI::Option* by_metric =
+        app.add_flag("--best", best, "Select the best checkpoint by the searcher's metric.");
+    CLI::Option* newest = app.add_flag("--latest", latest, "Select the latest checkpoint (default).");
+    app.add_option("--uuid", uuid, "Select the checkpoint with this UUID.")
+        ->excludes(by_metric)
+        ->excludes(newest);
+    by_metric->excludes(newest);
+    order.declare(app, "Select the best checkpoint by this validation metric.")->excludes(newest);
+    app.add_option("-o,--output-dir", directory, "Destination directory (default: checkpoints/UUID).");
+    app.add_flag("-q,--quiet", quiet, "Print only the directory.");
+  }
 };
 
 /// Returns the uuid of the selected checkpoint: --uuid, the best by a metric, else the latest. Errors:
 /// kNotFound.
-Result<std::string> choose_trial(Client& client, const TrialDownloadFlags& flags) {
-  if (!flags.uuid.empty()) return flags.uuid;
-  TRY_ASSIGN(const v1::Trial trial, get_trial(client, flags.id));
-  const std::string none = "trial " + std::to_string(flags.id) + " has no completed checkpoint";
-  // Without a flag the searcher's direction applies, also to another metric of --sort-by.
-  if (flags.best || !flags.sort_by.empty()) {
+Result<std::string> choose_checkpoint(Client& client, const TrialDownloadOptions& options) {
+  if (!options.uuid.empty()) return options.uuid;
+  TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
+  const std::string none = "trial " + std::to_string(options.id) + " has no completed checkpoint";
+  if (options.best || !options.order.sort_by.empty()) {
     TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
-    TRY_ASSIGN(auto checkpoints, get_trial_checkpoints(client, flags.id));
-    const bool smaller = flags.smaller || (!flags.larger && smaller_is_better(experiment.config()));
-    checkpoints = best_first(std::move(checkpoints), flags.sort_by, smaller);
-    if (checkpoints.empty()) return fail(Code::kNotFound, none + " with a validation; try --latest");
+    TRY_ASSIGN(auto checkpoints, get_trial_checkpoints(client, options.id));
+    checkpoints = options.order.best_first(std::move(checkpoints), experiment.config());
+    if (checkpoints.empty()) return fail(Code::kNotFound, none + " with a validation; use --latest");
     return checkpoints.front().uuid();
   }
-  if (trial.latest_checkpoint_uuid().empty()) return fail(Code::kNotFound, none + " yet");
+  if (trial.latest_checkpoint_uuid().empty()) return fail(Code::kNotFound, none + "; try again later");
   return trial.latest_checkpoint_uuid();
 }
 
 /// Downloads one checkpoint of a trial: by default the latest.
-Action declare_trial_download(CLI::App& app) {
-  auto flags = std::make_shared<TrialDownloadFlags>();
-  add_id(app, flags->id, "The trial's id.");
-  CLI::Option* best = app.add_flag("--best", flags->best, "The best by the searcher's metric.");
-  CLI::Option* latest =
-      app.add_flag("--latest", flags->latest, "The latest; what is done when nothing is said.");
-  app.add_option("--uuid", flags->uuid, "This one.")->excludes(best)->excludes(latest);
-  best->excludes(latest);
-  app.add_option("--sort-by", flags->sort_by, "The best by this validation metric.")->excludes(latest);
-  CLI::Option* smaller =
-      app.add_flag("--smaller-is-better", flags->smaller, "Of --sort-by; else as the searcher says.");
-  app.add_flag("--larger-is-better", flags->larger, "Of --sort-by.")->excludes(smaller);
-  app.add_option("-o,--output-dir", flags->directory, "Where the files go; else checkpoints/<uuid>.");
-  app.add_flag("-q,--quiet", flags->quiet, "Print only the directory.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const std::string uuid, choose_trial(*client, *flags));
-    const std::string target = flags->directory.empty() ? "checkpoints/" + uuid : flags->directory;
-    TRY(download_checkpoint(*client, uuid, target));
-    std::cout << (flags->quiet ? target : "Downloaded checkpoint " + uuid + " to " + target) << '\n';
-    return 0;
-  };
+Status download_from_trial(Client& client, const TrialDownloadOptions& options) {
+  TRY_ASSIGN(const std::string uuid, choose_checkpoint(client, options));
+  const std::string target = options.directory.empty() ? "checkpoints/" + uuid : options.directory;
+  TRY(download_checkpoint(client, uuid, target));
+  std::cout << (options.quiet ? target : "Downloaded checkpoint " + uuid + " to " + target) << '\n';
+  return {};
 }
 
+struct SupportBundleOptions : TrialOptions {
+  std::string directory = ".";
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    app.add_option("-o,--output-dir", directory, "Destination directory.")->capture_default_str();
+  }
+};
+
 /// Writes an archive for a bug report: log, trial, experiment, workloads and master information.
-Action declare_support_bundle(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto directory = std::make_shared<std::string>(".");
-  add_id(app, *id, "The trial's id.");
-  app.add_option("-o,--output-dir", *directory, "Where the archive goes.")->capture_default_str();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Trial trial, get_trial(*client, *id));
-    TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, trial.experiment_id()));
-    TRY_ASSIGN(const auto workloads, get_workloads(*client, *id, true));
-    TRY_ASSIGN(const auto master, client->call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
-    std::string log;
-    v1::TrialLogsRequest request;
-    request.set_trial_id(*id);
-    TRY(client->stream(&v1::LogService::Stub::TrialLogs, request,
-                       [&](const v1::LogEntry& entry) { return log += log_line(entry), true; }));
-    TRY_ASSIGN(const Json about_trial, to_json(trial));
-    TRY_ASSIGN(const Json about_experiment, to_json(experiment));
-    TRY_ASSIGN(const Json about_workloads, list_to_json(workloads));
-    TRY_ASSIGN(const Json about_master, to_json(master));
-    const std::string name = "det-bundle-trial-" + std::to_string(*id);
-    std::vector<ArchiveEntry> entries{{name, "", true, 0755}, {name + "/trial.log", std::move(log)}};
-    for (const auto& [file, value] :
-         {std::pair{"trial.json", &about_trial}, std::pair{"experiment.json", &about_experiment},
-          std::pair{"workloads.json", &about_workloads}, std::pair{"master.json", &about_master}})
-      entries.push_back({name + "/" + file, dump_json(*value, 2) + "\n"});
-    TRY_ASSIGN(const std::string bytes, pack_entries(std::move(entries)));
-    const std::string path = *directory + "/" + name + ".tar.gz";
-    TRY(make_directories(*directory));
-    TRY(write_file_atomic(path, bytes));
-    std::cout << "Wrote " << path << '\n';
-    return 0;
-  };
+Status write_support_bundle(Client& client, const SupportBundleOptions& options) {
+  TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
+  TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
+  TRY_ASSIGN(const auto workloads, get_workloads(client, options.id, true));
+  TRY_ASSIGN(const auto master, client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
+  std::string log;
+  v1::TrialLogsRequest request;
+  request.set_trial_id(options.id);
+  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request,
+                    [&](const v1::LogEntry& entry) { return log += log_line(entry), true; }));
+  TRY_ASSIGN(const Json about_trial, to_json(trial));
+  TRY_ASSIGN(const Json about_experiment, to_json(experiment));
+  TRY_ASSIGN(const Json about_workloads, list_to_json(workloads));
+  TRY_ASSIGN(const Json about_master, to_json(master));
+  const std::string name = "det-bundle-trial-" + std::to_string(options.id);
+  std::vector<ArchiveEntry> entries{{name, "", true, 0755}, {name + "/trial.log", std::move(log)}};
+  for (const auto& [file, value] :
+       {std::pair{"trial.json", &about_trial}, std::pair{"experiment.json", &about_experiment},
+        std::pair{"workloads.json", &about_workloads}, std::pair{"master.json", &about_master}})
+    entries.push_back({name + "/" + file, dump_json(*value, 2) + "\n"});
+  TRY_ASSIGN(const std::string bytes, pack_entries(std::move(entries)));
+  const std::string path = options.directory + "/" + name + ".tar.gz";
+  TRY(make_directories(options.directory));
+  TRY(write_file_atomic(path, bytes));
+  std::cout << "Wrote " << path << '\n';
+  return {};
 }
 
 }  // namespace
 
 Command trial_command() {
   return {{"trial", "t"},
-          "Look at trials.",
+          "Manage trials.",
           {},
-          {{{"describe"}, "Show a trial with its metrics and checkpoints.", declare_describe_trial},
-           {{"logs"}, "Print a trial's log.", declare_trial_logs},
-           {{"download"}, "Download a checkpoint of a trial.", declare_trial_download},
-           {{"kill"}, "End a trial at once.", declare_trial_kill},
+          {{{"describe"}, "Show a trial with its metrics and checkpoints.", action(describe_trial)},
+           {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
+           {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
+           {{"kill"}, "Kill a trial.", action(kill_trial)},
            {{"support-bundle"},
-            "Put a trial's log, metrics and configuration into one archive.",
-            declare_support_bundle},
-           {{"set"},
-            "Change what is said of a trial.",
-            {},
-            {not_offered({"log-retention"}, "retention_policy of the configuration says it")}}}};
+            "Write log, metrics and configuration of a trial to an archive.",
+            action(write_support_bundle)},
+           {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
 }
 
 }  // namespace det::cli

@@ -27,43 +27,46 @@ Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspac
   return table;
 }
 
-/// Flags of all verbs.
-struct NamedWorkspace {
-  std::string name;
+struct WorkspaceListOptions {
+  bool all = false;
   Output output;
-  bool all = false, yes = false;
+  void declare(CLI::App& app) {
+    app.add_flag("-a,--all", all, "Include archived workspaces.");
+    output.declare_list(app);
+  }
 };
 
 /// Lists workspaces; archived ones only with --all.
-Action declare_workspace_list(CLI::App& app) {
-  auto flags = std::make_shared<NamedWorkspace>();
-  app.add_flag("-a,--all", flags->all, "Also archived ones.");
-  flags->output.declare_list(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::GetWorkspacesRequest request;
-    if (!flags->all) request.mutable_archived()->set_value(false);
-    TRY_ASSIGN(const auto response, client->call(&WorkspaceStub::GetWorkspaces, request));
-    TRY(flags->output.print(table_of(response.workspaces()),
-                            [&] { return list_to_json(response.workspaces()); }));
-    return 0;
-  };
+Status list_workspaces(Client& client, const WorkspaceListOptions& options) {
+  v1::GetWorkspacesRequest request;
+  if (!options.all) request.mutable_archived()->set_value(false);
+  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::GetWorkspaces, request));
+  return options.output.print(table_of(response.workspaces()),
+                              [&] { return list_to_json(response.workspaces()); });
 }
 
-/// Declares a verb that shows something of one workspace. `list` adds --quiet.
-std::function<Action(CLI::App&)> about_one(bool list,
-                                           Status (*show)(Client&, const v1::Workspace&, const Output&)) {
-  return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<NamedWorkspace>();
-    app.add_option("NAME", flags->name, "The workspace.")->required();
-    list ? flags->output.declare_list(app) : flags->output.declare(app);
-    return [=](Session& session) -> Result<int> {
-      TRY_ASSIGN(Client * client, session.client());
-      TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-      TRY(show(*client, workspace, flags->output));
-      return 0;
-    };
+struct WorkspaceOptions {
+  std::string name;
+  void declare(CLI::App& app) { app.add_option("NAME", name, "Workspace name.")->required(); }
+};
+
+/// `list` adds --quiet.
+struct WorkspaceShowOptions : WorkspaceOptions {
+  bool list = false;
+  Output output = {};
+  void declare(CLI::App& app) {
+    WorkspaceOptions::declare(app);
+    list ? output.declare_list(app) : output.declare(app);
+  }
+};
+
+/// Declares a verb that shows something of one workspace.
+Declare show_action(bool list, Status (*show)(Client&, const v1::Workspace&, const Output&)) {
+  const auto run = [=](Client& client, const WorkspaceShowOptions& options) -> Status {
+    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.name));
+    return show(client, workspace, options.output);
   };
+  return action(run, WorkspaceShowOptions{{}, list});
 }
 
 Status show_workspace(Client&, const v1::Workspace& workspace, const Output& output) {
@@ -118,96 +121,87 @@ Status show_members(Client& client, const v1::Workspace& workspace, const Output
   return output.print(table, [&] { return to_json(response); });
 }
 
-Action declare_workspace_create(CLI::App& app) {
-  auto flags = std::make_shared<NamedWorkspace>();
-  app.add_option("NAME", flags->name, "The new workspace's name.")->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::PostWorkspaceRequest request;
-    request.set_name(flags->name);
-    TRY_ASSIGN(const auto response, client->call(&WorkspaceStub::PostWorkspace, request));
-    std::cout << "Created workspace " << printable(response.workspace().name()) << " with id "
-              << response.workspace().id() << '\n';
-    return 0;
-  };
+Status create_workspace(Client& client, const WorkspaceOptions& options) {
+  v1::PostWorkspaceRequest request;
+  request.set_name(options.name);
+  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::PostWorkspace, request));
+  std::cout << "Created workspace " << printable(response.workspace().name()) << " with id "
+            << response.workspace().id() << '\n';
+  return {};
 }
 
-/// Renames a workspace.
-Action declare_workspace_edit(CLI::App& app) {
-  auto name = std::make_shared<std::string>(), to = std::make_shared<std::string>();
-  app.add_option("NAME", *name, "The workspace.")->required();
-  app.add_option("NEW_NAME,--name", *to, "The new name.")->required();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, *name));
-    v1::PatchWorkspaceRequest request;
-    request.set_id(workspace.id());
-    request.mutable_workspace()->mutable_name()->set_value(*to);
-    TRY(client->call(&WorkspaceStub::PatchWorkspace, request));
-    std::cout << "Renamed workspace " << printable(*name) << " to " << printable(*to) << '\n';
-    return 0;
-  };
+struct WorkspaceEditOptions : WorkspaceOptions {
+  std::string new_name;
+  void declare(CLI::App& app) {
+    WorkspaceOptions::declare(app);
+    app.add_option("NEW_NAME,--name", new_name, "New name.")->required();
+  }
+};
+
+Status rename_workspace(Client& client, const WorkspaceEditOptions& options) {
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.name));
+  v1::PatchWorkspaceRequest request;
+  request.set_id(workspace.id());
+  request.mutable_workspace()->mutable_name()->set_value(options.new_name);
+  TRY(client.call(&WorkspaceStub::PatchWorkspace, request));
+  std::cout << "Renamed workspace " << printable(options.name) << " to " << printable(options.new_name)
+            << '\n';
+  return {};
 }
 
-/// Declares `archive` or `unarchive`.
+/// Makes the call `method` for a workspace and prints `done`.
 template <typename Method>
-std::function<Action(CLI::App&)> declare_act(Method method, const char* done) {
-  return [=](CLI::App& app) -> Action {
-    auto flags = std::make_shared<NamedWorkspace>();
-    app.add_option("NAME", flags->name, "The workspace.")->required();
-    return [=](Session& session) -> Result<int> {
-      TRY_ASSIGN(Client * client, session.client());
-      TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-      v1::WorkspaceActionRequest request;
-      request.set_id(workspace.id());
-      TRY(client->call(method, request));
-      std::cout << done << " workspace " << printable(flags->name) << '\n';
-      return 0;
-    };
-  };
+Status act_on_workspace(Client& client, const WorkspaceOptions& options, Method method, const char* done,
+                        bool ask = false) {
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.name));
+  if (ask) {
+    TRY_ASSIGN(const bool sure,
+               confirm("Delete workspace " + printable(options.name) + " with its projects and templates?"));
+    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
+  }
+  v1::WorkspaceActionRequest request;
+  request.set_id(workspace.id());
+  TRY(client.call(method, request));
+  std::cout << done << " workspace " << printable(options.name) << '\n';
+  return {};
 }
 
-/// Deletes a workspace with its projects and templates. Prompts unless --yes is set.
-Action declare_workspace_delete(CLI::App& app) {
-  auto flags = std::make_shared<NamedWorkspace>();
-  app.add_option("NAME", flags->name, "The workspace.")->required();
-  app.add_flag("-y,--yes", flags->yes, "Do not ask.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Workspace workspace, find_workspace(*client, flags->name));
-    if (!flags->yes) {
-      TRY_ASSIGN(const bool sure,
-                 confirm("Delete workspace " + printable(flags->name) + " with its projects and templates?"));
-      if (!sure) return fail(Code::kCancelled, "nothing was deleted");
-    }
-    v1::WorkspaceActionRequest request;
-    request.set_id(workspace.id());
-    TRY(client->call(&WorkspaceStub::DeleteWorkspace, request));
-    std::cout << "Deleted workspace " << printable(flags->name) << '\n';
-    return 0;
-  };
+Status archive_workspace(Client& client, const WorkspaceOptions& options) {
+  return act_on_workspace(client, options, &WorkspaceStub::ArchiveWorkspace, "Archived");
+}
+
+Status unarchive_workspace(Client& client, const WorkspaceOptions& options) {
+  return act_on_workspace(client, options, &WorkspaceStub::UnarchiveWorkspace, "Unarchived");
+}
+
+struct WorkspaceDeleteOptions : WorkspaceOptions {
+  bool yes = false;
+  void declare(CLI::App& app) {
+    WorkspaceOptions::declare(app);
+    app.add_flag("-y,--yes", yes, "Skip the confirmation prompt.");
+  }
+};
+
+Status delete_workspace(Client& client, const WorkspaceDeleteOptions& options) {
+  return act_on_workspace(client, options, &WorkspaceStub::DeleteWorkspace, "Deleted", !options.yes);
 }
 
 }  // namespace
 
 Command workspace_command() {
   return {{"workspace", "w"},
-          "Look after workspaces.",
+          "Manage workspaces.",
           {},
-          {{{"list", "ls"}, "List workspaces.", declare_workspace_list},
-           {{"list-projects"}, "List a workspace's projects.", about_one(true, show_projects)},
-           {{"list-pools"}, "List the resource pools open to a workspace.", about_one(true, show_pools)},
-           {{"list-members"}, "List who has which role in a workspace.", about_one(true, show_members)},
-           {{"describe"}, "Show a workspace.", about_one(false, show_workspace)},
-           {{"create"}, "Make a workspace.", declare_workspace_create},
-           {{"edit"}, "Change a workspace's name.", declare_workspace_edit},
-           {{"archive"},
-            "Let nothing new be made in a workspace.",
-            declare_act(&WorkspaceStub::ArchiveWorkspace, "Archived")},
-           {{"unarchive"},
-            "Take an archived workspace up again.",
-            declare_act(&WorkspaceStub::UnarchiveWorkspace, "Unarchived")},
-           {{"delete"}, "Delete a workspace that has no experiments.", declare_workspace_delete}}};
+          {{{"list", "ls"}, "List workspaces.", action(list_workspaces)},
+           {{"list-projects"}, "List the projects of a workspace.", show_action(true, show_projects)},
+           {{"list-pools"}, "List the resource pools of a workspace.", show_action(true, show_pools)},
+           {{"list-members"}, "List users and roles of a workspace.", show_action(true, show_members)},
+           {{"describe"}, "Show a workspace.", show_action(false, show_workspace)},
+           {{"create"}, "Create a workspace.", action(create_workspace)},
+           {{"edit"}, "Rename a workspace.", action(rename_workspace)},
+           {{"archive"}, "Archive a workspace. It accepts no new experiments.", action(archive_workspace)},
+           {{"unarchive"}, "Unarchive a workspace.", action(unarchive_workspace)},
+           {{"delete"}, "Delete a workspace without experiments.", action(delete_workspace)}}};
 }
 
 }  // namespace det::cli

@@ -1,7 +1,8 @@
 // `det experiment`: the table of its verbs, and the short ones.
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cli/commands/accounts.h"
 #include "cli/experiment/experiment_verbs.h"
 #include "cli/output/download.h"
 #include "cli/output/logs.h"
@@ -11,6 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/yaml/yaml.h"
+#include "det/v1/project.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -22,167 +24,175 @@ using Act = grpc::Status (v1::ExperimentService::Stub::*)(grpc::ClientContext*,
 
 /// Declares a verb that makes the call `act` and prints `done`: activate, pause, cancel, kill, archive,
 /// unarchive.
-Command steering(std::vector<std::string> names, std::string summary, Act act, std::string done) {
-  return {std::move(names), std::move(summary), [=](CLI::App& app) -> Action {
-            auto id = std::make_shared<int>();
-            add_id(app, *id, "The experiment's id.");
-            return [=](Session& session) -> Result<int> {
-              TRY_ASSIGN(Client * client, session.client());
-              v1::ExperimentActionRequest request;
-              request.set_id(*id);
-              TRY(client->call(act, request));
-              std::cout << done << " experiment " << *id << '\n';
-              return 0;
-            };
-          }};
+Command act_verb(std::vector<std::string> names, std::string summary, Act act, std::string done) {
+  return {std::move(names), std::move(summary),
+          action<ExperimentOptions>([=](Client& client, const ExperimentOptions& options) -> Status {
+            v1::ExperimentActionRequest request;
+            request.set_id(options.id);
+            TRY(client.call(act, request));
+            std::cout << done << " experiment " << options.id << '\n';
+            return {};
+          })};
 }
+
+struct ExtendOptions : ExperimentOptions {
+  std::optional<std::int64_t> max_trials, max_time;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("--max-trials", max_trials, "Total number of trials.");
+    app.add_option("--max-time", max_time,
+                   "Total training length of a trial, in the unit of max_time or max_length.");
+  }
+};
 
 /// Raises the limits of a search. Unset flags keep their value.
-Action declare_extend(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto trials = std::make_shared<std::int64_t>(), time = std::make_shared<std::int64_t>();
-  add_id(app, *id, "The experiment's id.");
-  auto* more_trials = app.add_option("--max-trials", *trials, "How many trials the search makes in all.");
-  auto* more_time = app.add_option("--max-time", *time,
-                                   "How long a trial trains in all, in the unit of max_time or max_length.");
-  return [=](Session& session) -> Result<int> {
-    if (more_trials->count() + more_time->count() == 0) {
-      return fail(Code::kInvalidArgument, "say how far: --max-trials N, --max-time N, or both");
-    }
-    TRY_ASSIGN(Client * client, session.client());
-    v1::ExtendExperimentRequest request;
-    request.set_id(*id);
-    if (more_trials->count() > 0) request.set_max_trials(*trials);
-    if (more_time->count() > 0) request.set_max_time(*time);
-    TRY(client->call(&v1::ExperimentService::Stub::ExtendExperiment, request));
-    std::cout << "Extended experiment " << *id << '\n';
-    return 0;
-  };
+Status extend(Session& session, const ExtendOptions& options) {
+  if (!options.max_trials && !options.max_time)
+    return fail(Code::kInvalidArgument, "nothing to extend; give --max-trials N, --max-time N, or both");
+  TRY_ASSIGN(Client * client, session.client());
+  v1::ExtendExperimentRequest request;
+  request.set_id(options.id);
+  if (options.max_trials) request.set_max_trials(*options.max_trials);
+  if (options.max_time) request.set_max_time(*options.max_time);
+  TRY(client->call(&v1::ExperimentService::Stub::ExtendExperiment, request));
+  std::cout << "Extended experiment " << options.id << '\n';
+  return {};
 }
 
-/// Restarts the failed trials. --failed is accepted, and the only mode there is.
-Action declare_retry(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  add_id(app, *id, "The experiment's id.");
-  app.add_flag_callback(
-      "--failed", [] {}, "Trials that ended in error; there is no other kind to retry.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::ExperimentActionRequest request;
-    request.set_id(*id);
-    TRY(client->call(&v1::ExperimentService::Stub::RetryExperiment, request));
-    std::cout << "Retrying the failed trials of experiment " << *id << '\n';
-    return 0;
-  };
+struct RetryOptions : ExperimentOptions {
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_flag_callback(
+        "--failed", [] {}, "Retry the failed trials (default, the only mode).");
+  }
+};
+
+/// Restarts the failed trials.
+Status retry(Client& client, const RetryOptions& options) {
+  v1::ExperimentActionRequest request;
+  request.set_id(options.id);
+  TRY(client.call(&v1::ExperimentService::Stub::RetryExperiment, request));
+  std::cout << "Retrying the failed trials of experiment " << options.id << '\n';
+  return {};
 }
 
-Action declare_experiment_logs(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto flags = std::make_shared<LogFlags>();
-  add_id(app, *id, "The experiment's id; the log is that of its first trial.");
-  flags->declare(app);
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const auto trials, get_trials(*client, *id, Paging{.limit = 1, .pages = "1"}));
-    if (trials.empty())
-      return fail(Code::kNotFound,
-                  "experiment " + std::to_string(*id) + " has no trial yet; try again later");
-    return print_logs(*client, trials.front().id(), *flags);
-  };
+struct ExperimentLogOptions : ExperimentOptions {
+  LogFlags lines;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    lines.declare(app);
+  }
+};
+
+Status print_experiment_log(Client& client, const ExperimentLogOptions& options) {
+  TRY_ASSIGN(const auto trials, get_trials(client, options.id, Paging{.limit = 1, .pages = "1"}));
+  if (trials.empty())
+    return fail(Code::kNotFound,
+                "experiment " + std::to_string(options.id) + " has no trial yet; try again later");
+  return print_logs(client, trials.front().id(), options.lines);
 }
+
+struct WaitOptions : ExperimentOptions {
+  double interval = 5;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("--polling-interval", interval, "Polling interval in seconds.")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+  }
+};
 
 /// Waits for the end. The exit code is 0 only for a completed experiment.
-Action declare_wait(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto interval = std::make_shared<double>(5);
-  add_id(app, *id, "The experiment's id.");
-  app.add_option("--polling-interval", *interval, "Seconds between two looks.")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    const Duration pause(static_cast<std::int64_t>(*interval * 1e6));
-    TRY_ASSIGN(const v1::Experiment end, wait_for_end(*client, *id, pause));
-    std::cout << "Experiment " << *id << " terminated with state " << state_text(end.state()) << '\n';
-    return exit_code(end);
-  };
+Result<int> wait(Client& client, const WaitOptions& options) {
+  const Duration pause(static_cast<std::int64_t>(options.interval * 1e6));
+  TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, options.id, pause));
+  std::cout << "Experiment " << options.id << " terminated with state " << state_text(end.state()) << '\n';
+  return exit_code(end);
 }
 
-Action declare_experiment_config(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  add_id(app, *id, "The experiment's id.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, *id));
-    TRY_ASSIGN(const Json config, to_json(experiment.config()));
-    // nlohmann::json sorts the keys, which have no order on the wire.
-    std::cout << to_yaml(Json(nlohmann::json(config)));
-    return 0;
-  };
+Status print_experiment_config(Client& client, const ExperimentOptions& options) {
+  TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, options.id));
+  TRY_ASSIGN(const Json config, to_json(experiment.config()));
+  std::cout << to_yaml(config);
+  return {};
 }
 
-Action declare_download_model_def(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto directory = std::make_shared<std::string>(".");
-  add_id(app, *id, "The experiment's id.");
-  app.add_option("--output-dir", *directory, "Where the archive goes.")->capture_default_str();
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    v1::GetModelDefRequest request;
-    request.set_experiment_id(*id);
-    TRY_ASSIGN(const auto response, client->call(&v1::ExperimentService::Stub::GetModelDef, request));
-    TRY_ASSIGN(const std::string bytes, from_base64(response.b64_tgz()));
-    const std::string name = "experiment_" + std::to_string(*id) + "_model_def.tgz";
-    TRY(make_directories(*directory));
-    TRY(write_file_atomic(*directory + "/" + name, bytes));
-    std::cout << "Wrote " << name << '\n';
-    return 0;
-  };
+struct DownloadModelDefOptions : ExperimentOptions {
+  std::string directory = ".";
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("--output-dir", directory, "Destination directory.")->capture_default_str();
+  }
+};
+
+Status download_model_def(Client& client, const DownloadModelDefOptions& options) {
+  v1::GetModelDefRequest request;
+  request.set_experiment_id(options.id);
+  TRY_ASSIGN(const auto response, client.call(&v1::ExperimentService::Stub::GetModelDef, request));
+  TRY_ASSIGN(const std::string bytes, from_base64(response.b64_tgz()));
+  const std::string name = "experiment_" + std::to_string(options.id) + "_model_def.tgz";
+  TRY(make_directories(options.directory));
+  TRY(write_file_atomic(options.directory + "/" + name, bytes));
+  std::cout << "Wrote " << name << '\n';
+  return {};
 }
 
-struct ExperimentDownloadFlags {
-  int id = 0, top = 1;
-  std::string directory = "checkpoints", sort_by;
-  bool smaller = false, larger = false, quiet = false;
+struct ExperimentDownloadOptions : ExperimentOptions {
+  int top = 1;
+  std::string directory = "checkpoints";
+  MetricOrder order;
+  bool quiet = false;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("-o,--output-dir", directory, "Destination; each checkpoint gets a subdirectory.")
+        ->capture_default_str();
+    app.add_option("--top-n", top, "Number of checkpoints, the best first.")
+        ->check(kPositive)
+        ->capture_default_str();
+    order.declare(app, "Validation metric (default: the searcher's metric).");
+    app.add_flag("-q,--quiet", quiet, "Print only the directories.");
+  }
 };
 
 /// Downloads the best checkpoints, each into a directory named by its uuid.
-Result<int> download(Session& session, const ExperimentDownloadFlags& flags) {
-  TRY_ASSIGN(Client * client, session.client());
-  TRY_ASSIGN(const v1::Experiment experiment, get_experiment(*client, flags.id));
-  TRY_ASSIGN(auto checkpoints, get_checkpoints(*client, flags.id));
-  // Without a flag the searcher's direction applies, also to another metric of --sort-by.
-  const bool smaller = flags.smaller || (!flags.larger && smaller_is_better(experiment.config()));
-  checkpoints = best_first(std::move(checkpoints), flags.sort_by, smaller);
+Status download_best(Client& client, const ExperimentDownloadOptions& options) {
+  TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, options.id));
+  TRY_ASSIGN(auto checkpoints, get_checkpoints(client, options.id));
+  checkpoints = options.order.best_first(std::move(checkpoints), experiment.config());
   if (checkpoints.empty())
     return fail(Code::kNotFound,
-                "experiment " + std::to_string(flags.id) +
+                "experiment " + std::to_string(options.id) +
                     " has no completed checkpoint with a validation; see `det experiment lc`");
   Table table{{"Batch", "UUID", "Validation Metric", "Directory"}, {}};
   for (const v1::Checkpoint& checkpoint : checkpoints) {
-    if (static_cast<int>(table.rows.size()) == flags.top) break;
-    const std::string target = flags.directory + "/" + checkpoint.uuid();
-    TRY(download_checkpoint(*client, checkpoint.uuid(), target));
-    if (flags.quiet) std::cout << target << '\n';
+    if (static_cast<int>(table.rows.size()) == options.top) break;
+    const std::string target = options.directory + "/" + checkpoint.uuid();
+    TRY(download_checkpoint(client, checkpoint.uuid(), target));
+    if (options.quiet) std::cout << target << '\n';
     table.rows.push_back({std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
-                          number_text(*metric_of(checkpoint, flags.sort_by)), target});
+                          number_text(*metric_of(checkpoint, options.order.sort_by)), target});
   }
-  if (!flags.quiet) std::cout << to_text(table);
-  return 0;
+  if (!options.quiet) std::cout << to_text(table);
+  return {};
 }
 
-Action declare_experiment_download(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentDownloadFlags>();
-  add_id(app, flags->id, "The experiment's id.");
-  app.add_option("-o,--output-dir", flags->directory, "Where a directory for each checkpoint is made.")
-      ->capture_default_str();
-  app.add_option("--top-n", flags->top, "How many of the best.")->check(kPositive)->capture_default_str();
-  app.add_option("--sort-by", flags->sort_by, "The validation metric; else the searcher's.");
-  CLI::Option* smaller =
-      app.add_flag("--smaller-is-better", flags->smaller, "Of --sort-by; else as the searcher says.");
-  app.add_flag("--larger-is-better", flags->larger, "Of --sort-by.")->excludes(smaller);
-  app.add_flag("-q,--quiet", flags->quiet, "Print only the directories.");
-  return [=](Session& session) { return download(session, *flags); };
+struct MoveOptions : ExperimentOptions {
+  std::string workspace, project;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("WORKSPACE", workspace, "Destination workspace.")->required();
+    app.add_option("PROJECT", project, "Destination project.")->required();
+  }
+};
+
+Status move_experiment(Client& client, const MoveOptions& options) {
+  TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.project));
+  v1::MoveExperimentRequest request;
+  request.set_experiment_id(options.id);
+  request.set_destination_project_id(project.id());
+  TRY(client.call(&v1::ProjectService::Stub::MoveExperiment, request));
+  std::cout << "Moved experiment " << options.id << " to project " << printable(options.project) << '\n';
+  return {};
 }
 
 }  // namespace
@@ -195,35 +205,32 @@ Command experiment_command() {
   using Stub = v1::ExperimentService::Stub;
   Command command{
       {"experiment", "e"},
-      "Create, watch and steer experiments.",
+      "Manage experiments.",
       {},
       {{{"create"}, "Create an experiment from a configuration and a model directory.", declare_create},
-       {{"list", "ls"}, "List experiments.", declare_list},
-       {{"describe"}, "Show experiments with their trials.", declare_describe},
-       {{"logs"}, "Print the log of the first trial.", declare_experiment_logs},
-       {{"list-trials", "lt"}, "List the trials of an experiment.", declare_list_trials},
-       {{"list-checkpoints", "lc"}, "List the checkpoints of an experiment.", declare_list_checkpoints},
-       {{"brackets"}, "Show the brackets and rungs of a search by halving.", declare_brackets},
-       {{"config"}, "Print the configuration as YAML.", declare_experiment_config},
-       {{"download"}, "Download the best checkpoints.", declare_experiment_download},
-       {{"download-model-def"}, "Download the model directory as it was sent.", declare_download_model_def},
-       {{"simulate"}, "Run the search in virtual time and show what ran when.", declare_simulate},
-       {{"wait"}, "Wait for the end; exit 1 unless it has completed.", declare_wait},
-       steering({"activate", "unpause"}, "Let a paused experiment go on.", &Stub::ActivateExperiment,
+       list_verb(),
+       describe_verb(),
+       {{"logs"}, "Print the log of the first trial.", action(print_experiment_log)},
+       list_trials_verb(),
+       list_checkpoints_verb({"list-checkpoints", "lc"}),
+       brackets_verb(),
+       {{"config"}, "Print the configuration as YAML.", action(print_experiment_config)},
+       {{"download"}, "Download the best checkpoints.", action(download_best)},
+       {{"download-model-def"}, "Download the code archive.", action(download_model_def)},
+       simulate_verb(),
+       {{"wait"}, "Wait for the end. Exits with 1 unless the experiment has completed.", action(wait)},
+       act_verb({"activate", "unpause"}, "Resume a paused experiment.", &Stub::ActivateExperiment,
                 "Activated"),
-       steering({"pause"}, "Checkpoint, stop and free the slots.", &Stub::PauseExperiment, "Paused"),
-       steering({"cancel"}, "Checkpoint and end.", &Stub::CancelExperiment, "Canceled"),
-       steering({"kill"}, "End at once.", &Stub::KillExperiment, "Killed"),
-       {{"diff"},
-        "Show how two experiments differ: code, configuration, environment, metrics.",
-        declare_diff},
-       {{"watch"}, "Show an experiment live, with its metrics drawn.", declare_watch},
-       {{"move"}, "File an experiment under another project.", declare_move},
-       {{"extend"}, "Give a search more trials or time, also after its end.", declare_extend},
-       {{"retry"}, "Run failed trials again from their checkpoints.", declare_retry},
-       steering({"archive"}, "Put an experiment that has ended out of sight.", &Stub::ArchiveExperiment,
-                "Archived"),
-       steering({"unarchive"}, "Bring it back.", &Stub::UnarchiveExperiment, "Unarchived")}};
+       act_verb({"pause"}, "Save checkpoints and release the slots.", &Stub::PauseExperiment, "Paused"),
+       act_verb({"cancel"}, "Save checkpoints and end the experiment.", &Stub::CancelExperiment, "Canceled"),
+       act_verb({"kill"}, "End the experiment without checkpoints.", &Stub::KillExperiment, "Killed"),
+       diff_verb(),
+       watch_verb(),
+       {{"move"}, "Move an experiment to another project.", action(move_experiment)},
+       {{"extend"}, "Raise the limits of a search, also after its end.", action(extend)},
+       {{"retry"}, "Retry failed trials from their checkpoints.", action(retry)},
+       act_verb({"archive"}, "Archive an experiment that has ended.", &Stub::ArchiveExperiment, "Archived"),
+       act_verb({"unarchive"}, "Unarchive an experiment.", &Stub::UnarchiveExperiment, "Unarchived")}};
   std::vector<Command> more = life_verbs();
   for (Command& verb : more) command.verbs.push_back(std::move(verb));
   return command;

@@ -8,9 +8,12 @@
 namespace det::cli {
 namespace {
 
-struct ExperimentBracketsFlags {
-  int id = 0;
+struct BracketsOptions : ExperimentOptions {
   Output output;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    output.declare(app);
+  }
 };
 
 /// "1/4": trials that the bracket has created, and the number it may create.
@@ -33,27 +36,22 @@ Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
   return table;
 }
 
-Result<int> print_brackets(Session& session, const ExperimentBracketsFlags& flags) {
-  TRY_ASSIGN(Client * client, session.client());
+Status print_brackets(Client& client, const BracketsOptions& options) {
   v1::GetExperimentBracketsRequest request;
-  request.set_experiment_id(flags.id);
-  TRY_ASSIGN(const auto search, client->call(&v1::BracketService::Stub::GetExperimentBrackets, request));
+  request.set_experiment_id(options.id);
+  TRY_ASSIGN(const auto search, client.call(&v1::BracketService::Stub::GetExperimentBrackets, request));
   // Programs that read CSV or JSON expect an empty list; people expect the reason.
-  if (search.brackets().empty() && !flags.output.structured() && !flags.output.csv) {
-    std::cout << "The search of experiment " << flags.id << " stops no trial early: it has no brackets.\n";
-    return 0;
+  if (search.brackets().empty() && !options.output.for_programs()) {
+    std::cout << "Experiment " << options.id << " has no brackets: its searcher stops no trial early\n";
+    return {};
   }
-  TRY(flags.output.print(rungs_table(search), [&] { return to_json(search); }));
-  return 0;
+  return options.output.print(rungs_table(search), [&] { return to_json(search); });
 }
 
 }  // namespace
 
-Action declare_brackets(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentBracketsFlags>();
-  add_id(app, flags->id, "The experiment's id.");
-  flags->output.declare(app);
-  return [=](Session& session) { return print_brackets(session, *flags); };
+Command brackets_verb() {
+  return {{"brackets"}, "Show the brackets and rungs of a search.", action(print_brackets)};
 }
 
 }  // namespace det::cli

@@ -13,11 +13,17 @@
 namespace det::cli {
 namespace {
 
-struct ExperimentDescribeFlags {
+struct ExperimentDescribeOptions {
   std::vector<std::string> ids;
   bool metrics = false;
   Output output;
   std::string directory;
+  void declare(CLI::App& app) {
+    app.add_option("IDS", ids, "Experiment ids, separated by spaces or commas.")->required();
+    app.add_flag("--metrics", metrics, "Include the metrics of all training reports.");
+    output.declare(app);
+    app.add_option("--outdir", directory, "Write the tables as CSV files to this directory.");
+  }
 };
 
 struct Described {
@@ -33,7 +39,7 @@ Result<std::vector<int>> parse_ids(const std::vector<std::string>& words) {
       int id = 0;
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), id);
       if (error != std::errc() || end != part.data() + part.size() || id < 1)
-        return fail(Code::kInvalidArgument, "\"" + part + "\" is no experiment's id");
+        return fail(Code::kInvalidArgument, "\"" + part + "\" is not an experiment id");
       ids.push_back(id);
     }
   }
@@ -77,16 +83,16 @@ Result<Table> trial_table(const std::vector<Described>& all) {
 }
 
 /// Prints the tables, or writes each to a CSV file with --outdir.
-Status print_tables(const ExperimentDescribeFlags& flags,
+Status print_tables(const ExperimentDescribeOptions& options,
                     const std::vector<std::pair<std::string, Table>>& tables) {
-  if (!flags.directory.empty()) TRY(make_directories(flags.directory));
+  if (!options.directory.empty()) TRY(make_directories(options.directory));
   bool first = true;
   for (const auto& [name, table] : tables) {
-    if (!flags.directory.empty()) {
-      TRY(write_file_atomic(flags.directory + "/" + name + ".csv", to_csv(table)));
+    if (!options.directory.empty()) {
+      TRY(write_file_atomic(options.directory + "/" + name + ".csv", to_csv(table)));
       continue;
     }
-    std::cout << (first ? "" : "\n") << (flags.output.csv ? to_csv(table) : to_text(table));
+    std::cout << (first ? "" : "\n") << (options.output.csv ? to_csv(table) : to_text(table));
     first = false;
   }
   return {};
@@ -107,8 +113,8 @@ void print_failures(const std::vector<Described>& all) {
   if (!text.empty()) std::cout << "\n" << text;
 }
 
-Result<int> describe_experiments(Session& session, const ExperimentDescribeFlags& flags) {
-  TRY_ASSIGN(const std::vector<int> ids, parse_ids(flags.ids));
+Status describe_experiments(Session& session, const ExperimentDescribeOptions& options) {
+  TRY_ASSIGN(const std::vector<int> ids, parse_ids(options.ids));
   TRY_ASSIGN(Client * client, session.client());
   std::vector<Described> all;
   for (const int id : ids) {
@@ -117,41 +123,36 @@ Result<int> describe_experiments(Session& session, const ExperimentDescribeFlags
     TRY_ASSIGN(described.trials, get_trials(*client, id));
     all.push_back(std::move(described));
   }
-  if (flags.output.structured()) {
+  if (options.output.structured()) {
     Json list = Json::array();
     for (const Described& each : all) {
       TRY_ASSIGN(Json value, described_to_json(each));
       list.push_back(std::move(value));
     }
     // One id yields an object, several yield an array.
-    flags.output.print_value(list.size() == 1 ? list.front() : list);
-    return 0;
+    options.output.print_value(list.size() == 1 ? list.front() : list);
+    return {};
   }
   // Only the tables show workloads: JSON output does not fetch them.
   std::vector<std::pair<int, std::vector<v1::WorkloadContainer>>> workloads;
   for (const Described& each : all) {
     for (const v1::Trial& trial : each.trials) {
-      TRY_ASSIGN(auto list, get_workloads(*client, trial.id(), flags.metrics));
+      TRY_ASSIGN(auto list, get_workloads(*client, trial.id(), options.metrics));
       workloads.emplace_back(trial.id(), std::move(list));
     }
   }
   TRY_ASSIGN(Table trials, trial_table(all));
-  TRY(print_tables(flags, {{"experiments", experiment_table(all)},
-                           {"trials", std::move(trials)},
-                           {"workloads", workload_table(workloads, true)}}));
-  if (!flags.output.csv && flags.directory.empty()) print_failures(all);
-  return 0;
+  TRY(print_tables(options, {{"experiments", experiment_table(all)},
+                             {"trials", std::move(trials)},
+                             {"workloads", workload_table(workloads, true)}}));
+  if (!options.output.csv && options.directory.empty()) print_failures(all);
+  return {};
 }
 
 }  // namespace
 
-Action declare_describe(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentDescribeFlags>();
-  app.add_option("IDS", flags->ids, "Ids of experiments.")->required();
-  app.add_flag("--metrics", flags->metrics, "With what each training report said.");
-  flags->output.declare(app);
-  app.add_option("--outdir", flags->directory, "Write the tables as CSV files into this directory.");
-  return [=](Session& session) { return describe_experiments(session, *flags); };
+Command describe_verb() {
+  return {{"describe"}, "Show experiments with their trials.", action(describe_experiments)};
 }
 
 }  // namespace det::cli

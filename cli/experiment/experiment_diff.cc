@@ -16,12 +16,18 @@
 namespace det::cli {
 namespace {
 
-constexpr std::size_t kMostShown = 512 << 10;  ///< bytes; larger files are reported without their lines
+constexpr std::size_t kMaxShown = 512 << 10;  ///< bytes; larger files are reported without their lines
 
-struct ExperimentDiffFlags {
+struct DiffOptions {
   int a = 0, b = 0;
   bool names_only = false;
   Output output;
+  void declare(CLI::App& app) {
+    app.add_option("A", a, "Id of the first experiment.")->required()->check(kPositive);
+    app.add_option("B", b, "Id of the second experiment.")->required()->check(kPositive);
+    app.add_flag("--name-only", names_only, "Show only the names of changed files.");
+    output.declare_value(app);
+  }
 };
 
 /// One of the two experiments, as sorted values.
@@ -102,8 +108,9 @@ Result<Side> read_side(Client& client, int id) {
 using Values = std::map<std::string, std::string>;
 
 /// Lists the keys with different values. An absent key has the value "".
-Table changed_values(const Values& a, const Values& b, const char* what, const ExperimentDiffFlags& flags) {
-  Table table{{what, "Experiment " + std::to_string(flags.a), "Experiment " + std::to_string(flags.b)}, {}};
+Table changed_values(const Values& a, const Values& b, const char* what, const DiffOptions& options) {
+  Table table{{what, "Experiment " + std::to_string(options.a), "Experiment " + std::to_string(options.b)},
+              {}};
   Values all = a;
   all.insert(b.begin(), b.end());
   const auto at = [](const Values& values, const std::string& key) {
@@ -137,7 +144,7 @@ std::string file_diff(const std::string& path, const std::string* a, const std::
       "--- " + (a ? "a/" + path : "/dev/null") + "\n+++ " + (b ? "b/" + path : "/dev/null") + "\n";
   const std::string nothing;
   const std::string &left = a ? *a : nothing, &right = b ? *b : nothing;
-  if (std::max(left.size(), right.size()) > kMostShown || find_bad_utf8(left) || find_bad_utf8(right) ||
+  if (std::max(left.size(), right.size()) > kMaxShown || find_bad_utf8(left) || find_bad_utf8(right) ||
       left.find('\0') != std::string::npos || right.find('\0') != std::string::npos)
     return head + "binary or large files differ\n";
   std::string shown;
@@ -181,46 +188,39 @@ void print_values(const char* title, const Table& table) {
   std::cout << title << (table.rows.empty() ? ": the same\n\n" : ":\n" + to_text(table) + "\n");
 }
 
-Result<int> diff(Session& session, const ExperimentDiffFlags& flags) {
-  TRY_ASSIGN(Client * client, session.client());
-  TRY_ASSIGN(const Side a, read_side(*client, flags.a));
-  TRY_ASSIGN(const Side b, read_side(*client, flags.b));
+Status diff(Client& client, const DiffOptions& options) {
+  TRY_ASSIGN(const Side a, read_side(client, options.a));
+  TRY_ASSIGN(const Side b, read_side(client, options.b));
   const std::vector<FileChange> files = changed_files(a, b);
-  const Table config = changed_values(a.config, b.config, "Configuration", flags);
-  const Table environment = changed_values(a.environment, b.environment, "Environment", flags);
-  const Table metrics = changed_values(a.metrics, b.metrics, "Metric", flags);
-  if (flags.output.structured()) {
+  const Table config = changed_values(a.config, b.config, "Configuration", options);
+  const Table environment = changed_values(a.environment, b.environment, "Environment", options);
+  const Table metrics = changed_values(a.metrics, b.metrics, "Metric", options);
+  if (options.output.structured()) {
     Json code = Json::array();
     for (const FileChange& each : files)
       code.push_back({{"path", each.path}, {"change", each.how}, {"diff", each.text}});
-    flags.output.print_value({{"a", flags.a},
-                              {"b", flags.b},
-                              {"code", code},
-                              {"config", values_json(config)},
-                              {"environment", values_json(environment)},
-                              {"metrics", values_json(metrics)}});
-    return 0;
+    options.output.print_value({{"a", options.a},
+                                {"b", options.b},
+                                {"code", code},
+                                {"config", values_json(config)},
+                                {"environment", values_json(environment)},
+                                {"metrics", values_json(metrics)}});
+    return {};
   }
   std::cout << "Code" << (files.empty() ? ": the same\n" : ":\n");
   for (const FileChange& each : files)
-    std::cout << (flags.names_only ? each.how + " " + printable(each.path) + "\n" : colored(each.text));
+    std::cout << (options.names_only ? each.how + " " + printable(each.path) + "\n" : colored(each.text));
   std::cout << '\n';
   print_values("Configuration", config);
   print_values("Environment", environment);
   print_values("Metrics (last, of the best trials)", metrics);
-  return 0;
+  return {};
 }
 
 }  // namespace
 
-Action declare_diff(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentDiffFlags>();
-  app.add_option("A", flags->a, "An experiment's id.")->required()->check(kPositive);
-  app.add_option("B", flags->b, "Another's.")->required()->check(kPositive);
-  app.add_flag("--name-only", flags->names_only, "Of files only the names.");
-  CLI::Option* json = app.add_flag("--json", flags->output.json, "Print as JSON.");
-  app.add_flag("--yaml", flags->output.yaml, "Print as YAML.")->excludes(json);
-  return [=](Session& session) { return diff(session, *flags); };
+Command diff_verb() {
+  return {{"diff"}, "Compare code, configuration, environment and metrics of two experiments.", action(diff)};
 }
 
 }  // namespace det::cli

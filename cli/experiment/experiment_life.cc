@@ -17,126 +17,138 @@ namespace {
 
 using ExperimentStub = v1::ExperimentService::Stub;
 
+struct DeleteOptions : ExperimentOptions {
+  bool yes = false;
+  void declare(CLI::App& app) {
+    add_id(app, id, "Experiment id. The experiment must have ended.");
+    app.add_flag("--yes", yes, "Skip the confirmation prompt.");
+  }
+};
+
 /// Deletes an experiment that has ended, with checkpoints, metrics and logs. Prompts unless --yes is set.
-Action declare_experiment_delete(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto yes = std::make_shared<bool>(false);
-  add_id(app, *id, "The experiment's id; it must have ended.");
-  app.add_flag("--yes", *yes, "Do not ask.");
-  return [=](Session& session) -> Result<int> {
-    const std::string name = "experiment " + std::to_string(*id);
-    if (!*yes) {
-      TRY_ASSIGN(const bool sure, confirm("Delete " + name + " with its checkpoints, metrics and logs?"));
-      if (!sure) return fail(Code::kCancelled, "nothing was deleted");
-    }
-    TRY_ASSIGN(Client * client, session.client());
-    v1::DeleteExperimentRequest request;
-    request.set_experiment_id(*id);
-    TRY(client->call(&ExperimentStub::DeleteExperiment, request));
-    std::cout << "Deleted " << name << '\n';
-    return 0;
-  };
+Status delete_experiment(Session& session, const DeleteOptions& options) {
+  const std::string name = "experiment " + std::to_string(options.id);
+  if (!options.yes) {
+    TRY_ASSIGN(const bool sure, confirm("Delete " + name + " with its checkpoints, metrics and logs?"));
+    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
+  }
+  TRY_ASSIGN(Client * client, session.client());
+  v1::DeleteExperimentRequest request;
+  request.set_experiment_id(options.id);
+  TRY(client->call(&ExperimentStub::DeleteExperiment, request));
+  std::cout << "Deleted " << name << '\n';
+  return {};
 }
+
+struct LabelOptions : ExperimentOptions {
+  std::string label;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("LABEL", label, "Label.")->required();
+  }
+};
 
 /// Declares `label add` or `label remove`.
 Command label_verb(std::string name, std::string summary, bool add) {
-  return {
-      {std::move(name)}, std::move(summary), [add](CLI::App& app) -> Action {
-        auto id = std::make_shared<int>();
-        auto label = std::make_shared<std::string>();
-        add_id(app, *id, "The experiment's id.");
-        app.add_option("LABEL", *label, "The label.")->required();
-        return [=](Session& session) -> Result<int> {
-          TRY_ASSIGN(Client * client, session.client());
-          v1::ExperimentLabelRequest request;
-          request.set_experiment_id(*id);
-          request.set_label(*label);
-          TRY(client->call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel,
-                           request));
-          std::cout << (add ? "Added label " : "Removed label ") << *label << (add ? " to" : " from")
-                    << " experiment " << *id << '\n';
-          return 0;
-        };
-      }};
+  const auto run = [add](Client& client, const LabelOptions& options) -> Status {
+    v1::ExperimentLabelRequest request;
+    request.set_experiment_id(options.id);
+    request.set_label(options.label);
+    TRY(client.call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel,
+                    request));
+    std::cout << (add ? "Added label " : "Removed label ") << printable(options.label)
+              << (add ? " to" : " from") << " experiment " << options.id << '\n';
+    return {};
+  };
+  return {{std::move(name)}, std::move(summary), action<LabelOptions>(run)};
 }
+
+std::vector<expconf::Override> to_overrides(const std::vector<std::string>& assignments) {
+  std::vector<expconf::Override> overrides;
+  for (const std::string& each : assignments) overrides.push_back({each});
+  return overrides;
+}
+
+void declare_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("--config", overrides, "Override path.to.key=value; repeatable.")->allow_extra_args(false);
+}
+
+struct ForkOptions : ExperimentOptions {
+  std::vector<std::string> overrides;
+  bool paused = false;
+  void declare(CLI::App& app) {
+    add_id(app, id, "Id of the experiment to copy.");
+    declare_overrides(app, overrides);
+    app.add_flag("--paused", paused, "Create the experiment paused.");
+  }
+};
 
 /// Creates an experiment from the configuration and the model definition of another. Overrides apply to the
 /// configuration as it was submitted.
-Action declare_fork(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto overrides = std::make_shared<std::vector<std::string>>();
-  auto paused = std::make_shared<bool>(false);
-  add_id(app, *id, "The experiment whose configuration and files the new one takes.");
-  app.add_option("--config", *overrides, "path.to.key=value, put over the configuration; repeatable.")
-      ->allow_extra_args(false);
-  app.add_flag("--paused", *paused, "Do not start it.");
-  return [=](Session& session) -> Result<int> {
-    TRY_ASSIGN(Client * client, session.client());
-    TRY_ASSIGN(const v1::Experiment parent, get_experiment(*client, *id));
-    std::vector<expconf::Override> changes;
-    for (const std::string& each : *overrides) changes.push_back({each});
-    const std::string name = "experiment " + std::to_string(*id);
-    v1::CreateExperimentRequest request;
-    TRY_ASSIGN(*request.mutable_config(), expconf::apply_overrides(parent.original_config(), name, changes));
-    request.set_config_name(name);
-    // The master copies the model definition of the parent; nothing is uploaded.
-    request.set_parent_id(*id);
-    request.set_activate(!*paused);
-    request.set_request_id(uuid4());
-    TRY_ASSIGN(const auto made, client->call(&ExperimentStub::CreateExperiment, request));
-    for (const std::string& warning : made.config_warnings())
-      std::cerr << "warning: " << printable(warning) << '\n';
-    std::cout << "Created experiment " << made.experiment().id() << '\n';
-    return 0;
-  };
+Status fork_experiment(Client& client, const ForkOptions& options) {
+  TRY_ASSIGN(const v1::Experiment parent, get_experiment(client, options.id));
+  const std::string name = "experiment " + std::to_string(options.id);
+  v1::CreateExperimentRequest request;
+  TRY_ASSIGN(*request.mutable_config(),
+             expconf::apply_overrides(parent.original_config(), name, to_overrides(options.overrides)));
+  request.set_config_name(name);
+  // The master copies the model definition of the parent; nothing is uploaded.
+  request.set_parent_id(options.id);
+  request.set_activate(!options.paused);
+  request.set_request_id(uuid4());
+  TRY_ASSIGN(const auto made, client.call(&ExperimentStub::CreateExperiment, request));
+  print_warnings(made.config_warnings());
+  std::cout << "Created experiment " << made.experiment().id() << '\n';
+  return {};
 }
 
+struct ContinueOptions : ExperimentOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  bool follow = false;
+  void declare(CLI::App& app) {
+    add_id(app, id, "Experiment id. The experiment must have ended.");
+    app.add_option("--config-file", file, "YAML file that overrides fields of the configuration.");
+    declare_overrides(app, overrides);
+    app.add_flag("-f,--follow-first-trial", follow, "Follow the log of the first trial.");
+  }
+};
+
 /// Resumes an experiment that has ended. --config has precedence over --config-file.
-Action declare_continue(CLI::App& app) {
-  auto id = std::make_shared<int>();
-  auto file = std::make_shared<std::string>();
-  auto overrides = std::make_shared<std::vector<std::string>>();
-  auto follow = std::make_shared<bool>(false);
-  add_id(app, *id, "The experiment's id; it must have ended.");
-  app.add_option("--config-file", *file, "YAML put over its configuration.");
-  app.add_option("--config", *overrides, "path.to.key=value, put over that; repeatable.")
-      ->allow_extra_args(false);
-  app.add_flag("-f,--follow-first-trial", *follow, "Print the first trial's log to its end.");
-  return [=](Session& session) -> Result<int> {
-    v1::ContinueExperimentRequest request;
-    request.set_id(*id);
-    std::string text;
-    if (!file->empty()) {
-      TRY_ASSIGN(text, read_file(*file, 1 << 20));
-    }
-    std::vector<expconf::Override> changes;
-    for (const std::string& each : *overrides) changes.push_back({each});
-    if (!changes.empty()) {
-      // Overrides need a document: {} stands for an absent file.
-      TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text,
-                                                file->empty() ? "command line" : *file, changes));
-    }
-    request.set_override_config(text);
-    TRY_ASSIGN(Client * client, session.client());
-    TRY(client->call(&ExperimentStub::ContinueExperiment, request));
-    std::cout << "Continued experiment " << *id << std::endl;
-    return *follow ? follow_experiment(*client, *id) : 0;
-  };
+Result<int> continue_experiment(Session& session, const ContinueOptions& options) {
+  v1::ContinueExperimentRequest request;
+  request.set_id(options.id);
+  std::string text;
+  if (!options.file.empty()) {
+    TRY_ASSIGN(text, read_file(options.file, 1 << 20));
+  }
+  if (!options.overrides.empty()) {
+    // Overrides need a document: {} stands for an absent file.
+    TRY_ASSIGN(text, expconf::apply_overrides(text.empty() ? "{}" : text,
+                                              options.file.empty() ? "command line" : options.file,
+                                              to_overrides(options.overrides)));
+  }
+  request.set_override_config(text);
+  TRY_ASSIGN(Client * client, session.client());
+  TRY(client->call(&ExperimentStub::ContinueExperiment, request));
+  std::cout << "Continued experiment " << options.id << std::endl;
+  return options.follow ? follow_experiment(*client, options.id) : 0;
 }
 
 }  // namespace
 
 std::vector<Command> life_verbs() {
-  return {
-      {{"delete"}, "Remove an experiment that has ended, with its checkpoints.", declare_experiment_delete},
-      {{"label"},
-       "Add and remove labels.",
-       {},
-       {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
-      set_verb(),
-      not_offered({"delete-tb-files"}, "no TensorBoard files are kept; the web UI draws metrics"),
-      {{"fork"}, "Make a new experiment of another's configuration and files.", declare_fork},
-      {{"continue"}, "Go on with an experiment that has ended.", declare_continue}};
+  return {{{"delete"},
+           "Delete an experiment that has ended, with checkpoints, metrics and logs.",
+           action(delete_experiment)},
+          {{"label"},
+           "Manage labels.",
+           {},
+           {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
+          set_verb(),
+          not_offered({"delete-tb-files"}, "no TensorBoard files are stored; the web UI plots metrics"),
+          {{"fork"}, "Create an experiment from another's configuration and code.", action(fork_experiment)},
+          {{"continue"}, "Continue an experiment that has ended.", action(continue_experiment)}};
 }
 
 }  // namespace det::cli

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "cli/experiment/experiment_verbs.h"
 #include "cli/output/print.h"
@@ -16,11 +17,25 @@ using searcher::Simulation;
 /// Size of the plots in characters.
 constexpr std::size_t kPlotWidth = 72, kPlotHeight = 10;
 
-struct ExperimentSimulateFlags {
+struct SimulateOptions {
   std::string config, surface = "bowl";
   std::vector<std::string> overrides;
   int workers = 16, trials_shown = 24;
-  std::uint32_t seed = 0;
+  std::optional<std::uint32_t> seed;
+  void declare(CLI::App& app) {
+    app.add_option("CONFIG", config, "Experiment configuration (YAML).")->required();
+    app.add_option("--config", overrides, "Override path.to.key=value; repeatable.")->allow_extra_args(false);
+    app.add_option("--workers", workers, "Number of trials that run at a time.")
+        ->check(kPositive)
+        ->capture_default_str();
+    app.add_option("--surface", surface,
+                   "Source of metrics: bowl, valley, waves, or a file with recorded curves (JSON or CSV).")
+        ->capture_default_str();
+    app.add_option("--seed", seed, "Seed (default: experiment_seed of the configuration).");
+    app.add_option("--trials-shown,--trials_shown", trials_shown, "Number of trials in the plot; 0: no plot.")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+  }
 };
 
 /// Maps a virtual time to a column of the plot.
@@ -109,49 +124,38 @@ Result<searcher::Surface> read_surface(const std::string& name, const expconf::E
   return recorded;
 }
 
-Result<int> simulate(const ExperimentSimulateFlags& flags, bool has_seed) {
-  TRY_ASSIGN(const auto config, read_search_config(flags.config, flags.overrides));
-  if (has_seed) config->experiment_seed = flags.seed;
-  TRY_ASSIGN(const auto surface, read_surface(flags.surface, *config));
-  TRY_ASSIGN(const Simulation simulation, searcher::simulate(config, surface, {.workers = flags.workers}));
+Status simulate(Session&, const SimulateOptions& options) {
+  TRY_ASSIGN(const auto config, read_search_config(options.config, options.overrides));
+  if (options.seed) config->experiment_seed = *options.seed;
+  TRY_ASSIGN(const auto surface, read_surface(options.surface, *config));
+  TRY_ASSIGN(const Simulation simulation, searcher::simulate(config, surface, {.workers = options.workers}));
   Table table{{"Trained", "Trials"}, {}};
   for (const auto& [length, trials] : simulation.stopped_at)
     table.rows.push_back({std::to_string(length), std::to_string(trials)});
   std::cout << to_text(table) << '\n';
   // Share of the workers' time that was spent on training.
-  const double busy = simulation.makespan > 0 ? simulation.work / (simulation.makespan * flags.workers) : 0;
+  const double busy = simulation.makespan > 0 ? simulation.work / (simulation.makespan * options.workers) : 0;
   std::cout << simulation.trials << " trials, " << number_text(simulation.work) << " units of training on "
-            << flags.workers << " workers in " << number_text(simulation.makespan) << " units of time ("
+            << options.workers << " workers in " << number_text(simulation.makespan) << " units of time ("
             << number_text(std::round(busy * 1000) / 10) << " % busy)\n";
   if (!simulation.best_so_far.empty())
     std::cout << "best " << printable(config->searcher.metric) << ' '
               << number_text(simulation.best_so_far.back().second) << " by trial " << simulation.best_trial
               << " at " << number_text(simulation.best_so_far.back().first) << '\n';
-  if (flags.trials_shown > 0) {
-    std::cout << "\nthe trials that trained longest, when they ran, how long they trained\n"
-              << trials_plot(simulation, flags.trials_shown);
+  if (options.trials_shown > 0) {
+    std::cout << "\ntrials with the longest training: run times and training length\n"
+              << trials_plot(simulation, options.trials_shown);
   }
   std::cout << "\nbest " << printable(config->searcher.metric) << " over time, 0 to "
             << number_text(simulation.makespan) << '\n'
             << best_plot(simulation);
-  return 0;
+  return {};
 }
 
 }  // namespace
 
-Action declare_simulate(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentSimulateFlags>();
-  app.add_option("CONFIG", flags->config, "The experiment's configuration (YAML).")->required();
-  app.add_option("--config", flags->overrides, "path.to.key=value over the configuration; may be repeated.")
-      ->allow_extra_args(false);
-  app.add_option("--workers", flags->workers, "Trials that run at a time.")->check(kPositive);
-  app.add_option("--surface", flags->surface,
-                 "bowl, valley, waves, or a file of recorded curves (JSON or CSV).");
-  CLI::Option* seed =
-      app.add_option("--seed", flags->seed, "Instead of the configuration's experiment_seed.");
-  app.add_option("--trials-shown,--trials_shown", flags->trials_shown, "Lines of the plot; 0 for none.")
-      ->check(CLI::NonNegativeNumber);
-  return [=](Session&) { return simulate(*flags, seed->count() > 0); };
+Command simulate_verb() {
+  return {{"simulate"}, "Simulate a search in virtual time and plot its course.", action(simulate)};
 }
 
 }  // namespace det::cli

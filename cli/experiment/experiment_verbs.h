@@ -5,24 +5,30 @@
 
 namespace det::cli {
 
-/// Each adds the verb's flags and arguments to `app` and returns its action (Command::declare).
-Action declare_brackets(CLI::App& app);
-Action declare_create(CLI::App& app);
-Action declare_describe(CLI::App& app);
-Action declare_list(CLI::App& app);
-Action declare_list_trials(CLI::App& app);
-Action declare_list_checkpoints(CLI::App& app);
-Action declare_simulate(CLI::App& app);
-Action declare_move(CLI::App& app);
-Action declare_diff(CLI::App& app);
-Action declare_watch(CLI::App& app);
-
-/// delete, label, set, fork and continue.
-std::vector<Command> life_verbs();
+Command brackets_verb();
+Command describe_verb();
+Command diff_verb();
+Command list_verb();
+Command list_trials_verb();
+Command move_verb();
 /// `set` with its verbs: name, description, priority, weight, max-slots, gc-policy.
 Command set_verb();
+Command simulate_verb();
+Command watch_verb();
+/// Also a verb of `det checkpoint`, with other names.
+Command list_checkpoints_verb(std::vector<std::string> names);
+/// delete, label, set, fork and continue.
+std::vector<Command> life_verbs();
+/// Adds the flags of `create` to `app` and returns its action.
+Action declare_create(CLI::App& app);
 
 /// Adds the required argument ID, at least 1. `what` is its help text.
 CLI::Option* add_id(CLI::App& app, int& id, const char* what);
+
+/// Options of a verb about one experiment.
+struct ExperimentOptions {
+  int id = 0;
+  void declare(CLI::App& app) { add_id(app, id, "Experiment id."); }
+};
 
 }  // namespace det::cli

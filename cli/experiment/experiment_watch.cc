@@ -19,18 +19,26 @@ namespace det::cli {
 namespace {
 
 /// Minimum interval between two redraws.
-constexpr Duration kMostOften = std::chrono::milliseconds(250);
+constexpr Duration kMinInterval = std::chrono::milliseconds(250);
 /// Polling interval while the event stream is not available.
 constexpr Duration kWithoutEvents = std::chrono::seconds(2);
 /// Maximum interval between two redraws: bounds the effect of a lost event.
-constexpr Duration kAtLeast = std::chrono::seconds(30);
+constexpr Duration kMaxInterval = std::chrono::seconds(30);
 constexpr Duration kWatchPatience = std::chrono::minutes(10);
 /// Data points per metric series.
 constexpr int kPoints = 60;
 
-struct ExperimentWatchFlags {
-  int id = 0, trials = 10;
+struct WatchOptions : ExperimentOptions {
+  int trials = 10;
   std::string metric;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    app.add_option("--trials", trials, "Number of trials, the best first.")
+        ->check(kPositive)
+        ->capture_default_str();
+    app.add_option("--metric", metric,
+                   "Metric to plot (default: the searcher's metric, and the first training metric).");
+  }
 };
 
 /// Everything that one redraw shows.
@@ -41,14 +49,14 @@ struct Seen {
 };
 
 /// Queries the experiment, its best trials and their metric series: three calls.
-Result<Seen> look(Client& client, const ExperimentWatchFlags& flags) {
+Result<Seen> look(Client& client, const WatchOptions& options) {
   Seen seen;
-  TRY_ASSIGN(seen.experiment, get_experiment(client, flags.id));
+  TRY_ASSIGN(seen.experiment, get_experiment(client, options.id));
   v1::GetExperimentTrialsRequest request;
-  request.set_experiment_id(flags.id);
+  request.set_experiment_id(options.id);
   request.set_sort_by(v1::GetExperimentTrialsRequest::SORT_BY_BEST_VALIDATION_METRIC);
   request.set_order_by(smaller_is_better(seen.experiment.config()) ? v1::ORDER_BY_ASC : v1::ORDER_BY_DESC);
-  request.set_limit(flags.trials);
+  request.set_limit(options.trials);
   TRY_ASSIGN(auto response, client.call(&v1::ExperimentService::Stub::GetExperimentTrials, request));
   seen.trials.assign(response.trials().begin(), response.trials().end());
   if (seen.trials.empty()) return seen;
@@ -93,33 +101,33 @@ std::string headline(const v1::Experiment& experiment) {
 }
 
 /// Returns the whole picture. The progress bar is at most `width` columns.
-std::string picture(const Seen& seen, const ExperimentWatchFlags& flags, int width) {
+std::string picture(const Seen& seen, const WatchOptions& options, int width) {
   std::string text = headline(seen.experiment) + "\n";
   if (seen.experiment.has_progress())
     text += bar_text("progress", seen.experiment.progress().value(), width) + "\n";
   Table table{{"Trial ID", "State", "# of Batches", "Restarts", "Validation", "Training"}, {}};
   const std::size_t room = static_cast<std::size_t>(std::clamp((width - 80) / 2, 8, 40));
   for (const v1::Trial& trial : seen.trials) {
-    const std::string metric = flags.metric.empty() ? seen.experiment.searcher_metric() : flags.metric;
+    const std::string metric = options.metric.empty() ? seen.experiment.searcher_metric() : options.metric;
     table.rows.push_back({std::to_string(trial.id()), state_text(trial.state()),
                           std::to_string(trial.total_batches_processed()), std::to_string(trial.restarts()),
                           series_text(choose_series(seen, trial.id(), "validation", metric), room),
-                          series_text(choose_series(seen, trial.id(), "training", flags.metric), room)});
+                          series_text(choose_series(seen, trial.id(), "training", options.metric), room)});
   }
   if (!table.rows.empty()) text += "\n" + to_text(table);
   const int hidden = seen.experiment.num_trials() - static_cast<int>(seen.trials.size());
   if (hidden > 0)
     text += "and " + std::to_string(hidden) + " more: det experiment list-trials " +
-            std::to_string(flags.id) + "\n";
+            std::to_string(options.id) + "\n";
   return text;
 }
 
 /// On a terminal each picture replaces the one before. Elsewhere prints a line per change.
 class Screen {
  public:
-  void show(const Seen& seen, const ExperimentWatchFlags& flags) {
+  void show(const Seen& seen, const WatchOptions& options) {
     if (is_terminal(1)) {
-      const std::string text = picture(seen, flags, terminal_width(1));
+      const std::string text = picture(seen, options, terminal_width(1));
       // Moves the cursor to the first line of the last picture and clears everything below.
       if (lines_ > 0) std::cout << "\033[" << lines_ << "F\033[J";
       lines_ = std::count(text.begin(), text.end(), '\n');
@@ -149,7 +157,7 @@ class Waiter {
       wait_until([] { return false; }, kWithoutEvents);
       return open();
     }
-    const MonoTime end = mono_now() + kAtLeast;
+    const MonoTime end = mono_now() + kMaxInterval;
     bool resumed = false;
     while (mono_now() < end) {
       const auto events = stream_->wait(end - mono_now());
@@ -178,7 +186,7 @@ class Waiter {
 
   /// Collects a burst of events into one redraw.
   void gather() {
-    const MonoTime end = mono_now() + kMostOften;
+    const MonoTime end = mono_now() + kMinInterval;
     while (mono_now() < end) {
       if (!stream_->wait(end - mono_now())) return open();
     }
@@ -190,16 +198,15 @@ class Waiter {
   std::optional<EventStream> stream_;
 };
 
-Result<int> watch(Session& session, const ExperimentWatchFlags& flags) {
-  TRY_ASSIGN(Client * client, session.client());
+Result<int> watch(Client& client, const WatchOptions& options) {
   Screen screen;
-  Waiter waiter(*client, flags.id);
+  Waiter waiter(client, options.id);
   for (;;) {
-    TRY_ASSIGN(const Seen seen, look(*client, flags));
+    TRY_ASSIGN(const Seen seen, look(client, options));
     // Set after the first query: a wrong address fails at once, a restart of the master does not end the
     // command.
-    client->set_patience(kWatchPatience);
-    screen.show(seen, flags);
+    client.set_patience(kWatchPatience);
+    screen.show(seen, options);
     if (is_terminal_state(seen.experiment.state())) return exit_code(seen.experiment);
     waiter.wait();
   }
@@ -207,15 +214,8 @@ Result<int> watch(Session& session, const ExperimentWatchFlags& flags) {
 
 }  // namespace
 
-Action declare_watch(CLI::App& app) {
-  auto flags = std::make_shared<ExperimentWatchFlags>();
-  add_id(app, flags->id, "The experiment's id.");
-  app.add_option("--trials", flags->trials, "How many trials, the best first.")
-      ->check(kPositive)
-      ->capture_default_str();
-  app.add_option("--metric", flags->metric,
-                 "The metric to draw; else the searcher's, and the first of training.");
-  return [=](Session& session) { return watch(session, *flags); };
+Command watch_verb() {
+  return {{"watch"}, "Show an experiment live, with plots of its metrics.", action(watch)};
 }
 
 }  // namespace det::cli

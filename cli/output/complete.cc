@@ -189,7 +189,7 @@ const std::map<std::string, Source>& sources() {
 const std::map<std::string, std::vector<std::string>>& fixed_words() {
   static const std::map<std::string, std::vector<std::string>> table{
       {"SHELL", {"bash", "zsh", "fish"}},
-      {"WORKLOAD", {"experiment"}},
+      {"WORKLOAD", {"experiment", "tasks"}},
       {"--pages", {"1", "all"}},
       {"--mode", {"auto", "direct", "master"}},
       {"--active", {"true", "false"}},
@@ -202,7 +202,7 @@ const std::map<std::string, std::vector<std::string>>& fixed_words() {
 }
 
 // ---- the words before the cursor ----
-struct Place {
+struct Position {
   std::vector<const Command*> path;    ///< noun and verbs
   std::vector<std::string> arguments;  ///< positional arguments before the cursor
   std::string pending;                 ///< flag that takes the word at the cursor as its value; ""
@@ -237,39 +237,39 @@ std::vector<std::string> joined_at_colons(std::vector<std::string> words) {
 }
 
 /// Interprets the words before the cursor. Does not use CLI11's parser, which rejects incomplete commands.
-Place read_words(const std::vector<std::string>& words) {
-  Place place;
+Position read_words(const std::vector<std::string>& words) {
+  Position position;
   const std::vector<Command>* table = &commands();
   CLI::App app;
   // The options declared on `app` write to variables that the action owns.
   Action kept;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
-    if (!place.pending.empty()) {
+    if (!position.pending.empty()) {
       // The query must use the master and the user of the command line.
-      if (place.pending == "-m" || place.pending == "--master") place.session.master_flag = word;
-      if (place.path.empty() && (place.pending == "-u" || place.pending == "--user"))
-        place.session.user_flag = word;
-      place.pending.clear();
+      if (position.pending == "-m" || position.pending == "--master") position.session.master_flag = word;
+      if (position.path.empty() && (position.pending == "-u" || position.pending == "--user"))
+        position.session.user_flag = word;
+      position.pending.clear();
       continue;
     }
     if (word.starts_with("-") && word != "-") {
       const CLI::Option* option = find_flag(app, word);
       const bool global = word == "-m" || word == "--master" || word == "-u" || word == "--user";
-      if (option != nullptr ? option->get_items_expected_max() > 0 : global) place.pending = word;
+      if (option != nullptr ? option->get_items_expected_max() > 0 : global) position.pending = word;
       continue;
     }
     const auto found = std::find_if(table->begin(), table->end(),
                                     [&](const Command& each) { return is_name_of(each, word); });
     if (found == table->end()) {
-      place.arguments.push_back(word);
+      position.arguments.push_back(word);
       continue;
     }
-    place.path.push_back(&*found);
+    position.path.push_back(&*found);
     table = &found->verbs;
     if (found->declare) kept = found->declare(app);
   }
-  return place;
+  return position;
 }
 
 void add_flags(const CLI::App& app, Candidates& found) {
@@ -282,7 +282,7 @@ void add_flags(const CLI::App& app, Candidates& found) {
 }
 
 /// Returns the candidates of the first key that has a source. Any failure yields an empty list.
-Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
+Candidates ask_master(Position& position, const std::vector<std::string>& keys) {
   Candidates found;
   for (const std::string& key : keys) {
     if (const auto words = fixed_words().find(key); words != fixed_words().end()) {
@@ -291,22 +291,22 @@ Candidates ask_master(Place& place, const std::vector<std::string>& keys) {
     }
     const auto source = sources().find(key);
     if (source == sources().end()) continue;
-    const auto client = place.session.client();
+    const auto client = position.session.client();
     if (!client) return found;
     // A completion must not wait for an unreachable master.
     (*client)->set_patience(Duration(0));
-    const auto answer = source->second(**client, place.arguments);
+    const auto answer = source->second(**client, position.arguments);
     return answer ? *answer : found;
   }
   return found;
 }
 
 /// Returns the candidates for the word at the cursor, of which `begun` is typed: flags, verbs or values.
-Candidates at_cursor(Place& place, const std::string& begun) {
-  const std::string noun = place.path.empty() ? "" : place.path.front()->names.front();
-  if (!place.pending.empty()) return ask_master(place, {place.pending});
+Candidates at_cursor(Position& position, const std::string& begun) {
+  const std::string noun = position.path.empty() ? "" : position.path.front()->names.front();
+  if (!position.pending.empty()) return ask_master(position, {position.pending});
   Candidates found;
-  const Command* command = place.path.empty() ? nullptr : place.path.back();
+  const Command* command = position.path.empty() ? nullptr : position.path.back();
   const std::vector<Command>& next = command == nullptr ? commands() : command->verbs;
   CLI::App app;
   Action kept;
@@ -323,7 +323,7 @@ Candidates at_cursor(Place& place, const std::string& begun) {
     for (const Command& each : next) {
       for (const std::string& name : each.names) found.push_back({name, each.summary});
     }
-    found.push_back({"help", "Show this help."});
+    found.push_back({"help", "Show help."});
     return found;
   }
   std::vector<const CLI::Option*> positionals;
@@ -332,11 +332,11 @@ Candidates at_cursor(Place& place, const std::string& begun) {
   if (positionals.empty()) return found;
   // A list such as IDS takes all further words.
   const bool last_is_list = positionals.back()->get_items_expected_max() > 1;
-  if (place.arguments.size() >= positionals.size() && !last_is_list) return found;
-  const CLI::Option* option = positionals[std::min(place.arguments.size(), positionals.size() - 1)];
+  if (position.arguments.size() >= positionals.size() && !last_is_list) return found;
+  const CLI::Option* option = positionals[std::min(position.arguments.size(), positionals.size() - 1)];
   const std::string name = option->get_name(true, false);
-  const std::string verb = place.path.size() > 1 ? " " + place.path[1]->names.front() : "";
-  return ask_master(place, {noun + verb + " " + name, noun + " " + name, name});
+  const std::string verb = position.path.size() > 1 ? " " + position.path[1]->names.front() : "";
+  return ask_master(position, {noun + verb + " " + name, noun + " " + name, name});
 }
 
 }  // namespace
@@ -344,9 +344,9 @@ Candidates at_cursor(Place& place, const std::string& begun) {
 std::vector<Candidate> complete(std::vector<std::string> words) {
   words = joined_at_colons(std::move(words));
   if (words.empty()) words.emplace_back();
-  Place place = read_words(words);
+  Position position = read_words(words);
   const std::string begun = words.back();
-  Candidates found = at_cursor(place, begun);
+  Candidates found = at_cursor(position, begun);
   // Names come from the cluster: control characters could manipulate the shell or the terminal.
   std::erase_if(found, [&](const Candidate& each) {
     return !each.text.starts_with(begun) || each.text.empty() || has_control_characters(each.text);

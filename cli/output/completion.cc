@@ -36,7 +36,7 @@ complete -c det -n 'test (count (__det_complete)) -eq 0' -F
 )";
 
 /// Time limit of a completion. A slow master is treated as unreachable.
-constexpr suseconds_t kMostMicroseconds = 800'000;
+constexpr suseconds_t kMaxMicroseconds = 800'000;
 
 /// Puts a backslash before each of `characters`.
 std::string escaped(const std::string& text, std::string_view characters) {
@@ -59,40 +59,43 @@ std::string line_for(const std::string& shell, const Candidate& each) {
 void answer(const std::string& shell, const std::vector<std::string>& words) {
   // Lines are printed in one piece at the end, so an expired timer leaves no partial list.
   std::signal(SIGALRM, [](int) { ::_exit(0); });
-  const itimerval limit{{0, 0}, {0, kMostMicroseconds}};
+  const itimerval limit{{0, 0}, {0, kMaxMicroseconds}};
   ::setitimer(ITIMER_REAL, &limit, nullptr);
   std::string lines;
   for (const Candidate& each : complete(words)) lines += line_for(shell, each) + "\n";
   std::cout << lines;
 }
 
-Action declare_completion(CLI::App& app) {
-  auto shell = std::make_shared<std::string>();
-  auto words = std::make_shared<std::vector<std::string>>();
-  app.add_option("SHELL", *shell, "bash, zsh or fish.")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  CLI::Option* asked =
-      app.add_option("WORDS", *words, "After --, words of a command line: print what the last may be.");
-  app.footer(
-      "For bash: eval \"$(det completion bash)\" in ~/.bashrc; for zsh: eval \"$(det completion zsh)\" in "
-      "~/.zshrc;\n"
-      "for fish: det completion fish > ~/.config/fish/completions/det.fish");
-  return [=](Session&) -> Result<int> {
-    if (asked->count() > 0) {
-      answer(*shell, *words);
-    } else {
-      std::cout << (*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
-    }
-    return 0;
-  };
+struct CompletionOptions {
+  std::string shell;
+  std::vector<std::string> words;  ///< of a command line; empty: print the script
+  void declare(CLI::App& app) {
+    app.add_option("SHELL", shell, "Shell: bash, zsh or fish.")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    app.add_option("WORDS", words, "After --: words of a command line; prints completions of the last word.");
+    app.footer(
+        "For bash: eval \"$(det completion bash)\" in ~/.bashrc; for zsh: eval \"$(det completion zsh)\" in "
+        "~/.zshrc;\n"
+        "for fish: det completion fish > ~/.config/fish/completions/det.fish");
+  }
+};
+
+Status print_completion(Session&, const CompletionOptions& options) {
+  if (!options.words.empty()) {
+    answer(options.shell, options.words);
+  } else {
+    std::cout << (options.shell == "bash" ? kBash : options.shell == "zsh" ? kZsh : kFish);
+  }
+  return {};
 }
 
 }  // namespace
 
 Command completion_command() {
-  return {
-      {"completion"}, "Print a script that completes commands, flags, names and ids.", declare_completion};
+  return {{"completion"},
+          "Print a script that completes commands, flags, names and ids.",
+          action(print_completion)};
 }
 
 }  // namespace det::cli

@@ -45,12 +45,12 @@ Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std
   TRY_ASSIGN(storage::Location location, storage::read_location(storage));
   if (location.access_key.empty()) {
     return fail(Code::kFailedPrecondition,
-                "checkpoint " + uuid + " lies in " + location.name() +
+                "checkpoint " + uuid + " is stored in " + location.name() +
                     "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --mode master");
   }
   std::error_code error;
   if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
-    return fail(Code::kFailedPrecondition, directory + " is not empty; name another with -o");
+    return fail(Code::kFailedPrecondition, directory + " is not empty; select another directory with -o");
   return storage::fetch(storage::Bucket(std::move(location)), uuid, directory);
 }
 
@@ -106,13 +106,13 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
                                                " on this machine; use --mode master");
   }
   if (fs::exists(directory, error) && !fs::is_empty(directory, error))
-    return fail(Code::kFailedPrecondition, directory + " is not empty; name another with -o");
+    return fail(Code::kFailedPrecondition, directory + " is not empty; select another directory with -o");
   for (const auto& [path, size] : checkpoint.resources()) {
     const fs::path target = fs::path(directory) / path;
     // File names come from the trial: none may lead out of the directory.
     if (fs::path(path).is_absolute() || path.find("..") != std::string::npos)
       return fail(Code::kDataLoss,
-                  "checkpoint " + uuid + " names the file \"" + path + "\"; use --mode master");
+                  "checkpoint " + uuid + " has the unsafe file name \"" + path + "\"; use --mode master");
     fs::create_directories(path.ends_with('/') ? target : target.parent_path(), error);
     if (!error && !path.ends_with('/')) fs::copy_file(from / path, target, error);
     if (error) return fail(Code::kUnavailable, target.string() + ": " + error.message());
@@ -150,6 +150,19 @@ std::vector<v1::Checkpoint> best_first(std::vector<v1::Checkpoint> checkpoints, 
                      return smaller_is_better ? left < right : left > right;
                    });
   return checkpoints;
+}
+
+CLI::Option* MetricOrder::declare(CLI::App& app, const char* sort_by_help) {
+  CLI::Option* by = app.add_option("--sort-by", sort_by, sort_by_help);
+  CLI::Option* up =
+      app.add_flag("--smaller-is-better", smaller, "Smaller values are better (default: as the searcher).");
+  app.add_flag("--larger-is-better", larger, "Larger values are better.")->excludes(up);
+  return by;
+}
+
+std::vector<v1::Checkpoint> MetricOrder::best_first(std::vector<v1::Checkpoint> checkpoints,
+                                                    const google::protobuf::Struct& config) const {
+  return cli::best_first(std::move(checkpoints), sort_by, smaller || (!larger && smaller_is_better(config)));
 }
 
 bool smaller_is_better(const google::protobuf::Struct& config) {

@@ -1,6 +1,7 @@
 // Downloads checkpoints, from the master or from their storage, and ranks them by a metric.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,18 @@ std::optional<double> metric_of(const v1::Checkpoint& checkpoint, const std::str
 /// Returns the completed checkpoints that have the metric, best first. The sort is stable.
 std::vector<v1::Checkpoint> best_first(std::vector<v1::Checkpoint> checkpoints, const std::string& metric,
                                        bool smaller_is_better);
+
+/// Flags that rank checkpoints by a validation metric.
+struct MetricOrder {
+  std::string sort_by;  ///< "": the searcher's metric
+  bool smaller = false, larger = false;
+  /// Adds --sort-by, --smaller-is-better and --larger-is-better. Returns the first.
+  CLI::Option* declare(CLI::App& app, const char* sort_by_help);
+  /// Same as best_first() above. Without a flag the direction is that of the searcher in `config`, also for
+  /// another metric.
+  std::vector<v1::Checkpoint> best_first(std::vector<v1::Checkpoint> checkpoints,
+                                         const google::protobuf::Struct& config) const;
+};
 
 /// Returns searcher.smaller_is_better of an experiment's configuration; true when it is absent.
 bool smaller_is_better(const google::protobuf::Struct& config);

@@ -28,8 +28,8 @@ using TlsStream = asio::ssl::stream<tcp::socket>;
 
 /// Time limit for each of: connect, TLS handshake, request, response header.
 constexpr Duration kAnswerTimeout = std::chrono::seconds(10);
-constexpr std::size_t kMostEvent = 1 << 20;  ///< bytes of an incomplete event
-constexpr std::size_t kMostHead = 64 << 10;  ///< bytes of the response header
+constexpr std::size_t kMaxEvent = 1 << 20;  ///< bytes of an incomplete event
+constexpr std::size_t kMaxHead = 64 << 10;  ///< bytes of the response header
 
 /// Parses the lines of one event, such as "event: trial". Stores its id in `last_id`. An event without a type
 /// has an empty kind.
@@ -80,7 +80,7 @@ std::vector<ChangeEvent> EventParser::take(std::string_view text) {
     if (!event.kind.empty()) events.push_back(std::move(event));
   }
   text_.erase(0, begin);
-  if (text_.size() > kMostEvent) text_.clear();
+  if (text_.size() > kMaxEvent) text_.clear();
   return events;
 }
 
@@ -102,7 +102,7 @@ class EventStream::Http final : public Connection {
       : where_(address.url()), context_(std::move(context)), stream_(make()) {
     // The response has no end.
     parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
-    parser_.header_limit(kMostHead);
+    parser_.header_limit(kMaxHead);
   }
 
   Status connect(const Address& address) {

@@ -83,16 +83,15 @@ std::int64_t id_of(const v1::LogEntry& entry) {
   return id;
 }
 
-/// Streams the log until it ends. Resumes after the last entry when the connection breaks.
-template <typename Request>
-Status follow_logs(Client& client, Request request, const std::function<void(const v1::LogEntry&)>& take) {
+/// Streams the log until it ends or `take` returns false. Resumes after the last entry when the connection
+/// breaks.
+template <typename Request, typename Take>
+Status follow_logs(Client& client, Request request, const Take& take) {
   request.set_follow(true);
-  client.set_patience(kLogPatience);
   for (;;) {
     const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
-      take(entry);
-      return true;
+      return take(entry);
     });
     if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
   }
@@ -100,8 +99,10 @@ Status follow_logs(Client& client, Request request, const std::function<void(con
 
 /// Prints the selected lines, a JSON object or a text each.
 template <typename Request>
-Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
+Status print_lines(Client& client, Request request, const LogFlags& flags) {
   TRY(choose_lines(flags, request));
+  if (flags.follow) client.set_patience(kLogPatience);
+  int printed = 0;
   const auto print_one = [&](const v1::LogEntry& entry) {
     if (flags.json) {
       const auto value = to_json(entry);
@@ -110,41 +111,37 @@ Result<int> print_line(Client& client, Request request, const LogFlags& flags) {
       std::cout << log_line(entry);
     }
     if (flags.follow) std::cout.flush();
-    return true;
+    return ++printed != flags.head;
   };
   if (flags.tail > 0) {
     TRY_ASSIGN(const auto entries, read_tail(client, request, flags.tail));
     for (const v1::LogEntry& entry : entries) print_one(entry);
-    if (!flags.follow) return 0;
+    if (!flags.follow) return {};
     // Continues where the tail ends, without a gap or a repeated line.
     if (!entries.empty()) request.set_after_id(id_of(entries.back()));
   }
-  if (flags.follow) {
-    TRY(follow_logs(client, request, print_one));
-    return 0;
-  }
+  if (flags.follow) return follow_logs(client, request, print_one);
   request.set_limit(flags.head);
-  TRY(stream(client, request, print_one));
-  return 0;
+  return stream(client, request, print_one);
 }
 
 }  // namespace
 
 void LogFlags::declare(CLI::App& app) {
-  app.add_flag("-f,--follow", follow, "Go on until it has ended.");
+  app.add_flag("-f,--follow", follow, "Follow the log until the end.");
   CLI::Option* first = app.add_option("--head", head, "Only the first N lines.")->check(kPositive);
   app.add_option("--tail", tail, "Only the last N lines.")->check(kPositive)->excludes(first);
-  app.add_flag("--json", json, "One JSON object a line.");
+  app.add_flag("--json", json, "Print one JSON object per line.");
   // One value per flag, so that a positional argument may follow.
   const auto repeated = [](CLI::Option* option) { option->allow_extra_args(false)->take_all(); };
-  repeated(app.add_option("--agent-id", agent_ids, "Only of this agent; may be repeated."));
-  repeated(app.add_option("--container-id", container_ids, "Only of this allocation; may be repeated."));
-  repeated(app.add_option("--rank-id", rank_ids, "Only of this rank; may be repeated."));
-  repeated(app.add_option("--source", sources, "Only of this source; may be repeated."));
-  repeated(app.add_option("--stdtype", stdtypes, "stdout or stderr; may be repeated."));
+  repeated(app.add_option("--agent-id", agent_ids, "Only lines of this agent; repeatable."));
+  repeated(app.add_option("--container-id", container_ids, "Only lines of this allocation; repeatable."));
+  repeated(app.add_option("--rank-id", rank_ids, "Only lines of this rank; repeatable."));
+  repeated(app.add_option("--source", sources, "Only lines of this source; repeatable."));
+  repeated(app.add_option("--stdtype", stdtypes, "Only lines of this stream: stdout or stderr; repeatable."));
   std::vector<std::string> names;
   for (const auto& [name, level] : levels()) names.push_back(name);
-  app.add_option("--level", level, "Only lines of this level and above.")
+  app.add_option("--level", level, "Only lines of this level or above.")
       ->check(CLI::IsMember(names, CLI::ignore_case))
       ->transform([](std::string value) { return to_upper(value); });
   app.add_option("--timestamp-before", before, "Only lines before this time (RFC 3339).");
@@ -159,22 +156,24 @@ std::string log_line(const v1::LogEntry& entry) {
 
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take) {
-  return follow_logs(client, std::move(request), take);
+  return follow_logs(client, std::move(request),
+                     [&](const v1::LogEntry& entry) { return take(entry), true; });
 }
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,
                        const std::function<void(const v1::LogEntry&)>& take) {
-  return follow_logs(client, std::move(request), take);
+  return follow_logs(client, std::move(request),
+                     [&](const v1::LogEntry& entry) { return take(entry), true; });
 }
 
-Result<int> print_logs(Client& client, int trial, const LogFlags& flags) {
+Status print_logs(Client& client, int trial, const LogFlags& flags) {
   v1::TrialLogsRequest request;
   request.set_trial_id(trial);
-  return print_line(client, std::move(request), flags);
+  return print_lines(client, std::move(request), flags);
 }
-Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags) {
+Status print_task_logs(Client& client, const std::string& task, const LogFlags& flags) {
   v1::TaskLogsRequest request;
   request.set_task_id(task);
-  return print_line(client, std::move(request), flags);
+  return print_lines(client, std::move(request), flags);
 }
 
 }  // namespace det::cli

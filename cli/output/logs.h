@@ -22,13 +22,13 @@ struct LogFlags {
   void declare(CLI::App& app);
 };
 
-/// Prints the selected lines of a trial or a task, with --follow until it has ended. Returns the exit code 0.
+/// Prints the selected lines of a trial or a task, with --follow until it has ended.
 /// Errors: kInvalidArgument (a time limit); those of Client::stream().
-Result<int> print_logs(Client& client, int trial, const LogFlags& flags);
-Result<int> print_task_logs(Client& client, const std::string& task, const LogFlags& flags);
+Status print_logs(Client& client, int trial, const LogFlags& flags);
+Status print_task_logs(Client& client, const std::string& task, const LogFlags& flags);
 
 /// Calls `take` for each line of the log, in order, until the trial or task has ended. Resumes after the last
-/// line when the connection breaks. Sets the client's patience to 10 minutes. Blocks.
+/// line when the connection breaks, for as long as the client's patience. Blocks.
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take);
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,

@@ -11,10 +11,12 @@ void append(const List& list, Target& target) {
 }  // namespace
 
 void Paging::declare(CLI::App& app) {
-  app.add_option("--limit", limit, "Entries in one page.")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--offset", offset, "Entries to leave out; below 0 counts from the end.")
+  app.add_option("--limit", limit, "Entries per page.")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--offset", offset, "Entries to skip; a negative number counts from the end.")
       ->capture_default_str();
-  app.add_option("--pages", pages, "1 or all.")->check(CLI::IsMember({"1", "all"}))->capture_default_str();
+  app.add_option("--pages", pages, "Pages to fetch: 1 or all.")
+      ->check(CLI::IsMember({"1", "all"}))
+      ->capture_default_str();
 }
 
 Result<v1::Experiment> get_experiment(Client& client, int id) {

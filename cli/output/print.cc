@@ -59,21 +59,32 @@ std::string csv_line(const Row& row) {
 }  // namespace
 
 std::string printable(const std::string& text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  if (!has_control_characters(text)) return make_utf8(text);
-  std::string result;
-  for (const char c : make_utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F) {
-      result += c;
-    } else if (c == '\n' || c == '\t') {
+  std::string result = make_utf8(text);
+  if (!has_control_characters(result)) return result;
+  const std::string valid = std::exchange(result, "");
+  char escape[16];
+  for (std::size_t at = 0; at < valid.size();) {
+    const auto byte = static_cast<unsigned char>(valid[at]);
+    const std::size_t length = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    const std::string character = valid.substr(at, length);
+    at += length;
+    if (!has_control_characters(character)) {
+      result += character;
+    } else if (character == "\n" || character == "\t") {
       result += ' ';
+    } else if (length == 1) {
+      std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+      result += escape;
     } else {
-      result += std::string("\\x") + kHex[byte >> 4] + kHex[byte & 15];
+      // C1 controls have two bytes, direction marks, overrides and isolates three.
+      const auto low = [&](std::size_t i) { return static_cast<unsigned>(character[i]) & 0x3Fu; };
+      const unsigned code =
+          length == 2 ? (byte & 0x1Fu) << 6 | low(1) : (byte & 0x0Fu) << 12 | low(1) << 6 | low(2);
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      result += escape;
     }
   }
-  // C1 controls and bidirectional overrides remain. Such a text is printed as a JSON string.
-  return has_control_characters(result) ? dump_json(Json(result)) : result;
+  return result;
 }
 
 std::string to_text(const Table& table) {
@@ -121,9 +132,17 @@ void Output::declare(CLI::App& app) {
 
 void Output::declare_list(CLI::App& app) {
   declare(app);
-  CLI::Option* only_ids =
-      app.add_flag("-q,--quiet", quiet, "Print only what names the entries, a line each.");
+  CLI::Option* only_ids = app.add_flag("-q,--quiet", quiet, "Print only ids or names, one per line.");
   for (const char* other : {"--csv", "--json", "--yaml"}) only_ids->excludes(app.get_option(other));
+}
+
+void Output::declare_value(CLI::App& app) {
+  CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.");
+  app.add_flag("--yaml", yaml, "Print as YAML.")->excludes(as_json);
+}
+
+void print_warnings(const google::protobuf::RepeatedPtrField<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "warning: " << printable(warning) << '\n';
 }
 
 void print_json(const Json& value) { std::cout << dump_json(value, 2) << '\n'; }
@@ -155,7 +174,7 @@ Result<Json> to_json(const google::protobuf::Message& message) {
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   if (!status.ok())
-    return fail(Code::kInternal, "the master's answer is not writable as JSON: " + status.ToString());
+    return fail(Code::kInternal, "the master's response cannot be converted to JSON: " + status.ToString());
   // Limits far above those for input from users: the master is trusted.
   return parse_json(text, {.bytes = 1 << 30, .depth = 100});
 }

@@ -7,6 +7,7 @@
 #include <google/protobuf/timestamp.pb.h>
 
 #include <CLI/CLI.hpp>
+#include <concepts>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -41,15 +42,29 @@ struct Output {
   void declare(CLI::App& app);
   /// Adds --quiet as well, which prints one line per row with its ids or names.
   void declare_list(CLI::App& app);
+  /// Adds --json and --yaml only.
+  void declare_value(CLI::App& app);
   /// True with --json or --yaml.
   bool structured() const { return json || yaml; }
+  /// True for output that programs parse. Other lines would break it.
+  bool for_programs() const { return structured() || csv; }
   /// Prints `table`, or the result of `value` with --json and --yaml. Errors: those of `value`.
   Status print(const Table& table, const std::function<Result<Json>()>& value) const;
   /// Prints YAML with --yaml, else JSON.
   void print_value(const Json& value) const;
 };
+/// Output of a command whose only flags are those of a list.
+struct ListOutput : Output {
+  void declare(CLI::App& app) { declare_list(app); }
+};
+/// Output of a command whose only flags are --json and --yaml.
+struct ValueOutput : Output {
+  void declare(CLI::App& app) { declare_value(app); }
+};
 /// Prints indented JSON.
 void print_json(const Json& value);
+/// Prints warnings of the master to stderr, a line each.
+void print_warnings(const google::protobuf::RepeatedPtrField<std::string>& warnings);
 
 /// Converts a message to the JSON of the HTTP API: camelCase names, defaults included, 64-bit integers as
 /// strings. Errors: kInternal.
@@ -67,11 +82,26 @@ Result<Json> list_to_json(const Messages& messages) {
   return list;
 }
 
+/// Prints a message as indented JSON. Errors: those of to_json().
+template <std::derived_from<google::protobuf::Message> Message>
+Status print_json(const Message& message) {
+  TRY_ASSIGN(const Json value, to_json(message));
+  print_json(value);
+  return {};
+}
+/// Prints a message as YAML, with --json as JSON. Errors: those of to_json().
+template <typename Message>
+Status print_yaml(const Message& message, const Output& output) {
+  TRY_ASSIGN(const Json value, to_json(message));
+  Output{.yaml = !output.json}.print_value(value);
+  return {};
+}
+
 /// Formats the problems of a document in aligned columns, a line each:
 /// `const.yaml:14:16  searcher.max_trials   E-CFG-RANGE   must be …`
 std::string problem_lines(const std::vector<Problem>& problems);
-/// Returns the text on one line, in valid UTF-8, with ASCII control characters escaped. Text with other
-/// control characters (C1, bidirectional overrides) is returned as a JSON string.
+/// Returns the text on one line, in valid UTF-8. Control characters, ASCII and C1, and characters that change
+/// the direction of text are escaped: \x1b, \u202e.
 std::string printable(const std::string& text);
 /// Same for a text of several lines. Keeps the line breaks and ends the last line.
 std::string printable_lines(const std::string& text);

@@ -10,7 +10,7 @@ namespace det::cli {
 namespace {
 
 /// Lines of context around a change, and limit of the table in add_middle() (4 bytes per cell).
-constexpr std::size_t kContext = 3, kMostCells = 16 << 20;
+constexpr std::size_t kContext = 3, kMaxCells = 16 << 20;
 
 struct Line {
   char mark;  ///< ' ', '-' or '+'
@@ -29,7 +29,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 void add_middle(const std::vector<std::string>& a, const std::vector<std::string>& b,
                 std::vector<Line>& out) {
   const std::size_t rows = a.size() + 1, columns = b.size() + 1;
-  if (rows * columns > kMostCells) {
+  if (rows * columns > kMaxCells) {
     for (const std::string& line : a) out.push_back({'-', line});
     for (const std::string& line : b) out.push_back({'+', line});
     return;

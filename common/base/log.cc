@@ -134,11 +134,17 @@ std::string format_text(std::string_view message, Fields fields) {
     line += ' ';
     append_escaped(line, field.key);
     line += '=';
-    // Quotes values with spaces, quotes or '='. Quotes inside a value are not escaped.
-    const bool quote = field.value.empty() || field.value.find_first_of(" \"=\t\n") != std::string::npos;
-    if (quote) line += '"';
-    append_escaped(line, field.value);
-    if (quote) line += '"';
+    // Quotes values with spaces, quotes or '='. Inside, quotes and backslashes get a backslash.
+    if (!field.value.empty() && field.value.find_first_of(" \"=\t\n") == std::string::npos) {
+      append_escaped(line, field.value);
+      continue;
+    }
+    std::string value;
+    for (const char c : field.value)
+      value += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    line += '"';
+    append_escaped(line, value);
+    line += '"';
   }
   return line;
 }

@@ -41,10 +41,10 @@ Result<Login> Session::log_in(const std::string& user, const std::string& passwo
 
 Result<Login> Session::find_login() {
   const std::string token = from_environment("DET_USER_TOKEN");
-  // The user's name is not known; user_name() fetches it when needed.
-  if (!token.empty()) return Login{"", token};
+  // The user's name is not known; user_name() fetches it when needed. An explicit -u has precedence over the
+  // environment.
+  if (!token.empty() && user_flag.empty()) return Login{"", token};
   const std::string user = from_environment("DET_USER"), password = from_environment("DET_PASS");
-  // An explicit -u has precedence over the environment.
   if (!user.empty() && !password.empty() && (user_flag.empty() || user_flag == user))
     return log_in(user, password);
   TRY_ASSIGN(Client * client, anonymous());

@@ -15,9 +15,10 @@ class Session {
  public:
   std::string master_flag, user_flag;  ///< values of -m and -u; "" when absent
 
-  /// Returns the connection with a login; the session keeps ownership. Uses the first of: DET_USER_TOKEN;
-  /// DET_USER and DET_PASS, unless -u names another user; the stored login of -u, else of det.yaml's user,
-  /// else the last one. Errors: kUnauthenticated (not logged in; no RPC was sent); those of anonymous().
+  /// Returns the connection with a login; the session keeps ownership. Uses the first of: DET_USER_TOKEN,
+  /// unless -u is set; DET_USER and DET_PASS, unless -u names another user; the stored login of -u, else of
+  /// det.yaml's user, else the last one. Errors: kUnauthenticated (not logged in; no RPC was sent); those of
+  /// anonymous().
   Result<Client*> client();
   /// Returns the connection for calls that need no login; the session keeps ownership. Errors:
   /// kInvalidArgument (address or det.yaml); those of establish_trust().

@@ -11,13 +11,15 @@ namespace det::expconf {
 namespace {
 
 constexpr const char* kWhich =
-    "shared_fs: a directory that all agents share; directory: one that the task sees; s3: a bucket";
+    "shared_fs: directory shared by all agents; directory: path in the task; s3: bucket";
 
 std::vector<Field> with_common(std::vector<Field> fields) {
   const Type count = whole(0, 1'000'000);
-  fields.push_back(defaulted("save_experiment_best", count, 0, "how many of the experiment's best are kept"));
-  fields.push_back(defaulted("save_trial_best", count, 1, "how many of each trial's best are kept"));
-  fields.push_back(defaulted("save_trial_latest", count, 1, "how many of each trial's newest are kept"));
+  fields.push_back(
+      defaulted("save_experiment_best", count, 0, "number of best checkpoints to keep across all trials"));
+  fields.push_back(defaulted("save_trial_best", count, 1, "number of best checkpoints to keep per trial"));
+  fields.push_back(
+      defaulted("save_trial_latest", count, 1, "number of latest checkpoints to keep per trial"));
   return fields;
 }
 
@@ -81,27 +83,29 @@ struct StorageKind {
 const std::vector<StorageKind>& storage_kinds() {
   static const std::vector<StorageKind> all{
       {"shared_fs",
-       table(with_common(
-                 {required("type", choice({"shared_fs"}), kWhich),
-                  required("host_path", absolute_path(), "the absolute directory that all agents share"),
-                  optional("storage_path", text({.min = 1}), "below host_path: where in it"),
-                  defaulted("propagation", text(), "rprivate", "of the mount in a container"),
-                  idle("container_path", text()), idle("checkpoint_path", text()),
-                  idle("tensorboard_path", text())}),
-             check_shared_fs)},
+       table(
+           with_common(
+               {required("type", choice({"shared_fs"}), kWhich),
+                required("host_path", absolute_path(), "absolute path of the directory shared by all agents"),
+                optional("storage_path", text({.min = 1}), "subdirectory of host_path"),
+                defaulted("propagation", text(), "rprivate", "propagation of the mount in a container"),
+                idle("container_path", text()), idle("checkpoint_path", text()),
+                idle("tensorboard_path", text())}),
+           check_shared_fs)},
       {"directory", table(with_common({required("type", choice({"directory"}), kWhich),
                                        required("container_path", absolute_path(),
-                                                "the absolute directory checkpoints go to")}),
+                                                "absolute path of the checkpoint directory")}),
                           check_kept)},
       {"s3",
        table(with_common(
                  {required("type", choice({"s3"}), kWhich),
-                  required("bucket", text({.min = 1}), "the bucket checkpoints go to"),
-                  optional("prefix", text({.max = 512}), "of all names in the bucket"),
+                  required("bucket", text({.min = 1}), "name of the bucket"),
+                  optional("prefix", text({.max = 512}), "prefix of all object names"),
                   optional("endpoint_url", text({.min = 1}),
-                           "http[s]://HOST[:PORT] of another store than Amazon's"),
-                  optional("access_key", text({.min = 1}), "else AWS_ACCESS_KEY_ID of the environment"),
-                  optional("secret_key", text({.min = 1}), "else AWS_SECRET_ACCESS_KEY of the environment")}),
+                           "http[s]://HOST[:PORT] of an S3-compatible store; default: Amazon S3"),
+                  optional("access_key", text({.min = 1}), "default: AWS_ACCESS_KEY_ID of the environment"),
+                  optional("secret_key", text({.min = 1}),
+                           "default: AWS_SECRET_ACCESS_KEY of the environment")}),
              check_s3)}};
   return all;
 }

@@ -32,15 +32,14 @@ Json read_command_line(Reader& reader, const YamlNode& node, const std::string& 
 
 Type command_resources_type() {
   constexpr std::int64_t kMostSlots = 100'000;
-  return table(
-      {defaulted("slots", whole(0, kMostSlots), 1, "how many slots of one agent it holds; 0 is none"),
-       defaulted("resource_pool", text({.max = 128}), "",
-                 "the pool it runs in; empty is the cluster's default"),
-       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
-       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
-       idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
-       idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
-       idle("agent_label", text())});
+  return table({defaulted("slots", whole(0, kMostSlots), 1, "slots of the command, on one agent; 0: none"),
+                defaulted("resource_pool", text({.max = 128}), "",
+                          "resource pool; empty: the default pool of the cluster"),
+                defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
+                defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
+                idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
+                idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
+                idle("agent_label", text())});
 }
 
 CommandConfig load_command(Json resolved) {
@@ -78,12 +77,13 @@ Json shared_defaults(const nlohmann::ordered_json& defaults) {
 
 const Type& command_type() {
   static const Type type = table(
-      {defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
-       required("entrypoint", {"command line, or list of string", read_command_line}, "what is run"),
-       section("resources", command_resources_type(), "what it needs of the cluster"),
-       section("environment", environment_type(), "what its processes run in"),
-       defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent that it sees"),
-       optional("work_dir", text({.min = 1}), "the directory it runs in, instead of its context's"),
+      {defaulted("description", text({.max = 4096, .one_line = false}), "", "description of the experiment"),
+       required("entrypoint", {"command line, or list of string", read_command_line}, "command line to run"),
+       section("resources", command_resources_type(), "resources of the command"),
+       section("environment", environment_type(), "environment of the command's processes"),
+       defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent to mount"),
+       optional("work_dir", text({.min = 1}),
+                "working directory; default: the directory of the uploaded files"),
        defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
        idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
        idle("log_policies", any()), idle("preemption_timeout", any())});

@@ -83,11 +83,11 @@ Json read_capability(Reader& reader, const YamlNode& node, const std::string& pa
 }
 
 Type proxy_port_list() {
-  return list_of(
-      table({required("proxy_port", whole(1, 65535), "the port in the task"),
-             defaulted("proxy_tcp", boolean(), false, "raw TCP, not HTTP"),
-             defaulted("unauthenticated", boolean(), false, "open without a login"),
-             defaulted("default_service_id", boolean(), false, "what the task's own address means")}));
+  return list_of(table(
+      {required("proxy_port", whole(1, 65535), "port in the task"),
+       defaulted("proxy_tcp", boolean(), false, "true: proxy raw TCP; false: HTTP"),
+       defaulted("unauthenticated", boolean(), false, "true: no login required"),
+       defaulted("default_service_id", boolean(), false, "true: the default port of the task's address")}));
 }
 
 Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -130,11 +130,12 @@ Json read_mount_target(Reader& reader, const YamlNode& node, const std::string& 
 }
 
 Type bind_mount_list() {
-  return list_of(table({required("host_path", absolute_path(), "the directory on the agent"),
-                        required("container_path", {"path, not below /proc, /sys or /dev", read_mount_target},
-                                 "where the task sees it; a relative one is below its work directory"),
-                        defaulted("read_only", boolean(), false, "whether the task may only read it"),
-                        defaulted("propagation", text({.min = 1, .max = 32}), "rprivate", "of the mount")}));
+  return list_of(
+      table({required("host_path", absolute_path(), "directory on the agent"),
+             required("container_path", {"path, not below /proc, /sys or /dev", read_mount_target},
+                      "path in the task; relative to its work directory"),
+             defaulted("read_only", boolean(), false, "true: mount read-only"),
+             defaulted("propagation", text({.min = 1, .max = 32}), "rprivate", "propagation of the mount")}));
 }
 
 Json read_bind_mounts(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -154,27 +155,27 @@ Json read_bind_mounts(Reader& reader, const YamlNode& node, const std::string& p
 
 Type environment_type() {
   const Type word = text(), token = text({.max = 65536});
-  const Type auth =
-      table({optional("username", word, "who"), optional("password", word, "their password"),
-             optional("auth", word, "both, as base64"), optional("email", word, "their address"),
-             optional("serveraddress", word, "the registry"),
-             optional("identitytoken", token, "instead of a password"),
-             optional("registrytoken", token, "instead of a password")});
+  const Type auth = table({optional("username", word, "user name"), optional("password", word, "password"),
+                           optional("auth", word, "user name and password as base64"),
+                           optional("email", word, "email address"),
+                           optional("serveraddress", word, "address of the registry"),
+                           optional("identitytoken", token, "token instead of a password"),
+                           optional("registrytoken", token, "token instead of a password")});
   const Json none = {{"cpu", Json::array()}, {"cuda", Json::array()}, {"rocm", Json::array()}};
   const Type variables = per_device(list_of({"NAME=VALUE", read_variable}), Json::array());
   const Type capability("capability", read_capability);
   return table(
-      {optional("image", per_device(text({.min = 1, .max = 512}), nullptr), "the container's image"),
-       defaulted("environment_variables", variables, none,
-                 "what a trial's processes find in their environment"),
-       defaulted("force_pull_image", boolean(), false, "fetch the image even when the agent has it"),
-       optional("registry_auth", auth, "how to fetch the image"),
+      {optional("image", per_device(text({.min = 1, .max = 512}), nullptr), "image of the container"),
+       defaulted("environment_variables", variables, none, "environment variables of the trial's processes"),
+       defaulted("force_pull_image", boolean(), false, "pull the image even if it is cached"),
+       optional("registry_auth", auth, "credentials of the image registry"),
        defaulted("ports", map_of(whole(1, 65535)), Json::object(), "ports of the container, by name"),
        defaulted("proxy_ports", {"list of maps", read_proxy_ports, proxy_port_list().fields()}, Json::array(),
-                 "ports of the task that the master makes reachable"),
+                 "ports of the task that the master proxies"),
        defaulted("add_capabilities", list_of(capability), Json::array(),
-                 "of Linux; only those that harm no host"),
-       defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array(), "of Linux"),
+                 "Linux capabilities to add; only those that are safe for the host"),
+       defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array(),
+                 "Linux capabilities to drop"),
        idle("pod_spec", free_map())},
       check_variables);
 }

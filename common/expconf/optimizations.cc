@@ -38,10 +38,11 @@ void check_policy(Reader& reader, const YamlNode& map, const std::string& path, 
 }
 
 std::vector<Field> policy_fields() {
-  return {optional("name", text({.min = 1, .max = 128}), "shown on a trial whose log matched"),
-          optional("pattern", {"RE2 pattern", read_pattern}, "matched against every line of a trial's log"),
-          optional("action", {"cancel_retries, exclude_node", read_action},
-                   "what follows: no further restart, or no further run on that agent")};
+  return {
+      optional("name", text({.min = 1, .max = 128}), "name shown on a trial with a matching line"),
+      optional("pattern", {"RE2 pattern", read_pattern}, "regular expression for lines of the trial's log"),
+      optional("action", {"cancel_retries, exclude_node", read_action},
+               "cancel_retries: no further restarts; exclude_node: no further runs on that agent")};
 }
 
 Json read_log_policies(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -62,14 +63,15 @@ Json read_log_policies(Reader& reader, const YamlNode& node, const std::string& 
 
 Type optimizations_type() {
   return table(
-      {defaulted("aggregation_frequency", whole(1), 1,
-                 "gradients are exchanged and applied every so many batches"),
-       defaulted("average_aggregated_gradients", boolean(), true, "divide them by that number"),
-       defaulted("average_training_metrics", boolean(), true, "average training metrics over the slots"),
+      {defaulted("aggregation_frequency", whole(1), 1, "batches between two gradient updates"),
+       defaulted("average_aggregated_gradients", boolean(), true,
+                 "divide the gradients by aggregation_frequency"),
+       defaulted("average_training_metrics", boolean(), true, "average training metrics over all slots"),
        defaulted("gradient_compression", boolean(), false, kIdle), idle("grad_updates_size_file", text()),
-       defaulted("mixed_precision", choice({"O0", "O1", "O2", "O3"}), "O0", "upstream's levels; O0 is none"),
+       defaulted("mixed_precision", choice({"O0", "O1", "O2", "O3"}), "O0",
+                 "mixed-precision level of Determined AI; O0: none"),
        defaulted("precision", choice({"fp32", "bf16", "fp16"}), "fp32",
-                 "what forward and backward compute in"),
+                 "number format of forward and backward pass"),
        defaulted("tensor_fusion_threshold", whole(0), 64, kIdle),
        defaulted("tensor_fusion_cycle_time", whole(0), 1, kIdle),
        defaulted("auto_tune_tensor_fusion", boolean(), false, kIdle)});

@@ -35,19 +35,18 @@ Json read_device(Reader& reader, const YamlNode& node, const std::string& path) 
 
 Type resources_type() {
   constexpr std::int64_t kMostSlots = 100'000;
-  return table(
-      {defaulted("slots_per_trial", whole(0, kMostSlots), 1, "how many slots a trial trains on; 0 is none"),
-       defaulted("resource_pool", text({.max = 128}), "",
-                 "the pool it runs in; empty is the cluster's default"),
-       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
-       optional("max_slots", whole(0, kMostSlots), "the most slots that all trials together hold"),
-       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
-       optional("shm_size", size_in_bytes(), "shared memory of a container"),
-       defaulted("is_single_node", boolean(), false, "whether all slots of a trial must be on one agent"),
-       defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
-                 "host devices that a container sees"),
-       idle("native_parallel", boolean()), idle("agent_label", text())},
-      check_resources);
+  return table({defaulted("slots_per_trial", whole(0, kMostSlots), 1, "slots of a trial; 0: none"),
+                defaulted("resource_pool", text({.max = 128}), "",
+                          "resource pool; empty: the default pool of the cluster"),
+                defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
+                optional("max_slots", whole(0, kMostSlots), "maximum number of slots of all trials together"),
+                defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
+                optional("shm_size", size_in_bytes(), "shared memory of the container"),
+                defaulted("is_single_node", boolean(), false, "true: all slots of a trial are on one agent"),
+                defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
+                          "host devices available in the container"),
+                idle("native_parallel", boolean()), idle("agent_label", text())},
+               check_resources);
 }
 
 }  // namespace det::expconf

@@ -16,19 +16,18 @@ constexpr std::int64_t kBatchesPerStep = 100;
 
 std::vector<Field> common() {
   return {
-      required("name", Type("single, random, grid, async_halving, adaptive_asha", any()),
-               "which search it is"),
-      required("metric", text({.min = 1, .max = 256}), "the validation metric that tells good from bad"),
-      defaulted("smaller_is_better", boolean(), true, "whether a smaller metric is the better one"),
-      optional("source_trial_id", whole(1), "every trial starts from the newest checkpoint of this trial"),
+      required("name", Type("single, random, grid, async_halving, adaptive_asha", any()), "search method"),
+      required("metric", text({.min = 1, .max = 256}), "validation metric to optimize"),
+      defaulted("smaller_is_better", boolean(), true, "true: minimize the metric; false: maximize it"),
+      optional("source_trial_id", whole(1), "trials start from the newest checkpoint of this trial"),
       optional("source_checkpoint_uuid", text({.min = 1, .max = 64}),
-               "every trial starts from this checkpoint; not beside source_trial_id"),
-      optional("max_length", searcher_length_type(), "how long a trial trains"),
+               "trials start from this checkpoint; excludes source_trial_id"),
+      optional("max_length", searcher_length_type(), "training length of a trial"),
       optional("max_steps", whole(1, 1'000'000'000),
-               "max_length as the oldest releases count it: steps of 100 batches, or of batches_per_step"),
+               "old form of max_length, in steps of 100 batches or of batches_per_step"),
       optional("time_metric", text({.min = 1, .max = 256}),
-               "the validation metric that says how far a trial is, such as batches"),
-      optional("max_time", whole(1), "the longest training of a trial, in units of time_metric")};
+               "validation metric that measures the training length, such as batches"),
+      optional("max_time", whole(1), "maximum training length of a trial, in units of time_metric")};
 }
 
 Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -39,7 +38,7 @@ Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& pa
   return nullptr;
 }
 Field max_trials() {
-  return required("max_trials", {"integer from 1 to 100000", read_max_trials}, "how many trials to make");
+  return required("max_trials", {"integer from 1 to 100000", read_max_trials}, "number of trials");
 }
 
 void check_common(Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
@@ -62,7 +61,7 @@ void check_time(Reader& reader, const YamlNode& map, const std::string& path, co
   if (resolved.contains("max_length")) return;
   for (const auto& [name, doc] :
        {std::pair("time_metric", "the validation metric that counts time"),
-        std::pair("max_time", "the longest training of a trial, in units of time_metric")}) {
+        std::pair("max_time", "maximum training length of a trial, in units of time_metric")}) {
     if (!resolved.contains(name))
       reader.problem(map, child(path, name), "E-CFG-MISSING", std::string("is required: ") + doc);
   }
@@ -153,34 +152,34 @@ struct SearcherKind {
 
 const std::vector<SearcherKind>& searcher_kinds() {
   static const Field divisor =
-      defaulted("divisor", real(1, false), 4, "one trial in so many goes on from a rung to the next");
+      defaulted("divisor", real(1, false), 4, "1/divisor of the trials continue from a rung to the next");
   static const Field stop_once =
       optional("stop_once", boolean(), "accepted, without effect: see rung_policy");
   static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMostTrials), 16,
-                                             "how many trials may run at a time; 0 is no limit");
+                                             "maximum number of concurrent trials; 0: no limit");
   static const Field sampler =
       defaulted("sampler", choice({"random", "tpe"}), "random",
-                "where new trials come from: at random, or from a model of those that are known");
-  static const Field rung_policy = defaulted("rung_policy", choice({"stop", "promote"}), "stop",
-                                             "what a trial meets at a rung: it goes on or is stopped for "
-                                             "good, or it waits and may be promoted later");
+                "source of hyperparameters: random, or a model of earlier results (tpe)");
+  static const Field rung_policy = defaulted(
+      "rung_policy", choice({"stop", "promote"}), "stop",
+      "stop: a rung stops trials permanently; promote: trials wait at a rung and may be promoted later");
   static const std::vector<SearcherKind> all{
       {"single", {}, check_common},
       {"random", {max_trials(), concurrency, sampler}, check_common},
       {"grid", {concurrency}, check_common},
       {"async_halving",
        {max_trials(), concurrency, divisor, stop_once,
-        required("num_rungs", whole(1, 100), "how many rungs there are"), rung_policy, sampler},
+        required("num_rungs", whole(1, 100), "number of rungs"), rung_policy, sampler},
        check_async_halving},
       {"adaptive_asha",
        {max_trials(), concurrency, divisor, stop_once,
         defaulted("mode", choice({"aggressive", "standard", "conservative"}), "standard",
-                  "how many brackets there are: aggressive has one, which stops most; conservative has one "
-                  "that stops none"),
+                  "number of brackets: aggressive has one, with the most early stops; conservative includes "
+                  "one without early stops"),
         defaulted("max_rungs", whole(1, 100), 5,
-                  "the most rungs of a bracket; unless given, fewer where fewer fit"),
+                  "maximum number of rungs of a bracket; the default is reduced to the number that fits"),
         defaulted("bracket_rungs", list_of(whole(1, 100)), Json::array(),
-                  "the rungs of each bracket; empty: by mode"),
+                  "numbers of rungs of the brackets; empty: set by mode"),
         rung_policy, sampler},
        check_adaptive},
   };

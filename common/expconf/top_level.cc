@@ -41,7 +41,7 @@ Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& pa
 }
 
 Type profiling_type() {
-  return table({defaulted("enabled", boolean(), false, "report what the machine does as metrics"),
+  return table({defaulted("enabled", boolean(), false, "report machine utilization as metrics"),
                 defaulted("begin_on_batch", whole(0), 0, kIdle), optional("end_after_batch", whole(0), kIdle),
                 defaulted("sync_timings", boolean(), true, kIdle)},
                [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {
@@ -55,9 +55,9 @@ Type profiling_type() {
 
 Type integrations_type() {
   const Type name = text({.min = 1});
-  const Type webhooks = table({optional("webhook_id", list_of(whole(1)), "which webhooks hear of it"),
-                               optional("webhook_name", list_of(name), "likewise"),
-                               defaulted("exclude", boolean(), false, "none of them does")});
+  const Type webhooks = table({optional("webhook_id", list_of(whole(1)), "ids of webhooks"),
+                               optional("webhook_name", list_of(name), "names of webhooks"),
+                               defaulted("exclude", boolean(), false, "true: exclude these webhooks")});
   const Type pachyderm = table({required("pachd", free_map(), "host and port"),
                                 required("proxy", free_map(), "scheme, host, port"),
                                 required("dataset", free_map(), "project, repo, commit, branch, token")});
@@ -72,18 +72,19 @@ bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 /// virtual shards.
 Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
-  const Type map = table(
-      {defaulted("experiment_seed", whole(0, kMostSeed), 0,
-                 "seeds the search and, through it, every trial; else the time of submission"),
-       defaulted("mode", mode, "fast",
-                 "exact: the same bits on any number of slots that divides virtual_shards"),
-       defaulted("virtual_shards", whole(1, 1024), 4, "a power of two: the most slots of exact training")},
-      [](Reader& reader, const YamlNode& node, const std::string& path, Json& resolved) {
-        const Json shards = resolved["virtual_shards"];
-        if (shards.is_null() || power_of_two(shards.get<std::int64_t>())) return;
-        reader.problem(value_or_map(node, "virtual_shards"), child(path, "virtual_shards"), "E-CFG-RANGE",
-                       "must be a power of two: 1, 2, 4, 8, …");
-      });
+  const Type map =
+      table({defaulted("experiment_seed", whole(0, kMostSeed), 0,
+                       "seed of the search and its trials; default: derived from the time of submission"),
+             defaulted("mode", mode, "fast",
+                       "exact: bit-identical results on any number of slots that divides virtual_shards"),
+             defaulted("virtual_shards", whole(1, 1024), 4,
+                       "maximum number of slots of exact training; a power of two")},
+            [](Reader& reader, const YamlNode& node, const std::string& path, Json& resolved) {
+              const Json shards = resolved["virtual_shards"];
+              if (shards.is_null() || power_of_two(shards.get<std::int64_t>())) return;
+              reader.problem(value_or_map(node, "virtual_shards"), child(path, "virtual_shards"),
+                             "E-CFG-RANGE", "must be a power of two: 1, 2, 4, 8, …");
+            });
   auto read = [map](Reader& reader, const YamlNode& node, const std::string& path) {
     if (node.is_map()) return map(reader, node, path);
     if (node.kind == YamlNode::Kind::kNull) return map(reader, node, path);
@@ -169,14 +170,13 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
 std::vector<Field> training_fields() {
   constexpr std::int64_t kMostBatches = 1'000'000'000;
   const Json never = {{"batches", 0}};
-  return {
-      defaulted("min_checkpoint_period", length_type(0), never, "a checkpoint this often; 0 is never"),
-      defaulted("min_validation_period", length_type(0), never, "a validation this often; 0 is never"),
-      defaulted("perform_initial_validation", boolean(), false, "validate before anything is trained"),
-      defaulted("records_per_epoch", whole(0), 0, "turns epochs into records where the data cannot say"),
-      defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two reports of a trial"),
-      optional("batches_per_step", whole(1, kMostBatches), "scheduling_unit as the oldest releases call it"),
-      section("optimizations", optimizations_type(), "how gradients are exchanged and in what precision")};
+  return {defaulted("min_checkpoint_period", length_type(0), never, "interval between checkpoints; 0: none"),
+          defaulted("min_validation_period", length_type(0), never, "interval between validations; 0: none"),
+          defaulted("perform_initial_validation", boolean(), false, "run a validation before training"),
+          defaulted("records_per_epoch", whole(0), 0, "records per epoch, if the data set has no length"),
+          defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two training reports"),
+          optional("batches_per_step", whole(1, kMostBatches), "old name of scheduling_unit"),
+          section("optimizations", optimizations_type(), "gradient aggregation and precision")};
 }
 
 /// Fields of other cluster types and removed features: accepted, stored and ignored.
@@ -192,44 +192,43 @@ std::vector<Field> idle_fields() {
 
 Type make_top_level() {
   constexpr std::int64_t kMostSeconds = 1LL << 31;
-  const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
+  const Type retention = table({optional("log_retention_days", whole(-1, 32767),
+                                         "days after the end until the log is deleted; -1: never")});
   std::vector<Field> fields{
-      optional("version", whole(0, 0), "of this format"),
+      optional("version", whole(0, 0), "version of the configuration format"),
       defaulted("name", text({.min = 1, .max = 128}), "Experiment",
-                "what people call it; else the master adds three words to the default"),
-      defaulted("description", text({.max = 4096, .one_line = false}), "", "what people say of it"),
+                "name of the experiment; the master appends three random words to the default"),
+      defaulted("description", text({.max = 4096, .one_line = false}), "", "description of the experiment"),
       defaulted("labels", {"list of string, or a map whose keys are meant", read_labels}, Json::array(),
-                "words to find it by"),
-      defaulted("data", free_map(), Json::object(), "anything: the trial reads it"),
-      defaulted("workspace", text({.max = 128}), "", "where it is filed; only together with project"),
-      defaulted("project", text({.max = 128}), "", "where it is filed; only together with workspace"),
+                "labels for searching"),
+      defaulted("data", free_map(), Json::object(), "free-form data for the trial"),
+      defaulted("workspace", text({.max = 128}), "", "workspace of the experiment; requires project"),
+      defaulted("project", text({.max = 128}), "", "project of the experiment; requires workspace"),
       required("entrypoint", {"command line, or list of string", read_entrypoint},
-               "model_def:Class for a trial class, or the command line to run"),
-      defaulted("max_restarts", whole(0, 1'000'000), 5,
-                "how often a trial that failed by itself starts again"),
+               "trial class (model_def:Class), or the command line to run"),
+      defaulted("max_restarts", whole(0, 1'000'000), 5, "maximum number of restarts of a failed trial"),
       defaulted("hyperparameters", hyperparameters_type(), Json::object(),
-                "what the search varies, and constants"),
+                "hyperparameters to search, and constants"),
       required("searcher", searcher_type(),
-               "name and metric, such as {name: single, metric: validation_loss}"),
-      section("resources", resources_type(), "what a trial needs of the cluster"),
-      section("environment", environment_type(), "what a trial's processes run in"),
+               "search method and metric, such as {name: single, metric: validation_loss}"),
+      section("resources", resources_type(), "resources of a trial"),
+      section("environment", environment_type(), "environment of the trial's processes"),
       defaulted("bind_mounts", bind_mounts_type(), Json::array(),
-                "directories of the agent that the task sees"),
+                "directories of the agent to mount in the task"),
       section("checkpoint_storage", checkpoint_storage_type(),
-              "where checkpoints live; else the master says"),
+              "storage of checkpoints; default: set in the master's configuration"),
       defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best",
-                "which validations make a checkpoint: one better than all before it, all, or none"),
-      section("reproducibility", reproducibility_type(), "what repeats"),
-      section("profiling", profiling_type(), "what is measured beside training"),
+                "validations that save a checkpoint: best (better than all before), all, or none"),
+      section("reproducibility", reproducibility_type(), "seed and determinism"),
+      section("profiling", profiling_type(), "profiling of the machine"),
       defaulted("log_policies", log_policies_type(), default_log_policies(),
-                "what a line of the log sets off"),
-      section("retention_policy", retention, "how long logs are kept; else the master says"),
+                "actions for log lines that match a pattern"),
+      section("retention_policy", retention, "retention of logs; default: set in the master's configuration"),
       defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
-                "seconds from asking a trial to stop until it is killed"),
+                "seconds between the request to stop and SIGKILL"),
       defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
-                "seconds without a batch, a report or any output after which a trial is ended and run again; "
-                "0 is never"),
-      defaulted("debug", boolean(), false, "more of everything in the log")};
+                "seconds without a batch, a report or output after which a trial is restarted; 0: never"),
+      defaulted("debug", boolean(), false, "verbose logging")};
   for (const std::vector<Field>& more : {training_fields(), idle_fields()})
     fields.insert(fields.end(), more.begin(), more.end());
   return table(std::move(fields), check_top_level);

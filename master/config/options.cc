@@ -144,44 +144,43 @@ void read_reach(const Options& options, MasterConfig& config, Checker& checker) 
 std::vector<OptionKey> tls_keys() {
   return {
       {"security.tls.enabled", Kind::kBool, "false",
-       "Speak TLS, and nothing else, with a certificate of the master's own authority (DATA_DIR/tls) or with "
-       "yours."},
+       "Accept only TLS, with security.tls.cert or a certificate of the master's own authority "
+       "(DATA_DIR/tls)."},
       {"security.tls.cert", Kind::kString, "",
-       "File with your own certificate and its chain (PEM); implies security.tls.enabled."},
+       "File with the certificate and its chain (PEM). Implies security.tls.enabled."},
       {"security.tls.key", Kind::kString, "", "File with the private key of security.tls.cert (PEM)."},
       {"security.tls.names", Kind::kString, "",
-       "Host names and addresses that users reach the master by, separated by commas: for the certificate "
-       "that it "
-       "makes itself. This machine's name and addresses need not be named."},
+       "Additional host names and addresses in the generated certificate, separated by commas. Name and "
+       "addresses of this machine are included."},
       {"security.tls.agent_lifetime", Kind::kDuration, "30d",
-       "How long an agent's certificate lasts; agents renew it when a third is left."},
+       "Lifetime of an agent's certificate. Agents renew it when a third remains."},
   };
 }
 
 std::vector<OptionKey> limit_keys() {
   return {
       {"heartbeat", Kind::kDuration, "2s",
-       "How often agents say that they live; three missed end the connection."},
-      {"agent_lease", Kind::kDuration, "10m", "An agent cut off for this long ends its own processes."},
-      {"agent_kill_grace", Kind::kDuration, "10s", "From SIGTERM to SIGKILL of an allocation's processes."},
+       "Interval between agent heartbeats. Three missed heartbeats end the connection."},
+      {"agent_lease", Kind::kDuration, "10m",
+       "Time without contact after which an agent ends its allocations."},
+      {"agent_kill_grace", Kind::kDuration, "10s",
+       "Time between SIGTERM and SIGKILL for the processes of an allocation."},
       {"agent_margin", Kind::kDuration, "10s",
-       "How long beyond lease and grace the master waits before it gives a silent agent's trials to "
-       "others."},
-      {"kill_repeat", Kind::kDuration, "30s", "After this long an unanswered kill is sent again."},
+       "Time beyond lease and kill grace after which trials of a silent agent are rescheduled."},
+      {"kill_repeat", Kind::kDuration, "30s", "Interval after which an unacknowledged kill is repeated."},
       {"unmanaged_limit", Kind::kDuration, "5m",
-       "A trial outside the cluster that is silent for this long has failed; it speaks ten times as "
+       "Time without a report after which a detached trial has failed. Detached trials report ten times as "
        "often."},
-      {"session_lifetime", Kind::kDuration, "7d", "How long a login lasts."},
+      {"session_lifetime", Kind::kDuration, "7d", "Lifetime of a login."},
       {"log_retention_days", Kind::kInt, "-1",
-       "Days after the end of a trial or command until its log is removed, where its configuration does "
-       "not say "
-       "(retention_policy); -1 is never."},
-      {"connections", Kind::kInt, "2000", "Most connections at a time."},
+       "Days after the end of a trial or command until its log is deleted, unless its configuration sets "
+       "retention_policy. -1: never."},
+      {"connections", Kind::kInt, "2000", "Maximum number of connections."},
       {"connections_per_address", Kind::kInt, "64",
-       "Most connections from one address; this machine is exempt."},
-      {"log.level", Kind::kString, "info", "trace, debug, info, warn or error."},
-      {"log.json", Kind::kBool, "false", "Log JSON objects instead of text."},
-      {"log.file", Kind::kString, "", "File to append the log to; empty is standard error."},
+       "Maximum number of connections from one address. This machine is exempt."},
+      {"log.level", Kind::kString, "info", "Level of the log: trace, debug, info, warn or error."},
+      {"log.json", Kind::kBool, "false", "Write one JSON object per line."},
+      {"log.file", Kind::kString, "", "File to append the log to. Empty: standard error."},
   };
 }
 
@@ -189,55 +188,45 @@ OptionTable all_options() {
   OptionTable table{
       .program = "det-master",
       .summary =
-          "The master of a Determinant cluster: stores experiments, gives trials their slots, serves API and "
-          "web UI.",
+          "The master of a Determinant cluster: stores experiments, schedules trials, serves API and web UI.",
       .env_prefix = "DET_MASTER_",
       .keys = {
-          {"data_dir", Kind::kString, "",
-           "Directory of all that the master keeps (required; made when absent)."},
+          {"data_dir", Kind::kString, "", "Data directory of the master (required). Created if absent."},
           {"listen", Kind::kString, "127.0.0.1:8080",
-           "Address and port for gRPC, JSON API and web UI; port 0 picks a free one."},
+           "Address and port of gRPC, JSON API and web UI. Port 0 selects a free port."},
           {"insecure_i_understand", Kind::kBool, "false",
-           "Allow listening beyond this machine without TLS: everyone on the network can then read passwords "
-           "and tokens."},
+           "Allow connections from other machines without TLS. Passwords and tokens are then readable on the "
+           "network."},
           {"database_url", Kind::kString, "",
-           "PostgreSQL (13 or newer) to use, as libpq takes it; empty runs a private server below data_dir.",
+           "PostgreSQL (13 or newer) as libpq connection string. Empty: run a private server in data_dir.",
            true},
           {"admin_password_file", Kind::kString, "",
-           "File with the password of the user admin, read at the first start; empty makes one and writes it "
-           "to "
-           "DATA_DIR/admin-password."},
+           "File with the password of the user admin, read at the first start. Empty: generate one and write "
+           "it to DATA_DIR/admin-password."},
           {"webui_dir", Kind::kString, "",
-           "Directory of the web UI; empty is share/det/webui beside the program's bin."},
-          {"cluster_name", Kind::kString, "", "Name shown to users."},
+           "Directory of the web UI. Empty: share/det/webui of the installation."},
+          {"cluster_name", Kind::kString, "", "Name of the cluster, shown to users."},
           {"default_resource_pool", Kind::kString, "default",
-           "Pool of agents and experiments that name none."},
+           "Resource pool of agents and experiments that set none."},
           {"scheduler", Kind::kTree, "",
-           "How pools give out their slots: type (priority, fair_share or round_robin; absent means "
-           "priority) and "
-           "preemption (true or false; absent means true)."},
+           "Scheduling of the pools: type (priority, fair_share or round_robin; default: priority) and "
+           "preemption (default: true)."},
           {"resource_pools", Kind::kTree, "",
-           "Pools that schedule otherwise: a list of maps with pool_name and scheduler. Other pools need no "
-           "entry."},
+           "Pools with other scheduling: a list of maps with pool_name and scheduler."},
           {"checkpoint_storage", Kind::kTree, "",
-           "Where experiments keep checkpoints that say nothing else, as in an experiment's configuration; "
-           "absent means "
-           "shared_fs at DATA_DIR/checkpoints."},
+           "Default of checkpoint_storage of experiments. Empty: shared_fs at DATA_DIR/checkpoints."},
           {"task_container_defaults", Kind::kTree, "",
-           "What experiments have that do not say it themselves: image, environment_variables, "
-           "registry_auth, "
-           "force_pull_image, add_capabilities, drop_capabilities, devices, shm_size_bytes, bind_mounts, "
-           "log_policies, preemption_timeout."},
+           "Defaults of experiments: image, environment_variables, registry_auth, force_pull_image, "
+           "add_capabilities, drop_capabilities, devices, shm_size_bytes, bind_mounts, log_policies, "
+           "preemption_timeout."},
           {"launch_error", Kind::kBool, "true",
-           "Refuse an experiment whose trials no agent could ever run; false lets it wait, with a warning."},
+           "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait."},
           {"allowed_host_paths", Kind::kTree, "",
-           "Directories of agents that experiments may mount or keep checkpoints in, and all below; absent "
-           "means any."},
+           "Directories of agents that experiments may mount or use for checkpoints, with subdirectories. "
+           "Empty: any."},
           {"allowed_storage_hosts", Kind::kString, "",
-           "Hosts of stores, separated by commas, that experiments may name in endpoint_url, whatever their "
-           "addresses are; "
-           "empty means any whose address is not of the master's own machine or link (loopback, "
-           "link-local)."},
+           "Hosts that experiments may use in endpoint_url, separated by commas, at any address. Empty: all "
+           "hosts except loopback and link-local addresses."},
       }};
   // The TLS keys follow insecure_i_understand in the help text and the sample file.
   const auto tls = tls_keys();

@@ -193,9 +193,7 @@ void Collector::tick() {
     sweep_at_ = now + (first ? options_.sweep / 60 : options_.sweep);
     if (first) return;
     const auto swept = sweep();
-    if (!swept)
-      log::warn("the storages cannot be searched for forgotten checkpoints",
-                {{"reason", swept.error().message}});
+    if (!swept) log::warn("search for orphaned checkpoints failed", {{"reason", swept.error().message}});
   }
 }
 
@@ -203,7 +201,7 @@ void Collector::note_failure(const Status& status) {
   wait_ = std::clamp(wait_ * 2, options_.retry, options_.retry * 20);
   retry_at_ = mono_now() + wait_;
   if (status.error().message != last_trouble_)
-    log::warn("checkpoints cannot be removed now; it is tried again", {{"reason", status.error().message}});
+    log::warn("checkpoints could not be deleted; retrying", {{"reason", status.error().message}});
   last_trouble_ = status.error().message;
 }
 
@@ -234,7 +232,7 @@ Status Collector::remove_all(ExperimentId id) {
   const auto inside =
       std::partition(marked.begin(), marked.end(), [](const auto& one) { return one.writer.value.empty(); });
   if (const Status done = remove_marked({marked.begin(), inside}); !done)
-    log::warn("files of a trial outside the cluster stay",
+    log::warn("files of a detached trial could not be deleted",
               {{"experiment", id}, {"reason", done.error().message}});
   TRY(remove_marked({inside, marked.end()}));
   // Best effort: the database has no record of these files.
@@ -245,7 +243,8 @@ Status Collector::remove_all(ExperimentId id) {
     if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
     if (const Status done = remove_at(place, {storage::tensorboard_name(id)}, ignored); !done)
-      log::warn("TensorBoard's files stay", {{"experiment", id}, {"reason", done.error().message}});
+      log::warn("TensorBoard files could not be deleted",
+                {{"experiment", id}, {"reason", done.error().message}});
   }
   return {};
 }
@@ -271,7 +270,7 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
     if (!done && first) first = done;
     if (gone.empty()) continue;
     TRY(db::set_removed(pool_, gone));
-    log::info("checkpoints removed", {{"count", gone.size()}, {"storage", place.root}});
+    log::info("deleted checkpoints", {{"count", gone.size()}, {"storage", place.root}});
   }
   return first;
 }
@@ -334,7 +333,7 @@ Result<std::size_t> Collector::sweep() {
     if (!place.bucket.empty()) {
       seen = perform_in_bucket(place.bucket, {}, true);
       if (!seen.error.empty())
-        log::warn("a storage cannot be searched", {{"storage", place.root}, {"reason", seen.error}});
+        log::warn("storage could not be searched", {{"storage", place.root}, {"reason", seen.error}});
     } else if (path_exists(place.root)) {
       seen = storage::perform({.root = place.root, .remove = {}, .list = true});
     } else {
@@ -350,8 +349,8 @@ Result<std::size_t> Collector::sweep() {
     std::vector<CheckpointId> gone;
     const Status done = remove_at(place, orphans, gone);
     count += gone.size();
-    log::info("unknown checkpoints removed", {{"count", gone.size()}, {"storage", place.root}});
-    if (!done) log::warn("forgotten checkpoints stay", {{"reason", done.error().message}});
+    log::info("deleted orphaned checkpoints", {{"count", gone.size()}, {"storage", place.root}});
+    if (!done) log::warn("orphaned checkpoints could not be deleted", {{"reason", done.error().message}});
   }
   return count;
 }

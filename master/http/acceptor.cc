@@ -125,7 +125,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   /// Accepts the waiting connection with the reserve descriptor and closes it, so that its client fails at
   /// once instead of hanging. Then resumes after a pause.
   void out_of_descriptors() {
-    if (!complained_) log::warn("out of file descriptors: connections are refused", {{"open", total_}});
+    if (!complained_) log::warn("out of file descriptors; connections are rejected", {{"open", total_}});
     complained_ = true;
     reserve_.reset();
     UniqueFd refused(::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

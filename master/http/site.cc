@@ -146,7 +146,7 @@ Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
                                               options.tls));
   impl->tls = options.tls != nullptr;
   TRY_ASSIGN(impl->files, StaticFiles::load(options.webui_dir));
-  if (impl->files.empty()) log::warn("no web UI found", {{"webui_dir", options.webui_dir}});
+  if (impl->files.empty()) log::warn("web UI not found", {{"webui_dir", options.webui_dir}});
   return std::unique_ptr<Site>(new Site(std::move(impl)));
 }
 
@@ -189,7 +189,7 @@ void Site::stop() {
   if (!impl_ || !impl_->thread.joinable()) return;
   // Calls hold exchanges, which need `io`. The exchange of a client that does not read is kept by `io` itself
   // and is destroyed with it.
-  if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of clients that do not read were left", {});
+  if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of unresponsive clients were dropped", {});
   impl_->work.reset();
   impl_->io.stop();
   impl_->thread.join();

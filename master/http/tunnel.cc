@@ -157,7 +157,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     up_.end = count;
     const char* const why = guard_.inspect({up_.bytes.data(), count}, mono_now());
     if (!why) return Step::kProgress;
-    log::warn("a client was cut off", {{"address", address_}, {"reason", why}});
+    log::warn("closed a client connection", {{"address", address_}, {"reason", why}});
     return Step::kBroken;
   }
 

@@ -250,7 +250,7 @@ TEST_CASE("an agent disconnected for longer than the lease stops its allocations
   cluster.restart_master();
   const v1::AllocationExit exit = cluster.wait_end(id);
   CHECK(exit.kind() == v1::AllocationExit::KIND_STOPPED);
-  CHECK_THAT(exit.message(), Catch::Contains("heard nothing from the master"));
+  CHECK_THAT(exit.message(), Catch::Contains("no contact with the master"));
 }
 
 TEST_CASE("SIGTERM ends the agent and reports its allocations as lost", "[agent]") {

@@ -109,7 +109,7 @@ TEST_CASE("a kill terminates once, then kills hard after 15 s without an exit", 
   REQUIRE(world.core.next_deadline());
   world.after(1s);
   CHECK(world.said<KillHard>());
-  world.feed(Ended{kId, {Exit::Kind::kLost, 0, "its supervisor was killed"}});
+  world.feed(Ended{kId, {Exit::Kind::kLost, 0, "the supervisor was killed"}});
   CHECK(world.said<Conclude>()->exit.kind == Exit::Kind::kStopped);
 }
 
@@ -138,14 +138,14 @@ TEST_CASE("a disconnection longer than the lease stops every allocation", "[core
   world.after(60s);
   REQUIRE(world.said<Terminate>());
   CHECK(world.said<Terminate>()->stop.kind == Exit::Kind::kStopped);
-  CHECK(world.said<Terminate>()->stop.message == "the agent heard nothing from the master for 1m");
+  CHECK(world.said<Terminate>()->stop.message == "no contact with the master for 1m");
   CHECK_FALSE(world.after(1s).said<Terminate>());
 }
 
 TEST_CASE("every message from the master renews the lease", "[core]") {
   World world;
   world.connect().run();
-  for (int i = 0; i < 10; ++i) world.after(50s).feed(Heard{});
+  for (int i = 0; i < 10; ++i) world.after(50s).feed(MessageReceived{});
   CHECK(world.core.held().front().phase == Phase::kStarting);
   CHECK_FALSE(world.after(59s).said<Terminate>());
 }

@@ -128,7 +128,7 @@ TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' s
   const std::vector<std::string> lines = task.texts();
   REQUIRE(lines.size() >= 3);
   CHECK(lines[1] ==
-        "ERROR: it hangs: no batch, no report and no output for 300ms (hang_timeout); it is ended");
+        "ERROR: the task hangs: no batch, no report and no output for 300ms (hang_timeout); sending SIGTERM");
   CHECK_THAT(lines[2], Catch::StartsWith("ERROR: sh (pid ") && Catch::Contains("): state S"));
 }
 

@@ -25,7 +25,8 @@ TEST_CASE("text lines are readable and cannot be forged", "[log]") {
         "2026-03-02T02:15:18.299569Z INFO  master: agent connected agent=a1 slots=8");
   CHECK(log::format(kText, kTime, LogLevel::kError, "bad\nname\x1B[31m",
                     {{"name", "two words"}, {"why", "a\r\"b\""}}) ==
-        "2026-03-02T02:15:18.299569Z ERROR master: bad\\nname\\x1b[31m name=\"two words\" why=\"a\\r\"b\"\"");
+        "2026-03-02T02:15:18.299569Z ERROR master: bad\\nname\\x1b[31m name=\"two words\" "
+        "why=\"a\\r\\\"b\\\"\"");
 }
 
 TEST_CASE("each JSON line is one object with typed values", "[log]") {

@@ -7,7 +7,6 @@
 #include "fake_master.h"
 
 namespace det::cli::test {
-namespace {}  // namespace
 
 TEST_CASE("a usage error prints one line on stderr with the nearest word and exits with 2") {
   FakeMaster master;
@@ -25,7 +24,7 @@ TEST_CASE("a usage error prints one line on stderr with the nearest word and exi
   check({"experiment", "describe"}, "IDS");
   check({"experiment", "pause", "x"}, "ID");
   check({"experiment", "pause", "0"}, "ID");
-  check({"experiment", "describe", "1,x"}, "\"x\" is no experiment's id");
+  check({"experiment", "describe", "1,x"}, "\"x\" is not an experiment id");
   check({"experiment", "list", "--json", "--csv"}, "--json");
   check({"experiment", "create", "/no/such.yaml"}, "/no/such.yaml");
   check({"-m", "ftp://x", "experiment", "list"}, "ftp");
@@ -94,6 +93,40 @@ TEST_CASE("login stores the token, whoami uses it, logout removes it") {
   CHECK(master.det({"user", "logout"}, "", "").status.code == 0);
   CHECK(master.det({"user", "whoami"}, "", "").status.code == 3);
   CHECK(master.det({"user", "logout"}, "", "").status.code == 0);
+}
+
+TEST_CASE("logout of a user without a login keeps the other logins") {
+  FakeMaster master;
+  REQUIRE(master.det({"user", "login", "admin"}, "", "", "secret password\n").status.code == 0);
+  CHECK(master.det({"-u", "eve", "user", "logout"}, "", "").out == "No user was logged in\n");
+  CHECK(master.det({"user", "whoami"}, "", "").status.code == 0);
+  CHECK(master.det({"-u", "eve", "user", "logout", "--all"}, "", "").status.code == 0);
+  CHECK(master.det({"user", "whoami"}, "", "").status.code == 3);
+}
+
+TEST_CASE("the flag -u has precedence over DET_USER_TOKEN") {
+  FakeMaster master;
+  const auto done = master.det({"-u", "eve", "user", "whoami"}, "", "token-of-admin");
+  CHECK(done.status.code == 3);
+  CHECK(has(done.err, "run `det user login eve`"));
+}
+
+TEST_CASE("master-down --delete-db deletes the data of the master and keeps that of the agents") {
+  FakeMaster master;
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  const std::string cluster = home->path() + "/determinant/determined";
+  REQUIRE(make_directories(cluster + "/master"));
+  for (const char* file : {"master/data", "master.log", "agent-0.pid", "agent-0.log"})
+    REQUIRE(write_file_atomic(cluster + "/" + file, "1\n"));
+  const auto done = master.det({"deploy", "local", "master-down", "--delete-db"}, "", "", "",
+                               {"XDG_DATA_HOME=" + home->path()});
+  INFO(done.err);
+  CHECK(done.status.code == 0);
+  CHECK_FALSE(path_exists(cluster + "/master"));
+  CHECK_FALSE(path_exists(cluster + "/master.log"));
+  CHECK(path_exists(cluster + "/agent-0.pid"));
+  CHECK(path_exists(cluster + "/agent-0.log"));
 }
 
 TEST_CASE("a wrong password exits with 3, and a password can be typed") {

@@ -293,24 +293,40 @@ struct Trials : v1::TrialService::Service {
   World& world;
 };
 
+/// Serves the same log for every trial and task.
+template <typename Request>
+Status serve_log(World& world, const Request& request, grpc::ServerWriter<v1::LogEntry>* writer,
+                 bool cut = false) {
+  std::vector<v1::LogEntry> entries;
+  for (const v1::LogEntry& entry : world.log) {
+    if (std::stoll(entry.id()) > request.after_id()) entries.push_back(entry);
+  }
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(entries.begin(), entries.end());
+  if (request.limit() > 0 && static_cast<int>(entries.size()) > request.limit())
+    entries.resize(static_cast<std::size_t>(request.limit()));
+  if (cut && static_cast<int>(entries.size()) > world.log_cut_after)
+    entries.resize(static_cast<std::size_t>(world.log_cut_after));
+  for (const v1::LogEntry& entry : entries) writer->Write(entry);
+  return cut ? Status(grpc::StatusCode::UNAVAILABLE, "going down") : Status::OK;
+}
+
 struct Logs : v1::LogService::Service {
   explicit Logs(World& w) : world(w) {}
   Status TrialLogs(ServerContext* context, const v1::TrialLogsRequest* request,
                    grpc::ServerWriter<v1::LogEntry>* writer) override {
     NEEDS_TOKEN(context);
     world.log_requests.push_back(*request);
-    std::vector<v1::LogEntry> entries;
-    for (const v1::LogEntry& entry : world.log) {
-      if (std::stoll(entry.id()) > request->after_id()) entries.push_back(entry);
-    }
-    if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(entries.begin(), entries.end());
-    if (request->limit() > 0 && static_cast<int>(entries.size()) > request->limit())
-      entries.resize(static_cast<std::size_t>(request->limit()));
-    const bool cut = world.log_cut_after >= 0 && world.log_requests.size() == 1;
-    if (cut && static_cast<int>(entries.size()) > world.log_cut_after)
-      entries.resize(static_cast<std::size_t>(world.log_cut_after));
-    for (const v1::LogEntry& entry : entries) writer->Write(entry);
-    return cut ? Status(grpc::StatusCode::UNAVAILABLE, "going down") : Status::OK;
+    return serve_log(world, *request, writer, world.log_cut_after >= 0 && world.log_requests.size() == 1);
+  }
+  World& world;
+};
+
+struct Tasks : v1::TaskService::Service {
+  explicit Tasks(World& w) : world(w) {}
+  Status TaskLogs(ServerContext* context, const v1::TaskLogsRequest* request,
+                  grpc::ServerWriter<v1::LogEntry>* writer) override {
+    NEEDS_TOKEN(context);
+    return serve_log(world, *request, writer);
   }
   World& world;
 };
@@ -347,6 +363,7 @@ struct FakeMaster::Services {
         experiments(world),
         trials(world),
         logs(world),
+        tasks(world),
         checkpoints(world),
         templates(world),
         policies(world),
@@ -357,6 +374,7 @@ struct FakeMaster::Services {
   Experiments experiments;
   Trials trials;
   Logs logs;
+  Tasks tasks;
   Checkpoints checkpoints;
   Templates templates;
   Policies policies;
@@ -370,8 +388,8 @@ FakeMaster::FakeMaster()
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
-           &services_->logs, &services_->checkpoints, &services_->templates, &services_->policies,
-           &services_->diagnoses, &services_->brackets})
+           &services_->logs, &services_->tasks, &services_->checkpoints, &services_->templates,
+           &services_->policies, &services_->diagnoses, &services_->brackets})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);

@@ -19,6 +19,7 @@
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
+#include "det/v1/task.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
 #include "det/v1/trial.grpc.pb.h"
 

@@ -147,6 +147,8 @@ TEST_CASE("logs can be printed in full, from the head or tail, and filtered") {
   CHECK(master.det({"experiment", "logs", "1", "--head", "2"}).out == "line 1\nline 2\n");
   CHECK(master.det({"trial", "logs", "3", "--tail", "2"}).out == "line 4\nline 5\n");
   CHECK(master.det({"trial", "logs", "3", "--tail", "2", "-f"}).out == "line 4\nline 5\n");
+  CHECK(master.det({"trial", "logs", "3", "--head", "2", "-f"}).out == "line 1\nline 2\n");
+  CHECK(master.det({"task", "logs", "0f3a", "--head", "2"}).out == "line 1\nline 2\n");
   CHECK(master.det({"trial", "logs", "3", "-f", "--json"}).out.starts_with("{\"id\":\"1\""));
   master.world.log_requests.clear();
   master.det({"trial", "logs", "3", "--level", "warning", "--rank-id", "1", "--rank-id", "2", "--stdtype",
@@ -251,7 +253,7 @@ TEST_CASE("each rung of a search is a row, and a search without rungs prints the
   FakeMaster master;
   const auto none = master.det({"experiment", "brackets", "1"});
   CHECK(none.status.code == 0);
-  CHECK(none.out == "The search of experiment 1 stops no trial early: it has no brackets.\n");
+  CHECK(none.out == "Experiment 1 has no brackets: its searcher stops no trial early\n");
   CHECK(json_of(master.det({"experiment", "brackets", "1", "--json"}))["brackets"].empty());
 
   master.world.brackets.set_time_metric("epochs");

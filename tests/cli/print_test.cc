@@ -29,6 +29,7 @@ TEST_CASE("control characters from the cluster are escaped") {
   CHECK(printable("plain") == "plain");
   CHECK(printable("a\nb\tc") == "a b c");
   CHECK(printable("\033[31mred") == "\\x1b[31mred");
+  CHECK(printable("a\u009b31m\u202eb") == "a\\u009b31m\\u202eb");
   CHECK(to_text({{"N"}, {{"\033]0;x\a"}}}).find('\033') == std::string::npos);
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("a simulated search is deterministic per seed and shorter than trainin
   CHECK(simulate({"--seed", "8"}) != first);
   CHECK_FALSE(has(first, "1024 units of training"));  // 16 trials of 64 units
   CHECK(has(simulate({"--config", "searcher.max_trials=3"}), "3 trials, "));
-  CHECK_FALSE(has(simulate({"--trials-shown", "0"}), "when they ran"));
+  CHECK_FALSE(has(simulate({"--trials-shown", "0"}), "run times"));
 }
 
 TEST_CASE("an unknown surface and a malformed recorded surface are refused by name") {

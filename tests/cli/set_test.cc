@@ -83,9 +83,9 @@ TEST_CASE("a batch of job changes is parsed completely before a request is sent"
     CHECK(done.status.code == 2);
     CHECK(done.err.find(part) != std::string::npos);
   };
-  check("a", "is no change of a job");
-  check("a=3", "is no change of a job");
-  check("a.priority=x", "\"x\" is no number");
+  check("a", "not a change of a job");
+  check("a=3", "not a change of a job");
+  check("a.priority=x", "\"x\" is not a number");
   check("a.priorty=3", "did you mean \"priority\"?");
 }
 

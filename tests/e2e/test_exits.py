@@ -98,7 +98,7 @@ class Exits(unittest.TestCase):
         _, body = self.cluster.get(f"/api/v1/trials/{trial}/allocations", token)
         self.assertEqual(sorted(one["exitKind"] for one in json.loads(body)["allocations"]), ["HUNG", "SUCCEEDED"])
         self.assertEqual(self.cluster.trial(trial)["restarts"], 1)
-        self.assertIn("it hung: no batch, no report and no output for 2s (hang_timeout)",
+        self.assertIn("the task hung: no batch, no report and no output for 2s (hang_timeout)",
                       self.cluster.det("trial", "describe", trial))
         self.assertRegex(self.cluster.logs(trial), r"sleep \(pid \d+\): state S")
 

@@ -144,7 +144,7 @@ class Tls(unittest.TestCase):
         # A master with another fingerprint than the token's receives nothing.
         pin = "0" * 64
         nonsense.write_text(self.token().read_text().split(".")[0] + "." + pin)
-        self.assertIn("not the master that made this join token", self.agent_fails("a6", "--join-token-file", nonsense))
+        self.assertIn("not the master that created this join token", self.agent_fails("a6", "--join-token-file", nonsense))
         # Plain HTTP gets an error message.
         with self.assertRaises(urllib.error.HTTPError) as told:
             urllib.request.urlopen(cluster.url.replace("https", "http") + "/health", timeout=20)

@@ -24,7 +24,7 @@ void note(db::Pool& pool, std::optional<UserId> user, const std::string& name, c
                                            .action = "AuthService/Login",
                                            .outcome = outcome,
                                            .address = address});
-  if (!kept) log::error("the audit log was not written", {{"error", kept.error().message}});
+  if (!kept) log::error("audit log could not be written", {{"error", kept.error().message}});
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
                                                     .object = "agent " + agent.value,
                                                     .outcome = outcome,
                                                     .address = caller.credentials.address});
-  if (!kept) log::error("the audit log was not written", {{"error", kept.error().message}});
+  if (!kept) log::error("audit log could not be written", {{"error", kept.error().message}});
   if (admitted) response->set_certificate(signature.first);
   return admitted;
 }

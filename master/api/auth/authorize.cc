@@ -264,7 +264,7 @@ void audit(db::Pool& pool, const Caller& caller, std::string_view method,
                       {"outcome", row.outcome},
                       {"address", row.address}});
   if (auto kept = db::add_audit(pool, row); !kept)
-    log::error("the audit log was not written", {{"action", row.action}, {"error", kept.error().message}});
+    log::error("audit log could not be written", {{"action", row.action}, {"error", kept.error().message}});
 }
 
 std::string token_hash(std::string_view token) { return sha256_hex(token); }

@@ -180,7 +180,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   void welcomed(const loop::Answer& answer, std::size_t slots) {
     if (finished()) return;
     if (!answer) {
-      log::warn("agent refused", {{"agent", agent_}, {"reason", answer.error().message}});
+      log::warn("agent rejected", {{"agent", agent_}, {"reason", answer.error().message}});
       // Session 0 keeps ended() from reporting a disconnect of a session that the core refused.
       service_.links_.erase(session_);
       session_ = 0;

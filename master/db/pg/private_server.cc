@@ -94,7 +94,7 @@ struct PrivateServer::Impl {
     for (const char* locale : {"C.UTF-8", "C"}) {
       TRY(make_directories(fresh, 0700));
       TRY(user.own(fresh));
-      log::info("creating the private database", {{"directory", data}});
+      log::info("creating private database", {{"directory", data}});
       TRY_ASSIGN(
           const ProcessResult made,
           run_process({.argv = user.command({programs.directory + "/initdb", "-D", fresh, "-U", "det",
@@ -192,7 +192,7 @@ struct PrivateServer::Impl {
       pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, file->pid, 0)));
       if (!pidfd) continue;
       pid = file->pid;
-      log::info("found the private database running", {{"pid", pid}});
+      log::info("private database is already running", {{"pid", pid}});
       return true;
     }
     return fail(Code::kUnavailable,
@@ -253,7 +253,7 @@ struct PrivateServer::Impl {
   Status keep_up() {
     if (pid != 0) {
       if (!ended(Duration(0))) return {};
-      log::warn("the private database has ended, starting it again", {{"pid", pid}});
+      log::warn("private database has exited; restarting it", {{"pid", pid}});
       pid = 0;
       child.reset();
       pidfd.reset();

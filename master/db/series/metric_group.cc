@@ -78,7 +78,7 @@ Status unpack(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group
   for (const auto& [name, column] : group.columns) group.points += column.size();
   if (status || status.error().code != Code::kDataLoss) return status;
   group = empty;
-  log::warn("packed metrics cannot be read: their rows are read instead",
+  log::warn("packed metrics are not readable; reading their rows",
             {{"trial", now.trial}, {"group", now.group}, {"reason", status.error().message}});
   return pool.in_transaction(
       [&](Connection& connection) { return forget_chunks(connection, now.trial, now.group); });

@@ -93,7 +93,7 @@ struct PgStore::Impl {
         queue.close();
         while (queue.pop()) {
         }
-        log::error("the database takes no more writes", {{"reason", status.error().message}});
+        log::error("database accepts no more writes", {{"reason", status.error().message}});
         callbacks.failed(status.error());
         return;
       }
@@ -170,7 +170,7 @@ struct PgStore::Impl {
                   "another master has taken over this database while it was out of reach");
     std::erase_if(
         batch, [&](const Group& group) { return group.number <= static_cast<Sequence>(position.sequence); });
-    log::info("connected to the database again");
+    log::info("reconnected to the database");
     backend = fresh.backend_pid();
     connection = std::move(fresh);
     settle();

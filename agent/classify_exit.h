@@ -14,6 +14,6 @@ namespace det::agent {
 ///   kFailed        any other failure
 ///
 /// The message is one line; after a failure the task's last lines follow.
-Exit verdict_of(const TaskExit& exit);
+Exit classify_exit(const TaskExit& exit);
 
 }  // namespace det::agent

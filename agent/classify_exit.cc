@@ -1,4 +1,4 @@
-#include "agent/verdict.h"
+#include "agent/classify_exit.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",         "st
 constexpr std::array<std::string_view, 2> kNoSpace{"No space left on device", "Disk quota exceeded"};
 
 template <std::size_t n>
-bool say(const std::vector<std::string>& lines, const std::array<std::string_view, n>& words) {
+bool contains_any(const std::vector<std::string>& lines, const std::array<std::string_view, n>& words) {
   return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
     return std::any_of(words.begin(), words.end(),
                        [&](std::string_view word) { return line.find(word) != std::string::npos; });
@@ -34,28 +34,28 @@ std::string readable(const std::string& line) {
 
 }  // namespace
 
-Exit verdict_of(const TaskExit& exit) {
+Exit classify_exit(const TaskExit& exit) {
   const int code = exit.status.shell_code();
   const std::string how = exit.message.empty() ? to_string(exit.status) : exit.message;
   if (exit.status.ok() && exit.message.empty() && !exit.hung_for) return {Exit::Kind::kSucceeded, 0, how};
-  Exit verdict{Exit::Kind::kFailed, code, how};
+  Exit result{Exit::Kind::kFailed, code, how};
   // In order of certainty: the supervisor's finding, the kernel's count, the words of the task.
   if (exit.hung_for) {
-    verdict.kind = Exit::Kind::kHung;
-    verdict.message = "it hung: no batch, no report and no output for " + human_duration(*exit.hung_for) +
-                      " (hang_timeout): " + how;
+    result.kind = Exit::Kind::kHung;
+    result.message = "the task hung: no batch, no report and no output for " +
+                     human_duration(*exit.hung_for) + " (hang_timeout): " + how;
   } else if (exit.memory_limit) {
-    verdict.kind = Exit::Kind::kOutOfMemory;
-    verdict.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;
-  } else if (say(exit.last_lines, kNoMemory)) {
-    verdict.kind = Exit::Kind::kOutOfMemory;
-    verdict.message = "out of memory: " + how;
-  } else if (say(exit.last_lines, kNoSpace)) {
-    verdict.kind = Exit::Kind::kStorageFull;
-    verdict.message = "storage full: " + how;
+    result.kind = Exit::Kind::kOutOfMemory;
+    result.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;
+  } else if (contains_any(exit.last_lines, kNoMemory)) {
+    result.kind = Exit::Kind::kOutOfMemory;
+    result.message = "out of memory: " + how;
+  } else if (contains_any(exit.last_lines, kNoSpace)) {
+    result.kind = Exit::Kind::kStorageFull;
+    result.message = "storage full: " + how;
   }
-  for (const std::string& line : exit.last_lines) verdict.message += "\n" + readable(line);
-  return verdict;
+  for (const std::string& line : exit.last_lines) result.message += "\n" + readable(line);
+  return result;
 }
 
 }  // namespace det::agent

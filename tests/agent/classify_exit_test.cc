@@ -1,4 +1,4 @@
-#include "agent/verdict.h"
+#include "agent/classify_exit.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,7 +6,7 @@ using namespace det;
 using namespace det::agent;
 using Kind = Exit::Kind;
 
-TEST_CASE("an exit is classified by its cause and carries the last lines of output", "[verdict]") {
+TEST_CASE("an exit is classified by its cause and carries the last lines of output", "[exit]") {
   struct Row {
     TaskExit exit;
     Exit expected;
@@ -29,14 +29,16 @@ TEST_CASE("an exit is classified by its cause and carries the last lines of outp
        {Kind::kOutOfMemory, 137, "out of memory (the limit is 64.0MB): signal 9 (Killed)\nbatch 3"}},
       {{{0, 9}, "", {"batch 3"}, {}, std::chrono::seconds(90)},
        {Kind::kHung, 137,
-        "it hung: no batch, no report and no output for 1m 30s (hang_timeout): signal 9 (Killed)\nbatch 3"}},
+        "the task hung: no batch, no report and no output for 1m 30s (hang_timeout): signal 9 "
+        "(Killed)\nbatch 3"}},
       {{{0, 0}, "", {}, {}, std::chrono::hours(1)},
-       {Kind::kHung, 0, "it hung: no batch, no report and no output for 1h (hang_timeout): exit code 0"}},
+       {Kind::kHung, 0,
+        "the task hung: no batch, no report and no output for 1h (hang_timeout): exit code 0"}},
       {{{1, 0}, "", {cuda}, {}}, {Kind::kOutOfMemory, 1, "out of memory: exit code 1\n" + cuda}},
       {{{1, 0}, "", {python}, {}}, {Kind::kStorageFull, 1, "storage full: exit code 1\n" + python}},
       {{{1, 0}, "", {harness, "det-launch: rank 0 ended with exit code 1"}, {}},
        {Kind::kStorageFull, 1,
         "storage full: exit code 1\n" + harness + "\ndet-launch: rank 0 ended with exit code 1"}},
   };
-  for (const Row& row : rows) CHECK(verdict_of(row.exit) == row.expected);
+  for (const Row& row : rows) CHECK(classify_exit(row.exit) == row.expected);
 }
