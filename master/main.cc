@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/log_history.h"
 #include "common/base/options.h"
+#include "common/base/event.h"
 #include "common/base/queue.h"
 #include "common/base/secret.h"
 #include "first_start.h"
@@ -79,8 +80,7 @@ class StopLimit {
  public:
   StopLimit() {
     std::thread([] {
-      Queue<int> never(1);
-      never.pop_batch(1, kStopLimit);
+      (void)Event().wait_for(kStopLimit);
       std::fprintf(stderr, "det-master: stopping took too long, leaving\n");
       ::_exit(1);
     }).detach();

@@ -1,14 +1,13 @@
 // Requests of the bucket client: signing, retries, and error messages.
 #include "common/storage/bucket_call.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <ctime>
 #include <random>
 
 #include "common/base/clock.h"
 #include "common/base/text.h"
+#include "common/base/wait.h"
 #include "common/crypto/digest.h"
 #include "common/storage/http.h"
 #include "common/storage/signature.h"
@@ -45,10 +44,7 @@ std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds fi
 }  // namespace
 
 void Bucket::wait_before(int attempt, MonoTime begun) const {
-  constexpr std::chrono::milliseconds kLook{500};  // interval of checks for termination
-  for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun);
-       left -= kLook)
-    (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
+  (void)wait_until([&] { return is_given_up(begun); }, pause_before(attempt, options_.pause));
 }
 
 /// Gives up when `alive`, the latest of termination request, begin of this call and last byte, is too old.
