@@ -64,10 +64,10 @@ struct Parser {
         "What vouches for a master that speaks TLS (PEM); else $DET_MASTER_CERT_FILE. noverify: anybody.");
     // Prompt only a person: a script must not block on a question.
     if (is_terminal(0) && is_terminal(2)) {
-      set_confirm([](const std::string& question) -> Result<bool> {
+      session.confirm = [](const std::string& question) -> Result<bool> {
         TRY_ASSIGN(const std::string answer, ask(question));
         return answer == "y" || answer == "yes" || answer == "Y";
-      });
+      };
     }
     app.add_option("-u,--user", session.user_flag, "Act as this user, who must have logged in.");
     for (const Command& command : commands()) add(app, command, "");

@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "certificates.h"
+#include "common/base/event.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/log_history.h"
 #include "common/base/options.h"
-#include "common/base/event.h"
 #include "common/base/queue.h"
 #include "common/base/secret.h"
 #include "first_start.h"
@@ -366,7 +366,7 @@ int run(int argc, char** argv) {
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
   // The egress policy must be in force before any storage is contacted.
-  storage::confine(config->storage_reach);
+  storage::set_egress_policy(config->storage_egress);
   log::keep_history(kLogLines);
   if (status) status = init_log(config->log);
   if (status) {

@@ -28,16 +28,15 @@ Json read_command_line(Reader& reader, const YamlNode& node, const std::string& 
 }
 
 Type command_resources_type() {
-  constexpr std::int64_t kMostSlots = 100'000;
-  return table(
-      {defaulted("slots", whole(0, kMostSlots), 1, "how many slots of one agent it holds; 0 is none"),
-       defaulted("resource_pool", text({.max = 128}), "",
-                 "the pool it runs in; empty is the cluster's default"),
-       defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
-       defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
-       idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
-       idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
-       idle("agent_label", text())});
+  constexpr std::int64_t kMaxSlots = 100'000;
+  return table({defaulted("slots", whole(0, kMaxSlots), 1, "how many slots of one agent it holds; 0 is none"),
+                defaulted("resource_pool", text({.max = 128}), "",
+                          "the pool it runs in; empty is the cluster's default"),
+                defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
+                defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
+                idle("max_slots", whole(0, kMaxSlots)), idle("shm_size", size_in_bytes()),
+                idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
+                idle("agent_label", text())});
 }
 
 CommandConfig load_command(Json resolved) {

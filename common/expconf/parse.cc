@@ -3,7 +3,6 @@
 #include "common/base/json.h"
 #include "common/expconf/layers.h"
 #include "common/expconf/node.h"
-#include "common/expconf/overrides.h"
 #include "common/expconf/sections.h"
 
 namespace det::expconf {

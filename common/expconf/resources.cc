@@ -34,13 +34,13 @@ Json read_device(Reader& reader, const YamlNode& node, const std::string& path) 
 }  // namespace
 
 Type resources_type() {
-  constexpr std::int64_t kMostSlots = 100'000;
+  constexpr std::int64_t kMaxSlots = 100'000;
   return table(
-      {defaulted("slots_per_trial", whole(0, kMostSlots), 1, "how many slots a trial trains on; 0 is none"),
+      {defaulted("slots_per_trial", whole(0, kMaxSlots), 1, "how many slots a trial trains on; 0 is none"),
        defaulted("resource_pool", text({.max = 128}), "",
                  "the pool it runs in; empty is the cluster's default"),
        defaulted("priority", whole(1, 99), 42, "who goes first: the smaller"),
-       optional("max_slots", whole(0, kMostSlots), "the most slots that all trials together hold"),
+       optional("max_slots", whole(0, kMaxSlots), "the most slots that all trials together hold"),
        defaulted("weight", real(0, false), 1, "the share of a pool that is dealt fairly"),
        optional("shm_size", size_in_bytes(), "shared memory of a container"),
        defaulted("is_single_node", boolean(), false, "whether all slots of a trial must be on one agent"),

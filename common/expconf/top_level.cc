@@ -64,7 +64,7 @@ Type integrations_type() {
   return table({idle("webhooks", webhooks), idle("pachyderm", pachyderm)});
 }
 
-constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+constexpr std::int64_t kMaxSeed = (1LL << 31) - 1;
 
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
@@ -73,7 +73,7 @@ bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
   const Type map = table(
-      {defaulted("experiment_seed", whole(0, kMostSeed), 0,
+      {defaulted("experiment_seed", whole(0, kMaxSeed), 0,
                  "seeds the search and, through it, every trial; else the time of submission"),
        defaulted("mode", mode, "fast",
                  "exact: the same bits on any number of slots that divides virtual_shards"),
@@ -167,15 +167,15 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
 
 /// Fields for the periods of reports, validations and checkpoints, and for the training itself.
 std::vector<Field> training_fields() {
-  constexpr std::int64_t kMostBatches = 1'000'000'000;
+  constexpr std::int64_t kMaxBatches = 1'000'000'000;
   const Json never = {{"batches", 0}};
   return {
       defaulted("min_checkpoint_period", length_type(0), never, "a checkpoint this often; 0 is never"),
       defaulted("min_validation_period", length_type(0), never, "a validation this often; 0 is never"),
       defaulted("perform_initial_validation", boolean(), false, "validate before anything is trained"),
       defaulted("records_per_epoch", whole(0), 0, "turns epochs into records where the data cannot say"),
-      defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two reports of a trial"),
-      optional("batches_per_step", whole(1, kMostBatches), "scheduling_unit as the oldest releases call it"),
+      defaulted("scheduling_unit", whole(1, kMaxBatches), 100, "batches between two reports of a trial"),
+      optional("batches_per_step", whole(1, kMaxBatches), "scheduling_unit as the oldest releases call it"),
       section("optimizations", optimizations_type(), "how gradients are exchanged and in what precision")};
 }
 
@@ -191,7 +191,7 @@ std::vector<Field> idle_fields() {
 }
 
 Type make_top_level() {
-  constexpr std::int64_t kMostSeconds = 1LL << 31;
+  constexpr std::int64_t kMaxSeconds = 1LL << 31;
   const Type retention = table({optional("log_retention_days", whole(-1, 32767), "-1 is for ever")});
   std::vector<Field> fields{
       optional("version", whole(0, 0), "of this format"),
@@ -224,9 +224,9 @@ Type make_top_level() {
       defaulted("log_policies", log_policies_type(), default_log_policies(),
                 "what a line of the log sets off"),
       section("retention_policy", retention, "how long logs are kept; else the master says"),
-      defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
+      defaulted("preemption_timeout", whole(0, kMaxSeconds), 3600,
                 "seconds from asking a trial to stop until it is killed"),
-      defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
+      defaulted("hang_timeout", whole(0, kMaxSeconds), 3600,
                 "seconds without a batch, a report or any output after which a trial is ended and run again; "
                 "0 is never"),
       defaulted("debug", boolean(), false, "more of everything in the log")};
@@ -246,7 +246,7 @@ void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaul
   if (!defaults.name.empty() && is_silent(root, "name")) resolved["name"] = defaults.name;
   const YamlNode* exactness = root.find("reproducibility");
   if (exactness == nullptr || is_silent(*exactness, "experiment_seed"))
-    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMostSeed;
+    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMaxSeed;
 }
 
 }  // namespace det::expconf

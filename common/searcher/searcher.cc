@@ -184,10 +184,10 @@ Status Searcher::check(const Event& event) const {
   const std::int64_t time = extended->max_time.value_or(book.max_time);
   if (trials < book.max_trials)
     return fail(Code::kInvalidArgument, "max_trials can only grow: it is " + std::to_string(book.max_trials));
-  if (trials > kMostTrials)
-    return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMostTrials));
-  if (time < book.max_time || time > kMostTime)
-    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) +
+  if (trials > kMaxTrials)
+    return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMaxTrials));
+  if (time < book.max_time || time > kMaxTime)
+    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMaxTime) +
                                             ": it is " + std::to_string(book.max_time));
   if (trials == book.max_trials && time == book.max_time)
     return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
