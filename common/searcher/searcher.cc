@@ -194,15 +194,14 @@ Status Searcher::check(const Event& event) const {
   return {};
 }
 
-void Searcher::State::set_progress(TrialNumber trial, double progress) {
+void Searcher::State::set_progress(TrialNumber trial, double value) {
   if (trial >= book.states.size()) return;
-  if (this->progress.size() <= trial) this->progress.resize(book.states.size());
+  if (progress.size() <= trial) progress.resize(book.states.size());
   // A closed trial counts through its state, so its own progress is 0.
-  const double share =
-      std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
+  const double share = std::isnan(value) || !is_open(book.states[trial]) ? 0 : std::clamp(value, 0.0, 1.0);
   const auto parts = static_cast<std::uint32_t>(std::llround(share * kWholeProgress));
-  running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(this->progress[trial]);
-  this->progress[trial] = parts;
+  running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(progress[trial]);
+  progress[trial] = parts;
 }
 
 void Searcher::set_progress(TrialNumber trial, double progress) { state_->set_progress(trial, progress); }

@@ -26,7 +26,7 @@ struct Searcher::State {
   /// Applies one event to the book and calls the method.
   void tell(const Event& event, MethodContext& context);
   /// Sets the progress of one trial, clamped to 0..1. NaN counts as 0.
-  void set_progress(TrialNumber trial, double progress);
+  void set_progress(TrialNumber trial, double value);
 };
 
 }  // namespace det::searcher
