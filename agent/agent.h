@@ -22,7 +22,7 @@
 #include "common/base/kill_grace.h"
 #include "common/base/queue.h"
 #include "common/base/result.h"
-#include "common/client/awake.h"
+#include "common/client/grpc_keepalive.h"
 
 namespace det::agent {
 
@@ -103,7 +103,7 @@ class Agent {
   Runtime runtime_;
   Renewal renewal_;
   LogShip logs_;
-  Awake awake_;
+  GrpcKeepAlive keepalive_;
   Link link_;
   Core core_;
   std::string cluster_id_;

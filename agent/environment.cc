@@ -6,16 +6,10 @@
 
 #include "agent/ports.h"
 #include "common/base/json.h"
+#include "common/base/text.h"
 
 namespace det::agent {
 namespace {
-
-bool is_variable_name(const std::string& name) {
-  constexpr std::string_view kFirst = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-  constexpr std::string_view kRest = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-  return !name.empty() && kFirst.find(name[0]) != std::string::npos &&
-         name.find_first_not_of(kRest) == std::string::npos;
-}
 
 /// CPU threads of one process. A trial runs one process for each slot.
 int thread_count(const v1::StartAllocation& order, const Surroundings& around) {

@@ -170,7 +170,7 @@ Renewal::Renewal(std::shared_ptr<grpc::Channel> channel, const MasterTrust& trus
 }
 
 Renewal::~Renewal() {
-  stop_.close();
+  stop_.set();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -178,7 +178,7 @@ void Renewal::run() {
   std::string last_trouble;
   // The remaining time stands for the lifetime until the first renewal; renewing early does no harm.
   Duration life = until_renewal(trust_.own_cert, Duration(0));
-  while (!stop_.closed()) {
+  while (!stop_.is_set()) {
     Duration nap = until_renewal(trust_.own_cert, life);
     if (nap <= Duration(0)) {
       const Status done = renew(channel_, trust_, agent_id_);
@@ -191,7 +191,7 @@ void Renewal::run() {
       last_trouble = done ? "" : done.error().message;
       nap = life / 30;
     }
-    stop_.pop_batch(1, std::clamp<Duration>(nap, kMinCheckInterval, kMaxCheckInterval));
+    (void)stop_.wait_for(std::clamp<Duration>(nap, kMinCheckInterval, kMaxCheckInterval));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "agent/config.h"
-#include "common/base/queue.h"
+#include "common/base/event.h"
 #include "common/base/result.h"
 #include "common/client/channel.h"
 
@@ -34,8 +34,7 @@ class Renewal {
   const std::shared_ptr<grpc::Channel> channel_;
   const MasterTrust trust_;
   const std::string agent_id_;
-  /// Closed by the destructor to wake the thread.
-  Queue<int> stop_{1};
+  Event stop_;
   std::thread thread_;
 };
 

@@ -64,10 +64,10 @@ struct Parser {
         "Trusted certificates for TLS (PEM; default: $DET_MASTER_CERT_FILE); noverify disables the check.");
     // Prompts only on a terminal: a script must not block on a question.
     if (is_terminal(0) && is_terminal(2)) {
-      set_confirm([](const std::string& question) -> Result<bool> {
+      session.confirm = [](const std::string& question) -> Result<bool> {
         TRY_ASSIGN(const std::string answer, ask(question));
         return answer == "y" || answer == "yes" || answer == "Y";
-      });
+      };
     }
     app.add_option("-u,--user", session.user_flag, "User of a stored login (default: the last login).");
     for (const Command& command : commands()) add(app, command, "");

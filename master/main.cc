@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "certificates.h"
+#include "common/base/event.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
@@ -80,8 +81,7 @@ class StopLimit {
  public:
   StopLimit() {
     std::thread([] {
-      Queue<int> never(1);
-      never.pop_batch(1, kStopLimit);
+      (void)Event().wait_for(kStopLimit);
       std::fprintf(stderr, "det-master: stopping took too long, leaving\n");
       ::_exit(1);
     }).detach();
@@ -369,7 +369,7 @@ int run(int argc, char** argv) {
   Status status;
   if (::sodium_init() < 0) status = fail(Code::kInternal, "libsodium does not start");
   // The egress policy must be in force before any storage is contacted.
-  storage::confine(config->storage_reach);
+  storage::set_egress_policy(config->storage_egress);
   log::keep_history(kLogLines);
   if (status) status = init_log(config->log);
   if (status) {

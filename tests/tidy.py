@@ -132,13 +132,18 @@ RULES = {
     "a folder has at most 40 sources": full_folders,
     "C++ sources agree with clang-format": unformatted,
     "comments are plain technical English": lambda: prose.violations(ROOT),
-    "only common/base/queue.h and common/base/shared.h have a mutex": lambda: banned(
-        r"std::(recursive_|shared_|timed_)?mutex", CXX, ["common/base/queue.h", "common/base/shared.h"], "std::mutex outside common/base/queue.h and common/base/shared.h"),
+    "only queue.h, event.h and shared.h of common/base/ have a mutex": lambda: banned(
+        r"std::(recursive_|shared_|timed_)?mutex", CXX,
+        ["common/base/queue.h", "common/base/event.h", "common/base/shared.h"], "std::mutex outside its three headers"),
+    "a flag between threads is an Event, not a queue of one item": lambda: banned(
+        r"\bQueue<(int|char|bool)> \w+[({]1[)}]", CXX, ["tests/base/queue_test.cc"],
+        "use Event of common/base/event.h"),
     "only common/base/clock reads the time": lambda: banned(
         r"(system_clock|steady_clock)::now|\bgettimeofday\b|\bclock_gettime\b", CXX,
         ["common/base/clock.cc", "examples/", "tests/bench/"], "reads the time outside common/base/clock"),
     "no code sleeps": lambda: banned(
-        r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", CXX, ["common/base/wait.cc"], "sleeps"),
+        r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(|\bpoll\(nullptr", CXX,
+        ["common/base/wait.cc", "tests/chaos/program/", "tests/e2e/fixtures/"], "sleeps"),
     "the master, the agent and the CLI never see LibTorch": lambda: [
         wrong for wrong in banned(r"#include [<\"](torch|ATen|c10)/", CXX, ["harness/", "examples/", "tests/"],
                                   "LibTorch outside the harness")],

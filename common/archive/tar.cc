@@ -9,7 +9,7 @@ namespace det::tar {
 namespace {
 
 // Maximum size of one extended header; archives written here store only a path in it.
-constexpr std::int64_t kMostExtension = 64 * 1024;
+constexpr std::int64_t kMaxExtension = 64 * 1024;
 
 // Offset and length of a header field.
 struct Field {
@@ -162,7 +162,7 @@ class Reader {
   }
 
   Status read_extension(char type, std::int64_t size) {
-    if (size > kMostExtension) return damaged("an extended header is larger than 64 KiB");
+    if (size > kMaxExtension) return damaged("an extended header is larger than 64 KiB");
     std::string text;
     TRY(take(size, [&](std::string_view piece) {
       text += piece;

@@ -8,10 +8,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "common/base/process.h"
 #include "common/base/secret.h"
 
 namespace det {
@@ -170,8 +170,8 @@ std::string program_path() {
 Result<TemporaryDirectory> TemporaryDirectory::create(const std::string& prefix, const std::string& parent) {
   std::string path = parent;
   if (path.empty()) {
-    const char* configured = std::getenv("TMPDIR");
-    path = configured != nullptr && *configured != '\0' ? configured : "/tmp";
+    path = environment_variable("TMPDIR");
+    if (path.empty()) path = "/tmp";
   }
   path += "/" + prefix + "-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) return fail_errno(path);

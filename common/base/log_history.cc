@@ -7,7 +7,7 @@
 namespace det::log {
 namespace {
 
-constexpr std::size_t kLongest = 4 << 10;  // bytes of one line
+constexpr std::size_t kMaxLine = 4 << 10;  // bytes of one line
 
 /// The ring; null before keep_history. Never freed, since threads may log until the process exits.
 std::atomic<Newest<Line>*>& kept() {
@@ -37,7 +37,7 @@ void remember(WallTime time, LogLevel level, std::string_view message, Fields fi
   Newest<Line>* const lines = kept();
   if (!lines) return;
   std::string text = format_text(message, fields);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + " [cut]";
+  if (text.size() > kMaxLine) text = text.substr(0, kMaxLine) + " [cut]";
   lines->add({.time = time, .level = level, .text = std::move(text)});
 }
 

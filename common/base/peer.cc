@@ -11,7 +11,7 @@ namespace {
 // Format: det.<t: TLS | p: plain><b: believed | n: not>.<random>.<certificate>.<address>
 // The certificate digest is base64url; the address has '_' in place of ':'.
 constexpr std::string_view kPrefix = "det.";
-constexpr std::size_t kRandomBytes = 8, kLongestAddress = 39, kDigestBytes = 32;
+constexpr std::size_t kRandomBytes = 8, kMaxAddress = 39, kDigestBytes = 32;
 
 std::string bytes_of(std::string_view hex) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -25,7 +25,7 @@ std::string bytes_of(std::string_view hex) {
 
 std::string peer_name(const Peer& peer) {
   // The zone of a link-local address ("%eth0") is meaningful on its own host only.
-  std::string address = peer.address.substr(0, peer.address.find('%')).substr(0, kLongestAddress);
+  std::string address = peer.address.substr(0, peer.address.find('%')).substr(0, kMaxAddress);
   std::replace(address.begin(), address.end(), ':', '_');
   return std::string(kPrefix) + (peer.tls ? "t" : "p") + (peer.believed ? "b" : "n") + "." +
          to_base64url(random_bytes(kRandomBytes)) + "." + to_base64url(bytes_of(peer.certificate)) + "." +

@@ -216,6 +216,11 @@ std::string to_string(const ExitStatus& status) {
   return "signal " + std::to_string(status.signal) + " (" + (name != nullptr ? name : "unknown") + ")";
 }
 
+std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
   std::vector<std::string> lines = process_environment();
   for (const std::string& change : changes) {

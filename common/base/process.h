@@ -60,6 +60,8 @@ struct ProcessOptions {
   bool dies_with_us = false;
 };
 
+/// Returns the value of a variable of this process's environment; "" if it is unset.
+std::string environment_variable(const char* name);
 /// Returns this process's environment with `changes` applied: "NAME=value" sets, "NAME" unsets.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes);
 

@@ -1,5 +1,5 @@
 // Thread-safe containers between the threads of a daemon: a bounded queue and a ring of newest items.
-// Together with common/base/shared.h they hold the only mutexes of the daemons.
+// Together with event.h and shared.h they hold the only mutexes of the daemons.
 #pragma once
 
 #include <algorithm>

@@ -115,6 +115,12 @@ bool has_control_characters(std::string_view text) {
   return false;
 }
 
+bool is_variable_name(std::string_view text) {
+  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !text.empty() && (text[0] < '0' || text[0] > '9') &&
+         text.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);

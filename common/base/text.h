@@ -28,6 +28,10 @@ std::string make_utf8(std::string_view text);
 /// names.
 bool has_control_characters(std::string_view text);
 
+/// True for a name of an environment variable that every shell accepts: letters, digits and `_`, no digit
+/// first.
+bool is_variable_name(std::string_view text);
+
 /// Levenshtein distance in bytes. O(|a| * |b|).
 int edit_distance(std::string_view a, std::string_view b);
 /// Returns the candidate with the smallest edit distance to `word`, at most 2 and less than the length of

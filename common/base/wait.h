@@ -1,4 +1,4 @@
-// Polling for tests and tools. Daemons wait on descriptors and queues instead.
+// Polling, for conditions that no descriptor, queue or Event reports.
 #pragma once
 
 #include <functional>

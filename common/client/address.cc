@@ -1,8 +1,8 @@
 #include "common/client/address.h"
 
 #include <charconv>
-#include <cstdlib>
 
+#include "common/base/process.h"
 #include "common/base/text.h"
 
 namespace det::cli {
@@ -65,8 +65,7 @@ Result<Address> parse_address(std::string_view text) {
 Result<Address> find_master(const std::string& flag, const std::string& configured) {
   if (!flag.empty()) return parse_address(flag);
   for (const char* name : {"DET_MASTER", "DETERMINED_MASTER", "DET_MASTER_ADDR"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return parse_address(value);
+    if (const std::string value = environment_variable(name); !value.empty()) return parse_address(value);
   }
   if (!configured.empty()) return parse_address(configured);
   return Address{false, "localhost", 8080};

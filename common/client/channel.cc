@@ -3,20 +3,14 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <cstdlib>
-
 #include "common/base/files.h"
+#include "common/base/process.h"
 
 namespace det {
 namespace {
 
-constexpr std::int64_t kMostBytes = 1 << 20;  // size of a PEM file
-constexpr unsigned kLookSeconds = 10;         // interval of checks for a renewed certificate
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+constexpr std::int64_t kMaxBytes = 1 << 20;  // size of a PEM file
+constexpr unsigned kLookSeconds = 10;        // interval of checks for a renewed certificate
 
 /// TLS without verification of the server ("noverify").
 std::shared_ptr<grpc::ChannelCredentials> believe_anybody() {
@@ -38,8 +32,8 @@ std::string without_scheme(std::string_view master) {
 
 MasterTrust trust_from_environment(std::string_view master) {
   return {.tls = is_tls(master),
-          .cert_file = variable("DET_MASTER_CERT_FILE"),
-          .cert_name = variable("DET_MASTER_CERT_NAME")};
+          .cert_file = environment_variable("DET_MASTER_CERT_FILE"),
+          .cert_name = environment_variable("DET_MASTER_CERT_NAME")};
 }
 
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const MasterTrust& trust,
@@ -50,7 +44,7 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Mast
   if (!trust.cert_name.empty()) arguments.SetSslTargetNameOverride(trust.cert_name);
   std::string anchors;
   if (!trust.cert_file.empty()) {
-    TRY_ASSIGN(anchors, read_file(trust.cert_file, kMostBytes));
+    TRY_ASSIGN(anchors, read_file(trust.cert_file, kMaxBytes));
   }
   // Without a client certificate the stable API suffices; client certificates that are reloaded need the
   // experimental one.

@@ -1,8 +1,7 @@
 #include "common/client/config_file.h"
 
-#include <cstdlib>
-
 #include "common/base/files.h"
+#include "common/base/process.h"
 #include "common/base/text.h"
 #include "common/yaml/yaml.h"
 
@@ -38,10 +37,9 @@ Result<ConfigFile> read_config_file(const std::string& path) {
 }
 
 std::string config_directory() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  if (config != nullptr && *config != '\0') return std::string(config) + "/det";
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.config/det";
+  const std::string config = environment_variable("XDG_CONFIG_HOME"), home = environment_variable("HOME");
+  if (!config.empty()) return config + "/det";
+  if (!home.empty()) return home + "/.config/det";
   return "";
 }
 

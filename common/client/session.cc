@@ -1,29 +1,18 @@
 #include "common/client/session.h"
 
-#include <cstdlib>
-
+#include "common/base/process.h"
 #include "common/client/config_file.h"
 #include "common/client/trust.h"
 #include "det/v1/auth.grpc.pb.h"
 
 namespace det::cli {
-namespace {
-
-/// Value of a variable; "" when it is unset.
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
-
 Result<Client*> Session::anonymous() {
   if (!client_) {
     const std::string directory = config_directory();
     TRY_ASSIGN(const ConfigFile config, read_config_file(directory.empty() ? "" : directory + "/det.yaml"));
     TRY_ASSIGN(const Address address, find_master(master_flag, config.master));
     // Before the first RPC, which may carry a password.
-    TRY(establish_trust(address));
+    TRY(establish_trust(address, confirm));
     configured_user_ = config.user;
     client_ = std::make_unique<Client>(address);
   }
@@ -40,11 +29,11 @@ Result<Login> Session::log_in(const std::string& user, const std::string& passwo
 }
 
 Result<Login> Session::find_login() {
-  const std::string token = from_environment("DET_USER_TOKEN");
+  const std::string token = environment_variable("DET_USER_TOKEN");
   // The user's name is not known; user_name() fetches it when needed. An explicit -u has precedence over the
   // environment.
   if (!token.empty() && user_flag.empty()) return Login{"", token};
-  const std::string user = from_environment("DET_USER"), password = from_environment("DET_PASS");
+  const std::string user = environment_variable("DET_USER"), password = environment_variable("DET_PASS");
   if (!user.empty() && !password.empty() && (user_flag.empty() || user_flag == user))
     return log_in(user, password);
   TRY_ASSIGN(Client * client, anonymous());

@@ -7,6 +7,7 @@
 #include "common/base/result.h"
 #include "common/client/client.h"
 #include "common/client/tokens.h"
+#include "common/client/trust.h"
 
 namespace det::cli {
 
@@ -14,6 +15,7 @@ namespace det::cli {
 class Session {
  public:
   std::string master_flag, user_flag;  ///< values of -m and -u; "" when absent
+  Confirm confirm;                     ///< prompt for unknown certificates; null rejects them
 
   /// Returns the connection with a login; the session keeps ownership. Uses the first of: DET_USER_TOKEN,
   /// unless -u is set; DET_USER and DET_PASS, unless -u names another user; the stored login of -u, else of

@@ -15,12 +15,6 @@ namespace {
 constexpr Duration kProbeTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kMaxTrustFileBytes = 1 << 20;
 
-/// The prompt of this process; null in scripts and libraries.
-Confirm& asker() {
-  static Confirm confirm;
-  return confirm;
-}
-
 /// Path of the certificate that was accepted for this master; "" without a home directory.
 std::string kept_file(const Address& address) {
   const std::string logins = TokenFile::default_path();
@@ -54,8 +48,6 @@ Result<std::string> ask_user(const Address& address, const TlsPeer& shown, const
 
 }  // namespace
 
-void set_confirm(Confirm confirm) { asker() = std::move(confirm); }
-
 MasterTrust known_trust(const Address& address) {
   MasterTrust trust = trust_from_environment(address.url());
   // A file in the environment has precedence over the stored one.
@@ -65,7 +57,7 @@ MasterTrust known_trust(const Address& address) {
   return trust;
 }
 
-Status establish_trust(const Address& address) {
+Status establish_trust(const Address& address, const Confirm& confirm) {
   const MasterTrust trust = known_trust(address);
   if (!trust.tls || trust.cert_file == "noverify") return {};
   if (!trust.cert_file.empty()) {
@@ -77,7 +69,7 @@ Status establish_trust(const Address& address) {
   const auto shown = probe_tls(address.host, address.port, name, "", kProbeTimeout);
   // An unreachable master is reported by the first RPC, which also waits for it.
   if (!shown || shown->problem.empty()) return {};
-  TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, asker()));
+  TRY_ASSIGN(const std::string anchor, ask_user(address, *shown, confirm));
   // The accepted certificate must also be valid for this host name. Only then is it stored.
   TRY_ASSIGN(const TlsPeer again, probe_tls(address.host, address.port, name, anchor, kProbeTimeout));
   if (!again.problem.empty()) {

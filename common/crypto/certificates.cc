@@ -9,26 +9,12 @@
 #include <ctime>
 #include <memory>
 
-#include "common/base/free_with.h"
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
+#include "common/crypto/openssl.h"
 
-namespace det {
-namespace {
+namespace det::openssl {
 
-using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
-using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
-using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
-
-constexpr int kLongestName = 64;  // maximum of a common name (RFC 5280, ub-common-name)
-constexpr int kSerialBits = 127;
-constexpr int kLeastBits = 2048;                        // minimum of an RSA key in a request
-constexpr Duration kClockSkew = std::chrono::hours(1);  // certificates are valid from now minus this
-
-/// Returns OpenSSL's last error as kInternal and clears its per-thread error queue, so that later calls do
-/// not report it.
 tl::unexpected<Error> failed(const std::string& what) {
   char text[160] = "unknown reason";
   if (const unsigned long code = ERR_peek_last_error(); code != 0)
@@ -39,11 +25,38 @@ tl::unexpected<Error> failed(const std::string& what) {
 
 Bio reader(std::string_view text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
+Certificate read_next(BIO* pem) {
+  Certificate certificate(PEM_read_bio_X509(pem, nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  return certificate;
+}
+
 std::string text_of(BIO* bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);
   return std::string(data, static_cast<std::size_t>(size));
 }
+
+Result<std::string> certificate_text(X509* certificate) {
+  const Bio out(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_X509(out.get(), certificate) != 1) return failed("the certificate cannot be written");
+  return text_of(out.get());
+}
+
+}  // namespace det::openssl
+
+namespace det {
+namespace {
+
+using namespace openssl;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
+
+constexpr int kMaxName = 64;  // maximum of a common name (RFC 5280, ub-common-name)
+constexpr int kSerialBits = 127;
+constexpr int kMinBits = 2048;                          // minimum of an RSA key in a request
+constexpr Duration kClockSkew = std::chrono::hours(1);  // certificates are valid from now minus this
 
 Result<Key> read_key(const std::string& pem) {
   Key key(PEM_read_bio_PrivateKey(reader(pem).get(), nullptr, nullptr, nullptr));
@@ -52,9 +65,7 @@ Result<Key> read_key(const std::string& pem) {
 }
 
 Result<Certificate> read_pem(std::string_view pem) {
-  Certificate certificate(PEM_read_bio_X509(reader(pem).get(), nullptr, nullptr, nullptr));
-  // A failed parse leaves errors in the queue of the thread.
-  ERR_clear_error();
+  Certificate certificate = read_next(reader(pem).get());
   if (!certificate) return fail(Code::kInvalidArgument, "this is no certificate in PEM form");
   return certificate;
 }
@@ -63,12 +74,6 @@ Result<std::string> key_text(EVP_PKEY* key) {
   const Bio out(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_PKCS8PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
     return failed("the private key cannot be written");
-  return text_of(out.get());
-}
-
-Result<std::string> certificate_text(X509* certificate) {
-  const Bio out(BIO_new(BIO_s_mem()));
-  if (PEM_write_bio_X509(out.get(), certificate) != 1) return failed("the certificate cannot be written");
   return text_of(out.get());
 }
 
@@ -83,7 +88,7 @@ Result<Request> read_request(const std::string& pem) {
   if (!good) return fail(Code::kInvalidArgument, "the request is not signed with its own key");
   const int kind = EVP_PKEY_base_id(key);
   const bool strong = kind == EVP_PKEY_EC || kind == EVP_PKEY_ED25519 ||
-                      (kind == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= kLeastBits);
+                      (kind == EVP_PKEY_RSA && EVP_PKEY_bits(key) >= kMinBits);
   if (!strong)
     return fail(Code::kInvalidArgument, "the request's key must be EC, Ed25519 or RSA of 2048 bits");
   return request;
@@ -98,7 +103,7 @@ bool add_extension(X509* certificate, X509* issuer, int kind, const std::string&
 }
 
 bool set_name(X509_NAME* name, const std::string& text) {
-  const std::string cut = text.substr(0, kLongestName);
+  const std::string cut = text.substr(0, kMaxName);
   return X509_NAME_add_entry_by_txt(name, "O", MBSTRING_UTF8,
                                     reinterpret_cast<const unsigned char*>("Determinant"), -1, -1, 0) == 1 &&
          X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
@@ -258,26 +263,12 @@ Result<CertificateFacts> read_certificate(std::string_view pem) {
 Result<std::vector<std::string>> split_chain(std::string_view pem) {
   const Bio bio = reader(pem);
   std::vector<std::string> all;
-  while (const Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+  while (const Certificate certificate = read_next(bio.get())) {
     TRY_ASSIGN(std::string text, certificate_text(certificate.get()));
     all.push_back(std::move(text));
   }
-  ERR_clear_error();
   if (all.empty()) return fail(Code::kInvalidArgument, "there is no certificate in PEM form");
   return all;
-}
-
-bool vouches_for(std::string_view authority, std::string_view pem) {
-  const auto issuer = read_pem(authority), subject = read_pem(pem);
-  if (!issuer || !subject) return false;
-  EVP_PKEY* const key = X509_get0_pubkey(issuer->get());
-  // Checks the signature itself, not only that issuer and subject names match.
-  const bool good = key && X509_verify(subject->get(), key) == 1 &&
-                    X509_check_issued(issuer->get(), subject->get()) == X509_V_OK &&
-                    X509_cmp_current_time(X509_get0_notAfter(subject->get())) > 0 &&
-                    X509_cmp_current_time(X509_get0_notBefore(subject->get())) < 0;
-  ERR_clear_error();
-  return good;
 }
 
 std::string shown_fingerprint(std::string_view fingerprint) {

@@ -46,8 +46,6 @@ Result<std::string> request_key_digest(const std::string& request);
 Result<CertificateFacts> read_certificate(std::string_view pem);
 /// Splits a PEM text into its certificates, in order. Errors: kInvalidArgument (it has none).
 Result<std::vector<std::string>> split_chain(std::string_view pem);
-/// True if `pem` is signed by `authority` and currently within its validity period.
-bool vouches_for(std::string_view authority, std::string_view pem);
 /// Formats a hexadecimal fingerprint for display: "AB:CD:...".
 std::string shown_fingerprint(std::string_view fingerprint);
 

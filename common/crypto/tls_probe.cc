@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,14 +12,14 @@
 #include <memory>
 
 #include "common/base/fd.h"
-#include "common/base/free_with.h"
+#include "common/crypto/openssl.h"
 
 namespace det {
 namespace {
 
+using namespace openssl;
 using Context = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using Tls = std::unique_ptr<SSL, FreeWith<SSL_free>>;
-using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
 
 /// Polls one descriptor. False at the deadline.
 bool wait_for(int fd, short events, MonoTime deadline) {
@@ -56,16 +55,13 @@ Result<UniqueFd> connect_to(const std::string& host, int port, MonoTime deadline
 
 bool add_anchors(SSL_CTX* context, const std::string& anchors) {
   if (anchors.empty()) return SSL_CTX_set_default_verify_paths(context) == 1;
-  const Bio bio(BIO_new_mem_buf(anchors.data(), static_cast<int>(anchors.size())));
+  const Bio bio = reader(anchors);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
   // A trusted certificate ends the chain even if it is not self-signed.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   bool some = false;
-  while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
-    some = X509_STORE_add_cert(store, certificate) == 1 || some;
-    X509_free(certificate);
-  }
-  ERR_clear_error();
+  while (const Certificate certificate = read_next(bio.get()))
+    some = X509_STORE_add_cert(store, certificate.get()) == 1 || some;
   return some;
 }
 
@@ -110,11 +106,8 @@ Result<TlsPeer> probe_tls(const std::string& host, int port, const std::string& 
     peer.problem = X509_verify_cert_error_string(result);
   STACK_OF(X509)* const chain = SSL_get_peer_cert_chain(tls.get());
   for (int i = 0; chain && i < sk_X509_num(chain); ++i) {
-    const Bio out(BIO_new(BIO_s_mem()));
-    PEM_write_bio_X509(out.get(), sk_X509_value(chain, i));
-    char* data = nullptr;
-    const long size = BIO_get_mem_data(out.get(), &data);
-    peer.chain.emplace_back(data, static_cast<std::size_t>(size));
+    TRY_ASSIGN(std::string pem, certificate_text(sk_X509_value(chain, i)));
+    peer.chain.push_back(std::move(pem));
   }
   if (peer.chain.empty()) return fail(Code::kUnavailable, host + " shows no certificate");
   return peer;

@@ -31,13 +31,13 @@ Json read_command_line(Reader& reader, const YamlNode& node, const std::string& 
 }
 
 Type command_resources_type() {
-  constexpr std::int64_t kMostSlots = 100'000;
-  return table({defaulted("slots", whole(0, kMostSlots), 1, "slots of the command, on one agent; 0: none"),
+  constexpr std::int64_t kMaxSlots = 100'000;
+  return table({defaulted("slots", whole(0, kMaxSlots), 1, "slots of the command, on one agent; 0: none"),
                 defaulted("resource_pool", text({.max = 128}), "",
                           "resource pool; empty: the default pool of the cluster"),
                 defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
                 defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
-                idle("max_slots", whole(0, kMostSlots)), idle("shm_size", size_in_bytes()),
+                idle("max_slots", whole(0, kMaxSlots)), idle("shm_size", size_in_bytes()),
                 idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
                 idle("agent_label", text())});
 }

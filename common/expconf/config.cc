@@ -44,9 +44,9 @@ std::optional<std::pair<std::string, std::string>> ExperimentConfig::trial_class
   const std::string& text = entrypoint.front();
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;
-  std::string module = text.substr(0, colon), name = text.substr(colon + 1);
-  if (!is_dotted_name(module) || !is_dotted_name(name)) return std::nullopt;
-  return std::pair(std::move(module), std::move(name));
+  std::pair trial(text.substr(0, colon), text.substr(colon + 1));
+  if (!is_dotted_name(trial.first) || !is_dotted_name(trial.second)) return std::nullopt;
+  return trial;
 }
 
 std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const ExperimentConfig> config,

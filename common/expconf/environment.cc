@@ -38,13 +38,6 @@ Type per_device(Type value, Json fallback) {
   return {std::move(form), std::move(read)};
 }
 
-bool is_variable_name(std::string_view name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
 Json read_variable(Reader& reader, const YamlNode& node, const std::string& path) {
   if (node.kind != YamlNode::Kind::kString) return wrong_type(reader, node, path, "a string NAME=VALUE");
   const std::size_t equals = node.text.find('=');

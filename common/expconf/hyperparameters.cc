@@ -9,8 +9,8 @@
 namespace det::expconf {
 namespace {
 
-constexpr int kMostHyperparameters = 1000;
-constexpr std::size_t kMostValues = 100'000;
+constexpr int kMaxHyperparameters = 1000;
+constexpr std::size_t kMaxValues = 100'000;
 
 void check_order(Reader& reader, const YamlNode& map, const std::string& path, const Json& resolved) {
   const Json low = resolved.value("minval", Json()), high = resolved.value("maxval", Json());
@@ -103,7 +103,7 @@ const std::vector<HyperparameterKind>& hyperparameter_kinds() {
        check_log},
       {"categorical",
        Hyperparameter::Type::kCategorical,
-       {required("vals", list_of(any(), 1, kMostValues), "the values to choose from")},
+       {required("vals", list_of(any(), 1, kMaxValues), "the values to choose from")},
        check_categorical},
       {"const",
        Hyperparameter::Type::kConst,
@@ -170,10 +170,10 @@ Json read_all(Reader& reader, const YamlNode& node, const std::string& path) {
   if (!node.is_map()) return wrong_type(reader, node, path, "a map");
   int count = 0;
   Json map = read_map(reader, node, path, count);
-  if (count > kMostHyperparameters)
+  if (count > kMaxHyperparameters)
     reader.problem(
         node, path, "E-CFG-LIMIT",
-        std::to_string(count) + " hyperparameters, at most " + std::to_string(kMostHyperparameters));
+        std::to_string(count) + " hyperparameters, at most " + std::to_string(kMaxHyperparameters));
   return map;
 }
 
@@ -257,12 +257,12 @@ void check_grid(Reader& reader, const YamlNode& node, const std::string& path, c
     searched |= leaf["type"] != "const";
     trials = std::min(trials * std::max<__int128>(grid_points(leaf), 1), kTooMany);
   });
-  if (trials > kMostTrials) {
+  if (trials > kMaxTrials) {
     const std::string many =
         trials == kTooMany ? "10^18 or more" : std::to_string(static_cast<std::int64_t>(trials));
     reader.problem(
         node, path, "E-CFG-LIMIT",
-        "the grid has " + many + " trials, at most " + std::to_string(kMostTrials) + "; lower a count");
+        "the grid has " + many + " trials, at most " + std::to_string(kMaxTrials) + "; lower a count");
   }
   if (!searched) reader.warn(node, path, "E-CFG-CONFLICT", "the grid has nothing to vary: it is one trial");
 }

@@ -1,9 +1,9 @@
-#include "common/expconf/overrides.h"
-
+// `--config path.to.key=value`: command-line assignments applied to a configuration tree.
 #include <algorithm>
 
 #include "common/base/text.h"
 #include "common/expconf/node.h"
+#include "common/expconf/parse.h"
 
 namespace det::expconf {
 namespace {

@@ -4,7 +4,6 @@
 #include "common/expconf/command.h"
 #include "common/expconf/layers.h"
 #include "common/expconf/node.h"
-#include "common/expconf/overrides.h"
 #include "common/expconf/sections.h"
 
 namespace det::expconf {

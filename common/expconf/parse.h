@@ -88,6 +88,10 @@ struct TaskDefaults {
 /// Checks `task_container_defaults` and converts it. Errors: kInvalidArgument.
 Result<TaskDefaults> read_task_defaults(const YamlNode& tree);
 
+/// Applies the assignments to a tree, in order, and creates missing maps. New nodes have line 0. Errors:
+/// kInvalidArgument with one problem for each bad assignment, in the file "command line".
+Status override_tree(YamlNode& root, const std::vector<Override>& overrides);
+
 /// Merges `--config` assignments into the text of a document, as Determined AI's CLI does before submission.
 /// Returns `yaml` unchanged if there are none. Errors: kInvalidArgument.
 Result<std::string> apply_overrides(std::string_view yaml, const std::string& file,

@@ -34,12 +34,12 @@ Json read_device(Reader& reader, const YamlNode& node, const std::string& path) 
 }  // namespace
 
 Type resources_type() {
-  constexpr std::int64_t kMostSlots = 100'000;
-  return table({defaulted("slots_per_trial", whole(0, kMostSlots), 1, "slots of a trial; 0: none"),
+  constexpr std::int64_t kMaxSlots = 100'000;
+  return table({defaulted("slots_per_trial", whole(0, kMaxSlots), 1, "slots of a trial; 0: none"),
                 defaulted("resource_pool", text({.max = 128}), "",
                           "resource pool; empty: the default pool of the cluster"),
                 defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
-                optional("max_slots", whole(0, kMostSlots), "maximum number of slots of all trials together"),
+                optional("max_slots", whole(0, kMaxSlots), "maximum number of slots of all trials together"),
                 defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
                 optional("shm_size", size_in_bytes(), "shared memory of the container"),
                 defaulted("is_single_node", boolean(), false, "true: all slots of a trial are on one agent"),

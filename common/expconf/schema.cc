@@ -11,7 +11,7 @@
 namespace det::expconf {
 namespace {
 
-constexpr std::size_t kMostProblems = 20;
+constexpr std::size_t kMaxProblems = 20;
 
 std::string number_text(double value) {
   std::ostringstream out;
@@ -89,7 +89,7 @@ std::vector<Problem> Reader::in_order(std::vector<Found> found) {
     return std::tie(a.source, a.problem.line, a.problem.column) <
            std::tie(b.source, b.problem.line, b.problem.column);
   });
-  if (found.size() > kMostProblems) found.resize(kMostProblems);
+  if (found.size() > kMaxProblems) found.resize(kMaxProblems);
   std::vector<Problem> problems;
   for (Found& each : found) problems.push_back(std::move(each.problem));
   return problems;
@@ -113,10 +113,11 @@ std::string child(const std::string& path, std::size_t index) {
 
 std::string found(const YamlNode& node) {
   // Long values are cut and control characters replaced: the text goes to terminals.
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMaxShown = 40;
   if (node.is_null()) return "found nothing";
   if (node.is_list() || node.is_map()) return "found " + std::string(kind_name(node.kind));
-  std::string text = make_utf8(node.text.size() > kMost ? node.text.substr(0, kMost) + "..." : node.text);
+  std::string text =
+      make_utf8(node.text.size() > kMaxShown ? node.text.substr(0, kMaxShown) + "..." : node.text);
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }

@@ -32,9 +32,9 @@ std::vector<Field> common() {
 
 Json read_max_trials(Reader& reader, const YamlNode& node, const std::string& path) {
   Json value = whole(1)(reader, node, path);
-  if (value.is_null() || value <= kMostTrials) return value;
+  if (value.is_null() || value <= kMaxTrials) return value;
   reader.problem(node, path, "E-CFG-LIMIT",
-                 "at most " + std::to_string(kMostTrials) + " trials, got " + node.text);
+                 "at most " + std::to_string(kMaxTrials) + " trials, got " + node.text);
   return nullptr;
 }
 Field max_trials() {
@@ -155,7 +155,7 @@ const std::vector<SearcherKind>& searcher_kinds() {
       defaulted("divisor", real(1, false), 4, "1/divisor of the trials continue from a rung to the next");
   static const Field stop_once =
       optional("stop_once", boolean(), "accepted, without effect: see rung_policy");
-  static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMostTrials), 16,
+  static const Field concurrency = defaulted("max_concurrent_trials", whole(0, kMaxTrials), 16,
                                              "maximum number of concurrent trials; 0: no limit");
   static const Field sampler =
       defaulted("sampler", choice({"random", "tpe"}), "random",

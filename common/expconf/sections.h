@@ -34,8 +34,8 @@ void apply_limits(Json& resolved, const YamlNode& root, const Policies& policies
 Type searcher_type();
 Type hyperparameters_type();
 /// Limit of the trials of one search.
-constexpr std::int64_t kMostTrials = 100'000;
-/// Checks the hyperparameters of a grid search: every range has a count, and there are at most kMostTrials
+constexpr std::int64_t kMaxTrials = 100'000;
+/// Checks the hyperparameters of a grid search: every range has a count, and there are at most kMaxTrials
 /// points. Does not expand the grid.
 void check_grid(Reader& reader, const YamlNode& node, const std::string& path, const Json& resolved);
 /// Warns of ranges in a single search, which tries one value only.

@@ -64,7 +64,7 @@ Type integrations_type() {
   return table({idle("webhooks", webhooks), idle("pachyderm", pachyderm)});
 }
 
-constexpr std::int64_t kMostSeed = (1LL << 31) - 1;
+constexpr std::int64_t kMaxSeed = (1LL << 31) - 1;
 
 bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
@@ -73,7 +73,7 @@ bool power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
   const Type map =
-      table({defaulted("experiment_seed", whole(0, kMostSeed), 0,
+      table({defaulted("experiment_seed", whole(0, kMaxSeed), 0,
                        "seed of the search and its trials; default: derived from the time of submission"),
              defaulted("mode", mode, "fast",
                        "exact: bit-identical results on any number of slots that divides virtual_shards"),
@@ -168,14 +168,14 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
 
 /// Fields for the periods of reports, validations and checkpoints, and for the training itself.
 std::vector<Field> training_fields() {
-  constexpr std::int64_t kMostBatches = 1'000'000'000;
+  constexpr std::int64_t kMaxBatches = 1'000'000'000;
   const Json never = {{"batches", 0}};
   return {defaulted("min_checkpoint_period", length_type(0), never, "interval between checkpoints; 0: none"),
           defaulted("min_validation_period", length_type(0), never, "interval between validations; 0: none"),
           defaulted("perform_initial_validation", boolean(), false, "run a validation before training"),
           defaulted("records_per_epoch", whole(0), 0, "records per epoch, if the data set has no length"),
-          defaulted("scheduling_unit", whole(1, kMostBatches), 100, "batches between two training reports"),
-          optional("batches_per_step", whole(1, kMostBatches), "old name of scheduling_unit"),
+          defaulted("scheduling_unit", whole(1, kMaxBatches), 100, "batches between two training reports"),
+          optional("batches_per_step", whole(1, kMaxBatches), "old name of scheduling_unit"),
           section("optimizations", optimizations_type(), "gradient aggregation and precision")};
 }
 
@@ -191,7 +191,7 @@ std::vector<Field> idle_fields() {
 }
 
 Type make_top_level() {
-  constexpr std::int64_t kMostSeconds = 1LL << 31;
+  constexpr std::int64_t kMaxSeconds = 1LL << 31;
   const Type retention = table({optional("log_retention_days", whole(-1, 32767),
                                          "days after the end until the log is deleted; -1: never")});
   std::vector<Field> fields{
@@ -224,9 +224,9 @@ Type make_top_level() {
       defaulted("log_policies", log_policies_type(), default_log_policies(),
                 "actions for log lines that match a pattern"),
       section("retention_policy", retention, "retention of logs; default: set in the master's configuration"),
-      defaulted("preemption_timeout", whole(0, kMostSeconds), 3600,
+      defaulted("preemption_timeout", whole(0, kMaxSeconds), 3600,
                 "seconds between the request to stop and SIGKILL"),
-      defaulted("hang_timeout", whole(0, kMostSeconds), 3600,
+      defaulted("hang_timeout", whole(0, kMaxSeconds), 3600,
                 "seconds without a batch, a report or output after which a trial is restarted; 0: never"),
       defaulted("debug", boolean(), false, "verbose logging")};
   for (const std::vector<Field>& more : {training_fields(), idle_fields()})
@@ -245,7 +245,7 @@ void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaul
   if (!defaults.name.empty() && is_silent(root, "name")) resolved["name"] = defaults.name;
   const YamlNode* exactness = root.find("reproducibility");
   if (exactness == nullptr || is_silent(*exactness, "experiment_seed"))
-    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMostSeed;
+    resolved["reproducibility"]["experiment_seed"] = defaults.experiment_seed & kMaxSeed;
 }
 
 }  // namespace det::expconf

@@ -10,7 +10,7 @@
 namespace det::searcher {
 namespace {
 
-constexpr std::size_t kMostBrackets = 100;
+constexpr std::size_t kMaxBrackets = 100;
 constexpr std::int64_t kMaxBracketRungs = 100;
 
 /// Rung i of `count` is floor(max_time / divisor^(count-1-i)), at least 1.
@@ -152,7 +152,7 @@ Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config
   const bool adaptive = config.name == "adaptive_asha";
   const auto rungs =
       adaptive ? bracket_rungs(config, max_time, fault) : std::vector<std::int64_t>{config.num_rungs};
-  if (rungs.size() > kMostBrackets || rungs.front() > kMaxBracketRungs || rungs.back() < 1)
+  if (rungs.size() > kMaxBrackets || rungs.front() > kMaxBracketRungs || rungs.back() < 1)
     return fail(Code::kInvalidArgument, "searcher: must have 1 to 100 brackets of 1 to 100 rungs");
   std::vector<std::int64_t> trials{config.max_trials}, concurrency{config.max_concurrent_trials};
   if (adaptive) {

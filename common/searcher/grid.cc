@@ -90,10 +90,10 @@ Result<std::vector<std::vector<Sample::Value>>> grid_axes(const expconf::Hyperpa
   std::int64_t points = 1;
   for (const Hyperparameter* leaf : leaves(space)) {
     // Divided, not multiplied: the product of the axis sizes may exceed 64 bits.
-    if (axis_size(*leaf) > kMostGridPoints / points)
+    if (axis_size(*leaf) > kMaxGridPoints / points)
       return fail({Problem{
           "E-CFG-LIMIT", "hyperparameters",
-          "the grid has more than " + std::to_string(kMostGridPoints) + " points; lower the counts"}});
+          "the grid has more than " + std::to_string(kMaxGridPoints) + " points; lower the counts"}});
     points *= axis_size(*leaf);
   }
   std::vector<std::vector<Sample::Value>> axes;

@@ -7,10 +7,10 @@
 namespace det::searcher {
 
 /// Limit of the points of one grid.
-inline constexpr std::int64_t kMostGridPoints = 100'000;
+inline constexpr std::int64_t kMaxGridPoints = 100'000;
 
 /// Returns the values of each axis, in the order of leaves(); the grid is their product. Errors: one problem
-/// for each range without `count`, or one if the grid has more than kMostGridPoints (found before any is
+/// for each range without `count`, or one if the grid has more than kMaxGridPoints (found before any is
 /// built).
 Result<std::vector<std::vector<Sample::Value>>> grid_axes(const expconf::HyperparameterMap& space);
 /// Number of points: the product of the axis sizes.

@@ -16,7 +16,9 @@ class PromotingAsha final : public Halving {
     if (context.state(event.trial) == TrialState::kHeld) return;
     Run& run = run_of(event.trial);
     place.reached = 0;
-    for (const Level& level : run.levels) place.reached += event.time >= static_cast<double>(level.length);
+    for (const Level& level : run.levels) {
+      if (event.time >= static_cast<double>(level.length)) ++place.reached;
+    }
     if (place.reached <= place.entries) return;
     // A report enters one rung only, even if it is long enough for several. promote() uses the rest of
     // `reached`.

@@ -184,25 +184,24 @@ Status Searcher::check(const Event& event) const {
   const std::int64_t time = extended->max_time.value_or(book.max_time);
   if (trials < book.max_trials)
     return fail(Code::kInvalidArgument, "max_trials can only grow: it is " + std::to_string(book.max_trials));
-  if (trials > kMostTrials)
-    return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMostTrials));
-  if (time < book.max_time || time > kMostTime)
-    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMostTime) +
+  if (trials > kMaxTrials)
+    return fail(Code::kInvalidArgument, "max_trials must be at most " + std::to_string(kMaxTrials));
+  if (time < book.max_time || time > kMaxTime)
+    return fail(Code::kInvalidArgument, "max_time can only grow, up to " + std::to_string(kMaxTime) +
                                             ": it is " + std::to_string(book.max_time));
   if (trials == book.max_trials && time == book.max_time)
     return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
   return {};
 }
 
-void Searcher::State::set_progress(TrialNumber trial, double progress) {
+void Searcher::State::set_progress(TrialNumber trial, double value) {
   if (trial >= book.states.size()) return;
-  if (this->progress.size() <= trial) this->progress.resize(book.states.size());
+  if (progress.size() <= trial) progress.resize(book.states.size());
   // A closed trial counts through its state, so its own progress is 0.
-  const double share =
-      std::isnan(progress) || !is_open(book.states[trial]) ? 0 : std::clamp(progress, 0.0, 1.0);
+  const double share = std::isnan(value) || !is_open(book.states[trial]) ? 0 : std::clamp(value, 0.0, 1.0);
   const auto parts = static_cast<std::uint32_t>(std::llround(share * kWholeProgress));
-  running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(this->progress[trial]);
-  this->progress[trial] = parts;
+  running += static_cast<std::int64_t>(parts) - static_cast<std::int64_t>(progress[trial]);
+  progress[trial] = parts;
 }
 
 void Searcher::set_progress(TrialNumber trial, double progress) { state_->set_progress(trial, progress); }

@@ -156,10 +156,10 @@ bool halves(const expconf::SearcherConfig& config) {
 
 Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> config, const Surface& surface,
                             const SimulationOptions& options) {
-  constexpr std::int64_t kMostWorkers = 1'000'000, kMostReports = 1'000'000;
+  constexpr std::int64_t kMaxWorkers = 1'000'000, kMaxReports = 1'000'000;
   const std::int64_t max_time = longest_training(config->searcher);
-  if (options.workers < 1 || options.workers > kMostWorkers)
-    return fail(Code::kInvalidArgument, "workers must be 1 to " + std::to_string(kMostWorkers));
+  if (options.workers < 1 || options.workers > kMaxWorkers)
+    return fail(Code::kInvalidArgument, "workers must be 1 to " + std::to_string(kMaxWorkers));
   if (max_time < 1)
     return fail(Code::kInvalidArgument,
                 "searcher.max_time: is required to simulate: how long a trial trains");
@@ -171,7 +171,7 @@ Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> con
     for (const Bracket& bracket : brackets) lengths.insert(bracket.rungs.begin(), bracket.rungs.end());
   }
   const std::int64_t every = options.validate_every;
-  if (every > 0 && max_time / every > kMostReports)
+  if (every > 0 && max_time / every > kMaxReports)
     return fail(Code::kInvalidArgument,
                 "a trial would validate more than 1000000 times; validate less often");
   for (std::int64_t length = every; every > 0 && length < max_time; length += every) lengths.insert(length);

@@ -6,9 +6,9 @@
 namespace det::searcher {
 
 /// Limits of an extended search.
-inline constexpr std::int64_t kMostTrials = 10'000'000;
+inline constexpr std::int64_t kMaxTrials = 10'000'000;
 /// 2^53: the range in which a double counts exactly
-inline constexpr std::int64_t kMostTime = std::int64_t{1} << 53;
+inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 53;
 
 /// Everything that a Searcher holds. snapshot() stores all but the configuration, the fault and the progress.
 struct Searcher::State {
@@ -26,7 +26,7 @@ struct Searcher::State {
   /// Applies one event to the book and calls the method.
   void tell(const Event& event, MethodContext& context);
   /// Sets the progress of one trial, clamped to 0..1. NaN counts as 0.
-  void set_progress(TrialNumber trial, double progress);
+  void set_progress(TrialNumber trial, double value);
 };
 
 }  // namespace det::searcher

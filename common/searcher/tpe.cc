@@ -21,10 +21,10 @@ using Type = Hyperparameter::Type;
 
 constexpr double kRandomShare = 1.0 / 3;
 constexpr double kGoodShare = 0.15;
-constexpr std::size_t kMostGood = 25;     ///< kernels of the good density
-constexpr std::size_t kMostRecent = 100;  ///< results kept beside the best; the oldest is dropped
+constexpr std::size_t kMaxGood = 25;     ///< kernels of the good density
+constexpr std::size_t kMaxRecent = 100;  ///< results kept beside the best; the oldest is dropped
 constexpr int kCandidates = 24;
-constexpr double kLeastBandwidth = 0.02;
+constexpr double kMinBandwidth = 0.02;
 /// Factor on Scott's bandwidth: good points are rarely one normal distribution.
 constexpr double kNarrow = 0.5;
 constexpr double kRootTwoPi = 2.5066282746310002;
@@ -42,7 +42,7 @@ struct Seen {
 
 /// Results at one training length: the best ones and the latest of the others.
 struct Level {
-  std::vector<Seen> best;  ///< ascending, at most kMostGood
+  std::vector<Seen> best;  ///< ascending, at most kMaxGood
   std::deque<Seen> others;
   std::int64_t count = 0;
 
@@ -52,11 +52,11 @@ struct Level {
       best.push_back(seen);
     }
     std::sort(best.begin(), best.end());
-    if (best.size() <= kMostGood) return;
+    if (best.size() <= kMaxGood) return;
     // Overflow of the best goes to the others, of which only the latest are kept.
     others.push_back(best.back());
     best.pop_back();
-    if (others.size() > kMostRecent) others.pop_front();
+    if (others.size() > kMaxRecent) others.pop_front();
   }
 
  private:
@@ -86,7 +86,7 @@ class Density {
       for (const Point* point : points_) square += ((*point)[i] - mean) * ((*point)[i] - mean) / n;
       const bool choice = leaves_[i]->type == Type::kCategorical;
       bandwidths_.push_back(choice ? std::min(0.5, shrink)
-                                   : std::max(kNarrow * std::sqrt(square) * shrink, kLeastBandwidth));
+                                   : std::max(kNarrow * std::sqrt(square) * shrink, kMinBandwidth));
     }
   }
 

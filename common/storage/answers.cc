@@ -10,13 +10,13 @@ namespace {
 
 using Tree = boost::property_tree::ptree;
 
-constexpr std::size_t kMostBytes = 16 << 20;  // size of a response
-constexpr int kDeepest = 16;                  // nesting; S3's responses stay well below
+constexpr std::size_t kMaxBytes = 16 << 20;  // size of a response
+constexpr int kMaxDepth = 16;                // nesting; S3's responses stay well below
 
 /// Rejects what the recursive XML parser must not see: deep nesting, DOCTYPE and entity declarations, NUL,
 /// huge texts.
 bool is_plain(std::string_view xml) {
-  if (xml.size() > kMostBytes || xml.find("<!") != xml.npos || xml.find('\0') != xml.npos) return false;
+  if (xml.size() > kMaxBytes || xml.find("<!") != xml.npos || xml.find('\0') != xml.npos) return false;
   int depth = 0;
   for (std::size_t at = 0; (at = xml.find('<', at)) != xml.npos; ++at) {
     const char next = at + 1 < xml.size() ? xml[at + 1] : '\0';
@@ -24,7 +24,7 @@ bool is_plain(std::string_view xml) {
     if (next == '?') continue;
     depth += next == '/' ? -1 : 1;
     const std::size_t end = xml.find('>', at);
-    if (end == xml.npos || depth > kDeepest) return false;
+    if (end == xml.npos || depth > kMaxDepth) return false;
     if (xml[end - 1] == '/') --depth;
   }
   return true;

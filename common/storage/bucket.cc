@@ -15,8 +15,8 @@
 namespace det::storage {
 namespace {
 
-constexpr std::size_t kAtOnceRemoved = 1000;    // S3's limit of keys in DeleteObjects
-constexpr std::size_t kMostListed = 5'000'000;  // keys; bounds the memory of a listing
+constexpr std::size_t kAtOnceRemoved = 1000;   // S3's limit of keys in DeleteObjects
+constexpr std::size_t kMaxListed = 5'000'000;  // keys; bounds the memory of a listing
 
 std::string md5_base64(std::string_view text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
@@ -93,7 +93,7 @@ Result<Bucket::Listing> Bucket::list(const std::string& start, bool flat, std::s
     }
     const std::size_t count = found.objects.size() + found.folders.size();
     if (page.next.empty() || count >= most) return found;
-    if (count > kMostListed)
+    if (count > kMaxListed)
       return fail(Code::kResourceExhausted, name_of(start) + ": too many objects to list");
     query["continuation-token"] = page.next;
   }

@@ -16,8 +16,8 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/storage/answers.h"
+#include "common/storage/egress_policy.h"
 #include "common/storage/location.h"
-#include "common/storage/reach.h"
 
 namespace det::storage {
 
@@ -31,15 +31,15 @@ struct BucketOptions {
   std::chrono::milliseconds pause{200};
   std::chrono::seconds connect_timeout{10}, stall_timeout{30};
   /// Returns the time at which termination of this process was requested, or nothing. Null means never. After
-  /// that time, a request that transfers no byte for leavers_patience fails with kUnavailable, and all later
-  /// requests fail at once.
-  std::optional<MonoTime> (*leaving_since)() = nullptr;
-  Duration leavers_patience = std::chrono::seconds(8);
+  /// that time, a request that transfers no byte for terminating_patience fails with kUnavailable, and all
+  /// later requests fail at once.
+  std::optional<MonoTime> (*terminating_since)() = nullptr;
+  Duration terminating_patience = std::chrono::seconds(8);
   /// Called after each transferred part and small file, by the transferring threads. Null disables it.
   void (*part_done)() = nullptr;
-  /// Egress policy; null means confines(). A request to a forbidden endpoint fails with kFailedPrecondition
-  /// before anything is sent.
-  const Reach* reach = nullptr;
+  /// Egress policy; null means egress_policy(). A request to a forbidden endpoint fails with
+  /// kFailedPrecondition before anything is sent.
+  const EgressPolicy* egress = nullptr;
 };
 
 /// Access to the objects below the prefix of a location. Keys are plain text, relative to the prefix, without
@@ -104,9 +104,10 @@ class Bucket {
   /// Maps a failed response to an error with a remedy.
   tl::unexpected<Error> refuse(const Call& call, int status, const std::string& body,
                                const std::map<std::string, std::string>& headers) const;
-  /// True once the process terminates and the store has stalled for leavers_patience. Stays true afterwards.
-  bool is_given_up(MonoTime begun) const;
-  /// Sleeps for the back-off of an attempt; returns early if the request is given up.
+  /// True once the process terminates and the store has stalled for terminating_patience. Stays true
+  /// afterwards.
+  bool is_expired(MonoTime begun) const;
+  /// Sleeps for the back-off of an attempt; returns early if the request expires.
   void wait_before(int attempt, MonoTime begun) const;
   /// Returns prefix + "/" + key.
   std::string full(const std::string& key) const;
@@ -129,7 +130,7 @@ class Bucket {
   /// Progress of the store, shared by all threads and copies of this bucket.
   struct Patience {
     std::atomic<std::int64_t> moved{0};  ///< time of the last transferred byte, in microseconds of MonoTime
-    std::atomic<bool> over{false};       ///< requests are given up
+    std::atomic<bool> over{false};       ///< all requests have expired
   };
   std::shared_ptr<Patience> patience_ = std::make_shared<Patience>();
 };

@@ -1,14 +1,13 @@
 // Requests of the bucket client: signing, retries, and error messages.
 #include "common/storage/bucket_call.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <ctime>
 #include <random>
 
 #include "common/base/clock.h"
 #include "common/base/text.h"
+#include "common/base/wait.h"
 #include "common/crypto/digest.h"
 #include "common/storage/http.h"
 #include "common/storage/signature.h"
@@ -36,8 +35,8 @@ bool is_passing(int status, const std::string& code) {
 /// Exponential back-off of at most 20 s. Half of it is random, so that the ranks of a gang do not retry in
 /// lockstep.
 std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds first) {
-  constexpr std::chrono::milliseconds kLongest{20'000};
-  const auto longest = std::min(kLongest, first * (1 << std::min(attempt, 16)));
+  constexpr std::chrono::milliseconds kMaxPause{20'000};
+  const auto longest = std::min(kMaxPause, first * (1 << std::min(attempt, 16)));
   static thread_local std::minstd_rand chance{std::random_device{}()};
   return longest / 2 + longest / 2 * (chance() % 1000) / 1000;
 }
@@ -45,32 +44,29 @@ std::chrono::milliseconds pause_before(int attempt, std::chrono::milliseconds fi
 }  // namespace
 
 void Bucket::wait_before(int attempt, MonoTime begun) const {
-  constexpr std::chrono::milliseconds kLook{500};  // interval of checks for termination
-  for (auto left = pause_before(attempt, options_.pause); left.count() > 0 && !is_given_up(begun);
-       left -= kLook)
-    (void)::poll(nullptr, 0, static_cast<int>(std::min(left, kLook).count()));
+  (void)wait_until([&] { return is_expired(begun); }, pause_before(attempt, options_.pause));
 }
 
-/// Gives up when `alive`, the latest of termination request, begin of this call and last byte, is too old.
+/// Expired when `alive`, the latest of termination request, begin of this call and last byte, is too old.
 /// The result is permanent, so that a terminating process does not wait once for each remaining object.
-bool Bucket::is_given_up(MonoTime begun) const {
-  const auto since = options_.leaving_since != nullptr ? options_.leaving_since() : std::nullopt;
+bool Bucket::is_expired(MonoTime begun) const {
+  const auto since = options_.terminating_since != nullptr ? options_.terminating_since() : std::nullopt;
   if (!since || patience_->over) return patience_->over;
   const MonoTime alive = std::max({*since, begun, MonoTime{patience_->moved}});
-  if (mono_now() - alive > options_.leavers_patience) patience_->over = true;
+  if (mono_now() - alive > options_.terminating_patience) patience_->over = true;
   return patience_->over;
 }
 
 tl::unexpected<Error> Bucket::refuse(const Call& call, int status, const std::string& body,
                                      const std::map<std::string, std::string>& headers) const {
-  constexpr std::size_t kLongest = 300;
+  constexpr std::size_t kMaxText = 300;
   const Refusal refusal = read_refusal(body);
   const std::string where = name_of(call.key) + " at " + origin_;
   // Texts of the store are untrusted: cut to 300 bytes and made valid UTF-8.
   const std::string said = refusal.code.empty()
                                ? "HTTP status " + std::to_string(status)
                                : make_utf8(refusal.code) + (refusal.message.empty() ? "" : ", ") +
-                                     make_utf8(refusal.message.substr(0, kLongest));
+                                     make_utf8(refusal.message.substr(0, kMaxText));
   // Region mismatches come as a redirect or as a malformed-authorization error, depending on the store.
   const auto region = headers.find("x-amz-bucket-region");
   const bool elsewhere = region != headers.end() && region->second != location_.region;
@@ -117,12 +113,12 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
   const std::string query = encoded_query(call.query);
   const std::string url = origin_ + percent_encoded(request.path, true) + (query.empty() ? "" : "?" + query);
   // The egress policy is checked before any name lookup.
-  const Reach& reach = options_.reach != nullptr ? *options_.reach : confines();
-  if (const std::string refusal = refusal_of(reach, location_.endpoint); !refusal.empty())
+  const EgressPolicy& egress = options_.egress != nullptr ? *options_.egress : egress_policy();
+  if (const std::string refusal = egress_refusal(egress, location_.endpoint); !refusal.empty())
     return fail(Code::kFailedPrecondition, name_of(call.key) + " at " + origin_ + ": " + refusal);
   const MonoTime begun = mono_now();
   for (int attempt = 0;; ++attempt) {
-    if (is_given_up(begun))
+    if (is_expired(begun))
       return fail(Code::kUnavailable, name_of(call.key) + " at " + origin_ +
                                           ": the store moves nothing, and this process is to end");
     const bool last = attempt + 1 >= options_.attempts;
@@ -137,10 +133,10 @@ Result<std::string> Bucket::call(const Call& call, std::map<std::string, std::st
                             .sink = call.sink,
                             .connect_timeout = options_.connect_timeout,
                             .stall_timeout = options_.stall_timeout,
-                            .inner = is_trusted(reach, location_.endpoint),
+                            .internal_allowed = is_trusted(egress, location_.endpoint),
                             .most_bytes = call.most_bytes,
                             .moved = [this] { patience_->moved = mono_now().micros; },
-                            .give_up = [this, begun] { return is_given_up(begun); }});
+                            .expired = [this, begun] { return is_expired(begun); }});
     if (!answer) {
       const Error& error = answer.error();
       if (error.code == Code::kUnavailable && !last) {

@@ -10,7 +10,6 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
-#include "common/storage/owner.h"
 
 namespace det::storage {
 namespace {

@@ -13,7 +13,7 @@
 namespace det::storage {
 namespace {
 
-constexpr std::int64_t kMostParts = 9000;  // S3's limit is 10,000
+constexpr std::int64_t kMaxParts = 9000;  // S3's limit is 10,000
 
 /// A byte range of the file with index `file`.
 struct Piece {
@@ -49,7 +49,7 @@ Status write_piece(int file, std::string_view bytes, std::int64_t offset) {
 
 /// Part size in bytes: at least `least`, and large enough to stay below S3's limit on parts.
 std::int64_t part_size(std::int64_t size, std::int64_t least) {
-  return std::max(least, size / kMostParts + 1);
+  return std::max(least, size / kMaxParts + 1);
 }
 
 }  // namespace

@@ -3,18 +3,19 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <utility>
 
+#include "common/base/process.h"
+#include "common/base/text.h"
 #include "common/storage/curl.h"
-#include "common/storage/reach.h"
+#include "common/storage/egress_policy.h"
 
 namespace det::storage {
 namespace {
 
-constexpr std::size_t kMostOfRefusal = 1 << 20;  // bytes of an error response's body
+constexpr std::size_t kMaxRefusalBytes = 1 << 20;  // bytes of an error response's body
 
 struct FreeCurl {
   const Curl* curl = nullptr;
@@ -33,16 +34,16 @@ struct Incoming {
   const Exchange& request;
   Answer answer = {};
   bool refused = false, too_long = false;
-  curl_off_t bytes = 0;    ///< total of both directions
-  std::string inner = {};  ///< the forbidden address, if the connection was refused
+  curl_off_t bytes = 0;               ///< total of both directions
+  std::string internal_address = {};  ///< the forbidden address, if the connection was refused
 };
 
 /// Returns the handle of this thread for trusted or for untrusted hosts. The two are separate so that an
 /// untrusted request never reuses a connection to an inner address that bypassed the check.
-CURL* handle_of_thread(const Curl& curl, bool inner) {
+CURL* handle_of_thread(const Curl& curl, bool internal_allowed) {
   using Handle = std::unique_ptr<CURL, FreeCurl>;
   thread_local const Handle any(curl.easy_init(), FreeCurl{&curl}), outer(curl.easy_init(), FreeCurl{&curl});
-  const Handle& handle = inner ? any : outer;
+  const Handle& handle = internal_allowed ? any : outer;
   if (handle) curl.easy_reset(handle.get());  // keeps the connections
   return handle.get();
 }
@@ -53,11 +54,7 @@ std::size_t take_header(char* data, std::size_t size, std::size_t count, void* u
   if (line.starts_with("HTTP/")) incoming.answer.headers.clear();  // drops those of "100 Continue"
   const std::size_t colon = line.find(':');
   if (colon == line.npos) return size * count;
-  std::string name(line.substr(0, colon));
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const std::size_t begin = line.find_first_not_of(" \t", colon + 1), end = line.find_last_not_of(" \t\r\n");
-  incoming.answer.headers[name] =
-      begin == line.npos || begin > end ? "" : std::string(line.substr(begin, end - begin + 1));
+  incoming.answer.headers[to_lower(line.substr(0, colon))] = trim(line.substr(colon + 1));
   return size * count;
 }
 
@@ -71,7 +68,7 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
     incoming.refused = !incoming.request.sink(piece);
     return incoming.refused ? 0 : piece.size();
   }
-  const std::size_t most = status / 100 == 2 ? incoming.request.most_bytes : kMostOfRefusal;
+  const std::size_t most = status / 100 == 2 ? incoming.request.most_bytes : kMaxRefusalBytes;
   incoming.too_long = incoming.answer.body.size() + piece.size() > most;
   if (incoming.too_long) return 0;
   incoming.answer.body += piece;
@@ -82,15 +79,15 @@ std::size_t take_body(char* data, std::size_t size, std::size_t count, void* use
 int watch_progress(void* user, curl_off_t, curl_off_t in, curl_off_t, curl_off_t out) {
   auto& incoming = *static_cast<Incoming*>(user);
   if (std::exchange(incoming.bytes, in + out) != in + out && incoming.request.moved) incoming.request.moved();
-  return incoming.request.give_up && incoming.request.give_up() ? 1 : 0;
+  return incoming.request.expired && incoming.request.expired() ? 1 : 0;
 }
 
 /// Checks the address that libcurl connects to, not an earlier lookup of the name: prevents DNS rebinding.
 curl_socket_t open_outward(void* user, curlsocktype, curl_sockaddr* to) {
-  if (is_inner(to->addr)) {
+  if (is_internal(to->addr)) {
     char text[NI_MAXHOST] = "";
     (void)::getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-    static_cast<Incoming*>(user)->inner = text;
+    static_cast<Incoming*>(user)->internal_address = text;
     return CURL_SOCKET_BAD;
   }
   return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
@@ -128,7 +125,7 @@ Headers headers_of(const Curl& curl, const Exchange& request) {
 Result<Answer> exchange(const Exchange& request) {
   TRY_ASSIGN(const Curl* const functions, storage::curl());
   const Curl& curl = *functions;
-  CURL* handle = handle_of_thread(curl, request.inner);
+  CURL* handle = handle_of_thread(curl, request.internal_allowed);
   if (handle == nullptr) return fail(Code::kResourceExhausted, "libcurl does not start");
   Incoming incoming{curl, handle, request};
   char reason[CURL_ERROR_SIZE] = "";
@@ -151,20 +148,20 @@ Result<Answer> exchange(const Exchange& request) {
   curl.easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   curl.easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, watch_progress);
   curl.easy_setopt(handle, CURLOPT_XFERINFODATA, &incoming);
-  if (!request.inner) {
+  if (!request.internal_allowed) {
     curl.easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_outward);
     curl.easy_setopt(handle, CURLOPT_OPENSOCKETDATA, &incoming);
   }
   // AWS_CA_BUNDLE is the variable of Amazon's tools for private certificate authorities.
-  if (const char* bundle = std::getenv("AWS_CA_BUNDLE"); bundle != nullptr && *bundle != '\0')
-    curl.easy_setopt(handle, CURLOPT_CAINFO, bundle);
+  if (const std::string bundle = environment_variable("AWS_CA_BUNDLE"); !bundle.empty())
+    curl.easy_setopt(handle, CURLOPT_CAINFO, bundle.c_str());
   set_method(curl, handle, request);
   const CURLcode code = curl.easy_perform(handle);
   // A callback that cancels also makes libcurl fail, so the flags are tested before the code.
   if (incoming.refused) return fail(Code::kCancelled, "the download was broken off");
   if (incoming.too_long) return fail(Code::kResourceExhausted, "the store's answer is too long");
-  if (code != CURLE_OK && !incoming.inner.empty())
-    return fail(Code::kFailedPrecondition, inner_words(incoming.inner));
+  if (code != CURLE_OK && !incoming.internal_address.empty())
+    return fail(Code::kFailedPrecondition, internal_address_message(incoming.internal_address));
   if (code != CURLE_OK) return fail(Code::kUnavailable, *reason != '\0' ? reason : curl.easy_strerror(code));
   long status = 0;
   curl.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

@@ -23,11 +23,11 @@ struct Exchange {
   std::chrono::seconds stall_timeout{30};  ///< maximum time without a transferred byte
   /// True permits every address. False rejects hosts that resolve to loopback, link-local and metadata
   /// addresses (kFailedPrecondition).
-  bool inner = true;
+  bool internal_allowed = true;
   std::size_t most_bytes = 16 << 20;  ///< limit on the body of a 2xx response; above it kResourceExhausted
   std::function<void()> moved = {};   ///< called when bytes were sent or received
   /// Polled about once a second; true ends the request with kUnavailable.
-  std::function<bool()> give_up = {};
+  std::function<bool()> expired = {};
 };
 /// An HTTP response.
 struct Answer {

@@ -1,18 +1,14 @@
 #include "common/storage/location.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "common/base/process.h"
 
 namespace det::storage {
 namespace {
 
 constexpr std::string_view kMask = "****";  // stands for a secret in configurations that the master returns
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::string text_at(const Json& map, const char* key) {
   const auto found = map.find(key);
@@ -30,13 +26,13 @@ std::string trimmed(std::string text) {
 /// combined.
 void use_environment(Location& at) {
   if (at.access_key.empty() || at.secret_key.empty()) {
-    at.access_key = variable("AWS_ACCESS_KEY_ID");
-    at.secret_key = variable("AWS_SECRET_ACCESS_KEY");
-    at.session_token = variable("AWS_SESSION_TOKEN");
+    at.access_key = environment_variable("AWS_ACCESS_KEY_ID");
+    at.secret_key = environment_variable("AWS_SECRET_ACCESS_KEY");
+    at.session_token = environment_variable("AWS_SESSION_TOKEN");
   }
   // AWS_REGION comes last and takes precedence.
   for (const char* name : {"AWS_DEFAULT_REGION", "AWS_REGION"}) {
-    if (const std::string region = variable(name); !region.empty()) at.region = region;
+    if (const std::string region = environment_variable(name); !region.empty()) at.region = region;
   }
 }
 

@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/files.h"
-#include "common/base/json.h"
-#include "common/storage/owner.h"
 
 namespace det::storage {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/json.h"
 #include "common/base/result.h"
 
 namespace det::storage {
@@ -20,6 +21,8 @@ struct Owner {
   RunNumber run = 0;
   bool operator==(const Owner&) const = default;
 };
+/// Returns the "owner" of a manifest or of an upload mark (JSON objects); cluster "" if it has none.
+Owner read_owner(const Json& manifest);
 /// A checkpoint directory that a listing found.
 struct Found {
   std::string name;

@@ -14,7 +14,7 @@
 namespace det {
 namespace {
 
-constexpr std::size_t kMostProblems = 20;
+constexpr std::size_t kMaxProblems = 20;
 
 struct Position {
   int line = 0, column = 0;
@@ -58,7 +58,7 @@ class Builder : public YAML::EventHandler {
   std::vector<Problem> problems;
 
   void report(const char* code, std::string message, Position at, std::string path) {
-    if (problems.size() < kMostProblems) {
+    if (problems.size() < kMaxProblems) {
       problems.push_back({code, std::move(path), std::move(message), file_, at.line, at.column});
     }
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "common/client/awake.h"
+#include "common/client/grpc_keepalive.h"
 #include "master/api/accounts/audit.h"
 #include "master/api/accounts/auth.h"
 #include "master/api/accounts/join.h"
@@ -136,7 +136,7 @@ struct Server::Parts {
   HarnessService& harness;
   MasterService& master;
   TrialService& trial;
-  Awake awake;
+  GrpcKeepAlive keepalive;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
   /// Serves the gateway only. The gateway limits bodies by route, so that a whole code archive fits into

@@ -126,17 +126,17 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
 }
 
 /// Reads the egress policy for object stores. The master's own default store is always allowed.
-void read_reach(const Options& options, MasterConfig& config, Checker& checker) {
-  config.storage_reach.anywhere = false;
+void read_egress_policy(const Options& options, MasterConfig& config, Checker& checker) {
+  config.storage_egress.anywhere = false;
   const Json& storage = config.checkpoint_storage;
   const Json* own = storage.is_object() ? find_path(storage, "endpoint_url") : nullptr;
-  if (own != nullptr && own->is_string()) config.storage_reach.own = own->get<std::string>();
+  if (own != nullptr && own->is_string()) config.storage_egress.own = own->get<std::string>();
   for (const std::string& piece : split(options.text("allowed_storage_hosts"), ',')) {
     const std::string host(trim(piece));
     if (host.empty()) continue;
     if (host.find('/') != host.npos)
       checker.add("allowed_storage_hosts", "must be names of hosts, without http:// and port");
-    config.storage_reach.hosts.push_back(storage::host_of(host));
+    config.storage_egress.hosts.push_back(storage::host_of(host));
   }
 }
 
@@ -272,7 +272,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
-  read_reach(options, config, checker);
+  read_egress_policy(options, config, checker);
   // Trees are shown as resolved, with the defaults that the master adds.
   config.shown = settings_json(master_options(), options);
   config.shown["checkpoint_storage"] = config.checkpoint_storage;

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/options.h"
 #include "common/base/result.h"
-#include "common/storage/reach.h"
+#include "common/storage/egress_policy.h"
 #include "master/config/pools.h"
 
 namespace det {
@@ -38,7 +38,7 @@ struct MasterConfig {
   bool launch_error = true;
   std::vector<std::string> allowed_host_paths;
   /// Storage hosts that the master may contact.
-  storage::Reach storage_reach;
+  storage::EgressPolicy storage_egress;
   /// Settings that were read but have no effect.
   std::vector<Problem> warnings;
   LogOptions log;

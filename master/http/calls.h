@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "common/base/clock.h"
-#include "common/base/queue.h"
+#include "common/base/event.h"
 
 namespace det::http {
 
@@ -20,7 +20,7 @@ class Calls {
     while (count_.load() > 0) {
       const Duration left = deadline - mono_now();
       if (left <= Duration::zero()) return false;
-      (void)ended_.pop_batch(1, left);
+      (void)none_left_.take_for(left);
     }
     return true;
   }
@@ -30,7 +30,7 @@ class Calls {
    public:
     explicit Ticket(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) { ++calls_->count_; }
     ~Ticket() {
-      if (--calls_->count_ == 0) (void)calls_->ended_.try_push(1);
+      if (--calls_->count_ == 0) calls_->none_left_.set();
     }
     Ticket(const Ticket&) = delete;
 
@@ -40,8 +40,7 @@ class Calls {
 
  private:
   std::atomic<int> count_{0};
-  // The queue serves as the event "count reached zero".
-  Queue<int> ended_{1};
+  Event none_left_;  // the count reached zero
 };
 
 }  // namespace det::http

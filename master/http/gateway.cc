@@ -12,7 +12,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
-#include "common/client/awake.h"
+#include "common/client/grpc_keepalive.h"
 #include "det/status.pb.h"
 #include "det/v1/auth.pb.h"
 #include "det/v1/common.pb.h"

@@ -3,9 +3,11 @@
 #include <filesystem>
 
 #include "common/archive/archive.h"
+#include "common/archive/gzip.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/random.h"
+#include "common/crypto/digest.h"
 #include "need.h"
 
 using namespace det;
@@ -69,6 +71,19 @@ TEST_CASE("equal content packs to equal bytes, independent of order and times", 
         need(pack_directory(second.directory.path())).bytes);
   CHECK(need(pack_entries({{"a", "1"}, {"b", "2"}})) == need(pack_entries({{"b", "2"}, {"a", "1"}})));
   CHECK(need(pack_entries({{"a", "1"}})) != need(pack_entries({{"a", "2"}})));
+}
+
+TEST_CASE("the layout of packed archives never changes", "[archive]") {
+  // Stored archives are found by their digest: another layout would store every directory again.
+  const std::string packed = need(pack_entries(
+      {{"a", "", true}, {"a/b.txt", "text"}, {std::string(150, 'n'), "long"}, {"run", "x", false, 0755}}));
+  CHECK(packed.starts_with(std::string("\x1F\x8B\x08\0\0\0\0\0\0\x03", 10)));  // no time, no file name
+  std::string tar;
+  ByteSource source(packed);
+  for (std::string_view piece = need(source.next()); !piece.empty(); piece = need(source.next()))
+    tar += piece;
+  CHECK(tar.size() == 5632);
+  CHECK(sha256_hex(tar) == "6ab999630eeef522da404ea51e97778e75626472e3652bffbd77563d0f3909d6");
 }
 
 TEST_CASE("ignored files are not packed", "[archive]") {

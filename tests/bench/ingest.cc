@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <semaphore>
 
 #include "det/v1/harness.grpc.pb.h"
 #include "det/v1/trial.grpc.pb.h"
@@ -68,7 +69,7 @@ class Unary {
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(world_.seconds));
     const double seconds = bench::seconds_of([&] {
       for (int i = 0; i < kInFlight; ++i) send(new Call, static_cast<std::size_t>(i));
-      finished_.pop();
+      finished_.acquire();
     });
     ms.assign(took_.begin(), took_.begin() + done_);
     return done_ / seconds;
@@ -103,7 +104,7 @@ class Unary {
               std::chrono::duration<double>(Clock::now() - call->begin).count() * 1e3;
           if (Clock::now() < end_) return send(call, number);
           delete call;
-          if (--running_ == 0) finished_.push(1);
+          if (--running_ == 0) finished_.release();
         });
   }
 
@@ -112,7 +113,7 @@ class Unary {
   std::vector<double> took_;
   std::atomic<int> done_{0}, running_{0};
   Clock::time_point end_;
-  Queue<int> finished_{1};
+  std::binary_semaphore finished_{0};
 };
 
 /// One stream a trial, like det-harness. Returns acknowledged reports a second.

@@ -4,6 +4,7 @@
 // "running" and waits for the end of its input, so that the trials keep running.
 #include <cstdlib>
 
+#include "common/base/event.h"
 #include "common/base/random.h"
 #include "det/v1/harness.grpc.pb.h"
 #include "det/v1/trial.grpc.pb.h"
@@ -17,10 +18,7 @@ using bench::Clock;
 
 constexpr int kTrials = 100, kReadsPerSecond = 200, kReportsPerSecond = 1000, kReporters = 10;
 
-void wait_until(Clock::time_point due) {
-  thread_local Queue<char> never(1);
-  never.pop_batch(1, due - Clock::now());
-}
+void wait_until(Clock::time_point due) { (void)Event().wait_for(due - Clock::now()); }
 
 std::vector<v1::StartAllocation> start_trials(const bench::User& user, bench::Agent& agent) {
   user.submit(

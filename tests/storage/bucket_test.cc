@@ -208,8 +208,8 @@ Bucket leavers(const Store& store) {
                                    .attempts = 4,
                                    .pause = std::chrono::milliseconds(1),
                                    .stall_timeout = std::chrono::seconds(30),
-                                   .leaving_since = [] { return left_at; },
-                                   .leavers_patience = std::chrono::milliseconds(500)});
+                                   .terminating_since = [] { return left_at; },
+                                   .terminating_patience = std::chrono::milliseconds(500)});
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/event.h"
 #include "common/base/json.h"
 #include "common/base/queue.h"
 #include "common/base/random.h"
@@ -62,8 +63,8 @@ struct Entry {
 };
 
 /// Type of a completion, used as gRPC's tag.
-enum Event : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
-void* tag(Event event) { return reinterpret_cast<void*>(event); }
+enum Completion : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
+void* tag(Completion event) { return reinterpret_cast<void*>(event); }
 
 std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
   // This reference is never released: gRPC's shutdown polls with sleeps of milliseconds, which would delay
@@ -106,7 +107,7 @@ class Reporter {
     *report.mutable_time() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_now().micros);
     *entry.message.mutable_report() = std::move(report);
     entry.bytes = static_cast<std::int64_t>(entry.message.ByteSizeLong());
-    while (spooled_ > kSpoolBytes) (void)acknowledgements_.pop_batch(1, kNudge);
+    while (spooled_ > kSpoolBytes) (void)acknowledged_some_.take_for(kNudge);
     spooled_ += entry.bytes;
     // Counted before the push, so that a flush() after the push waits for a number that includes this report.
     ++added_;
@@ -120,7 +121,7 @@ class Reporter {
     while (acknowledged_ < last) {
       const Duration left = deadline - mono_now();
       if (left.count() <= 0) return false;
-      (void)acknowledgements_.pop_batch(1, std::min(left, kNudge));
+      (void)acknowledged_some_.take_for(std::min(left, kNudge));
     }
     return true;
   }
@@ -147,10 +148,11 @@ class Reporter {
   void run() {
     void* event = nullptr;
     bool ok = false;
-    while (events_.Next(&event, &ok)) handle(static_cast<Event>(reinterpret_cast<std::intptr_t>(event)), ok);
+    while (events_.Next(&event, &ok))
+      handle(static_cast<Completion>(reinterpret_cast<std::intptr_t>(event)), ok);
   }
 
-  void handle(Event event, bool ok) {
+  void handle(Completion event, bool ok) {
     switch (event) {
       case kStarted:
         --outstanding_;
@@ -258,7 +260,7 @@ class Reporter {
       // next_ is an index into spool_, which has just lost its first element.
       if (next_ > 0) --next_;
     }
-    (void)acknowledgements_.try_push(true);
+    acknowledged_some_.set();
   }
 
   void send_next() {
@@ -357,7 +359,7 @@ class Reporter {
 
   // Shared between the threads.
   Queue<Entry> queue_{kSpoolReports};
-  Queue<bool> acknowledgements_{1};  // wakes one waiting thread
+  Event acknowledged_some_;  // wakes one waiting thread
   std::atomic<std::int64_t> spooled_{0}, added_{0}, acknowledged_{0};
   std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
   grpc::Alarm wake_alarm_;
@@ -440,7 +442,6 @@ Result<std::string> fall_back(const ClusterAddress& address, const std::string& 
   request.set_allocation_id(address.allocation_id);
   request.set_checkpoint_uuid(uuid);
   request.set_reason(make_utf8(reason.substr(0, kLongestMessage)));
-  Queue<char> never(1);
   for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kLongestWaitMs)) {
     grpc::ClientContext context;
     context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
@@ -452,7 +453,7 @@ Result<std::string> fall_back(const ClusterAddress& address, const std::string& 
                           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
                           status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
     if (!may_pass) return fail(static_cast<Code>(status.error_code()), status.error_message());
-    (void)never.pop_batch(1, std::chrono::milliseconds(wait_ms));
+    (void)Event().wait_for(std::chrono::milliseconds(wait_ms));
   }
 }
 

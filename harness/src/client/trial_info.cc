@@ -169,7 +169,7 @@ Status open_storage(TrialInfo& info) {
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
   info.bucket = std::make_shared<const storage::Bucket>(
-      std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
+      std::move(location), storage::BucketOptions{.terminating_since = &leaving_since, .part_done = &beat});
   // The configuration is stored in checkpoints, so it must not contain keys.
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";

@@ -263,7 +263,7 @@ SystemMetrics::SystemMetrics(Client& client, const Options& options)
     : SystemMetrics(client, options, SystemReader({}, Nvml::load(std::getenv("CUDA_VISIBLE_DEVICES")))) {}
 
 SystemMetrics::~SystemMetrics() {
-  stop_.close();
+  stop_.set();
   thread_.join();
 }
 
@@ -272,9 +272,7 @@ void SystemMetrics::run(SystemReader reader) {
   std::vector<SystemSample> samples;
   MonoTime next = mono_now() + options_.interval;
   while (true) {
-    // Sleeps until the next sample, or until the destructor closes the queue.
-    (void)stop_.pop_batch(1, std::max(next - mono_now(), Duration(0)));
-    if (stop_.closed()) return;
+    if (stop_.wait_for(std::max(next - mono_now(), Duration(0)))) return;
     // After a stall, missed samples are skipped.
     next = std::max(next + options_.interval, mono_now());
     samples.push_back(reader.read(mono_now()));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/queue.h"
+#include "common/base/event.h"
 #include "harness/src/client/client.h"
 
 namespace det {
@@ -100,7 +100,7 @@ class SystemMetrics {
   Client& client_;
   const Options options_;
   std::int64_t last_step_ = 0;
-  Queue<bool> stop_{1};
+  Event stop_;
   std::thread thread_;
 };
 

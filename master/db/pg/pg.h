@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/event.h"
 #include "common/base/ids.h"
-#include "common/base/queue.h"
 #include "common/base/result.h"
 
 namespace det::db {
@@ -296,16 +296,13 @@ class Connection {
 class Pause {
  public:
   /// Sleeps for `time`. Returns false when canceled, before or during the wait.
-  bool wait(Duration time) {
-    cancel_.pop_batch(1, time);
-    return !cancel_.closed();
-  }
+  bool wait(Duration time) { return !cancel_.wait_for(time); }
   /// Ends the current and all future waits.
-  void cancel() { cancel_.close(); }
-  bool canceled() const { return cancel_.closed(); }
+  void cancel() { cancel_.set(); }
+  bool canceled() const { return cancel_.is_set(); }
 
  private:
-  Queue<char> cancel_{1};
+  Event cancel_;
 };
 
 /// Exponential back-off from 20 ms to 1 s, without jitter.

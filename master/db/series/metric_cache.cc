@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "common/base/queue.h"
 #include "master/db/series/metric_group.h"
 
 namespace det::db {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/log.h"
+#include "common/base/queue.h"
 #include "master/db/pg/migrate.h"
 #include "master/db/store/pg_store_load.h"
 #include "master/db/store/pg_writes.h"

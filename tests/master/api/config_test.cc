@@ -46,13 +46,13 @@ TEST_CASE("a data directory alone gives the defaults") {
 TEST_CASE("storage destinations come from the master storage and the list of allowed hosts") {
   const auto config = read({"--data-dir", "/d"});
   REQUIRE(config);
-  CHECK_FALSE(config->storage_reach.anywhere);
-  CHECK(config->storage_reach.hosts.empty());
-  CHECK(config->storage_reach.own.empty());
+  CHECK_FALSE(config->storage_egress.anywhere);
+  CHECK(config->storage_egress.hosts.empty());
+  CHECK(config->storage_egress.own.empty());
   const auto listed =
       read({"--data-dir", "/d", "--allowed-storage-hosts", " 127.0.0.1, Minio.Example.org ,::1,"});
   REQUIRE(listed);
-  CHECK(listed->storage_reach.hosts == std::vector<std::string>{"127.0.0.1", "minio.example.org", "::1"});
+  CHECK(listed->storage_egress.hosts == std::vector<std::string>{"127.0.0.1", "minio.example.org", "::1"});
   CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-hosts", "http://h"})),
              Catch::Contains("names of hosts"));
   const TemporaryDirectory place = TemporaryDirectory::create().value();
@@ -61,7 +61,7 @@ TEST_CASE("storage destinations come from the master storage and the list of all
       "checkpoint_storage: {type: s3, bucket: abc, endpoint_url: \"http://127.0.0.1:9000\"}\n"));
   const auto owner = read({"--data-dir", "/d", "--config", place.path() + "/master.yaml"});
   REQUIRE(owner);
-  CHECK(owner->storage_reach.own == "http://127.0.0.1:9000");
+  CHECK(owner->storage_egress.own == "http://127.0.0.1:9000");
 }
 
 TEST_CASE("listening beyond loopback requires TLS or explicit permission") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/base/files.h"
+#include "common/base/queue.h"
 #include "common/base/wait.h"
 #include "master/db/pg/migrate.h"
 #include "master/db/pg/private_server.h"

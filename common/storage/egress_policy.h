@@ -11,7 +11,7 @@
 namespace det::storage {
 
 /// Hosts that this process may contact.
-struct Reach {
+struct EgressPolicy {
   bool anywhere = true;  ///< no restriction: for a process that acts on its own user's behalf
   /// Allowed hosts, at any address. If empty, every host at an outer address is allowed.
   std::vector<std::string> hosts;
@@ -19,25 +19,25 @@ struct Reach {
 };
 
 /// Sets the policy of this process, which is unrestricted by default. Call it before other threads start.
-void confine(Reach reach);
+void set_egress_policy(EgressPolicy policy);
 /// Returns the policy of this process.
-const Reach& confines();
+const EgressPolicy& egress_policy();
 
 /// Returns the host of http[s]://HOST[:PORT], in lower case and without brackets.
 std::string host_of(const std::string& endpoint);
 
 /// True if the endpoint's host is allowed at any address.
-bool is_trusted(const Reach& reach, const std::string& endpoint);
+bool is_trusted(const EgressPolicy& policy, const std::string& endpoint);
 
 /// Returns "" if the endpoint may be contacted, else the reason and remedy. Checks the text of the endpoint
 /// only; names are resolved later, and open_outward in http.cc checks the result. "" (Amazon) is allowed.
-std::string refusal_of(const Reach& reach, const std::string& endpoint);
+std::string egress_refusal(const EgressPolicy& policy, const std::string& endpoint);
 
 /// True for loopback, link-local, unspecified and cloud metadata addresses, and for IPv6 forms of such IPv4
 /// addresses.
-bool is_inner(const sockaddr& address);
+bool is_internal(const sockaddr& address);
 
 /// Returns the error message for a connection to an inner address.
-std::string inner_words(const std::string& address);
+std::string internal_address_message(const std::string& address);
 
 }  // namespace det::storage

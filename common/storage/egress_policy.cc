@@ -1,4 +1,4 @@
-#include "common/storage/reach.h"
+#include "common/storage/egress_policy.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,12 +14,12 @@ namespace det::storage {
 namespace {
 
 /// 0.0.0.0/8, 127.0.0.0/8 and 169.254.0.0/16 (link-local, includes the metadata service at 169.254.169.254).
-bool is_inner4(std::uint32_t address) {
+bool is_internal4(std::uint32_t address) {
   const std::uint32_t first = address >> 24, two = address >> 16;
   return first == 0 || first == 127 || two == 0xa9fe;
 }
 
-bool is_inner6(const in6_addr& address) {
+bool is_internal6(const in6_addr& address) {
   const auto* bytes = address.s6_addr;
   const auto last = [&] {
     return std::uint32_t{bytes[12]} << 24 | std::uint32_t{bytes[13]} << 16 | std::uint32_t{bytes[14]} << 8 |
@@ -31,20 +31,20 @@ bool is_inner6(const in6_addr& address) {
   // These forms embed an IPv4 address in the last four bytes.
   if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address) ||
       std::memcmp(bytes, kTranslated, 12) == 0)
-    return is_inner4(last());
+    return is_internal4(last());
   return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_UNSPECIFIED(&address) ||
          IN6_IS_ADDR_LINKLOCAL(&address) || std::memcmp(bytes, kMetadata, 16) == 0;
 }
 
-Reach& process_reach() {
-  static Reach reach;
-  return reach;
+EgressPolicy& process_policy() {
+  static EgressPolicy policy;
+  return policy;
 }
 
 }  // namespace
 
-void confine(Reach reach) { process_reach() = std::move(reach); }
-const Reach& confines() { return process_reach(); }
+void set_egress_policy(EgressPolicy policy) { process_policy() = std::move(policy); }
+const EgressPolicy& egress_policy() { return process_policy(); }
 
 std::string host_of(const std::string& endpoint) {
   const std::size_t scheme = endpoint.find("://");
@@ -55,38 +55,39 @@ std::string host_of(const std::string& endpoint) {
   return to_lower(six ? host : host.substr(0, host.find(':')));
 }
 
-bool is_trusted(const Reach& reach, const std::string& endpoint) {
-  return reach.anywhere || (!reach.own.empty() && host_of(reach.own) == host_of(endpoint)) ||
-         std::find(reach.hosts.begin(), reach.hosts.end(), host_of(endpoint)) != reach.hosts.end();
+bool is_trusted(const EgressPolicy& policy, const std::string& endpoint) {
+  return policy.anywhere || (!policy.own.empty() && host_of(policy.own) == host_of(endpoint)) ||
+         std::find(policy.hosts.begin(), policy.hosts.end(), host_of(endpoint)) != policy.hosts.end();
 }
 
-std::string inner_words(const std::string& address) {
+std::string internal_address_message(const std::string& address) {
   return address +
          " is an address of the master's own machine or link; an administrator can name the host in "
          "allowed_storage_hosts";
 }
 
-std::string refusal_of(const Reach& reach, const std::string& endpoint) {
-  if (endpoint.empty() || is_trusted(reach, endpoint)) return "";
+std::string egress_refusal(const EgressPolicy& policy, const std::string& endpoint) {
+  if (endpoint.empty() || is_trusted(policy, endpoint)) return "";
   const std::string host = host_of(endpoint);
-  if (!reach.hosts.empty())
-    return "host " + host + " is not among the cluster's allowed_storage_hosts: " + join(reach.hosts, ", ");
+  if (!policy.hosts.empty())
+    return "host " + host + " is not among the cluster's allowed_storage_hosts: " + join(policy.hosts, ", ");
   // A literal address is checked here, which gives an error before any connection.
   sockaddr_in four{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
   sockaddr_in6 six{
       .sin6_family = AF_INET6, .sin6_port = 0, .sin6_flowinfo = 0, .sin6_addr = {}, .sin6_scope_id = 0};
   const bool inner = (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1 &&
-                      is_inner(reinterpret_cast<const sockaddr&>(four))) ||
+                      is_internal(reinterpret_cast<const sockaddr&>(four))) ||
                      (::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1 &&
-                      is_inner(reinterpret_cast<const sockaddr&>(six)));
-  return inner ? inner_words(host) : "";
+                      is_internal(reinterpret_cast<const sockaddr&>(six)));
+  return inner ? internal_address_message(host) : "";
 }
 
-bool is_inner(const sockaddr& address) {
+bool is_internal(const sockaddr& address) {
   if (address.sa_family == AF_INET)
-    return is_inner4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
+    return is_internal4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
   // Families other than IPv4 and IPv6 are rejected.
-  return address.sa_family != AF_INET6 || is_inner6(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return address.sa_family != AF_INET6 ||
+         is_internal6(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
 }  // namespace det::storage

@@ -1,5 +1,5 @@
 // Guards against a gRPC deadlock: its callback threads must outlive the last reference to a channel.
-#include "common/client/awake.h"
+#include "common/client/grpc_keepalive.h"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>

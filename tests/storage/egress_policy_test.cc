@@ -1,5 +1,5 @@
 // The stores that a master may contact (protection against server-side request forgery).
-#include "common/storage/reach.h"
+#include "common/storage/egress_policy.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,9 +19,9 @@ bool inner(const std::string& text) {
   four.sin_family = AF_INET;
   six.sin6_family = AF_INET6;
   if (::inet_pton(AF_INET, text.c_str(), &four.sin_addr) == 1)
-    return is_inner(reinterpret_cast<const sockaddr&>(four));
+    return is_internal(reinterpret_cast<const sockaddr&>(four));
   REQUIRE(::inet_pton(AF_INET6, text.c_str(), &six.sin6_addr) == 1);
-  return is_inner(reinterpret_cast<const sockaddr&>(six));
+  return is_internal(reinterpret_cast<const sockaddr&>(six));
 }
 
 struct Row {
@@ -83,12 +83,12 @@ TEST_CASE("an endpoint is refused by its text where the text suffices") {
       {"minio.example.org", "https://own.example.org", "https://own.example.org", ""}};
   for (const Row& row : rows) {
     CAPTURE(row.hosts, row.own, row.endpoint);
-    Reach reach{.anywhere = false, .hosts = {}, .own = row.own};
-    if (*row.hosts != '\0') reach.hosts = {row.hosts};
-    const std::string refusal = refusal_of(reach, row.endpoint);
+    EgressPolicy egress{.anywhere = false, .hosts = {}, .own = row.own};
+    if (*row.hosts != '\0') egress.hosts = {row.hosts};
+    const std::string refusal = egress_refusal(egress, row.endpoint);
     CHECK(refusal.empty() == (*row.said == '\0'));
     CHECK_THAT(refusal, Catch::Contains(row.said));
-    CHECK(refusal_of(Reach{}, row.endpoint).empty());
+    CHECK(egress_refusal(EgressPolicy{}, row.endpoint).empty());
   }
 }
 
@@ -100,15 +100,15 @@ TEST_CASE("a name that resolves to this machine is refused at connect, before a 
     CAPTURE(host);
     Location location = store.location();
     location.endpoint = "http://" + host + port;
-    Reach reach{.anywhere = false, .hosts = {}, .own = {}};
+    EgressPolicy egress{.anywhere = false, .hosts = {}, .own = {}};
     store.forget();
-    const Status refused = Bucket(location, {.attempts = 2, .reach = &reach}).put("a", "b");
+    const Status refused = Bucket(location, {.attempts = 2, .egress = &egress}).put("a", "b");
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == Code::kFailedPrecondition);
     CHECK_THAT(refused.error().message, Catch::Contains("allowed_storage_hosts"));
     CHECK(store.log().empty());
-    reach.hosts = {host};
-    const auto asked = Bucket(location, {.reach = &reach}).get("a", 1);
+    egress.hosts = {host};
+    const auto asked = Bucket(location, {.egress = &egress}).get("a", 1);
     REQUIRE_FALSE(asked);  // not found, or refused because the signed host differs
     CHECK_FALSE(store.log().empty());
   }

@@ -1,4 +1,4 @@
-#include "common/client/awake.h"
+#include "common/client/grpc_keepalive.h"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -26,7 +26,7 @@ grpc::GenericStub& nowhere() {
 
 void wake_one() {
   const auto call = std::make_shared<Call>();
-  nowhere().UnaryCall(&call->context, "/det/awake", {}, &call->request, &call->response,
+  nowhere().UnaryCall(&call->context, "/det/keepalive", {}, &call->request, &call->response,
                       [call](const grpc::Status&) {});
 }
 
@@ -38,17 +38,14 @@ void keep_callback_threads() {
   (void)kept;
 }
 
-Awake::Awake()
+GrpcKeepAlive::GrpcKeepAlive()
     : thread_([this] {
-        while (!end_.closed()) {
-          wake_one();
-          // An interruptible sleep: close() ends it at once.
-          (void)end_.pop_batch(1, kPeriod);
-        }
+        do wake_one();
+        while (!stop_.wait_for(kPeriod));
       }) {}
 
-Awake::~Awake() {
-  end_.close();
+GrpcKeepAlive::~GrpcKeepAlive() {
+  stop_.set();
   thread_.join();
 }
 

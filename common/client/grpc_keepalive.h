@@ -4,12 +4,12 @@
 
 #include <thread>
 
-#include "common/base/queue.h"
+#include "common/base/event.h"
 
 namespace det {
 
 /// Keeps gRPC's callback threads alive until the process ends. Call it before making calls with callbacks;
-/// Awake does. Idempotent. Thread-safe.
+/// GrpcKeepAlive does. Idempotent. Thread-safe.
 ///
 /// gRPC ends these threads with the last channel that used a callback. If a callback holds the last reference
 /// to that channel, a callback thread joins itself, continues, and reads freed memory.
@@ -20,14 +20,14 @@ void keep_callback_threads();
 /// A callback thread of gRPC that was idle for a second sleeps for 100 ms, and messages wait while all of
 /// them sleep. This class gives them work every 450 ms: a call that fails locally, without network traffic.
 /// It runs a thread of its own, which the destructor joins.
-class Awake {
+class GrpcKeepAlive {
  public:
-  Awake();
-  ~Awake();
-  Awake(const Awake&) = delete;
+  GrpcKeepAlive();
+  ~GrpcKeepAlive();
+  GrpcKeepAlive(const GrpcKeepAlive&) = delete;
 
  private:
-  Queue<int> end_{1};  ///< never holds an item; closed by the destructor
+  Event stop_;
   std::thread thread_;
 };
 
