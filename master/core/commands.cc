@@ -99,13 +99,14 @@ void Commands::end(Step& step, Command& command, State end) {
 }
 
 void Commands::forget_ended(Step& step) {
-  for (const Command* command : std::exchange(step.commands, {})) {
+  for (const Command* command : step.commands.sorted()) {
     if (!is_terminal(command->state)) continue;
     const CommandId id = command->id;
     owners_.queues.remove_job(owners_.queues.pool_of(command->queue), as_job(id));
     ended_.push_back(command->task);
     commands_.erase(id);
   }
+  step.commands.clear();
   for (; ended_.size() > kMaxEnded; ended_.pop_front()) tasks_.erase(ended_.front());
 }
 

@@ -166,16 +166,16 @@ void Core::Impl::finish() {
   if (wanted > writes.capacity()) writes.reserve(std::max(wanted, 2 * writes.size()));
   // Rows are in the order of their references: experiments, trials, commands, allocations, then the inserts,
   // which refer to all of them.
-  for (const Experiment* experiment : std::exchange(step.experiments, {})) {
+  for (const Experiment* experiment : step.experiments.sorted()) {
     if (step.submitted && step.submitted->first == experiment->id) {
       writes.emplace_back(PutExperiment{*experiment, true, std::move(step.submitted->second)});
     } else {
       writes.emplace_back(PutExperiment{*experiment});
     }
   }
-  for (const Trial* trial : std::exchange(step.trials, {})) writes.emplace_back(PutTrial{*trial});
-  for (const Command* command : step.commands) writes.emplace_back(PutCommand{*command});
-  for (const Allocation* allocation : std::exchange(step.allocations, {})) {
+  for (const Trial* trial : step.trials.sorted()) writes.emplace_back(PutTrial{*trial});
+  for (const Command* command : step.commands.sorted()) writes.emplace_back(PutCommand{*command});
+  for (const Allocation* allocation : step.allocations.sorted()) {
     // The last row of an allocation takes the object out of memory.
     if (allocation->state == AllocationState::kTerminated) {
       writes.emplace_back(PutAllocation{owners.allocations.extract(allocation->id)});
@@ -185,6 +185,9 @@ void Core::Impl::finish() {
   }
   std::move(step.inserts.begin(), step.inserts.end(), std::back_inserter(writes));
   step.inserts.clear();
+  step.experiments.clear();
+  step.trials.clear();
+  step.allocations.clear();
   step.submitted.reset();
   owners.experiments.forget_ended(step);
   owners.commands.forget_ended(step);

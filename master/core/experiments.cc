@@ -125,7 +125,7 @@ void Experiments::settle(Step& step) {
     deliver(step, experiment, event);
   }
   // Every event and every action of a user touches its experiment, so only touched experiments can be done.
-  for (const Experiment* experiment : step.experiments) end_if_done(step, *experiment);
+  for (const Experiment* experiment : step.experiments.sorted()) end_if_done(step, *experiment);
 }
 
 void Experiments::deliver(Step& step, ExperimentId id, const searcher::Event& event) {
@@ -194,16 +194,17 @@ void Experiments::end_if_done(Step& step, const Experiment& touched) {
   }
   change(experiment.state, end);
   experiment.ended = step.now.wall;
-  step.ended_experiments.insert(&experiment);
+  step.ended_experiments.insert(experiment);
 }
 
 void Experiments::forget_ended(Step& step) {
-  for (const Experiment* experiment : std::exchange(step.ended_experiments, {})) {
+  for (const Experiment* experiment : step.ended_experiments.sorted()) {
     if (auto known = ended_again_.find(experiment->id); known != ended_again_.end())
       known->second = experiment->searcher_events;
     ended_requests_.push_back(experiment->request_id);
     forget(experiment->id);
   }
+  step.ended_experiments.clear();
   for (; ended_requests_.size() > kMaxEndedRequests; ended_requests_.pop_front())
     requests_.erase(ended_requests_.front());
 }

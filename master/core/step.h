@@ -1,9 +1,10 @@
 // A step in progress: its time and its effects so far. The owners of the state get it as an argument.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,18 +13,29 @@
 
 namespace det::core {
 
+/// Objects that a step has changed. Recording one allocates no memory, however often the step changes it: the
+/// vector keeps its capacity between steps (`tests/bench/run.sh core`).
+template <typename T>
+class Touched {
+ public:
+  void insert(const T& object) {
+    if (objects_.empty() || objects_.back() != &object) objects_.push_back(&object);
+  }
+  std::size_t size() const { return objects_.size(); }
+  void clear() { objects_.clear(); }
+  /// Returns the objects by id, each once: the order of rows must not depend on addresses.
+  const std::vector<const T*>& sorted() {
+    std::sort(objects_.begin(), objects_.end(), [](const T* a, const T* b) { return a->id < b->id; });
+    objects_.erase(std::unique(objects_.begin(), objects_.end()), objects_.end());
+    return objects_;
+  }
+
+ private:
+  std::vector<const T*> objects_;
+};
+
 /// One object serves all steps of a core and keeps its memory. Empty between steps.
 struct Step {
-  /// Ordered by id: the order of rows must not depend on addresses.
-  struct ById {
-    template <typename T>
-    bool operator()(const T* a, const T* b) const {
-      return a->id < b->id;
-    }
-  };
-  template <typename T>
-  using Touched = std::set<const T*, ById>;
-
   Now now{};
   Effects* out = nullptr;
 
@@ -39,10 +51,10 @@ struct Step {
   /// Events for searchers, delivered at the end of the step (Experiments::settle).
   std::deque<std::pair<ExperimentId, searcher::Event>> events;
 
-  void touch(const Experiment& experiment) { experiments.insert(&experiment); }
-  void touch(const Trial& trial) { trials.insert(&trial); }
-  void touch(const Command& command) { commands.insert(&command); }
-  void touch(const Allocation& allocation) { allocations.insert(&allocation); }
+  void touch(const Experiment& experiment) { experiments.insert(experiment); }
+  void touch(const Trial& trial) { trials.insert(trial); }
+  void touch(const Command& command) { commands.insert(command); }
+  void touch(const Allocation& allocation) { allocations.insert(allocation); }
   template <typename Row>
   void insert(Row row) {
     inserts.emplace_back(std::move(row));

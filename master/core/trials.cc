@@ -353,7 +353,7 @@ Status Trials::restore_requests(Step& step) {
   // By id, so that requests enter the schedulers in the same order at every start.
   std::vector<const Trial*> in_order;
   for (const auto& [id, trial] : trials_) in_order.push_back(&trial);
-  std::sort(in_order.begin(), in_order.end(), Step::ById());
+  std::sort(in_order.begin(), in_order.end(), [](const Trial* a, const Trial* b) { return a->id < b->id; });
   for (const Trial* trial : in_order) {
     if (owners_.allocations.of(trial->id) || is_terminal(trial->state)) continue;
     // A stopping trial without an allocation would have ended in the step that stopped it.
