@@ -32,9 +32,9 @@
 #include "common/base/text.h"
 #include "common/client/channel.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "harness/src/base/heartbeat.h"
 #include "harness/src/client/client.h"
 #include "harness/src/client/fall_back.h"
-#include "harness/src/client/heartbeat.h"
 
 namespace det {
 namespace {

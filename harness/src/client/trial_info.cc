@@ -14,8 +14,8 @@
 #include "common/crypto/digest.h"
 #include "common/storage/bucket.h"
 #include "common/yaml/yaml.h"
-#include "harness/src/client/heartbeat.h"
-#include "harness/src/client/leaving.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/termination.h"
 
 namespace det {
 namespace {
@@ -169,7 +169,7 @@ Status open_storage(TrialInfo& info) {
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
   info.bucket = std::make_shared<const storage::Bucket>(
-      std::move(location), storage::BucketOptions{.leaving_since = &leaving_since, .part_done = &beat});
+      std::move(location), storage::BucketOptions{.leaving_since = &termination_since, .part_done = &beat});
   // The configuration is stored in checkpoints, so it must not contain keys.
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
@@ -241,7 +241,7 @@ Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
   if (!info.on_cluster) return make_local_client();
   TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
   ClusterAddress address = address_of(info);
-  address.preempted = &begin_leaving;
+  address.preempted = &begin_termination;
   return std::unique_ptr<Client>(make(&address));
 }
 

@@ -10,8 +10,9 @@
 
 #include "common/base/files.h"
 #include "det/datasets.h"
+#include "harness/src/base/or_throw.h"
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/data/image_decode.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
@@ -72,11 +73,7 @@ torch::Tensor decode(const std::string& file, const transforms::Transform* trans
   return pixels.permute({2, 0, 1});
 }
 
-std::string read_bytes(const std::string& path) {
-  Result<std::string> file = read_file(path, kMostBytes);
-  if (!file) throw std::runtime_error(file.error().message);
-  return std::move(*file);
-}
+std::string read_bytes(const std::string& path) { return value_or_throw(read_file(path, kMostBytes)); }
 
 }  // namespace
 

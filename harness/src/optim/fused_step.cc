@@ -13,8 +13,8 @@
 #include <typeinfo>
 
 #include "det/optim.h"
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/optim/optim_kernels.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
