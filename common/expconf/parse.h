@@ -73,6 +73,10 @@ Placement placement(std::string_view yaml, const std::string& file, const Defaul
 /// added in a later release does not stop a running experiment. Errors: kInvalidArgument.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
+/// Returns the value at a dotted path of a configuration, which may be incomplete and unchecked. If it is
+/// unset or null, returns the default of the field; null without one.
+const nlohmann::ordered_json* find_setting(const nlohmann::ordered_json& config, std::string_view path);
+
 /// Checks types and ranges of a partial configuration, such as a template; missing fields are no problem.
 /// Returns the warnings. Errors: kInvalidArgument.
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file);

@@ -9,16 +9,25 @@
 //   manifest.json     size and digest of all other files
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "harness/src/checkpoint/pickle.h"
 #include "harness/src/client/client.h"
-#include "harness/src/client/progress.h"
 #include "harness/src/trial/run_info.h"
 #include "harness/src/trial/wrapped_objects.h"
 
 namespace det {
+
+/// Counters in batches; -1 means never.
+struct Progress {
+  std::int64_t steps_completed = 0;
+  std::int64_t last_validation = -1;
+  std::int64_t last_checkpoint = -1;
+  std::optional<double> best_validation;  ///< best value of the searcher's metric so far
+};
 
 /// Contents of a checkpoint other than tensors.
 struct TrialState {

@@ -34,7 +34,6 @@
 #include "det/v1/harness.grpc.pb.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/client/client.h"
-#include "harness/src/client/fall_back.h"
 
 namespace det {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/base/metric_limits.h"
 #include "common/base/text.h"
 #include "common/storage/location.h"
 #include "common/yaml/yaml.h"
@@ -24,11 +25,6 @@ namespace {
 /// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor ends the
 /// process when its result is no longer needed.
 constexpr std::chrono::hours kPatience{24 * 7};
-
-// Limits of the master, checked here because it ends the session of a client that exceeds them.
-constexpr std::size_t kMaxMetricNames = 1000, kMaxMetricName = 256, kMaxMetricGroup = 128,
-                      kMaxMetricBytes = 1 << 20;
-constexpr int kMaxMetricDepth = 8;
 
 CoreInfo to_info(const TrialInfo& info) {
   CoreInfo out;
@@ -52,12 +48,9 @@ CoreInfo to_info(const TrialInfo& info) {
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
-bool is_printable(unsigned char c) { return c >= 0x20 && c <= 0x7e; }
-
 void check_group(const std::string& group) {
   const auto& reserved = SystemMetrics::groups();
-  if (group.empty() || group.size() > kMaxMetricGroup || group.find('.') != group.npos ||
-      has_control_characters(group) || find_bad_utf8(group)) {
+  if (!is_metric_group(group)) {
     refuse("metric group \"" + make_utf8(group) + "\": must have 1 to 128 characters, without \".\"");
   }
   if (std::find(reserved.begin(), reserved.end(), group) != reserved.end()) {
@@ -70,10 +63,9 @@ std::string check_metrics(const std::string& group, std::int64_t steps_completed
   const std::string where = group + " metrics at step " + std::to_string(steps_completed);
   if (steps_completed < 0) refuse(where + ": steps_completed must not be negative");
   if (!metrics.is_object()) refuse(where + ": expected an object name → number, got " + dump_json(metrics));
-  if (metrics.size() > kMaxMetricNames) refuse(where + ": more than 1000 metrics");
+  if (metrics.size() > kMaxMetrics) refuse(where + ": more than 1000 metrics");
   for (const auto& [name, value] : metrics.items()) {
-    if (name.empty() || name.size() > kMaxMetricName ||
-        !std::all_of(name.begin(), name.end(), is_printable)) {
+    if (!is_metric_name(name)) {
       refuse(where + ": the name \"" + make_utf8(name) + "\" must be 1 to 256 characters of printable ASCII");
     }
     if (value.is_null() && group == "validation") {

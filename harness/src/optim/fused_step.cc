@@ -266,12 +266,4 @@ void FusedStep::step_adadelta(const Job& job) {
   job.parameter->unsafeGetTensorImpl()->bump_version();
 }
 
-void zero_grads(lib::Optimizer& optimizer) {
-  for (auto& group : optimizer.param_groups()) {
-    for (torch::Tensor& parameter : group.params()) {
-      if (parameter.unsafeGetTensorImpl()->grad().defined()) parameter.mutable_grad().reset();
-    }
-  }
-}
-
 }  // namespace det

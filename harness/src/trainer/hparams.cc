@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "det/context.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -73,7 +74,9 @@ std::string TrialContext::get_hparam<std::string>(const std::string& name) const
 }
 
 const Json& TrialContext::get_hparams() const { return state_->run.info.hparams; }
-const Json& TrialContext::get_data_config() const { return state_->run.data_config; }
+const Json& TrialContext::get_data_config() const {
+  return *find_setting(state_->run.info.experiment_config, "data");
+}
 const Json& TrialContext::get_experiment_config() const { return state_->run.info.experiment_config; }
 
 std::int64_t TrialContext::get_global_batch_size() const {

@@ -18,8 +18,6 @@ std::unique_ptr<TrialContext> make_load_context(const Json& hparams, const Json&
   state->run.client = make_quiet_client(/*takes_signals=*/false);
   state->run.info.hparams = hparams;
   state->run.info.experiment_config = experiment_config;
-  const Json* data = find_path(experiment_config, "data");
-  if (data != nullptr && data->is_object()) state->run.data_config = *data;
   if (torch::cuda::is_available()) state->run.device = torch::Device(torch::kCUDA, 0);
   return std::make_unique<TrialContext>(std::move(state));
 }

@@ -17,6 +17,7 @@
 #include "harness/src/base/or_throw.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/client/trial_info.h"
 #include "harness/src/trainer/context_state.h"
 
@@ -36,19 +37,6 @@ void keep_freed_memory() {
   (void)::mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// The value at `path` of the configuration, `otherwise` when unset or null. Throws std::invalid_argument for
-/// a value of the wrong type.
-template <typename T>
-T setting(const Json& config, const char* path, T otherwise) {
-  const Json* value = find_path(config, path);
-  if (value == nullptr || value->is_null()) return otherwise;
-  try {
-    return value->get<T>();
-  } catch (const Json::exception&) {
-    throw std::invalid_argument(std::string(path) + ": " + dump_json(*value) + " is of the wrong kind");
-  }
-}
-
 /// The directory for event files, beside the checkpoints. On a cluster it is per experiment and trial,
 /// because TensorBoard shows each directory as a run.
 std::string tensorboard_directory(const TrialInfo& info) {
@@ -60,26 +48,21 @@ std::string tensorboard_directory(const TrialInfo& info) {
 /// Applies the settings that determine how gradients become steps: aggregation, virtual shards, precision.
 void configure(ContextState& state, const InitOptions& options) {
   const Json& config = state.run.info.experiment_config;
-  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object())
-    state.run.data_config = *data;
-  state.gradients.aggregation.frequency = options.aggregation_frequency.value_or(
-      setting<std::int64_t>(config, "optimizations.aggregation_frequency", 1));
-  state.gradients.aggregation.average = setting(config, "optimizations.average_aggregated_gradients", true);
-  if (state.gradients.aggregation.frequency < 1)
-    throw std::invalid_argument("aggregation_frequency must be at least 1");
-  const Json* kind = find_path(config, "reproducibility");
-  const bool exact =
-      kind != nullptr &&
-      (kind->is_string() ? *kind == "exact"
-                         : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
-  if (exact) {
-    constexpr std::int64_t kDefaultShards = 4;
-    const auto shards = kind->is_string() ? kDefaultShards
-                                          : setting(config, "reproducibility.virtual_shards", kDefaultShards);
-    state.gradients.exact =
-        ShardPlan::make(shards, state.run.distributed->rank(), state.run.distributed->size());
+  Aggregation& aggregation = state.gradients.aggregation;
+  aggregation.frequency = options.aggregation_frequency
+                              ? *options.aggregation_frequency
+                              : setting<std::int64_t>(config, "optimizations.aggregation_frequency");
+  aggregation.average = setting<bool>(config, "optimizations.average_aggregated_gradients");
+  if (aggregation.frequency < 1) throw std::invalid_argument("aggregation_frequency must be at least 1");
+  // `reproducibility: exact` is the short form of {mode: exact}.
+  const Json* kind = find_setting(config, "reproducibility");
+  if (kind != nullptr && kind->is_string()
+          ? *kind == "exact"
+          : setting<std::string>(config, "reproducibility.mode") == "exact") {
+    state.gradients.exact = ShardPlan::make(setting<std::int64_t>(config, "reproducibility.virtual_shards"),
+                                            state.run.distributed->rank(), state.run.distributed->size());
   }
-  const auto precision = setting<std::string>(config, "optimizations.precision", "fp32");
+  const auto precision = setting<std::string>(config, "optimizations.precision");
   if (precision == "fp32") return;
   if (precision != "bf16" && precision != "fp16") {
     throw std::invalid_argument("optimizations.precision: expected fp32, bf16 or fp16, got " + precision);

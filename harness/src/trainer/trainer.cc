@@ -11,10 +11,11 @@
 #include "harness/src/base/termination.h"
 #include "harness/src/checkpoint/checkpoint.h"
 #include "harness/src/checkpoint/checkpoint_saver.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/distributed/rank_votes.h"
 #include "harness/src/observability/system_metrics.h"
 #include "harness/src/trainer/context_state.h"
-#include "harness/src/trainer/fit_options.h"
+#include "harness/src/trainer/plan.h"
 #include "harness/src/trainer/train_step.h"
 #include "harness/src/trainer/validation.h"
 
@@ -24,14 +25,11 @@ namespace {
 /// The searcher's metric of the configuration; the name is "" when there is none.
 struct SearcherMetric {
   std::string name;
-  bool smaller_is_better = true;
+  bool smaller_is_better;
 
-  explicit SearcherMetric(const Json& config) {
-    const Json* metric = find_path(config, "searcher.metric");
-    if (metric != nullptr && metric->is_string()) name = metric->get<std::string>();
-    const Json* smaller = find_path(config, "searcher.smaller_is_better");
-    if (smaller != nullptr && smaller->is_boolean()) smaller_is_better = smaller->get<bool>();
-  }
+  explicit SearcherMetric(const Json& config)
+      : name(optional_setting<std::string>(config, "searcher.metric").value_or("")),
+        smaller_is_better(setting<bool>(config, "searcher.smaller_is_better")) {}
   /// NaN is never better.
   bool better(double value, std::optional<double> best) const {
     if (value != value) return false;

@@ -24,9 +24,7 @@ struct RunInfo {
   /// Small exchanges between ranks; a single process by default.
   std::unique_ptr<DistributedContext> distributed = std::make_unique<DistributedContext>();
   std::unique_ptr<Communicator> communicator;  ///< null for a single process
-  /// Section `data` of the configuration.
-  Json data_config = Json::object();
-  std::vector<std::string> code;  ///< files of info.model_dir at start-up, kept in checkpoints
+  std::vector<std::string> code;               ///< files of info.model_dir at start-up, kept in checkpoints
 };
 
 }  // namespace det

@@ -246,7 +246,7 @@ TEST_CASE("a trial is rebuilt from a checkpoint with its hyperparameters and wei
   CHECK(trial->extra == 4);
   CHECK(at::equal(trial->a->weight, a->weight));
   CHECK(at::equal(trial->b->bias, b->bias));
-  CHECK(trial.context->state().run.data_config == Json({{"path", "/d"}}));
+  CHECK(trial.context->get_data_config() == Json({{"path", "/d"}}));
   torch::nn::Linear only(3, 1), wrong(5, 1);
   load_model(directory, *only, 1);
   CHECK(at::equal(only->weight, b->weight));
