@@ -12,7 +12,7 @@ namespace det {
 namespace {
 
 /// Largest object that fetch() reads into memory.
-constexpr std::int64_t kMostBytes = 1 << 30;
+constexpr std::int64_t kMaxBytes = 1 << 30;
 
 storage::Location location_at(const std::string& url) {
   auto location = storage::location_of_url(url);
@@ -42,7 +42,7 @@ std::vector<std::string> Bucket::list(const std::string& prefix) const {
 void Bucket::fetch(const std::string& key, const std::string& path) const {
   // A large download takes a while: keep the hang watch from firing.
   beat();
-  const std::string content = value_or_throw(impl_->bucket.get(key, kMostBytes));
+  const std::string content = value_or_throw(impl_->bucket.get(key, kMaxBytes));
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos) ok_or_throw(make_directories(path.substr(0, slash)));
   // The rename inside makes the file appear complete or not at all, even with several processes fetching it.

@@ -26,7 +26,6 @@ using pickle::Value;
 
 /// A saved dictionary, without the "module." prefix of Python's DataParallel when `strip` is set.
 struct Unwrapped {
-  Unwrapped(const Dict& saved, bool strip) : saved(saved), strip(strip) {}
   static constexpr std::string_view kPrefix = "module.";
   const Value* find(const std::string& name) const {
     return saved.find(strip ? std::string(kPrefix) + name : name);
@@ -226,7 +225,7 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
         return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
                !buffers.contains(item.first);
       });
-  const Unwrapped saved(dict, strip);
+  const Unwrapped saved{dict, strip};
   std::size_t known = 0;
   for (const auto& item : parameters) copy_tensor(saved, name, item.key(), item.value()), ++known;
   for (const auto& item : buffers) {

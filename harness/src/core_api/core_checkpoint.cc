@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr char kManifestFile[] = "manifest.json", kMetadataFile[] = "metadata.json";
 // Limits of the master for a checkpoint's record.
-constexpr std::size_t kMostMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
+constexpr std::size_t kMaxMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
 
 using Files = std::map<std::string, std::int64_t>;  // relative path → bytes
 
@@ -41,7 +41,7 @@ void check_metadata(const Json& metadata, bool complete) {
   if (steps == metadata.end() || !steps->is_number_integer() || steps->get<std::int64_t>() < 0) {
     throw std::invalid_argument("checkpoint metadata: \"steps_completed\" must be there, an integer >= 0");
   }
-  if (const auto readable = parse_json(dump_json(metadata), {.bytes = kMostMetadata}); !readable) {
+  if (const auto readable = parse_json(dump_json(metadata), {.bytes = kMaxMetadata}); !readable) {
     throw std::invalid_argument("checkpoint metadata: " + readable.error().message);
   }
 }
@@ -400,9 +400,9 @@ void CheckpointContext::download(const std::string& uuid, const std::string& dir
 Json CheckpointContext::get_metadata(const std::string& uuid) {
   const std::string path = checkpoint_path(state_, uuid) + "/" + kMetadataFile;
   auto text = state_.bucket && !path_exists(path)
-                  ? state_.bucket->get(uuid + "/" + kMetadataFile, 4 * kMostMetadata)
-                  : read_file(path, 4 * kMostMetadata);
-  auto metadata = parse_json(value_or_throw(std::move(text)), {.bytes = 4 * kMostMetadata});
+                  ? state_.bucket->get(uuid + "/" + kMetadataFile, 4 * kMaxMetadata)
+                  : read_file(path, 4 * kMaxMetadata);
+  auto metadata = parse_json(value_or_throw(std::move(text)), {.bytes = 4 * kMaxMetadata});
   if (!metadata || !metadata->is_object()) throw std::runtime_error(path + " is damaged");
   return std::move(*metadata);
 }

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Largest image file.
-constexpr std::int64_t kMostBytes = 256 << 20;
+constexpr std::int64_t kMaxBytes = 256 << 20;
 constexpr std::array kReadable{".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp"};
 // Other image formats. Skipping them silently would change the data, so they are an error.
 constexpr std::array kUnreadable{".tif", ".tiff", ".webp"};
@@ -73,7 +73,7 @@ torch::Tensor decode(const std::string& file, const transforms::Transform* trans
   return pixels.permute({2, 0, 1});
 }
 
-std::string read_bytes(const std::string& path) { return value_or_throw(read_file(path, kMostBytes)); }
+std::string read_bytes(const std::string& path) { return value_or_throw(read_file(path, kMaxBytes)); }
 
 }  // namespace
 

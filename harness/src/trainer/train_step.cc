@@ -114,7 +114,7 @@ Batch TrainStep::next_batch(std::int64_t number) {
   state_.activity = {"the training data", number};
   const PhaseSpan span(state_.instruments.phases.get(), Phase::kData);
   std::optional<Batch> batch = stream_->next();
-  if (!batch) throw std::runtime_error("the training loader has no more batches; it must go on for ever");
+  if (!batch) throw std::runtime_error("the training loader has no more batches; it must be endless");
   return std::move(*batch);
 }
 
