@@ -74,6 +74,10 @@ Placement placement(std::string_view yaml, const std::string& file, const Defaul
 /// added in a later release does not stop a running experiment. Errors: kInvalidArgument.
 Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved);
 
+/// Returns the value at a dotted path of a configuration, which may be incomplete and unchecked. If it is
+/// unset or null, returns the default of the field; null without one.
+const nlohmann::ordered_json* find_setting(const nlohmann::ordered_json& config, std::string_view path);
+
 /// Checks types and ranges of a part of an experiment's or a command's configuration, such as a template.
 /// Missing fields are no problem. The problems are those of an experiment's configuration.
 /// Returns the warnings. Errors: kInvalidArgument.

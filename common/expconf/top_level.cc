@@ -241,6 +241,21 @@ const Type& top_level() {
   return type;
 }
 
+const Json* find_setting(const Json& config, std::string_view path) {
+  if (const Json* value = find_path(config, path); value != nullptr && !value->is_null()) return value;
+  const Type* type = &top_level();
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    const std::vector<Field>& fields = type->fields();
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field& each) { return each.name == path.substr(0, dot); });
+    if (field == fields.end()) return nullptr;
+    if (dot == path.npos) return field->absent == Field::Absent::kDefault ? &field->fallback : nullptr;
+    type = &field->type;
+    path.remove_prefix(dot + 1);
+  }
+}
+
 void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaults) {
   if (!defaults.name.empty() && is_silent(root, "name")) resolved["name"] = defaults.name;
   const YamlNode* exactness = root.find("reproducibility");

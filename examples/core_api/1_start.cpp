@@ -6,7 +6,7 @@
 #include "cubic.h"
 
 int main() {
-  det::core::Context core = det::core::init();
+  det::CoreContext core = det::init_core();
   std::cout << (core.info().on_cluster ? "trial " + std::to_string(core.info().trial_id) : "no cluster")
             << std::endl;
 

@@ -4,7 +4,7 @@
 #include "cubic.h"
 
 int main() {
-  det::core::Context core = det::core::init();
+  det::CoreContext core = det::init_core();
   const int batches = 500;
 
   Cubic cubic;

@@ -3,13 +3,13 @@
 
 #include "cubic.h"
 
-void store(det::core::Context& core, const Cubic& cubic, int batch) {
+void store(det::CoreContext& core, const Cubic& cubic, int batch) {
   core.checkpoint().store_path({{"steps_completed", batch}},
                                [&](const std::string& directory) { save(cubic, directory); });
 }
 
 int main() {
-  det::core::Context core = det::core::init();
+  det::CoreContext core = det::init_core();
   const int batches = 500;
 
   Cubic cubic;

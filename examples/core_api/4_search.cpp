@@ -3,13 +3,13 @@
 
 #include "cubic.h"
 
-void store(det::core::Context& core, const Cubic& cubic, int batch) {
+void store(det::CoreContext& core, const Cubic& cubic, int batch) {
   core.checkpoint().store_path({{"steps_completed", batch}},
                                [&](const std::string& directory) { save(cubic, directory); });
 }
 
 int main() {
-  det::core::Context core = det::core::init();
+  det::CoreContext core = det::init_core();
   const double learning_rate = core.info().hparams.value("learning_rate", 0.3);  // default without a cluster
   const int batches = core.info().hparams.value("batches", 500);
 
@@ -22,7 +22,7 @@ int main() {
   for (int batch = done + 1; batch <= batches; ++batch) {
     const Slope slope = slope_of(cubic);
     if (!(slope.loss < 100)) {  // diverged (or NaN): the learning rate is too large
-      core.train().report_early_exit(det::core::ExitedReason::kInvalidHP);
+      core.train().report_early_exit(det::ExitedReason::kInvalidHP);
       return 0;
     }
     descend(cubic, slope, learning_rate);

@@ -16,7 +16,7 @@ Slope slope_of_all(det::DistributedContext& ranks, const Cubic& cubic) {
 }
 
 int main() {
-  det::core::Context core = det::core::init({.config_file = "5_distributed.yaml"});
+  det::CoreContext core = det::init_core({.config_file = "5_distributed.yaml"});
   det::DistributedContext& ranks = core.distributed();
   const double learning_rate = core.info().hparams.at("learning_rate").get<double>();
   const int batches = core.info().hparams.at("batches").get<int>();

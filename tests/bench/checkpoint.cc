@@ -37,14 +37,14 @@ int main(int argc, char** argv) {
   const std::string directory = argc > 1 ? argv[1] : own.path();
   torch::set_num_threads(2);
   auto state = std::make_unique<det::ContextState>();
-  state->info.checkpoint_dir = directory;
-  state->client = det::make_local_client();
+  state->run.info.checkpoint_dir = directory;
+  state->run.client = det::make_local_client();
   det::ContextState& inside = *state;
   det::TrialContext context(std::move(state));
   auto model =
       context.wrap_model(torch::nn::Sequential(torch::nn::Linear(8192, 4096), torch::nn::Linear(4096, 8192)));
   std::vector<double> stalls, copies, rates;
-  det::CheckpointSaver saver(inside);
+  det::CheckpointSaver saver(inside.run, inside.wrapped);
   for (int round = 0; round <= kRounds; ++round) {
     double stall = 0;
     const double durable = bench::seconds_of([&] {

@@ -106,17 +106,17 @@ int with_trainer(const std::string& mode, const std::string& name) {
         bench::Model model = bench::make_model(name);
         det::ContextState& state = context.state();
         // The same records a step as without `exact`: the shards of a rank add up to a batch.
-        if (state.exact)
-          model.batch_size = model.batch_size * state.distributed->size() / state.exact->shards;
-        state.client = std::make_unique<CountingClient>();
+        if (state.gradients.exact)
+          model.batch_size = model.batch_size * state.run.distributed->size() / state.gradients.exact->shards;
+        state.run.client = std::make_unique<CountingClient>();
         if (mode == "alone") {
-          state.communicator.reset();
-        } else if (state.communicator != nullptr && mode != "exact") {
-          state.communicator.reset();
-          state.communicator =
-              det::make_communicator(*state.distributed, state.device, mode.substr(mode.find('-') + 1));
-          if (mode.starts_with("late")) state.reduction.overlap = false;
-          if (mode.starts_with("early")) state.reduction.overlap = true;
+          state.run.communicator.reset();
+        } else if (state.run.communicator != nullptr && mode != "exact") {
+          state.run.communicator.reset();
+          state.run.communicator = det::make_communicator(*state.run.distributed, state.run.device,
+                                                          mode.substr(mode.find('-') + 1));
+          if (mode.starts_with("late")) state.gradients.reduction.overlap = false;
+          if (mode.starts_with("early")) state.gradients.reduction.overlap = true;
         }
         BenchTrial trial(context, model);
         det::Trainer(trial, context).fit({.max_length = det::Batches(1 << 30)});

@@ -15,7 +15,7 @@ using det::Json;
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 /// Each rank writes its own file and a shared one.
-void shards(det::core::Context& core, const std::string& scenario) {
+void shards(det::CoreContext& core, const std::string& scenario) {
   const int rank = core.distributed().rank();
   const std::string name = std::to_string(rank);
   Json metadata{{"steps_completed", 5}, {"rank" + name, rank}};
@@ -39,13 +39,13 @@ void shards(det::core::Context& core, const std::string& scenario) {
   });
 }
 
-void upload(det::core::Context& core, const std::string& directory) {
+void upload(det::CoreContext& core, const std::string& directory) {
   const std::string uuid = core.checkpoint().upload(core.distributed().rank() < 2 ? directory : "",
                                                     {{"steps_completed", 7}}, true);
   std::cout << "stored " << uuid << std::endl;
 }
 
-void act(det::core::Context& core, const std::string& scenario, const std::string& argument) {
+void act(det::CoreContext& core, const std::string& scenario, const std::string& argument) {
   if (scenario == "report") {
     core.train().report_training_metrics(1, {{"loss", 0.5}});
     core.train().report_validation_metrics(1, {{"accuracy", 0.25}});
@@ -71,8 +71,8 @@ int main(int argc, char** argv) {
   try {
     const std::string storage = argc > 2 ? argv[2] : "";
     const bool is_config = storage.ends_with(".yaml");
-    det::core::Context core =
-        is_config ? det::core::init({.config_file = storage}) : det::core::init({.checkpoint_dir = storage});
+    det::CoreContext core =
+        is_config ? det::init_core({.config_file = storage}) : det::init_core({.checkpoint_dir = storage});
     act(core, argc > 1 ? argv[1] : "", argc > 3 ? argv[3] : "");
     return 0;
   } catch (const std::exception& error) {

@@ -11,8 +11,8 @@
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
-#include "harness/src/client/core_state.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/core_api/core_state.h"
 
 namespace det {
 namespace {
@@ -37,24 +37,27 @@ struct Recorder final : Client {
 
 struct Core {
   Core() : storage(TemporaryDirectory::create().value()), context(make()) {}
-  core::Context make() {
-    auto state = std::make_unique<core::State>();
+  CoreContext make() {
+    auto state = std::make_unique<CoreState>();
     auto recorder = std::make_unique<Recorder>();
     client = recorder.get();
     state->client = std::move(recorder);
     state->distributed = std::make_shared<DistributedContext>();
     state->info.checkpoint_storage = storage.path();
-    return core::Context(std::move(state));
+    return CoreContext(std::move(state));
   }
   TemporaryDirectory storage;
   Recorder* client = nullptr;
-  core::Context context;
+  CoreContext context;
 };
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 using Catch::Matchers::Message;
 #define REFUSES(call, part) CHECK_THROWS_WITH(call, Catch::Contains(part))
+
+// The earlier names in det::core remain for one release.
+static_assert(std::is_same_v<core::Context, CoreContext> && std::is_same_v<core::Options, CoreOptions>);
 
 TEST_CASE("metrics are reported unchanged, including NaN and infinities") {
   Core core;
@@ -64,7 +67,7 @@ TEST_CASE("metrics are reported unchanged, including NaN and infinities") {
   train.report_metrics("my group", 0, {{"a", nullptr}});
   train.report_progress(0.5);
   train.report_progress(1, 7);
-  train.report_early_exit(core::ExitedReason::kInvalidHP);
+  train.report_early_exit(ExitedReason::kInvalidHP);
   CHECK(core.client->said == std::vector<std::string>{R"(training 1 {"loss":0.25,"norm":"Infinity"})",
                                                       R"(validation 1 {"loss":"NaN"})",
                                                       R"(my group 0 {"a":null})", "progress 0.500000 1",
@@ -220,15 +223,15 @@ TEST_CASE("without a cluster the trial info comes from the configuration file") 
   put(directory.path() + "/const.yaml",
       "hyperparameters:\n  lr: 0.5\n  depth: {type: const, val: 3}\nreproducibility:\n  experiment_seed: "
       "77\n");
-  const core::Context context = core::init(
+  const CoreContext context = init_core(
       {.config_file = directory.path() + "/const.yaml", .checkpoint_dir = directory.path() + "/storage"});
-  const core::Info& info = context.info();
+  const CoreInfo& info = context.info();
   CHECK_FALSE(info.on_cluster);
   CHECK(info.hparams == Json{{"lr", 0.5}, {"depth", 3}});
   CHECK(info.trial_seed == 77);
   CHECK(info.trial_id == 0);
   CHECK(info.checkpoint_storage == directory.path() + "/storage");
-  CHECK_THROWS_WITH(core::init({.config_file = "/nowhere.yaml"}), Catch::Contains("/nowhere.yaml"));
+  CHECK_THROWS_WITH(init_core({.config_file = "/nowhere.yaml"}), Catch::Contains("/nowhere.yaml"));
 }
 
 TEST_CASE("on a cluster the trial info comes from the agent's variables") {

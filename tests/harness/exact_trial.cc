@@ -95,7 +95,8 @@ int main(int argc, char** argv) {
         if (fast) {
           for (const torch::Tensor& parameter : trial.parameters()) add_bytes(digest, parameter);
         } else {
-          add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
+          add_bytes(digest,
+                    det::collect_state(context.state().wrapped, {det::generator_bytes(context.device())}));
         }
         std::cout << "digest " << digest.hex() << std::endl;
       },

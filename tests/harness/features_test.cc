@@ -103,7 +103,7 @@ TEST_CASE("aggregated batches give the same step as one large batch") {
     Folder storage;
     Record record;
     auto state = make_state(record, storage);
-    state->aggregation.frequency = frequency;
+    state->gradients.aggregation.frequency = frequency;
     TrialContext context(std::move(state));
     struct Trial : SmallTrial {
       Trial(TrialContext& context, Record& record, std::int64_t size)
@@ -127,7 +127,7 @@ TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
   Folder storage;
   Record record;
   auto state = make_state(record, storage);
-  state->aggregation.frequency = 4;
+  state->gradients.aggregation.frequency = 4;
   TrialContext context(std::move(state));
   SmallTrial trial(context, record);
   Trainer(trial, context).fit({.max_length = Batches(12), .checkpoint_period = Batches(5)});
@@ -291,7 +291,7 @@ TEST_CASE("a wrapped schedule follows its mode and resumes from a checkpoint") {
 TEST_CASE("exact training gives the same bits for any split of shards and after any pause") {
   const auto state_with_shards = [](Record& record, const std::string& storage) {
     auto state = make_state(record, storage);
-    state->exact = ShardPlan::make(4, 0, 1);
+    state->gradients.exact = ShardPlan::make(4, 0, 1);
     return state;
   };
   struct Trial : SmallTrial {
@@ -344,7 +344,7 @@ TEST_CASE("errors of a trial are named") {
   const auto run = [&](auto train_batch, bool exact = false) {
     Record record;
     auto state = make_state(record, storage);
-    if (exact) state->exact = ShardPlan::make(4, 0, 1);
+    if (exact) state->gradients.exact = ShardPlan::make(4, 0, 1);
     TrialContext context(std::move(state));
     struct Trial : SmallTrial {
       Trial(TrialContext& context, Record& record, std::function<Metrics(Trial&, TrialContext&, Batch&)> body)

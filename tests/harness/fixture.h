@@ -58,11 +58,11 @@ class RecordingClient final : public Client {
 inline std::unique_ptr<ContextState> make_state(Record& record, const std::string& storage,
                                                 Json config = Json::object()) {
   auto state = std::make_unique<ContextState>();
-  state->client = std::make_unique<RecordingClient>(record);
-  state->info.checkpoint_dir = storage;
-  state->info.seed = 7;
-  state->info.experiment_config = std::move(config);
-  state->info.hparams = {{"global_batch_size", 4}, {"learning_rate", 0.01}, {"name", "x"}};
+  state->run.client = std::make_unique<RecordingClient>(record);
+  state->run.info.checkpoint_dir = storage;
+  state->run.info.seed = 7;
+  state->run.info.experiment_config = std::move(config);
+  state->run.info.hparams = {{"global_batch_size", 4}, {"learning_rate", 0.01}, {"name", "x"}};
   torch::manual_seed(7);
   return state;
 }

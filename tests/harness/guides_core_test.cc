@@ -48,7 +48,7 @@ TEST_CASE("the loop of the Core API guide fits its line and saves it") {
 TEST_CASE("the loop of the Core API guide saves and exits when interrupted") {
   RunDirectory folder;
   {
-    det::core::Context core = det::core::init();
+    det::CoreContext core = det::init_core();
     REQUIRE(::raise(SIGINT) == 0);
     REQUIRE(train(core, 100) == 0);
   }
@@ -61,7 +61,7 @@ TEST_CASE("the loop of the Core API guide saves and exits when interrupted") {
 
 TEST_CASE("a single process acts as all ranks") {
   RunDirectory folder;
-  det::core::Context core = det::core::init();
+  det::CoreContext core = det::init_core();
   CHECK(mean_over_ranks(core, 2.5) == 2.5);
   const std::string uuid = store_shards(core, 3, "mine");
   CHECK(det::read_file("checkpoints/" + uuid + "/shard-0").value() == "mine");

@@ -51,8 +51,8 @@ void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
 int main(int, char** argv) {
   return det::run(
       [&](det::TrialContext& context) {
-        context.state().client = std::make_unique<FileClient>(argv[2]);
-        context.state().info.hparams = {{"global_batch_size", 4}, {"learning_rate", 0.01}};
+        context.state().run.client = std::make_unique<FileClient>(argv[2]);
+        context.state().run.info.hparams = {{"global_batch_size", 4}, {"learning_rate", 0.01}};
         det::testing::Record record;
         det::testing::SmallTrial trial(context, record);
         det::Trainer(trial, context)
@@ -62,7 +62,8 @@ int main(int, char** argv) {
                   .reporting_period = det::Batches(10),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
-        add_bytes(digest, det::collect_state(context.state(), {det::generator_bytes(context.state())}));
+        add_bytes(digest,
+                  det::collect_state(context.state().wrapped, {det::generator_bytes(context.device())}));
         std::cout << digest.hex() << std::endl;
       },
       {.checkpoint_dir = argv[1]});

@@ -7,8 +7,8 @@
 #include "common/storage/bucket_checkpoints.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
-#include "harness/src/client/core_state.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/core_api/core_state.h"
 #include "tests/storage/store.h"
 
 namespace det {
@@ -91,8 +91,8 @@ class Place {
     const fs::directory_iterator all(disk_.path() + "/storage", error);
     return error ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
-  core::Context core(Recorder*& client) {
-    auto state = std::make_unique<core::State>();
+  CoreContext core(Recorder*& client) {
+    auto state = std::make_unique<CoreState>();
     auto recorder = std::make_unique<Recorder>();
     client = recorder.get();
     state->client = std::move(recorder);
@@ -100,7 +100,7 @@ class Place {
     const TrialInfo other = machine();
     state->info.checkpoint_storage = other.checkpoint_dir;
     state->bucket = other.bucket;
-    return core::Context(std::move(state));
+    return CoreContext(std::move(state));
   }
   const test::Store* store() const { return store_ ? &*store_ : nullptr; }
   TrialInfo info;
@@ -152,7 +152,7 @@ TEST_CASE("every storage falls back from a damaged checkpoint to the previous on
 TEST_CASE("the Core API stores, restores, downloads and deletes on every storage") {
   Place place(kinds());
   Recorder* recorder = nullptr;
-  core::Context writer = place.core(recorder);
+  CoreContext writer = place.core(recorder);
   const auto stored = writer.checkpoint().store_path({{"steps_completed", 4}, {"note", "x"}},
                                                      [](const std::string& directory) {
                                                        fs::create_directories(directory + "/deep");
@@ -162,7 +162,7 @@ TEST_CASE("the Core API stores, restores, downloads and deletes on every storage
   CHECK(recorder->checkpoints[0].resources.at("deep/weights") == 5);
   CHECK(recorder->checkpoints[0].resources.contains("manifest.json"));
 
-  core::Context reader = place.core(recorder);
+  CoreContext reader = place.core(recorder);
   CHECK(reader.checkpoint().get_metadata(stored.uuid)["note"] == "x");
   std::string text;
   reader.checkpoint().restore_path(stored.uuid, [&](const std::string& directory) {

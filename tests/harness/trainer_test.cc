@@ -159,7 +159,7 @@ TEST_CASE("another trial's checkpoint provides its weights, and counting restart
   Record first, second;
   const Run source = fit(first, storage, {.max_length = Batches(8)});
   auto state = make_state(second, storage);
-  state->info.trial_id = 99;
+  state->run.info.trial_id = 99;
   TrialContext context(std::move(state));
   SmallTrial trial(context, second);
   context.set_stop_requested();

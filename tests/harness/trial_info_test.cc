@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/files.h"
+#include "harness/src/client/setting.h"
 
 namespace det {
 namespace {
@@ -89,6 +90,19 @@ TEST_CASE("a local configuration provides constants, also nested ones") {
   CHECK(info.seed == 5);
   CHECK(info.checkpoint_dir == "checkpoints");
   CHECK_FALSE(info.on_cluster);
+}
+
+TEST_CASE("an unset or null setting has the default of the field table") {
+  const Json config{{"optimizations", {{"precision", "bf16"}, {"aggregation_frequency", nullptr}}},
+                    {"scheduling_unit", "often"}};
+  CHECK(setting<std::string>(config, "optimizations.precision") == "bf16");
+  CHECK(setting<std::int64_t>(config, "optimizations.aggregation_frequency") == 1);
+  CHECK(setting<double>(config, "searcher.divisor") == 4);
+  CHECK(setting<bool>(Json::object(), "searcher.smaller_is_better"));
+  CHECK_FALSE(optional_setting<std::string>(config, "searcher.metric").has_value());
+  CHECK_FALSE(optional_setting<std::string>(config, "no.such.field").has_value());
+  CHECK_THROWS_WITH(setting<std::int64_t>(config, "scheduling_unit"),
+                    "scheduling_unit: \"often\" is of the wrong kind");
 }
 
 TEST_CASE("a hyperparameter range needs a search") {

@@ -1,7 +1,7 @@
 // The Core API: metrics, checkpoints, preemption and rank information for a training loop of any kind.
 // Independent of LibTorch; link det::core.
 //
-//   det::core::Context core = det::core::init();  // on a cluster from its environment, else local
+//   det::CoreContext core = det::init_core();  // on a cluster from its environment, else local
 //   for (int step = 1; step <= steps; ++step) {
 //     …
 //     core.train().report_training_metrics(step, {{"loss", loss}});
@@ -21,16 +21,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "det/distributed.h"
 
-namespace det::core {
+namespace det {
 
 /// Identity of this process and its task.
-struct Info {
+struct CoreInfo {
   bool on_cluster = false;  ///< started by an agent
-  bool detached = false;    ///< init() created the experiment; this process runs outside the cluster
+  bool detached = false;    ///< init_core() created the experiment; this process runs outside the cluster
   std::int64_t experiment_id = 0, trial_id = 0;  ///< 0 without a cluster
   std::int32_t run = 0;  ///< number of this start of the trial, from 1; 0 without a cluster
   /// Seed for all randomness of the trial; derived from the experiment's seed on a cluster.
@@ -58,7 +59,7 @@ enum class DownloadMode {
 /// Reason for a trial to end before its full length.
 enum class ExitedReason { kInvalidHP };
 
-class State;
+class CoreState;
 
 /// Reports metrics and progress to the master.
 ///
@@ -67,7 +68,7 @@ class State;
 /// sent. Used on the context's thread.
 class TrainContext {
  public:
-  explicit TrainContext(State& state) : state_(state) {}
+  explicit TrainContext(CoreState& state) : state_(state) {}
   /// Reports metrics of the group "training" after `steps_completed` steps. `metrics` is an object of name →
   /// number; NaN and infinities are allowed. Limits: 1000 names of 1 to 256 printable ASCII characters, 1 MiB
   /// in total. All metrics of a group and step must be reported in one call: repeating the newest report is
@@ -89,7 +90,7 @@ class TrainContext {
   void report_early_exit(ExitedReason reason);
 
  private:
-  State& state_;
+  CoreState& state_;
 };
 
 /// Location of a stored checkpoint: its directory, or its name in the bucket.
@@ -105,7 +106,7 @@ struct StoredCheckpoint {
 /// the file; invalid arguments throw std::invalid_argument; calls on the wrong rank throw std::logic_error.
 class CheckpointContext {
  public:
-  explicit CheckpointContext(State& state) : state_(state) {}
+  explicit CheckpointContext(CoreState& state) : state_(state) {}
   /// Copies `directory` into a new checkpoint, reports it, and returns its uuid.
   ///
   /// Without `shard` only the chief may call it. With `shard` every rank must call it, and the files and
@@ -133,13 +134,13 @@ class CheckpointContext {
   void delete_(const std::string& uuid);
 
  private:
-  State& state_;
+  CoreState& state_;
 };
 
 /// Preemption of the trial by the cluster.
 class PreemptContext {
  public:
-  explicit PreemptContext(State& state) : state_(state) {}
+  explicit PreemptContext(CoreState& state) : state_(state) {}
   /// Returns true when the cluster requests the slots back, or without a cluster after an interrupt (SIGINT,
   /// SIGTERM): the program should save a checkpoint and exit with 0. Once true, it stays true. Cheap with one
   /// process; with several and kWorkersAskChief it is a broadcast.
@@ -153,7 +154,7 @@ class PreemptContext {
   void acknowledge_preemption_signal();
 
  private:
-  State& state_;
+  CoreState& state_;
 };
 
 /// Samples the utilization of the machine in a background thread and reports it as metrics of these groups:
@@ -169,7 +170,7 @@ class PreemptContext {
 /// different runs of a trial never overlap. Only the chief reports, and only its own machine.
 class ProfilerContext {
  public:
-  explicit ProfilerContext(State& state) : state_(state) {}
+  explicit ProfilerContext(CoreState& state) : state_(state) {}
   /// Starts sampling every `sampling_interval` seconds, with one report per `samples_per_report` samples. The
   /// interval must be in (0, 86400] and the number of samples at least 1, otherwise std::invalid_argument. No
   /// effect when already on.
@@ -178,24 +179,24 @@ class ProfilerContext {
   void off();
 
  private:
-  State& state_;
+  CoreState& state_;
 };
 
 /// The Core API of one process. There is one per process, used on one thread.
-class Context {
+class CoreContext {
  public:
-  explicit Context(std::unique_ptr<State> state);
-  Context(Context&&) noexcept;
+  explicit CoreContext(std::unique_ptr<CoreState> state);
+  CoreContext(CoreContext&&) noexcept;
   /// Stops the profiler and blocks, for at most a week, until all reports are durable. In detached mode it
   /// then ends the trial: in ERROR during stack unwinding or after fail(), else COMPLETED.
-  ~Context();
+  ~CoreContext();
 
   TrainContext& train() { return train_; }
   CheckpointContext& checkpoint() { return checkpoint_; }
   PreemptContext& preempt() { return preempt_; }
   ProfilerContext& profiler() { return profiler_; }
   DistributedContext& distributed();
-  const Info& info() const;
+  const CoreInfo& info() const;
   /// Blocks until all reports are durable. Returns false when `timeout` expires first.
   bool flush(std::chrono::seconds timeout);
   /// Detached mode: makes the destructor end the trial in ERROR with this message. Intended for programs that
@@ -203,7 +204,7 @@ class Context {
   void fail(const std::string& message);
 
  private:
-  std::unique_ptr<State> state_;
+  std::unique_ptr<CoreState> state_;
   TrainContext train_;
   CheckpointContext checkpoint_;
   PreemptContext preempt_;
@@ -231,8 +232,8 @@ struct DetachedConfig {
   std::string checkpoint_storage;
 };
 
-/// Arguments of init().
-struct Options {
+/// Arguments of init_core().
+struct CoreOptions {
   std::string config_file;  ///< experiment configuration in YAML; ignored on a cluster
   /// Directory of checkpoints without a cluster. "" selects the configuration's storage, else ./checkpoints.
   std::string checkpoint_dir;
@@ -247,6 +248,16 @@ struct Options {
 /// connects to the master; elsewhere reports are printed, and an interrupt requests preemption. Collective:
 /// every rank must call it. Throws std::runtime_error naming the variable or file that is wrong, or with the
 /// reason why the master rejected a detached experiment.
-Context init(Options options = {});
+CoreContext init_core(CoreOptions options = {});
 
-}  // namespace det::core
+/// Earlier names of the Core API. Removed after release 0.1.
+namespace core {
+using det::CheckpointContext, det::DetachedConfig, det::DownloadMode, det::ExitedReason, det::PreemptContext,
+    det::PreemptMode, det::ProfilerContext, det::StoredCheckpoint, det::TrainContext;
+using Context = CoreContext;
+using Info = CoreInfo;
+using Options = CoreOptions;
+inline Context init(Options options = {}) { return init_core(std::move(options)); }
+}  // namespace core
+
+}  // namespace det

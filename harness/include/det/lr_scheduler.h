@@ -85,8 +85,7 @@ class LRScheduler {
   /// Learning rates that the optimizer has now, and their assignment.
   std::vector<double> current_lr() const;
   void set_lr(const std::vector<double>& lr);
-  /// The initial (current) learning rates, each multiplied by `factor`.
-  std::vector<double> base_times(double factor) const;
+  /// The current learning rates, each multiplied by `factor`.
   std::vector<double> current_times(double factor) const;
 
   torch::optim::Optimizer* optimizer_;

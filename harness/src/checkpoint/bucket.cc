@@ -5,19 +5,14 @@
 
 #include "common/base/files.h"
 #include "common/storage/bucket.h"
-#include "harness/src/client/heartbeat.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/or_throw.h"
 
 namespace det {
 namespace {
 
 /// Largest object that fetch() reads into memory.
-constexpr std::int64_t kMostBytes = 1 << 30;
-
-template <typename T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
+constexpr std::int64_t kMaxBytes = 1 << 30;
 
 storage::Location location_at(const std::string& url) {
   auto location = storage::location_of_url(url);
@@ -47,12 +42,11 @@ std::vector<std::string> Bucket::list(const std::string& prefix) const {
 void Bucket::fetch(const std::string& key, const std::string& path) const {
   // A large download takes a while: keep the hang watch from firing.
   beat();
-  const std::string content = value_or_throw(impl_->bucket.get(key, kMostBytes));
+  const std::string content = value_or_throw(impl_->bucket.get(key, kMaxBytes));
   const std::size_t slash = path.rfind('/');
-  Status written = slash == std::string::npos ? Status() : make_directories(path.substr(0, slash));
+  if (slash != std::string::npos) ok_or_throw(make_directories(path.substr(0, slash)));
   // The rename inside makes the file appear complete or not at all, even with several processes fetching it.
-  if (written) written = write_file_atomic(path, content);
-  if (!written) throw std::runtime_error(written.error().message);
+  ok_or_throw(write_file_atomic(path, content));
 }
 
 }  // namespace det

@@ -7,22 +7,48 @@
 
 #include "common/base/files.h"
 #include "det/checkpoint.h"
+#include "harness/src/base/or_throw.h"
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/safetensors.h"
 #include "harness/src/checkpoint/state.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
 
 constexpr char kStateDict[] = "/state_dict.pth", kTrialState[] = "/trial_state.json";
 
+/// The progress as fields of trial_state.json.
+Json to_json(const Progress& progress) {
+  return {{"steps_completed", progress.steps_completed},
+          {"last_validation", progress.last_validation},
+          {"last_checkpoint", progress.last_checkpoint},
+          {"best_validation", progress.best_validation ? json_double(*progress.best_validation) : Json()}};
+}
+
+/// Reverses to_json(). kDataLoss when a counter is missing or not an integer.
+Result<Progress> progress_from_json(const Json& json) {
+  Progress progress;
+  for (auto [name, counter] : {std::pair{"steps_completed", &progress.steps_completed},
+                               std::pair{"last_validation", &progress.last_validation},
+                               std::pair{"last_checkpoint", &progress.last_checkpoint}}) {
+    const Json* value = json.is_object() ? find_path(json, name) : nullptr;
+    if (value == nullptr || !value->is_number_integer()) {
+      return fail(Code::kDataLoss, std::string("trial_state.json: ") + name + " is missing");
+    }
+    *counter = value->get<std::int64_t>();
+  }
+  // Optional: there is none before the first validation or without a searcher metric.
+  const Json* best = find_path(json, "best_validation");
+  if (best != nullptr && !best->is_null()) progress.best_validation = read_double(*best);
+  return progress;
+}
+
 Json read_json(const std::string& path) {
   // Bounds the memory that a damaged or foreign file can take.
   constexpr std::int64_t kLimit = 16 << 20;
-  const auto text = read_file(path, kLimit);
-  if (!text) throw std::runtime_error(text.error().message);
-  auto value = parse_json(*text, {.bytes = static_cast<std::size_t>(kLimit)});
+  auto value =
+      parse_json(value_or_throw(read_file(path, kLimit)), {.bytes = static_cast<std::size_t>(kLimit)});
   if (!value) throw std::runtime_error(path + ": " + value.error().message);
   return std::move(*value);
 }
@@ -62,17 +88,17 @@ Json checkpoint_metadata(const TrialState& state) {
           {"determinant_version", DET_VERSION}};
 }
 
-std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
+std::map<std::string, std::string> checkpoint_texts(const TrialInfo& info, const TrialState& state,
                                                     const Json& metadata) {
   Json trial_state = to_json(state.progress);
   // The checkpoint that is being saved is the latest one of the state it contains.
   trial_state["last_checkpoint"] = state.progress.steps_completed;
-  trial_state["trial_id"] = context.info.trial_id;
-  trial_state["run"] = context.info.run;
+  trial_state["trial_id"] = info.trial_id;
+  trial_state["run"] = info.run;
   trial_state["window"] = state.window;
   const Json load_data = {{"trial_type", "Trial"},
-                          {"experiment_config", context.info.experiment_config},
-                          {"hparams", context.info.hparams},
+                          {"experiment_config", info.experiment_config},
+                          {"hparams", info.hparams},
                           {"is_trainer", true}};
   return {{"trial_state.json", dump_json(trial_state, 1)},
           {"load_data.json", dump_json(load_data, 1)},
@@ -83,9 +109,7 @@ std::string checkpoint_directory(const TrialInfo& info, const std::string& name)
   if (name == "latest") return find_latest_checkpoint(info.checkpoint_dir, info.bucket.get()).value_or("");
   // A slash distinguishes a path from a uuid in the checkpoint storage.
   if (name.find('/') != std::string::npos) return name;
-  auto directory = bring_checkpoint(info.checkpoint_dir, name, info.bucket.get());
-  if (!directory) throw std::runtime_error(directory.error().message);
-  return *directory;
+  return value_or_throw(bring_checkpoint(info.checkpoint_dir, name, info.bucket.get()));
 }
 
 pickle::Value read_state(const std::string& directory) {
@@ -93,13 +117,12 @@ pickle::Value read_state(const std::string& directory) {
   // Checkpoints of other programs have neither file and are not verified. trial_state.json without a manifest
   // means that one of ours is incomplete.
   if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
-    if (const Status good = verify_checkpoint(directory); !good)
-      throw std::runtime_error(good.error().message);
+    ok_or_throw(verify_checkpoint(directory));
   }
   return pickle::load(file);
 }
 
-TrialState load_checkpoint(ContextState& context, const std::string& directory) {
+TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory) {
   const pickle::Value content = read_state(directory);
   TrialState state;
   // Without trial_state.json the checkpoint is foreign: its weights are used, its counters are not.
@@ -109,21 +132,21 @@ TrialState load_checkpoint(ContextState& context, const std::string& directory) 
     if (!progress) throw std::runtime_error("checkpoint " + directory + ": " + progress.error().message);
     state.progress = *progress;
     state.window = saved.value("window", Json());
-    state.same_trial = saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id;
+    state.same_trial = saved.value("trial_id", std::int64_t{-1}) == run.info.trial_id;
   }
   // After all files have been read, and before any state changes.
-  for (const auto& [name, callback] : context.callbacks) callback->on_checkpoint_load_start(directory);
-  about(directory, [&] { apply_state(context, content, state.same_trial, state.progress.steps_completed); });
+  for (const auto& [name, callback] : wrapped.callbacks) callback->on_checkpoint_load_start(directory);
+  about(directory,
+        [&] { apply_state(run, wrapped, content, state.same_trial, state.progress.steps_completed); });
   return state;
 }
 
-std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory) {
+std::int64_t checkpoint_steps(const TrialInfo& info, const std::string& directory) {
   if (directory.empty() || !path_exists(directory + kTrialState)) return 0;
   const Json saved = read_json(directory + kTrialState);
   const auto progress = progress_from_json(saved);
-  return progress && saved.value("trial_id", std::int64_t{-1}) == context.info.trial_id
-             ? progress->steps_completed
-             : 0;
+  return progress && saved.value("trial_id", std::int64_t{-1}) == info.trial_id ? progress->steps_completed
+                                                                                : 0;
 }
 
 void load_model(const std::string& checkpoint_directory, torch::nn::Module& model, int model_index) {
@@ -135,11 +158,11 @@ void load_model(const std::string& checkpoint_directory, torch::nn::Module& mode
   });
 }
 
-void load_models(TrialContext& context, const std::string& path) {
-  const pickle::Value state = read_state(path);
-  about(path, [&] {
+void apply_models(WrappedObjects& wrapped, const std::string& directory) {
+  const pickle::Value state = read_state(directory);
+  about(directory, [&] {
     const auto saved = saved_models(state);
-    const auto& models = context.state().models;
+    const auto& models = wrapped.models;
     // load_model() accepts any index; here every model of the trial must get its weights.
     if (saved.size() != models.size()) {
       pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +

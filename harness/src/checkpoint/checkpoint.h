@@ -9,15 +9,25 @@
 //   manifest.json     size and digest of all other files
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "harness/src/checkpoint/pickle.h"
 #include "harness/src/client/client.h"
-#include "harness/src/client/progress.h"
-#include "harness/src/trainer/context_state.h"
+#include "harness/src/trial/run_info.h"
+#include "harness/src/trial/wrapped_objects.h"
 
 namespace det {
+
+/// Counters in batches; -1 means never.
+struct Progress {
+  std::int64_t steps_completed = 0;
+  std::int64_t last_validation = -1;
+  std::int64_t last_checkpoint = -1;
+  std::optional<double> best_validation;  ///< best value of the searcher's metric so far
+};
 
 /// Contents of a checkpoint other than tensors.
 struct TrialState {
@@ -29,7 +39,7 @@ struct TrialState {
 
 /// Returns the contents of trial_state.json, load_data.json and metadata.json by name; `metadata` becomes the
 /// last.
-std::map<std::string, std::string> checkpoint_texts(const ContextState& context, const TrialState& state,
+std::map<std::string, std::string> checkpoint_texts(const TrialInfo& info, const TrialState& state,
                                                     const Json& metadata);
 /// Contents of metadata.json before callbacks add to it.
 Json checkpoint_metadata(const TrialState& state);
@@ -46,12 +56,16 @@ pickle::Value read_state(const std::string& directory);
 
 /// Number of batches already trained when training starts from `directory`; 0 for "" and for a checkpoint of
 /// another trial.
-std::int64_t checkpoint_steps(const ContextState& context, const std::string& directory);
+std::int64_t checkpoint_steps(const TrialInfo& info, const std::string& directory);
 
 /// Verifies and reads a checkpoint, calls on_checkpoint_load_start, then applies its state. Random number
 /// generators are restored only for the same trial. Every rank must call it. A checkpoint of Determined AI's
 /// Python library has no readable counters, so it starts a new trial with its weights and optimizer state.
 /// Throws std::runtime_error naming the directory and the object that does not fit.
-TrialState load_checkpoint(ContextState& context, const std::string& directory);
+TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory);
+
+/// Copies the models of a checkpoint into the wrapped models, which must be equal in number. Throws
+/// std::runtime_error.
+void apply_models(WrappedObjects& wrapped, const std::string& directory);
 
 }  // namespace det

@@ -17,8 +17,8 @@
 #include "common/base/json.h"
 #include "common/crypto/digest.h"
 #include "common/storage/bucket_checkpoints.h"
+#include "harness/src/base/heartbeat.h"
 #include "harness/src/checkpoint/checksum.h"
-#include "harness/src/client/heartbeat.h"
 
 namespace det {
 namespace {

@@ -113,8 +113,9 @@ class Worker {
 
 class CheckpointSaver::Impl {
  public:
-  explicit Impl(ContextState& context) : context_(context), snapshot_(context.device) {
-    if (context.distributed->is_chief()) thread_ = std::thread([this] { work(); });
+  Impl(const RunInfo& run, const WrappedObjects& wrapped)
+      : run_(run), wrapped_(wrapped), snapshot_(run.device) {
+    if (run.distributed->is_chief()) thread_ = std::thread([this] { work(); });
   }
   ~Impl() {
     jobs_.close();
@@ -130,18 +131,18 @@ class CheckpointSaver::Impl {
     job.record.uuid = uuid_;
     job.record.steps_completed = state.progress.steps_completed;
     job.record.metadata = checkpoint_metadata(state);
-    for (const auto& [name, callback] : context_.callbacks)
+    for (const auto& [name, callback] : wrapped_.callbacks)
       callback->on_checkpoint_save_start(job.record.metadata);
     // Callbacks may change metadata, but not the number of steps.
     job.record.metadata["steps_completed"] = state.progress.steps_completed;
-    job.commit = context_.callbacks.empty();
-    job.storage = context_.info.checkpoint_dir;
-    job.model_dir = context_.info.model_dir;
-    job.bucket = context_.info.bucket;
-    job.owner = {context_.info.cluster_id, context_.info.trial_id, context_.info.run};
-    job.code = context_.code;
-    job.texts = checkpoint_texts(context_, state, job.record.metadata);
-    snapshot_.take(collect_state(context_, generators));
+    job.commit = wrapped_.callbacks.empty();
+    job.storage = run_.info.checkpoint_dir;
+    job.model_dir = run_.info.model_dir;
+    job.bucket = run_.info.bucket;
+    job.owner = {run_.info.cluster_id, run_.info.trial_id, run_.info.run};
+    job.code = run_.code;
+    job.texts = checkpoint_texts(run_.info, state, job.record.metadata);
+    snapshot_.take(collect_state(wrapped_, generators));
     ask(std::move(job));
     return uuid_;
   }
@@ -192,7 +193,7 @@ class CheckpointSaver::Impl {
     if (news->kind == News::Kind::kWritten) {
       try {
         // User code runs here, on the training thread, between writing and committing.
-        for (const auto& [name, callback] : context_.callbacks)
+        for (const auto& [name, callback] : wrapped_.callbacks)
           callback->on_checkpoint_write_end(news->directory);
       } catch (...) {
         ask({.kind = Job::Kind::kDrop});
@@ -207,10 +208,10 @@ class CheckpointSaver::Impl {
   /// Gathers the generator states of all ranks in one exchange, and sets uuid_ to the chief's choice.
   std::vector<std::string> exchange() {
     // Every rank proposes a uuid in front of its bytes; the chief's is used.
-    std::string mine = new_uuid() + generator_bytes(context_);
+    std::string mine = new_uuid() + generator_bytes(run_.device);
     std::vector<std::string> all;
-    if (context_.distributed->size() > 1) {
-      all = context_.distributed->allgather_bytes(mine);
+    if (run_.distributed->size() > 1) {
+      all = run_.distributed->allgather_bytes(mine);
     } else {
       all.push_back(std::move(mine));
     }
@@ -219,7 +220,8 @@ class CheckpointSaver::Impl {
     return all;
   }
 
-  ContextState& context_;
+  const RunInfo& run_;
+  const WrappedObjects& wrapped_;
   Snapshot snapshot_;
   std::string uuid_;
   bool under_way_ = false;  ///< the writing thread has an unfinished job
@@ -230,7 +232,8 @@ class CheckpointSaver::Impl {
   std::thread thread_;
 };
 
-CheckpointSaver::CheckpointSaver(ContextState& context) : impl_(std::make_unique<Impl>(context)) {}
+CheckpointSaver::CheckpointSaver(const RunInfo& run, const WrappedObjects& wrapped)
+    : impl_(std::make_unique<Impl>(run, wrapped)) {}
 CheckpointSaver::~CheckpointSaver() = default;
 std::string CheckpointSaver::save(const TrialState& state) { return impl_->save(state); }
 std::vector<CheckpointRecord> CheckpointSaver::finished() { return impl_->finished(); }

@@ -8,7 +8,8 @@
 
 #include "harness/src/checkpoint/checkpoint.h"
 #include "harness/src/client/client.h"
-#include "harness/src/trainer/context_state.h"
+#include "harness/src/trial/run_info.h"
+#include "harness/src/trial/wrapped_objects.h"
 
 namespace det {
 
@@ -20,9 +21,9 @@ namespace det {
 /// checkpoint is committed in the background after that.
 class CheckpointSaver {
  public:
-  /// Call it after the trial's constructor. The context's callbacks, code and storage are read by save(), not
-  /// here.
-  explicit CheckpointSaver(ContextState& context);
+  /// Call it after the trial's constructor. The callbacks, code and storage are read by save(), not here. The
+  /// references must outlive this object.
+  CheckpointSaver(const RunInfo& run, const WrappedObjects& wrapped);
   /// Waits for the current job. A save that still waits for on_checkpoint_write_end is dropped; call wait()
   /// first.
   ~CheckpointSaver();

@@ -7,7 +7,6 @@
 #include "common/base/result.h"
 #include "det/distributed.h"
 #include "harness/src/client/client.h"
-#include "harness/src/client/fall_back.h"
 
 namespace det {
 

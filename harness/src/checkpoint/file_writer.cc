@@ -16,8 +16,8 @@
 
 #include "common/base/fd.h"
 #include "common/base/files.h"
+#include "harness/src/base/heartbeat.h"
 #include "harness/src/checkpoint/checksum.h"
-#include "harness/src/client/heartbeat.h"
 
 namespace det {
 namespace {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "harness/src/base/or_throw.h"
 #include "harness/src/checkpoint/pickle.h"
 #include "harness/src/checkpoint/pickle_types.h"
 #include "harness/src/checkpoint/snapshot.h"
@@ -126,7 +127,7 @@ void save(const Value& value, const std::string& path) {
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(path + ": " + error.what());
   }
-  if (const auto written = snapshot.write(path); !written) throw std::runtime_error(written.error().message);
+  (void)value_or_throw(snapshot.write(path));
 }
 
 }  // namespace det::pickle

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "common/base/random.h"
-#include "harness/src/trainer/torch_compat.h"
+#include "harness/src/base/torch_compat.h"
 
 namespace det {
 namespace {
@@ -26,7 +26,6 @@ using pickle::Value;
 
 /// A saved dictionary, without the "module." prefix of Python's DataParallel when `strip` is set.
 struct Unwrapped {
-  Unwrapped(const Dict& saved, bool strip) : saved(saved), strip(strip) {}
   static constexpr std::string_view kPrefix = "module.";
   const Value* find(const std::string& name) const {
     return saved.find(strip ? std::string(kPrefix) + name : name);
@@ -89,19 +88,19 @@ void set_generators(const torch::Device& device, const Value& saved) {
 
 /// Restores the learning-rate schedules, which are matched by position. A state without schedules fits a
 /// trial without schedules.
-void apply_schedulers(ContextState& context, const Dict& state) {
+void apply_schedulers(WrappedObjects& wrapped, const Dict& state) {
   const Value* entry = state.find("lr_schedulers_state_dict");
-  if (entry == nullptr && context.lr_schedulers.empty()) return;
+  if (entry == nullptr && wrapped.lr_schedulers.empty()) return;
   if (entry == nullptr) misfit("lr_schedulers_state_dict is missing");
   const List& saved = expect<List>(*entry, "lr_schedulers_state_dict");
-  if (saved.size() != context.lr_schedulers.size()) {
+  if (saved.size() != wrapped.lr_schedulers.size()) {
     misfit("it holds " + std::to_string(saved.size()) + " learning-rate schedules, the trial wrapped " +
-           std::to_string(context.lr_schedulers.size()));
+           std::to_string(wrapped.lr_schedulers.size()));
   }
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const std::string name = "lr_scheduler_" + std::to_string(i);
     try {
-      context.lr_schedulers[i].scheduler->load_state_dict(pickle::from_value(saved[i], name));
+      wrapped.lr_schedulers[i].scheduler->load_state_dict(pickle::from_value(saved[i], name));
     } catch (const std::exception& error) {
       misfit(name + ": " + error.what());
     }
@@ -110,11 +109,11 @@ void apply_schedulers(ContextState& context, const Dict& state) {
 
 /// Restores the callbacks by name. Differences are warnings, not errors: callbacks may be
 /// added and removed between runs.
-void apply_callbacks(ContextState& context, const Dict& state) {
+void apply_callbacks(WrappedObjects& wrapped, const Dict& state) {
   const Value* entry = state.find("callbacks");
   static const Dict kNone;
   const Dict& saved = entry == nullptr ? kNone : expect<Dict>(*entry, "callbacks");
-  for (const auto& [name, callback] : context.callbacks) {
+  for (const auto& [name, callback] : wrapped.callbacks) {
     if (const Value* own = saved.find(name)) {
       callback->load_state_dict(pickle::from_value(*own, "callbacks." + name));
     } else {
@@ -123,7 +122,7 @@ void apply_callbacks(ContextState& context, const Dict& state) {
   }
   for (const auto& [name, own] : saved.items) {
     const auto known = [&](const auto& item) { return item.first == name; };
-    if (std::none_of(context.callbacks.begin(), context.callbacks.end(), known)) {
+    if (std::none_of(wrapped.callbacks.begin(), wrapped.callbacks.end(), known)) {
       std::fprintf(stderr,
                    "warning: the checkpoint holds the state of callback \"%s\", which the trial has not\n",
                    name.c_str());
@@ -133,17 +132,17 @@ void apply_callbacks(ContextState& context, const Dict& state) {
 
 }  // namespace
 
-ParameterNames parameter_names(const ContextState& context) {
+ParameterNames parameter_names(const WrappedObjects& wrapped) {
   ParameterNames names;
-  for (std::size_t i = 0; i < context.models.size(); ++i) {
-    for (const auto& item : context.models[i]->named_parameters()) {
+  for (std::size_t i = 0; i < wrapped.models.size(); ++i) {
+    for (const auto& item : wrapped.models[i]->named_parameters()) {
       names.emplace(item.value().unsafeGetTensorImpl(), "model_" + std::to_string(i) + "." + item.key());
     }
   }
   return names;
 }
 
-std::string generator_bytes(const ContextState& context) {
+std::string generator_bytes(const torch::Device& device) {
   const auto view = [](const torch::Tensor& state) {
     return std::string_view(static_cast<const char*>(state.data_ptr()), state.nbytes());
   };
@@ -152,7 +151,7 @@ std::string generator_bytes(const ContextState& context) {
   // Format: the size of the CPU state (uint64), the CPU state, the CUDA state.
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
   bytes += view(cpu);
-  if (context.device.is_cuda()) bytes += view(generator_state(context.device));
+  if (device.is_cuda()) bytes += view(generator_state(device));
   return bytes;
 }
 
@@ -165,16 +164,16 @@ Value collect_model(const torch::nn::Module& model) {
   return tensors;
 }
 
-Value collect_state(ContextState& context, const std::vector<std::string>& generators) {
+Value collect_state(const WrappedObjects& wrapped, const std::vector<std::string>& generators) {
   List models, optimizers, schedulers, ranks;
   Dict callbacks;
-  for (const auto& model : context.models) models.push_back(collect_model(*model));
-  const ParameterNames names = parameter_names(context);
-  for (const auto& optimizer : context.optimizers) optimizers.push_back(collect_optimizer(names, *optimizer));
-  for (const auto& wrapped : context.lr_schedulers) {
-    schedulers.push_back(pickle::to_value(wrapped.scheduler->state_dict()));
+  for (const auto& model : wrapped.models) models.push_back(collect_model(*model));
+  const ParameterNames names = parameter_names(wrapped);
+  for (const auto& optimizer : wrapped.optimizers) optimizers.push_back(collect_optimizer(names, *optimizer));
+  for (const auto& scheduler : wrapped.lr_schedulers) {
+    schedulers.push_back(pickle::to_value(scheduler.scheduler->state_dict()));
   }
-  for (const auto& [name, callback] : context.callbacks) {
+  for (const auto& [name, callback] : wrapped.callbacks) {
     callbacks.add(name, pickle::to_value(callback->state_dict()));
   }
   for (const std::string& bytes : generators) ranks.push_back(generator_dict(bytes));
@@ -186,7 +185,7 @@ Value collect_state(ContextState& context, const std::vector<std::string>& gener
   // rng_state is the entry that Python's files have; it holds the chief's generators.
   out.add("rng_state", generator_dict(generators.at(0)));
   out.add("rng_states_by_rank", std::move(ranks));
-  if (context.scaler != nullptr) out.add("scaler_state_dict", pickle::to_value(context.scaler->state_dict()));
+  if (wrapped.scaler != nullptr) out.add("scaler_state_dict", pickle::to_value(wrapped.scaler->state_dict()));
   return out;
 }
 
@@ -226,7 +225,7 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
         return item.first.starts_with(Unwrapped::kPrefix) && !parameters.contains(item.first) &&
                !buffers.contains(item.first);
       });
-  const Unwrapped saved(dict, strip);
+  const Unwrapped saved{dict, strip};
   std::size_t known = 0;
   for (const auto& item : parameters) copy_tensor(saved, name, item.key(), item.value()), ++known;
   for (const auto& item : buffers) {
@@ -241,34 +240,34 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   }
 }
 
-void apply_state(ContextState& context, const Value& state, bool with_generators,
+void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state, bool with_generators,
                  std::int64_t steps_completed) {
   const Dict& dict = expect<Dict>(state, "the state");
   const auto models = saved_models(state);
-  if (models.size() != context.models.size()) {
+  if (models.size() != wrapped.models.size()) {
     misfit("it holds " + std::to_string(models.size()) + " models, the trial wrapped " +
-           std::to_string(context.models.size()));
+           std::to_string(wrapped.models.size()));
   }
   for (std::size_t i = 0; i < models.size(); ++i) {
-    apply_model(*context.models[i], *models[i], "model_" + std::to_string(i));
+    apply_model(*wrapped.models[i], *models[i], "model_" + std::to_string(i));
   }
   const List& optimizers = expect<List>(member(state, "optimizers_state_dict"), "optimizers_state_dict");
-  if (optimizers.size() != context.optimizers.size()) {
+  if (optimizers.size() != wrapped.optimizers.size()) {
     misfit("it holds " + std::to_string(optimizers.size()) + " optimizers, the trial wrapped " +
-           std::to_string(context.optimizers.size()));
+           std::to_string(wrapped.optimizers.size()));
   }
-  const ParameterNames names = parameter_names(context);
+  const ParameterNames names = parameter_names(wrapped);
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    apply_optimizer(names, *context.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i));
+    apply_optimizer(names, *wrapped.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i));
   }
-  apply_schedulers(context, dict);
-  apply_callbacks(context, dict);
+  apply_schedulers(wrapped, dict);
+  apply_callbacks(wrapped, dict);
   const Value* scaler = dict.find("scaler_state_dict");
-  if (scaler != nullptr && context.scaler != nullptr) {
-    context.scaler->load_state_dict(pickle::from_value(*scaler, "scaler_state_dict"));
+  if (scaler != nullptr && wrapped.scaler != nullptr) {
+    wrapped.scaler->load_state_dict(pickle::from_value(*scaler, "scaler_state_dict"));
   }
   if (!with_generators) return;
-  apply_generators(context.device, context.info.seed, context.distributed->rank(), state, steps_completed);
+  apply_generators(run.device, run.info.seed, run.distributed->rank(), state, steps_completed);
 }
 
 }  // namespace det

@@ -8,19 +8,20 @@
 
 #include "harness/src/checkpoint/pickle.h"
 #include "harness/src/checkpoint/state_optimizer.h"
-#include "harness/src/trainer/context_state.h"
+#include "harness/src/trial/run_info.h"
+#include "harness/src/trial/wrapped_objects.h"
 
 namespace det {
 
 /// The names of all parameters of the wrapped models: "model_<index>.<path>".
-ParameterNames parameter_names(const ContextState& context);
+ParameterNames parameter_names(const WrappedObjects& wrapped);
 
-/// The state of this process's default generators, serialized to be sent to the chief.
-std::string generator_bytes(const ContextState& context);
+/// The state of the default generators of the CPU and of `device`, serialized to be sent to the chief.
+std::string generator_bytes(const torch::Device& device);
 
 /// The state of a trial as one value. `generators` holds generator_bytes() of every rank, in rank order. The
 /// tensors are those in use, not copies.
-pickle::Value collect_state(ContextState& context, const std::vector<std::string>& generators);
+pickle::Value collect_state(const WrappedObjects& wrapped, const std::vector<std::string>& generators);
 
 /// Restores the generators saved by rank `rank`. A rank without saved generators (the checkpoint was written
 /// by fewer ranks) is seeded from (trial seed, rank, `steps_completed`).
@@ -28,10 +29,10 @@ void apply_generators(const torch::Device& device, std::int64_t trial_seed, int 
                       const pickle::Value& state, std::int64_t steps_completed);
 
 /// Restores a state written by collect_state() or by Python; `with_generators` includes apply_generators().
-/// Throws std::runtime_error naming the entry that is missing, unexpected or of another shape. The context
+/// Throws std::runtime_error naming the entry that is missing, unexpected or of another shape. The objects
 /// may be partially changed then.
-void apply_state(ContextState& context, const pickle::Value& state, bool with_generators,
-                 std::int64_t steps_completed);
+void apply_state(const RunInfo& run, WrappedObjects& wrapped, const pickle::Value& state,
+                 bool with_generators, std::int64_t steps_completed);
 
 /// The entries of models_state_dict, or the single model_state_dict of old Python releases.
 /// The pointers are into `state`.

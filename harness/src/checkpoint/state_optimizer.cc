@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "det/optim.h"
-#include "harness/src/trainer/torch_compat.h"
+#include "harness/src/base/torch_compat.h"
 
 namespace det {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "common/base/json.h"
+#include "common/base/result.h"
 
 namespace det::storage {
 class Bucket;
@@ -118,6 +120,10 @@ struct DetachedTrial {
   std::string error;              ///< reason of the failure; "" on success
 };
 
+/// Reports a damaged checkpoint of this trial to the master. Returns the uuid to start from instead, "" for a
+/// start from scratch, or an error when there is no alternative. Blocks until the master answers.
+using FallBack = std::function<Result<std::string>(const std::string& uuid, const std::string& reason)>;
+
 }  // namespace det
 
 /// Creates a client. Exported by libdet_cluster.so. The caller owns the result.
@@ -128,3 +134,8 @@ using DetMakeClusterClient = det::Client* (*)(const det::ClusterAddress*);
 extern "C" det::Client* det_make_detached_client(const det::DetachedRequest* request,
                                                  det::DetachedTrial* trial);
 using DetMakeDetachedClient = det::Client* (*)(const det::DetachedRequest*, det::DetachedTrial*);
+/// FallBack for a process of a cluster. Exported by libdet_cluster.so.
+extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid,
+                              const std::string* reason, det::Result<std::string>* instead);
+using DetFallBack = void (*)(const det::ClusterAddress*, const std::string*, const std::string*,
+                             det::Result<std::string>*);

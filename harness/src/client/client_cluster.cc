@@ -33,9 +33,8 @@
 #include "common/base/text.h"
 #include "common/client/channel.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "harness/src/base/heartbeat.h"
 #include "harness/src/client/client.h"
-#include "harness/src/client/fall_back.h"
-#include "harness/src/client/heartbeat.h"
 
 namespace det {
 namespace {
@@ -43,18 +42,18 @@ namespace {
 /// Limits of unacknowledged reports: add() blocks above kSpoolBytes.
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
-constexpr std::size_t kLongestMessage = 1000;
+constexpr std::size_t kMaxMessage = 1000;
 /// Several threads may wait for acknowledgements, but each wake-up reaches only one; none waits longer than
 /// this.
 constexpr Duration kNudge = std::chrono::seconds(1);
 /// Back-off between connection attempts.
-constexpr int kFirstWaitMs = 100, kLongestWaitMs = 5000;
+constexpr int kFirstWaitMs = 100, kMaxWaitMs = 5000;
 /// Keep-alive interval. Servers by default reject pings more often than every five minutes without data.
 constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
 
 /// Limits of one message.
-constexpr int kMostTogether = 256;
-constexpr std::int64_t kMostBytesTogether = 256 << 10;
+constexpr int kMaxTogether = 256;
+constexpr std::int64_t kMaxBytesTogether = 256 << 10;
 
 struct Entry {
   v1::HarnessMessage message;
@@ -74,8 +73,8 @@ std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& addres
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
   // Limit for one connection attempt: a TLS handshake takes several round trips.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLongestWaitMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestWaitMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMaxWaitMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxWaitMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   MasterTrust trust = trust_from_environment(address.master);
@@ -285,8 +284,7 @@ class Reporter {
   v1::HarnessMessage several() {
     v1::HarnessMessage message;
     std::int64_t bytes = 0;
-    for (int count = 0; next_ < spool_.size() && count < kMostTogether && bytes < kMostBytesTogether;
-         ++count) {
+    for (int count = 0; next_ < spool_.size() && count < kMaxTogether && bytes < kMaxBytesTogether; ++count) {
       const Entry& entry = spool_[next_++];
       *message.mutable_reports()->add_reports() = entry.message.report();
       bytes += entry.bytes;
@@ -304,7 +302,7 @@ class Reporter {
     if (status_.error_code() == grpc::StatusCode::ABORTED && detached()) return end();
     // ABORTED means that another run of the trial has replaced this one.
     if (status_.error_code() == grpc::StatusCode::ABORTED) {
-      std::fprintf(stderr, "error: the master runs this trial elsewhere by now (%s); this process leaves\n",
+      std::fprintf(stderr, "error: another process runs this trial (%s); this process ends\n",
                    status_.error_message().c_str());
       std::_Exit(kExitStaleRun);
     }
@@ -319,7 +317,7 @@ class Reporter {
       told_outage_ = true;
     }
     const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
-    wait_ms_ = std::min(wait_ms_ * 2, kLongestWaitMs);
+    wait_ms_ = std::min(wait_ms_ * 2, kMaxWaitMs);
     waiting_ = true;
     retry_alarm_.Set(&events_,
                      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
@@ -423,7 +421,7 @@ class ClusterClient final : public Client {
     if (!detached_) return;
     v1::Report report;
     report.mutable_end()->set_state(failed ? v1::STATE_ERROR : v1::STATE_COMPLETED);
-    report.mutable_end()->set_message(make_utf8(message.substr(0, kLongestMessage)));
+    report.mutable_end()->set_message(make_utf8(message.substr(0, kMaxMessage)));
     reporter_.add(std::move(report));
   }
   bool flush(std::chrono::seconds timeout) override { return reporter_.flush(timeout); }
@@ -441,8 +439,8 @@ Result<std::string> fall_back(const ClusterAddress& address, const std::string& 
   v1::FallBackRequest request;
   request.set_allocation_id(address.allocation_id);
   request.set_checkpoint_uuid(uuid);
-  request.set_reason(make_utf8(reason.substr(0, kLongestMessage)));
-  for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kLongestWaitMs)) {
+  request.set_reason(make_utf8(reason.substr(0, kMaxMessage)));
+  for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kMaxWaitMs)) {
     grpc::ClientContext context;
     context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));

@@ -12,10 +12,12 @@
 #include "common/base/secret.h"
 #include "common/base/shared_library.h"
 #include "common/crypto/digest.h"
+#include "common/expconf/parse.h"
 #include "common/storage/bucket.h"
 #include "common/yaml/yaml.h"
-#include "harness/src/client/heartbeat.h"
-#include "harness/src/client/leaving.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/termination.h"
+#include "harness/src/client/setting.h"
 
 namespace det {
 namespace {
@@ -115,6 +117,11 @@ Status resolve_hparams(const Json& declared, const std::string& prefix, Json& ou
   return {};
 }
 
+std::int64_t seed_of(const Json& config) {
+  const Json& seed = *find_setting(config, "reproducibility.experiment_seed");
+  return seed.is_number_integer() ? seed.get<std::int64_t>() : 0;
+}
+
 /// The path of libdet_cluster.so, which is installed beside the library that contains this function.
 std::string cluster_library() {
   Dl_info self{};
@@ -128,6 +135,10 @@ std::string cluster_library() {
 static std::string shown_master(const std::string& address) {
   constexpr std::string_view kPlain = "http://";
   return address.starts_with(kPlain) ? address.substr(kPlain.size()) : address;
+}
+
+const Json* find_setting(const Json& config, std::string_view path) {
+  return expconf::find_setting(config, path);
 }
 
 bool on_cluster() { return !variable("DET_MASTER").empty() && !variable("DET_ALLOCATION_ID").empty(); }
@@ -169,7 +180,8 @@ Status open_storage(TrialInfo& info) {
   TRY_ASSIGN(storage::Location location, storage::read_location(*storage));
   info.checkpoint_dir = staging_directory(location);
   info.bucket = std::make_shared<const storage::Bucket>(
-      std::move(location), storage::BucketOptions{.terminating_since = &leaving_since, .part_done = &beat});
+      std::move(location),
+      storage::BucketOptions{.terminating_since = &termination_since, .part_done = &beat});
   // The configuration is stored in checkpoints, so it must not contain keys.
   for (const char* key : {"access_key", "secret_key"}) {
     if (storage->contains(key)) (*storage)[key] = "****";
@@ -191,13 +203,10 @@ Result<TrialInfo> local_trial_info(Json config, const std::string& source,
   if (!info.experiment_config.is_object()) {
     return fail(Code::kInvalidArgument, source + "expected a map of settings");
   }
-  if (const Json* declared = find_path(info.experiment_config, "hyperparameters"); declared != nullptr) {
-    if (!declared->is_object())
-      return fail(Code::kInvalidArgument, source + "hyperparameters: expected a map");
-    TRY(resolve_hparams(*declared, "", info.hparams));
-  }
-  const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
-  if (seed != nullptr && seed->is_number_integer()) info.seed = seed->get<std::int64_t>();
+  const Json& declared = *find_setting(info.experiment_config, "hyperparameters");
+  if (!declared.is_object()) return fail(Code::kInvalidArgument, source + "hyperparameters: expected a map");
+  TRY(resolve_hparams(declared, "", info.hparams));
+  info.seed = seed_of(info.experiment_config);
   info.checkpoint_dir = checkpoint_dir;
   TRY(open_storage(info));
   if (info.checkpoint_dir.empty()) info.checkpoint_dir = "checkpoints";
@@ -241,7 +250,7 @@ Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
   if (!info.on_cluster) return make_local_client();
   TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
   ClusterAddress address = address_of(info);
-  address.preempted = &begin_leaving;
+  address.preempted = &begin_termination;
   return std::unique_ptr<Client>(make(&address));
 }
 
@@ -259,8 +268,7 @@ Result<std::unique_ptr<Client>> make_detached_client(const std::string& master, 
   // A detached trial has one run; it is not restarted by the master.
   info.run = 1;
   TRY_ASSIGN(info.experiment_config, parse_json(trial.experiment_config, {.bytes = 64 << 20}));
-  const Json* seed = find_path(info.experiment_config, "reproducibility.experiment_seed");
-  if (seed != nullptr && seed->is_number()) info.seed = seed->get<std::int64_t>();
+  info.seed = seed_of(info.experiment_config);
   TRY(open_storage(info));
   return client;
 }

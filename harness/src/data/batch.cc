@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "harness/src/trainer/torch_compat.h"
+#include "harness/src/base/torch_compat.h"
 
 namespace det {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "common/base/files.h"
 #include "det/datasets.h"
+#include "harness/src/base/or_throw.h"
 
 namespace det {
 
@@ -64,20 +65,19 @@ LabeledImages read_cifar10(const std::string& directory, bool train) {
   std::string records;
   for (const std::string& name : names) {
     const std::string path = directory + "/" + name;
-    const Result<std::string> file = read_file(path, std::int64_t{1} << 30);
-    if (!file) throw std::runtime_error(file.error().message);
-    if (file->empty() || file->size() % kRecord != 0) {
-      throw std::runtime_error(path + ": is damaged: " + std::to_string(file->size()) +
+    const std::string file = value_or_throw(read_file(path, std::int64_t{1} << 30));
+    if (file.empty() || file.size() % kRecord != 0) {
+      throw std::runtime_error(path + ": is damaged: " + std::to_string(file.size()) +
                                " bytes are no whole number of records of " + std::to_string(kRecord));
     }
     // A record is a class byte followed by the pixels of three color planes.
-    for (std::size_t i = 0; i < file->size(); i += kRecord) {
-      if (static_cast<unsigned char>((*file)[i]) < 10) continue;
+    for (std::size_t i = 0; i < file.size(); i += kRecord) {
+      if (static_cast<unsigned char>(file[i]) < 10) continue;
       throw std::runtime_error(path + ": is damaged: record " + std::to_string(i / kRecord) +
-                               " has the class " + std::to_string(static_cast<unsigned char>((*file)[i])) +
+                               " has the class " + std::to_string(static_cast<unsigned char>(file[i])) +
                                ", of 10");
     }
-    records += *file;
+    records += file;
   }
   const auto count = static_cast<std::int64_t>(records.size() / kRecord);
   LabeledImages data{at::empty({count, 3, 32, 32}, torch::kByte), at::empty({count}, torch::kLong)};

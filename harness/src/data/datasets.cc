@@ -8,8 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/data/normalize.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 

@@ -91,10 +91,10 @@ ImageHeader read_image_header(std::string_view file) {
     }
     header = {height, width, false};
   }
-  if (header.height < 1 || header.width < 1 || header.height > kMostPixels / header.width) {
+  if (header.height < 1 || header.width < 1 || header.height > kMaxPixels / header.width) {
     // Checked before any allocation for pixels.
     refuse("has " + std::to_string(header.width) + " × " + std::to_string(header.height) + " pixels; " +
-           std::to_string(kMostPixels) + " are the most");
+           std::to_string(kMaxPixels) + " are the most");
   }
   return header;
 }

@@ -13,7 +13,7 @@ struct ImageHeader {
 };
 
 /// Larger images are rejected, so that a damaged header cannot exhaust memory.
-inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
+inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 27;
 
 /// Reads the size of an image. The format (JPEG, PNG, BMP or binary PNM) is recognized by content. Throws
 /// std::runtime_error with the problem; the message does not name the file.

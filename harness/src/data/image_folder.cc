@@ -10,8 +10,9 @@
 
 #include "common/base/files.h"
 #include "det/datasets.h"
+#include "harness/src/base/or_throw.h"
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/data/image_decode.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Largest image file.
-constexpr std::int64_t kMostBytes = 256 << 20;
+constexpr std::int64_t kMaxBytes = 256 << 20;
 constexpr std::array kReadable{".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp"};
 // Other image formats. Skipping them silently would change the data, so they are an error.
 constexpr std::array kUnreadable{".tif", ".tiff", ".webp"};
@@ -72,11 +73,7 @@ torch::Tensor decode(const std::string& file, const transforms::Transform* trans
   return pixels.permute({2, 0, 1});
 }
 
-std::string read_bytes(const std::string& path) {
-  Result<std::string> file = read_file(path, kMostBytes);
-  if (!file) throw std::runtime_error(file.error().message);
-  return std::move(*file);
-}
+std::string read_bytes(const std::string& path) { return value_or_throw(read_file(path, kMaxBytes)); }
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #include "harness/src/data/normalize.h"
 
-#include "harness/src/data/every_machine.h"
+#include "harness/src/base/every_machine.h"
 
 namespace det {
 

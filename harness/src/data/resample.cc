@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "harness/src/data/every_machine.h"
+#include "harness/src/base/every_machine.h"
 
 namespace det {
 namespace {

@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/data/normalize.h"
 #include "harness/src/data/resample.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det::transforms {
 namespace {

@@ -17,7 +17,7 @@ namespace {
 
 /// Collectives that may be queued, the size up to which a collective runs on the waiting thread, and the time
 /// for the communication thread to end after a failure.
-constexpr std::size_t kMostInFlight = 4096;
+constexpr std::size_t kMaxInFlight = 4096;
 constexpr std::size_t kMaxBytesOnWait = 64 << 10;
 constexpr auto kLeavePatience = std::chrono::seconds(2);
 
@@ -93,7 +93,7 @@ class Engine {
     task.outcome->finish(failure_);
   }
 
-  Queue<Task> tasks_{kMostInFlight};
+  Queue<Task> tasks_{kMaxInFlight};
   /// Tasks of the communication thread that are not finished. At 0 the caller may use the transport.
   std::atomic<int> under_way_ = 0;
   Task postponed_;              ///< used by the caller only

@@ -52,7 +52,7 @@ class Variables {
   std::vector<std::string> problems_;
 };
 
-constexpr int kMostRanks = 65536;
+constexpr int kMaxRanks = 65536;
 
 void read_machine(Variables& variables, RankInfo& info) {
   const auto local_size = variables.number("LOCAL_WORLD_SIZE", 1, info.size);
@@ -94,16 +94,16 @@ RankInfo rank_info_from_environment() {
   Variables variables;
   if (Variables::text("WORLD_SIZE") == nullptr) {
     // Each agent would train the whole trial, and each start would take over the run of the other.
-    const int nodes = variables.number("DET_NUM_NODES", 1, kMostRanks, true).value_or(1);
+    const int nodes = variables.number("DET_NUM_NODES", 1, kMaxRanks, true).value_or(1);
     if (nodes == 1) return info;
     throw std::invalid_argument(
         "this trial's slots are on " + std::to_string(nodes) +
         " agents, and nothing has started a process for each slot; put det-launch before the "
         "program in `entrypoint`, or set resources.is_single_node: true");
   }
-  const auto size = variables.number("WORLD_SIZE", 1, kMostRanks);
+  const auto size = variables.number("WORLD_SIZE", 1, kMaxRanks);
   info.size = size.value_or(1);
-  info.rank = variables.number("RANK", 0, size ? info.size - 1 : kMostRanks).value_or(0);
+  info.rank = variables.number("RANK", 0, size ? info.size - 1 : kMaxRanks).value_or(0);
   if (size && info.size > 1) {
     read_machine(variables, info);
     if (const char* address = Variables::text("MASTER_ADDR")) {

@@ -26,7 +26,7 @@ namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'T', 'S', 'T', 'A', 'R', '1'};
 /// Unidentified connections that are kept, beyond two per rank.
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMaxStrangers = 64;
 /// The port may still be in use by a previous run.
 constexpr auto kBindPatience = std::chrono::seconds(30);
 /// Additional time for rank 0's explanation of a timeout.
@@ -217,7 +217,7 @@ class Gate {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     // The oldest is dropped, so that connections that never identify themselves cannot block the ranks.
-    if (strangers_.size() >= kMostStrangers + 2 * peers_.size()) strangers_.erase(strangers_.begin());
+    if (strangers_.size() >= kMaxStrangers + 2 * peers_.size()) strangers_.erase(strangers_.begin());
     strangers_.push_back({std::move(fd), ""});
   }
 

@@ -32,7 +32,7 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 constexpr std::int64_t kAlign = 16;
 
 /// Memory of a bucket with one view per gradient. After a pass the parameters' grads are these views.
-struct Buffer {
+struct BucketBuffer {
   torch::Tensor flat;
   std::vector<torch::Tensor> views;
 
@@ -54,7 +54,7 @@ struct Bucket {
   std::int64_t flags = 0;               ///< offset of the flags; in the last bucket only
   std::int64_t elements = 0;
   torch::ScalarType type = torch::kFloat;
-  std::array<Buffer, 2> buffers;
+  std::array<BucketBuffer, 2> buffers;
   int current = 0;
   torch::Tensor target;  ///< in_place: the tensor that is reduced
 
@@ -62,7 +62,7 @@ struct Bucket {
   bool sent = false, stale = false;  ///< stale: a gradient changed after sending
   std::unique_ptr<Work> work;
 
-  Buffer& buffer() { return buffers[static_cast<std::size_t>(current)]; }
+  BucketBuffer& buffer() { return buffers[static_cast<std::size_t>(current)]; }
 };
 
 /// A parameter with its hook and its place in a bucket.
@@ -254,7 +254,7 @@ void renew(Bucket& bucket, const std::vector<Slot>& slots) {
   if (bucket.in_place) return;
   bucket.current = bucket.buffers[0].idle() ? 0 : 1;
   if (bucket.buffer().flat.defined() && bucket.buffer().idle()) return;
-  Buffer fresh;
+  BucketBuffer fresh;
   // The gaps are zeroed as well: sums of arbitrary bits can be slow (denormals, NaN).
   fresh.flat = at::zeros({bucket.elements}, torch::dtype(bucket.type).device(slots[0].parameter.device()));
   for (std::size_t place = 0; place < bucket.parameters.size(); ++place) {

@@ -7,12 +7,12 @@
 namespace det {
 
 RankVotes::Outcome RankVotes::exchange(const Outcome& mine) {
-  if (state_.communicator == nullptr) return mine;
-  if (!state_.device.is_cpu()) {
+  if (communicator_ == nullptr) return mine;
+  if (!device_.is_cpu()) {
     // A collective on the device would have to wait for its queued kernels before the result can be read, so
     // the votes go over the CPU connections.
     Outcome all;
-    for (const Json& vote : state_.distributed->allgather({mine.preempt, mine.stop, mine.checkpoints})) {
+    for (const Json& vote : distributed_.allgather({mine.preempt, mine.stop, mine.checkpoints})) {
       all.preempt |= vote.at(0).get<bool>();
       all.stop |= vote.at(1).get<bool>();
       all.checkpoints += vote.at(2).get<std::int64_t>();
@@ -23,7 +23,7 @@ RankVotes::Outcome RankVotes::exchange(const Outcome& mine) {
   auto* votes = box_.data_ptr<std::int64_t>();
   // The sum acts as a logical or for the flags.
   votes[0] = mine.preempt, votes[1] = mine.stop, votes[2] = mine.checkpoints;
-  state_.communicator->all_reduce(box_)->wait();
+  communicator_->all_reduce(box_)->wait();
   return {votes[0] != 0, votes[1] != 0, votes[2]};
 }
 

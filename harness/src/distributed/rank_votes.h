@@ -3,14 +3,17 @@
 
 #include <cstdint>
 
-#include "harness/src/trainer/context_state.h"
+#include "harness/src/distributed/communicator.h"
 
 namespace det {
 
 /// One per fit(), used by the training thread.
 class RankVotes {
  public:
-  explicit RankVotes(ContextState& state) : state_(state) {}
+  /// `communicator` is null for a single process; its tensors are on `device`. The references must outlive
+  /// this object.
+  RankVotes(DistributedContext& distributed, Communicator* communicator, const torch::Device& device)
+      : distributed_(distributed), communicator_(communicator), device_(device) {}
 
   /// The state of one rank, or of all ranks combined.
   struct Outcome {
@@ -24,7 +27,9 @@ class RankVotes {
   Outcome exchange(const Outcome& mine);
 
  private:
-  ContextState& state_;
+  DistributedContext& distributed_;
+  Communicator* communicator_;
+  torch::Device device_;
   torch::Tensor box_;  ///< int64[3], reused; CPU only
 };
 

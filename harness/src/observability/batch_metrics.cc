@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "common/base/text.h"
-#include "harness/src/trainer/torch_compat.h"
+#include "harness/src/base/torch_compat.h"
 
 namespace det {
 namespace {

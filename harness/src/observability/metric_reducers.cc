@@ -15,20 +15,19 @@ void add_metric(Json& metrics, const std::string& name, const Json& value) {
 
 }  // namespace
 
-void MetricReducers::reset() {
-  for (const WrappedReducer& wrapped : state_.metric_reducers) {
-    if (applies(wrapped)) wrapped.reducer->reset();
+void MetricReducers::reset(Kind kind) {
+  for (const Wrapped& wrapped : wrapped_) {
+    if (wrapped.applies(kind)) wrapped.reducer->reset();
   }
 }
 
-void MetricReducers::reduce_into(Json& metrics) {
-  for (const WrappedReducer& wrapped : state_.metric_reducers) {
-    if (!applies(wrapped)) continue;
-    // Only the chief computes the metric; the broadcast gives every rank the same value. The loop has the
-    // same order on all ranks, as the collectives require.
-    const std::vector<Json> per_slot = state_.distributed->gather(wrapped.reducer->per_slot_reduce());
-    const Json result = state_.distributed->broadcast(
-        state_.distributed->is_chief() ? wrapped.reducer->cross_slot_reduce(per_slot) : Json());
+void MetricReducers::reduce_into(Json& metrics, Kind kind, DistributedContext& distributed) {
+  for (const Wrapped& wrapped : wrapped_) {
+    if (!wrapped.applies(kind)) continue;
+    // Only the chief computes the metric; the broadcast gives every rank the same value.
+    const std::vector<Json> per_slot = distributed.gather(wrapped.reducer->per_slot_reduce());
+    const Json result =
+        distributed.broadcast(distributed.is_chief() ? wrapped.reducer->cross_slot_reduce(per_slot) : Json());
     // A named reducer yields one value; an unnamed one yields an object of metrics.
     if (!wrapped.name.empty()) {
       if (result.is_object()) {

@@ -1,31 +1,42 @@
 // Runs the MetricReducers that a trial wrapped, over one window of batches. Training thread.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/json.h"
-#include "harness/src/trainer/context_state.h"
+#include "det/distributed.h"
+#include "det/metrics.h"
 
 namespace det {
 
-/// The wrapped reducers of one kind: those for training or those for validation. Holds only a reference to
-/// the context's state, which must outlive it.
+/// The reducers of a trial, in the order of wrapping. That order is equal on all ranks, as the collectives
+/// require.
 class MetricReducers {
  public:
-  /// `training` selects the reducers with `for_training`; false selects those with `for_validation`.
-  MetricReducers(ContextState& state, bool training) : state_(state), training_(training) {}
-  /// Starts a new window: resets every selected reducer.
-  void reset();
-  /// Adds the results of the reducers to `metrics`. Collective: every rank calls it, and all get the same
-  /// result. Throws std::invalid_argument when a result has the wrong form or a metric of that name exists.
-  void reduce_into(Json& metrics);
+  enum class Kind { kTraining, kValidation };
+
+  /// Adds a reducer of one or both kinds. A reducer without a name yields an object of metrics.
+  void add(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training, bool for_validation) {
+    wrapped_.push_back({std::move(reducer), std::move(name), for_training, for_validation});
+  }
+  bool empty() const { return wrapped_.empty(); }
+  /// Starts a new window: resets every reducer of the kind.
+  void reset(Kind kind);
+  /// Adds the results of the reducers of the kind to `metrics`. Collective: every rank calls it, and all get
+  /// the same result. Throws std::invalid_argument when a result has the wrong form or a metric of that name
+  /// exists.
+  void reduce_into(Json& metrics, Kind kind, DistributedContext& distributed);
 
  private:
-  bool applies(const WrappedReducer& reducer) const {
-    return training_ ? reducer.for_training : reducer.for_validation;
-  }
-  ContextState& state_;
-  bool training_;
+  struct Wrapped {
+    std::shared_ptr<MetricReducer> reducer;
+    std::string name;
+    bool for_training, for_validation;
+    bool applies(Kind kind) const { return kind == Kind::kTraining ? for_training : for_validation; }
+  };
+  std::vector<Wrapped> wrapped_;
 };
 
 }  // namespace det

@@ -1,18 +1,9 @@
 #include "det/tensorboard.h"
 
-#include <stdexcept>
-
+#include "harness/src/base/or_throw.h"
 #include "harness/src/observability/tfevents.h"
 
 namespace det {
-namespace {
-
-/// Throws std::runtime_error for a failed status.
-void check(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
-
-}  // namespace
 
 struct TensorBoard::File {
   TensorBoardWriter writer;
@@ -25,15 +16,13 @@ void TensorBoard::add_scalar(const std::string& tag, double value, int64_t step)
   if (directory_.empty()) return;
   // The file is created lazily: a trial without scalars leaves no empty run in TensorBoard.
   if (file_ == nullptr) {
-    auto writer = TensorBoardWriter::create(directory_);
-    if (!writer) throw std::runtime_error(writer.error().message);
-    file_ = std::make_unique<File>(File{std::move(*writer)});
+    file_ = std::make_unique<File>(File{value_or_throw(TensorBoardWriter::create(directory_))});
   }
-  check(file_->writer.add_scalar(tag, value, step));
+  ok_or_throw(file_->writer.add_scalar(tag, value, step));
 }
 
 void TensorBoard::flush() {
-  if (file_ != nullptr) check(file_->writer.flush());
+  if (file_ != nullptr) ok_or_throw(file_->writer.flush());
 }
 
 }  // namespace det

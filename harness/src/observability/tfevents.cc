@@ -15,7 +15,7 @@ namespace det {
 namespace {
 
 /// Bytes buffered before add_scalar() flushes.
-constexpr std::size_t kMostUnwritten = 64 << 10;
+constexpr std::size_t kMaxUnwritten = 64 << 10;
 
 /// The table for the reflected polynomial 0x82f63b78.
 constexpr std::array<std::uint32_t, 256> crc_table() {
@@ -119,7 +119,7 @@ Status TensorBoardWriter::add_scalar(std::string_view tag, double value, std::in
   put_varint(event, static_cast<std::uint64_t>(step));
   put_bytes(event, 5, summary);
   put_record(unwritten_, event);
-  return unwritten_.size() < kMostUnwritten ? Status() : flush();
+  return unwritten_.size() < kMaxUnwritten ? Status() : flush();
 }
 
 Status TensorBoardWriter::flush() {

@@ -18,12 +18,12 @@ namespace det {
 namespace {
 
 /// 4 Mi events take about 500 MB; events beyond that are only counted.
-constexpr std::size_t kMostEvents = 4 << 20;
+constexpr std::size_t kMaxEvents = 4 << 20;
 
 /// The destination of the callbacks, which are plain functions, so there is one per process. It is never
 /// destroyed: an operator that outlives its step still calls on_end().
 struct Recorder {
-  Queue<TraceEvent> events{kMostEvents};
+  Queue<TraceEvent> events{kMaxEvents};
   std::atomic<std::int64_t> dropped{0};
   // on: accept events. taken: a TraceProfiler is recording. shapes: record input shapes.
   std::atomic<bool> on{false}, taken{false}, shapes{false};
@@ -78,7 +78,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   if (!to.events.try_push(std::move(event))) ++to.dropped;
 }
 
-std::vector<TraceEvent> take_events() { return recorder().events.pop_batch(kMostEvents, Duration(0)); }
+std::vector<TraceEvent> take_events() { return recorder().events.pop_batch(kMaxEvents, Duration(0)); }
 
 std::string worker_name() {
   char host[256] = {};

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "harness/src/data/every_machine.h"
+#include "harness/src/base/every_machine.h"
 
 namespace det::kernels {
 namespace {

@@ -13,8 +13,8 @@
 #include <typeinfo>
 
 #include "det/optim.h"
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/optim/optim_kernels.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
@@ -264,14 +264,6 @@ void FusedStep::step_adadelta(const Job& job) {
     kernels::adadelta(how, p + begin, g + begin, square + begin, delta + begin, end - begin);
   });
   job.parameter->unsafeGetTensorImpl()->bump_version();
-}
-
-void zero_grads(lib::Optimizer& optimizer) {
-  for (auto& group : optimizer.param_groups()) {
-    for (torch::Tensor& parameter : group.params()) {
-      if (parameter.unsafeGetTensorImpl()->grad().defined()) parameter.mutable_grad().reset();
-    }
-  }
 }
 
 }  // namespace det

@@ -64,7 +64,4 @@ class FusedStep {
   } correction_;
 };
 
-/// Resets all gradients to undefined, so the next backward pass moves its gradients in instead of adding.
-void zero_grads(torch::optim::Optimizer& optimizer);
-
 }  // namespace det

@@ -130,12 +130,6 @@ void LRScheduler::set_lr(const std::vector<double>& lr) {
   last_lr_ = lr;
 }
 
-std::vector<double> LRScheduler::base_times(double factor) const {
-  std::vector<double> lr = base_lrs_;
-  for (double& value : lr) value *= factor;
-  return lr;
-}
-
 std::vector<double> LRScheduler::current_times(double factor) const {
   std::vector<double> lr = current_lr();
   for (double& value : lr) value *= factor;

@@ -70,7 +70,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules, Steps mile
   check_schedule(std::is_sorted(milestones_.begin(), milestones_.end()), kind, "the milestones must rise");
   for (const auto& schedule : schedules_) {
     check_schedule(!is<SequentialLR>(*schedule) && !is<ChainedScheduler>(*schedule), kind,
-                   "a schedule that holds others cannot begin anew: list its schedules instead");
+                   "a schedule that holds others cannot start again: list its schedules instead");
     // Reverts the first step of the constructor.
     schedule->last_epoch_ -= 1;
   }

@@ -5,7 +5,7 @@
 #include <torch/serialize/archive.h>
 
 #include "det/optim.h"
-#include "harness/src/trainer/torch_compat.h"
+#include "harness/src/base/torch_compat.h"
 
 namespace det::optim {
 

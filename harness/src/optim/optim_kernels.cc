@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "harness/src/data/every_machine.h"
+#include "harness/src/base/every_machine.h"
 
 // DET_EVERY_MACHINE_FMA marks functions that place fused multiply-adds explicitly. The build adds
 // -fno-math-errno, without which square roots are not vectorized (GCC 12 ignores it as an attribute).

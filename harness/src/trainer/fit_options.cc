@@ -1,21 +1,19 @@
 // Options of a fit() from the experiment configuration, and their conversion to batches.
-#include "harness/src/trainer/fit_options.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "common/base/json.h"
+#include "harness/src/client/setting.h"
+#include "harness/src/trainer/plan.h"
 
 namespace det {
 namespace {
 
-constexpr std::int64_t kDefaultSchedulingUnit = 100;
-
 /// Reads `{batches: n}`, `{records: n}`, `{epochs: n}` or n (batches). nullopt when absent or 0.
 std::optional<Length> read_length(const Json& config, const std::string& path) {
-  const Json* value = find_path(config, path);
-  if (value == nullptr || value->is_null()) return std::nullopt;
+  const Json* value = find_setting(config, path);
+  if (value == nullptr) return std::nullopt;
   const auto refuse = [&]() {
     throw std::invalid_argument(path + ": expected {batches: n}, {records: n} or {epochs: n}, got " +
                                 dump_json(*value));
@@ -36,24 +34,16 @@ std::optional<Length> read_length(const Json& config, const std::string& path) {
   return length;
 }
 
-std::int64_t read_count(const Json& config, const std::string& path, std::int64_t otherwise) {
-  const Json* value = find_path(config, path);
-  if (value == nullptr || value->is_null()) return otherwise;
-  if (!value->is_number_integer()) throw std::invalid_argument(path + ": expected a whole number");
-  return value->get<std::int64_t>();
-}
-
 /// The training length of the searcher's configuration: max_length, max_steps or max_time.
 std::optional<Length> read_max_length(const Json& config, std::int64_t scheduling_unit) {
   if (auto length = read_length(config, "searcher.max_length")) return length;
-  if (const std::int64_t steps = read_count(config, "searcher.max_steps", 0); steps > 0) {
-    return Batches(steps * scheduling_unit);
-  }
-  const std::int64_t time = read_count(config, "searcher.max_time", 0);
-  const Json* metric = find_path(config, "searcher.time_metric");
-  if (time < 1 || metric == nullptr) return std::nullopt;
-  if (*metric == "batches") return Batches(time);
-  if (*metric == "epochs") return Epochs(time);
+  const auto steps = optional_setting<std::int64_t>(config, "searcher.max_steps");
+  if (steps && *steps > 0) return Batches(*steps * scheduling_unit);
+  const auto time = optional_setting<std::int64_t>(config, "searcher.max_time");
+  const auto metric = optional_setting<std::string>(config, "searcher.time_metric");
+  if (!time || *time < 1) return std::nullopt;
+  if (metric == "batches") return Batches(*time);
+  if (metric == "epochs") return Epochs(*time);
   return std::nullopt;
 }
 
@@ -61,25 +51,25 @@ std::optional<Length> read_max_length(const Json& config, std::int64_t schedulin
 /// even when periodic validation is not configured. The rungs of all brackets are included, because a trial
 /// does not have the number of its bracket.
 std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& longest) {
-  const Json* name = find_path(config, "searcher.name");
-  if (!longest || name == nullptr || (*name != "async_halving" && *name != "adaptive_asha"))
-    return std::nullopt;
-  const Json* given = find_path(config, "searcher.divisor");
-  const double divisor = given != nullptr && given->is_number() ? given->get<double>() : 4;
+  const auto name = optional_setting<std::string>(config, "searcher.name");
+  if (!longest || (name != "async_halving" && name != "adaptive_asha")) return std::nullopt;
+  const auto divisor = setting<double>(config, "searcher.divisor");
   if (!(divisor > 1)) return std::nullopt;
-  const bool adaptive = *name == "adaptive_asha";
-  std::int64_t most =
-      read_count(config, adaptive ? "searcher.max_rungs" : "searcher.num_rungs", adaptive ? 5 : 1);
+  const bool adaptive = name == "adaptive_asha";
+  const auto count = [&](const char* path) {
+    return optional_setting<std::int64_t>(config, path).value_or(1);
+  };
+  std::int64_t most = count(adaptive ? "searcher.max_rungs" : "searcher.num_rungs");
   bool limited = adaptive;
-  if (const Json* brackets = find_path(config, "searcher.bracket_rungs"); adaptive && brackets != nullptr) {
-    for (const Json& rungs : *brackets) {
+  if (adaptive) {
+    for (const Json& rungs : *find_setting(config, "searcher.bracket_rungs")) {
       if (limited) most = 1;
       limited = false;
       if (rungs.is_number_integer()) most = std::max(most, rungs.get<std::int64_t>());
     }
   }
   // Unless bracket_rungs is set, a bracket has at most as many rungs as its trials can fill.
-  const auto trials = static_cast<double>(read_count(config, "searcher.max_trials", 1));
+  const auto trials = static_cast<double>(count("searcher.max_trials"));
   Length rungs{longest->unit};
   double share = 1;
   for (std::int64_t rung = 0; rung < most; ++rung, share *= divisor) {
@@ -96,30 +86,23 @@ std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& 
 
 FitOptions fit_options(const Json& config) {
   FitOptions options;
-  const std::int64_t unit = read_count(config, "scheduling_unit", kDefaultSchedulingUnit);
+  const std::int64_t unit = setting<std::int64_t>(config, "scheduling_unit");
   options.reporting_period = Batches(unit);
   options.max_length = read_max_length(config, unit);
   options.validation_period = read_length(config, "min_validation_period");
   if (!options.validation_period) options.validation_period = rungs_of(config, options.max_length);
   options.checkpoint_period = read_length(config, "min_checkpoint_period");
-  if (const Json* initial = find_path(config, "perform_initial_validation"); initial != nullptr) {
-    options.step_zero_validation = initial->is_boolean() && initial->get<bool>();
-  }
-  if (const Json* profiling = find_path(config, "profiling.enabled");
-      profiling != nullptr && profiling->is_boolean()) {
-    options.profiling_enabled = profiling->get<bool>();
-  }
-  const Json* policy = find_path(config, "checkpoint_policy");
-  if (policy != nullptr && !policy->is_null()) {
-    if (*policy == "best") {
-      options.checkpoint_policy = CheckpointPolicy::kBest;
-    } else if (*policy == "all") {
-      options.checkpoint_policy = CheckpointPolicy::kAll;
-    } else if (*policy == "none") {
-      options.checkpoint_policy = CheckpointPolicy::kNone;
-    } else {
-      throw std::invalid_argument("checkpoint_policy: expected best, all or none, got " + dump_json(*policy));
-    }
+  options.step_zero_validation = setting<bool>(config, "perform_initial_validation");
+  options.profiling_enabled = setting<bool>(config, "profiling.enabled");
+  const auto policy = setting<std::string>(config, "checkpoint_policy");
+  if (policy == "best") {
+    options.checkpoint_policy = CheckpointPolicy::kBest;
+  } else if (policy == "all") {
+    options.checkpoint_policy = CheckpointPolicy::kAll;
+  } else if (policy == "none") {
+    options.checkpoint_policy = CheckpointPolicy::kNone;
+  } else {
+    throw std::invalid_argument("checkpoint_policy: expected best, all or none, got \"" + policy + "\"");
   }
   return options;
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "det/context.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -36,11 +37,11 @@ std::int64_t whole_number(const std::string& name, const Json& value) {
 
 template <>
 Json TrialContext::get_hparam<Json>(const std::string& name) const {
-  return find_hparam(state_->info.hparams, name);
+  return find_hparam(state_->run.info.hparams, name);
 }
 template <>
 std::int64_t TrialContext::get_hparam<std::int64_t>(const std::string& name) const {
-  return whole_number(name, find_hparam(state_->info.hparams, name));
+  return whole_number(name, find_hparam(state_->run.info.hparams, name));
 }
 template <>
 int TrialContext::get_hparam<int>(const std::string& name) const {
@@ -50,7 +51,7 @@ int TrialContext::get_hparam<int>(const std::string& name) const {
 }
 template <>
 double TrialContext::get_hparam<double>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
+  const Json& value = find_hparam(state_->run.info.hparams, name);
   const std::optional<double> number = read_double(value);
   if (!number) wrong_kind(name, value, "a number");
   return *number;
@@ -61,20 +62,22 @@ float TrialContext::get_hparam<float>(const std::string& name) const {
 }
 template <>
 bool TrialContext::get_hparam<bool>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
+  const Json& value = find_hparam(state_->run.info.hparams, name);
   if (!value.is_boolean()) wrong_kind(name, value, "true or false");
   return value.get<bool>();
 }
 template <>
 std::string TrialContext::get_hparam<std::string>(const std::string& name) const {
-  const Json& value = find_hparam(state_->info.hparams, name);
+  const Json& value = find_hparam(state_->run.info.hparams, name);
   if (!value.is_string()) wrong_kind(name, value, "a string");
   return value.get<std::string>();
 }
 
-const Json& TrialContext::get_hparams() const { return state_->info.hparams; }
-const Json& TrialContext::get_data_config() const { return state_->data_config; }
-const Json& TrialContext::get_experiment_config() const { return state_->info.experiment_config; }
+const Json& TrialContext::get_hparams() const { return state_->run.info.hparams; }
+const Json& TrialContext::get_data_config() const {
+  return *find_setting(state_->run.info.experiment_config, "data");
+}
+const Json& TrialContext::get_experiment_config() const { return state_->run.info.experiment_config; }
 
 std::int64_t TrialContext::get_global_batch_size() const {
   const auto size = get_hparam<std::int64_t>("global_batch_size");
@@ -83,12 +86,13 @@ std::int64_t TrialContext::get_global_batch_size() const {
 }
 std::int64_t TrialContext::get_per_slot_batch_size() const {
   // With virtual shards the batch size must not depend on the number of processes.
-  const std::int64_t slots = state_->exact ? state_->exact->shards : state_->distributed->size();
+  const std::int64_t slots =
+      state_->gradients.exact ? state_->gradients.exact->shards : state_->run.distributed->size();
   return std::max<std::int64_t>(get_global_batch_size() / slots, 1);
 }
-std::int64_t TrialContext::get_trial_seed() const { return state_->info.seed; }
-std::int64_t TrialContext::get_experiment_id() const { return state_->info.experiment_id; }
-std::int64_t TrialContext::get_trial_id() const { return state_->info.trial_id; }
+std::int64_t TrialContext::get_trial_seed() const { return state_->run.info.seed; }
+std::int64_t TrialContext::get_experiment_id() const { return state_->run.info.experiment_id; }
+std::int64_t TrialContext::get_trial_id() const { return state_->run.info.trial_id; }
 std::int64_t TrialContext::get_initial_batch() const { return state_->initial_batch; }
 
 }  // namespace det

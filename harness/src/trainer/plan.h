@@ -1,9 +1,11 @@
-// Decides at which batches a trial reports, validates and saves. Standard library only.
+// Decides at which batches a trial reports, validates and saves.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "det/trainer.h"
 
 namespace det {
 
@@ -31,16 +33,15 @@ struct Boundary {
   bool checkpoint = false;
   /// True when at least one action is due.
   bool any() const { return report || validate || checkpoint; }
-  /// Adds actions that were due earlier and had to wait.
-  Boundary& operator|=(const Boundary& other) {
-    report |= other.report, validate |= other.validate, checkpoint |= other.checkpoint;
-    return *this;
-  }
 };
 
 /// The actions due once `steps` batches are trained.
 inline Boundary boundary_after(const Plan& plan, std::int64_t steps) {
   return {plan.reporting.due(steps), plan.validation.due(steps), plan.checkpoint.due(steps)};
 }
+
+/// Converts the length and the periods of `options` to batches. Throws std::invalid_argument when no maximum
+/// length is given or an option is invalid.
+Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const TrialContext& context);
 
 }  // namespace det

@@ -13,9 +13,11 @@
 #include "common/base/json.h"
 #include "common/base/process.h"
 #include "det/trainer.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/or_throw.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
-#include "harness/src/client/heartbeat.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/client/trial_info.h"
 #include "harness/src/trainer/context_state.h"
 
@@ -35,25 +37,6 @@ void keep_freed_memory() {
   (void)::mallopt(M_TOP_PAD, 64 << 20);
 }
 
-template <typename T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-
-/// The value at `path` of the configuration, `otherwise` when unset or null. Throws std::invalid_argument for
-/// a value of the wrong type.
-template <typename T>
-T setting(const Json& config, const char* path, T otherwise) {
-  const Json* value = find_path(config, path);
-  if (value == nullptr || value->is_null()) return otherwise;
-  try {
-    return value->get<T>();
-  } catch (const Json::exception&) {
-    throw std::invalid_argument(std::string(path) + ": " + dump_json(*value) + " is of the wrong kind");
-  }
-}
-
 /// The directory for event files, beside the checkpoints. On a cluster it is per experiment and trial,
 /// because TensorBoard shows each directory as a run.
 std::string tensorboard_directory(const TrialInfo& info) {
@@ -64,33 +47,29 @@ std::string tensorboard_directory(const TrialInfo& info) {
 
 /// Applies the settings that determine how gradients become steps: aggregation, virtual shards, precision.
 void configure(ContextState& state, const InitOptions& options) {
-  const Json& config = state.info.experiment_config;
-  if (const Json* data = find_path(config, "data"); data != nullptr && data->is_object())
-    state.data_config = *data;
-  state.aggregation.frequency = options.aggregation_frequency.value_or(
-      setting<std::int64_t>(config, "optimizations.aggregation_frequency", 1));
-  state.aggregation.average = setting(config, "optimizations.average_aggregated_gradients", true);
-  if (state.aggregation.frequency < 1)
-    throw std::invalid_argument("aggregation_frequency must be at least 1");
-  const Json* kind = find_path(config, "reproducibility");
-  const bool exact =
-      kind != nullptr &&
-      (kind->is_string() ? *kind == "exact"
-                         : setting<std::string>(config, "reproducibility.mode", "fast") == "exact");
-  if (exact) {
-    constexpr std::int64_t kDefaultShards = 4;
-    const auto shards = kind->is_string() ? kDefaultShards
-                                          : setting(config, "reproducibility.virtual_shards", kDefaultShards);
-    state.exact = ShardPlan::make(shards, state.distributed->rank(), state.distributed->size());
+  const Json& config = state.run.info.experiment_config;
+  Aggregation& aggregation = state.gradients.aggregation;
+  aggregation.frequency = options.aggregation_frequency
+                              ? *options.aggregation_frequency
+                              : setting<std::int64_t>(config, "optimizations.aggregation_frequency");
+  aggregation.average = setting<bool>(config, "optimizations.average_aggregated_gradients");
+  if (aggregation.frequency < 1) throw std::invalid_argument("aggregation_frequency must be at least 1");
+  // `reproducibility: exact` is the short form of {mode: exact}.
+  const Json* kind = find_setting(config, "reproducibility");
+  if (kind != nullptr && kind->is_string()
+          ? *kind == "exact"
+          : setting<std::string>(config, "reproducibility.mode") == "exact") {
+    state.gradients.exact = ShardPlan::make(setting<std::int64_t>(config, "reproducibility.virtual_shards"),
+                                            state.run.distributed->rank(), state.run.distributed->size());
   }
-  const auto precision = setting<std::string>(config, "optimizations.precision", "fp32");
+  const auto precision = setting<std::string>(config, "optimizations.precision");
   if (precision == "fp32") return;
   if (precision != "bf16" && precision != "fp16") {
     throw std::invalid_argument("optimizations.precision: expected fp32, bf16 or fp16, got " + precision);
   }
-  state.amp = AmpOptions{.dtype = precision == "bf16" ? torch::kBFloat16 : torch::kHalf};
-  (void)Autocast(state.device, state.amp->dtype);  // throws when the device lacks the type
-  if (precision == "fp16") state.scaler = std::make_unique<GradScaler>();
+  state.gradients.amp = AmpOptions{.dtype = precision == "bf16" ? torch::kBFloat16 : torch::kHalf};
+  (void)Autocast(state.run.device, state.gradients.amp->dtype);  // throws when the device lacks the type
+  if (precision == "fp16") state.wrapped.scaler = std::make_unique<GradScaler>();
 }
 
 /// Sets the number of LibTorch threads. Some operators round differently for different numbers of threads, so
@@ -105,34 +84,37 @@ void set_threads(bool exact) {
 /// Creates the state of a context. Collective: with several processes every rank connects to the others here.
 std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
-  state->info = value_or_throw(on_cluster() ? cluster_trial_info()
-                               : options.exp_conf
-                                   ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
-                                   : local_trial_info(options.config_file, options.checkpoint_dir));
-  TrialInfo& info = state->info;
+  state->run.info = value_or_throw(
+      on_cluster()       ? cluster_trial_info()
+      : options.exp_conf ? local_trial_info(*options.exp_conf, "exp_conf: ", options.checkpoint_dir)
+                         : local_trial_info(options.config_file, options.checkpoint_dir));
+  TrialInfo& info = state->run.info;
   beat();  // starts the hang watch: the code below may block
   if (!options.model_dir.empty()) info.model_dir = options.model_dir;
-  if (!info.model_dir.empty()) state->code = list_files(info.model_dir, info.checkpoint_dir);
+  if (!info.model_dir.empty()) state->run.code = list_files(info.model_dir, info.checkpoint_dir);
   if (options.hparams) info.hparams = *options.hparams;
   const RankInfo ranks = rank_info_from_environment();
-  if (ranks.size > 1) state->distributed = std::make_unique<DistributedContext>(ranks);
+  if (ranks.size > 1) state->run.distributed = std::make_unique<DistributedContext>(ranks);
   if (torch::cuda::is_available()) {
-    state->device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(ranks.local_rank));
+    state->run.device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(ranks.local_rank));
   }
-  state->communicator = make_communicator(*state->distributed, state->device);
+  state->run.communicator = make_communicator(*state->run.distributed, state->run.device);
   configure(*state, options);
-  set_threads(state->exact.has_value());
+  set_threads(state->gradients.exact.has_value());
   torch::manual_seed(static_cast<std::uint64_t>(info.seed));
-  state->tensorboard_dir = tensorboard_directory(info);
-  state->tensorboard_logging = options.enable_tensorboard_logging;
-  state->client = ranks.rank > 0 ? make_quiet_client(!info.on_cluster) : value_or_throw(make_client(info));
-  if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
+  state->instruments.tensorboard_dir = tensorboard_directory(info);
+  state->instruments.tensorboard_logging = options.enable_tensorboard_logging;
+  state->run.client =
+      ranks.rank > 0 ? make_quiet_client(!info.on_cluster) : value_or_throw(make_client(info));
+  if (info.on_cluster)
+    info.latest_checkpoint = agree_on_start(*state->run.distributed, info, fall_back_at(info));
   // The chief prints the banner.
   if (ranks.rank > 0) return state;
-  std::printf("training on %s, %d threads, seed %lld", state->device.str().c_str(), at::get_num_threads(),
+  std::printf("training on %s, %d threads, seed %lld", state->run.device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
-  if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->communicator->name());
-  if (state->exact) std::printf(", exact over %lld shards", static_cast<long long>(state->exact->shards));
+  if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->run.communicator->name());
+  if (state->gradients.exact)
+    std::printf(", exact over %lld shards", static_cast<long long>(state->gradients.exact->shards));
   std::printf("\n");
   return state;
 }
@@ -156,10 +138,10 @@ std::string message_of(const std::exception& error) {
 
 /// Prints the failure and what the trial was doing, flushes reports, and returns the exit code.
 int fail_with(const ContextState* state, const std::string& message) {
-  std::string where = state == nullptr ? "start" : state->doing;
-  if (state != nullptr && state->doing_batch >= 0)
-    where += " (batch " + std::to_string(state->doing_batch) + ")";
-  if (state != nullptr) state->client->flush(kPatience);
+  std::string where = state == nullptr ? "start" : state->activity.name;
+  if (state != nullptr && state->activity.batch >= 0)
+    where += " (batch " + std::to_string(state->activity.batch) + ")";
+  if (state != nullptr) state->run.client->flush(kPatience);
   std::fflush(stdout);
   std::fprintf(stderr, "error: %s: %s\n", where.c_str(), message.c_str());
   return kExitFailed;
@@ -167,8 +149,8 @@ int fail_with(const ContextState* state, const std::string& message) {
 
 /// InvalidHP is a regular outcome of a search: the trial ends with exit code 0.
 int end_invalid(ContextState& state, const InvalidHP& error) {
-  state.client->report_invalid_hp();
-  state.client->flush(kPatience);
+  state.run.client->report_invalid_hp();
+  state.run.client->flush(kPatience);
   std::fflush(stdout);
   std::fprintf(stderr, "invalid hyperparameters: %s\n", error.what());
   return kExitOk;
@@ -206,7 +188,7 @@ int run(const std::function<void(TrialContext&)>& body, const InitOptions& optio
     context.emplace(make_state(options));
     state = &context->state();
     body(*context);
-    state->client->flush(kPatience);
+    state->run.client->flush(kPatience);
     return kExitOk;
   } catch (...) {
     return exit_code_of_exception(state);

@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "common/base/random.h"
-#include "harness/src/observability/metric_reducers.h"
 #include "harness/src/optim/lr_stepping.h"
 
 namespace det {
@@ -16,14 +15,14 @@ namespace {
 
 /// The records that this process reads: its virtual shards in exact mode, else one shard per rank.
 StreamSpec training_spec(const ContextState& state) {
-  const ShardPlan shards = state.exact.value_or(
-      ShardPlan{.shards = state.distributed->size(), .first = state.distributed->rank(), .count = 1});
-  return {.seed = static_cast<std::uint64_t>(state.info.seed),
+  const ShardPlan shards = state.gradients.exact.value_or(
+      ShardPlan{.shards = state.run.distributed->size(), .first = state.run.distributed->rank(), .count = 1});
+  return {.seed = static_cast<std::uint64_t>(state.run.info.seed),
           .world = shards.shards,
           .first = shards.first,
           .count = shards.count,
           .training = true,
-          .device = state.auto_to_device ? state.device : torch::Device(torch::kCPU)};
+          .device = state.auto_to_device ? state.run.device : torch::Device(torch::kCPU)};
 }
 
 /// Throws std::runtime_error when the metric "loss" is NaN or infinite. A loss on a device is not checked,
@@ -56,12 +55,12 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
         "build_training_data_loader: the order of a BatchSource cannot be promised to repeat; call "
         "context.disable_dataset_reproducibility_checks() to train on it");
   }
-  if (state_.exact) {
+  if (state_.gradients.exact) {
     if (!loader_.is_reproducible())
       throw std::invalid_argument("reproducibility: exact needs a dataset with numbered records");
-    sharded_buffers_.emplace(state_.models);
+    sharded_buffers_.emplace(state_.wrapped.models);
     std::vector<LRScheduler*> by_hand;
-    for (const WrappedScheduler& wrapped : state_.lr_schedulers) {
+    for (const WrappedScheduler& wrapped : state_.wrapped.lr_schedulers) {
       if (wrapped.mode == LRStepMode::kManual) by_hand.push_back(wrapped.scheduler.get());
     }
     sharded_schedules_.emplace(std::move(by_hand));
@@ -69,7 +68,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
   stream_.emplace(loader_, training_spec(state_), 0);
   // Unequal epochs would leave some ranks waiting in a collective.
   batches_per_epoch_ = stream_->steps_per_epoch();
-  for (const Json& other : state_.distributed->allgather(batches_per_epoch_)) {
+  for (const Json& other : state_.run.distributed->allgather(batches_per_epoch_)) {
     if (other.get<std::int64_t>() == batches_per_epoch_) continue;
     throw std::invalid_argument("build_training_data_loader: an epoch has " +
                                 std::to_string(batches_per_epoch_) + " batches on this process and " +
@@ -77,129 +76,128 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
   }
 }
 
-TrainStep::~TrainStep() { state_.reducers.clear(); }
+TrainStep::~TrainStep() { state_.gradients.reducers.clear(); }
 
 void TrainStep::start(std::int64_t batch) {
   // After a restore, positions the stream at the batch and drops values cached from the old weights.
   if (batch != 0) stream_.emplace(loader_, training_spec(state_), batch);
-  for (Stepping& stepping : state_.stepping) stepping.fused->invalidate();
-  MetricReducers(state_, true).reset();
-  if (state_.communicator == nullptr) return;
-  for (const auto& model : state_.models) {
+  for (Stepping& stepping : state_.gradients.stepping) stepping.fused->invalidate();
+  state_.metric_reducers.reset(MetricReducers::Kind::kTraining);
+  if (state_.run.communicator == nullptr) return;
+  for (const auto& model : state_.wrapped.models) {
     at::NoGradGuard no_grad;
     std::vector<torch::Tensor> parameters;
     for (const torch::Tensor& parameter : model->parameters()) {
       torch::Tensor data = parameter.contiguous();
-      state_.communicator->broadcast(data)->wait();
+      state_.run.communicator->broadcast(data)->wait();
       if (!data.is_same(parameter)) parameter.copy_(data);
       parameters.push_back(parameter);  // frozen ones too: they may be unfrozen later
     }
     for (const torch::Tensor& buffer : model->buffers()) {
       if (buffer.defined() && buffer.is_floating_point()) shared_buffers_.push_back(buffer);
     }
-    if (!state_.exact) {
-      state_.reducers.push_back(
-          std::make_unique<GradientReducer>(std::move(parameters), *state_.communicator, state_.reduction));
+    if (!state_.gradients.exact) {
+      state_.gradients.reducers.push_back(std::make_unique<GradientReducer>(
+          std::move(parameters), *state_.run.communicator, state_.gradients.reduction));
     }
   }
-  if (state_.exact || batch != 0) return;
+  if (state_.gradients.exact || batch != 0) return;
   // The seed was equal on all ranks so that they build the same model. From here each rank draws its own
   // dropout masks and augmentations.
-  if (const int rank = state_.distributed->rank(); rank > 0) {
+  if (const int rank = state_.run.distributed->rank(); rank > 0) {
     torch::manual_seed(
-        Random{static_cast<std::uint64_t>(state_.info.seed), static_cast<std::uint64_t>(rank)}.next());
+        Random{static_cast<std::uint64_t>(state_.run.info.seed), static_cast<std::uint64_t>(rank)}.next());
   }
 }
 
 Batch TrainStep::next_batch(std::int64_t number) {
-  state_.doing = "the training data";
-  state_.doing_batch = number;
-  const PhaseSpan span(state_.phases.get(), Phase::kData);
+  state_.activity = {"the training data", number};
+  const PhaseSpan span(state_.instruments.phases.get(), Phase::kData);
   std::optional<Batch> batch = stream_->next();
-  if (!batch) throw std::runtime_error("the training loader has no more batches; it must go on for ever");
+  if (!batch) throw std::runtime_error("the training loader has no more batches; it must be endless");
   return std::move(*batch);
 }
 
 Metrics TrainStep::train(Batch& batch, std::int64_t number) {
-  state_.doing = "train_batch";
-  const PhaseSpan span(state_.phases.get(), Phase::kForward);
+  state_.activity.name = "train_batch";
+  const PhaseSpan span(state_.instruments.phases.get(), Phase::kForward);
   std::optional<Autocast> autocast;
-  if (state_.amp) {
-    autocast.emplace(state_.device, state_.amp->dtype);
-    if (state_.amp->channels_last)
+  if (state_.gradients.amp) {
+    autocast.emplace(state_.run.device, state_.gradients.amp->dtype);
+    if (state_.gradients.amp->channels_last)
       batch = batch.map([](const torch::Tensor& tensor) { return channels_last(tensor); });
   }
-  Metrics metrics = trial_.train_batch(batch, state_.at.epoch, number);
+  Metrics metrics = trial_.train_batch(batch, state_.gradients.at.epoch, number);
   if (stop_on_bad_loss_) check_loss(metrics);
   return metrics;
 }
 
 void TrainStep::run(std::int64_t number) {
-  const std::int64_t frequency = state_.aggregation.frequency;
-  state_.at = {.batch = number,
-               .epoch = number / batches_per_epoch_,
-               .batches_per_epoch = batches_per_epoch_,
-               .ends_window = (number + 1) % frequency == 0};
-  if (state_.exact) {
+  const std::int64_t frequency = state_.gradients.aggregation.frequency;
+  state_.gradients.at = {.batch = number,
+                         .epoch = number / batches_per_epoch_,
+                         .batches_per_epoch = batches_per_epoch_,
+                         .ends_window = (number + 1) % frequency == 0};
+  if (state_.gradients.exact) {
     train_shards(number);
   } else {
     // Every batch starts from rank 0's buffers (running means), like DistributedDataParallel.
-    for (const torch::Tensor& buffer : shared_buffers_) state_.communicator->broadcast(buffer)->wait();
+    for (const torch::Tensor& buffer : shared_buffers_) state_.run.communicator->broadcast(buffer)->wait();
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     window_.add(train(batch, number), records);
   }
   // Optimizers stepped in train_batch; the loss scale and the schedules follow once per aggregation window.
-  if (state_.at.ends_window) {
-    if (state_.scaler != nullptr) state_.scaler->update();
+  if (state_.gradients.at.ends_window) {
+    if (state_.wrapped.scaler != nullptr) state_.wrapped.scaler->update();
     step_schedules(number);
   }
-  if (state_.tracer != nullptr) state_.tracer->step();
+  if (state_.instruments.tracer != nullptr) state_.instruments.tracer->step();
 }
 
 void TrainStep::train_shards(std::int64_t number) {
-  const ShardPlan& plan = *state_.exact;
+  const ShardPlan& plan = *state_.gradients.exact;
   sharded_buffers_->start_step();
   sharded_schedules_->start_step();
-  for (Stepping& stepping : state_.stepping) stepping.collected = 0;
+  for (Stepping& stepping : state_.gradients.stepping) stepping.collected = 0;
   for (std::int64_t i = 0; i < plan.count; ++i) {
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     const std::int64_t shard = plan.first + i;
     // Every shard starts from the same schedules, parameters and random state, on any number of processes.
     if (i > 0) sharded_schedules_->rewind();
-    state_.at.shard = i;
-    state_.at.shards = plan.count;
-    state_.at.shard_records = static_cast<double>(records);
-    seed_shard(state_.device, state_.info.seed, number, shard);
+    state_.gradients.at.shard = i;
+    state_.gradients.at.shards = plan.count;
+    state_.gradients.at.shard_records = static_cast<double>(records);
+    seed_shard(state_.run.device, state_.run.info.seed, number, shard);
     shards_.add(number * plan.shards + shard, train(batch, number), records);
     sharded_buffers_->end_shard(static_cast<double>(records));
   }
   // During the shards, stepped parameters show their old values; the new ones take effect together here.
-  for (Stepped& stepped : state_.stepped) stepped.parameter.set_data(stepped.after);
-  state_.stepped.clear();
-  for (const Stepping& stepping : state_.stepping) {
+  for (Stepped& stepped : state_.gradients.stepped) stepped.parameter.set_data(stepped.after);
+  state_.gradients.stepped.clear();
+  for (const Stepping& stepping : state_.gradients.stepping) {
     if (stepping.collected != 0 && stepping.collected != plan.count) refuse_uneven_steps();
   }
-  sharded_buffers_->end_step(state_.communicator.get(), state_.distributed->size());
+  sharded_buffers_->end_step(state_.run.communicator.get(), state_.run.distributed->size());
 }
 
 void TrainStep::step_schedules(std::int64_t batch) {
-  for (WrappedScheduler& wrapped : state_.lr_schedulers) {
+  for (WrappedScheduler& wrapped : state_.wrapped.lr_schedulers) {
     const std::int64_t steps = lr_steps_after(wrapped.mode, wrapped.frequency, batch,
-                                              state_.aggregation.frequency, batches_per_epoch_);
+                                              state_.gradients.aggregation.frequency, batches_per_epoch_);
     for (std::int64_t i = 0; i < steps; ++i) wrapped.scheduler->step();
   }
 }
 
 Json TrainStep::take_metrics() {
-  Json metrics =
-      state_.exact ? shards_.reduce(*state_.distributed, {}) : window_.averages(*state_.distributed);
+  Json metrics = state_.gradients.exact ? shards_.reduce(*state_.run.distributed, {})
+                                        : window_.averages(*state_.run.distributed);
   window_.clear();
   shards_.clear();
-  MetricReducers reducers(state_, true);
-  reducers.reduce_into(metrics);
-  reducers.reset();
+  constexpr auto kKind = MetricReducers::Kind::kTraining;
+  state_.metric_reducers.reduce_into(metrics, kKind, *state_.run.distributed);
+  state_.metric_reducers.reset(kKind);
   // The average also covers losses on a device, which check_loss() skipped.
   const Json* loss = metrics.contains("loss") ? &metrics["loss"] : nullptr;
   if (stop_on_bad_loss_ && loss != nullptr && !std::isfinite(read_double(*loss).value_or(0))) {
@@ -209,18 +207,18 @@ Json TrainStep::take_metrics() {
 }
 
 Json TrainStep::save_metrics() {
-  return Json(state_.distributed->allgather(state_.exact ? shards_.save() : window_.save()));
+  return Json(state_.run.distributed->allgather(state_.gradients.exact ? shards_.save() : window_.save()));
 }
 
 void TrainStep::restore_metrics(const Json& saved) {
   if (!saved.is_array()) return;
-  const auto size = static_cast<std::size_t>(state_.distributed->size());
-  const auto rank = static_cast<std::size_t>(state_.distributed->rank());
+  const auto size = static_cast<std::size_t>(state_.run.distributed->size());
+  const auto rank = static_cast<std::size_t>(state_.run.distributed->rank());
   for (std::size_t i = 0; i < saved.size(); ++i) {
     // With a different number of ranks, the chief takes over all windows.
     const bool mine = saved.size() == size ? i == rank : rank == 0;
-    if (!mine || saved[i].contains("rows") != state_.exact.has_value()) continue;
-    state_.exact ? shards_.append(saved[i]) : window_.append(saved[i]);
+    if (!mine || saved[i].contains("rows") != state_.gradients.exact.has_value()) continue;
+    state_.gradients.exact ? shards_.append(saved[i]) : window_.append(saved[i]);
   }
 }
 

@@ -32,7 +32,9 @@ class TrainStep {
   void run(std::int64_t batch);
   /// True when no accumulated gradients wait for an optimizer step after `trained` batches.
   /// Checkpoints are taken only then.
-  bool is_between_windows(std::int64_t trained) const { return trained % state_.aggregation.frequency == 0; }
+  bool is_between_windows(std::int64_t trained) const {
+    return trained % state_.gradients.aggregation.frequency == 0;
+  }
 
   /// True when batches were trained since the last take_metrics().
   bool has_metrics() const { return !window_.empty() || !shards_.empty(); }

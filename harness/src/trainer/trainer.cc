@@ -7,14 +7,15 @@
 #include <stdexcept>
 
 #include "common/base/text.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/termination.h"
 #include "harness/src/checkpoint/checkpoint.h"
 #include "harness/src/checkpoint/checkpoint_saver.h"
-#include "harness/src/client/heartbeat.h"
-#include "harness/src/client/leaving.h"
+#include "harness/src/client/setting.h"
 #include "harness/src/distributed/rank_votes.h"
 #include "harness/src/observability/system_metrics.h"
 #include "harness/src/trainer/context_state.h"
-#include "harness/src/trainer/fit_options.h"
+#include "harness/src/trainer/plan.h"
 #include "harness/src/trainer/train_step.h"
 #include "harness/src/trainer/validation.h"
 
@@ -24,14 +25,11 @@ namespace {
 /// The searcher's metric of the configuration; the name is "" when there is none.
 struct SearcherMetric {
   std::string name;
-  bool smaller_is_better = true;
+  bool smaller_is_better;
 
-  explicit SearcherMetric(const Json& config) {
-    const Json* metric = find_path(config, "searcher.metric");
-    if (metric != nullptr && metric->is_string()) name = metric->get<std::string>();
-    const Json* smaller = find_path(config, "searcher.smaller_is_better");
-    if (smaller != nullptr && smaller->is_boolean()) smaller_is_better = smaller->get<bool>();
-  }
+  explicit SearcherMetric(const Json& config)
+      : name(optional_setting<std::string>(config, "searcher.metric").value_or("")),
+        smaller_is_better(setting<bool>(config, "searcher.smaller_is_better")) {}
   /// NaN is never better.
   bool better(double value, std::optional<double> best) const {
     if (value != value) return false;
@@ -49,25 +47,26 @@ class Fit {
         state_(context.state()),
         options_(options),
         metric_(context.get_experiment_config()),
-        votes_(state_),
-        saver_(state_) {
-    if (options.test_mode && state_.info.on_cluster) {
+        votes_(*state_.run.distributed, state_.run.communicator.get(), state_.run.device),
+        saver_(state_.run, state_.wrapped) {
+    if (options.test_mode && state_.run.info.on_cluster) {
       throw std::invalid_argument("fit: test_mode is for training without a cluster");
     }
     asking_for("the trial's model and optimizer");
     trial.build();
-    if (state_.models.empty())
+    if (state_.wrapped.models.empty())
       throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
-    if (state_.optimizers.empty()) {
+    if (state_.wrapped.optimizers.empty()) {
       throw std::invalid_argument("the trial wraps no optimizer; call context.wrap_optimizer");
     }
     asking_for("build_callbacks");
-    state_.callbacks = trial.build_callbacks();
+    state_.wrapped.callbacks = trial.build_callbacks();
     // The callbacks run before the data loaders are built; see Callback::on_trial_startup().
     const std::string checkpoint = starting_point();
-    for_callbacks("on_trial_startup",
-                  [&](Callback& c) { c.on_trial_startup(checkpoint_steps(state_, checkpoint), checkpoint); });
-    state_.initial_batch = checkpoint_steps(state_, checkpoint);
+    for_callbacks("on_trial_startup", [&](Callback& c) {
+      c.on_trial_startup(checkpoint_steps(state_.run.info, checkpoint), checkpoint);
+    });
+    state_.initial_batch = checkpoint_steps(state_.run.info, checkpoint);
     asking_for("build_training_data_loader");
     train_.emplace(trial, context, trial.build_training_data_loader(), options.stop_on_bad_loss);
     asking_for("build_validation_data_loader");
@@ -78,11 +77,11 @@ class Fit {
     plan_ = make_plan(options, train_->batches_per_epoch(), context);
     restore(checkpoint);
     train_->start(step());
-    for (const auto& model : state_.models) model->train();
+    for (const auto& model : state_.wrapped.models) model->train();
     // The chief alone samples the machine and times the phases.
-    if (options.profiling_enabled && state_.distributed->is_chief()) {
-      machine_.emplace(*state_.client, SystemMetrics::Options());
-      state_.phases = std::make_unique<PhaseClock>();
+    if (options.profiling_enabled && state_.run.distributed->is_chief()) {
+      machine_.emplace(*state_.run.client, SystemMetrics::Options());
+      state_.instruments.phases = std::make_unique<PhaseClock>();
       timed_from_ = step();
     }
     for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
@@ -109,12 +108,13 @@ class Fit {
   /// Reports the averages since the last report. Does nothing without batches.
   void report_training() {
     if (!train_->has_metrics()) return;
-    const PhaseSpan span(state_.phases.get(), Phase::kReport);
+    const PhaseSpan span(state_.instruments.phases.get(), Phase::kReport);
     asking_for("the training metrics", step() - 1);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
-    if (state_.phases && step() > timed_from_) {
-      state_.client->report_metrics("timing", step(), state_.phases->take(step() - timed_from_));
+    if (state_.instruments.phases && step() > timed_from_) {
+      state_.run.client->report_metrics("timing", step(),
+                                        state_.instruments.phases->take(step() - timed_from_));
       timed_from_ = step();
     }
     for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
@@ -122,7 +122,7 @@ class Fit {
 
   /// Runs validation, reports it, and requests a checkpoint when the policy demands one.
   void validate() {
-    const PhaseSpan span(state_.phases.get(), Phase::kValidation);
+    const PhaseSpan span(state_.instruments.phases.get(), Phase::kValidation);
     const Json metrics = validation_->run(step(), options_.test_mode);
     report("validation", metrics);
     progress_.last_validation = step();
@@ -143,7 +143,8 @@ class Fit {
   }
 
   void report_progress() {
-    state_.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length), step());
+    state_.run.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length),
+                                       step());
   }
 
   /// Agrees with all ranks on preemption and stop requests, and reports checkpoints that became durable.
@@ -151,15 +152,16 @@ class Fit {
   void consult_ranks() {
     std::vector<CheckpointRecord> saved = saver_.finished();
     // Preemption is sticky; the exchange makes all ranks act on it after the same batch.
-    const RankVotes::Outcome outcome = votes_.exchange(
-        {state_.client->should_preempt(), state_.stop_requested, static_cast<std::int64_t>(saved.size())});
+    const RankVotes::Outcome outcome =
+        votes_.exchange({state_.run.client->should_preempt(), state_.stop_requested,
+                         static_cast<std::int64_t>(saved.size())});
     preempted_ = preempted_ || outcome.preempt;
-    if (preempted_) begin_leaving();  // other ranks learn of the preemption only here
+    if (preempted_) begin_termination();  // other ranks learn of the preemption only here
     state_.stop_requested = outcome.stop;
     hand_on(saved, outcome.checkpoints);
   }
   /// True when training ends before its length is reached.
-  bool leaving() const { return (preempted_ || state_.stop_requested) && is_between_windows(); }
+  bool is_terminating() const { return (preempted_ || state_.stop_requested) && is_between_windows(); }
 
   /// Ends training: saves and acknowledges a preemption, or makes the final report, validation and
   /// checkpoint. Returns when all checkpoints are durable.
@@ -171,7 +173,7 @@ class Fit {
       // The master may start another run as soon as it has the acknowledgement, so
       // the checkpoint must be durable.
       await_checkpoints();
-      state_.client->acknowledge_preemption();
+      state_.run.client->acknowledge_preemption();
       result_.reason = FitResult::Reason::kPreempted;
     } else {
       report_training();
@@ -190,13 +192,10 @@ class Fit {
 
  private:
   /// Records the current activity for error messages.
-  void asking_for(const char* what, std::int64_t batch = -1) {
-    state_.doing = what;
-    state_.doing_batch = batch;
-  }
+  void asking_for(const char* what, std::int64_t batch = -1) { state_.activity = {what, batch}; }
   template <typename Call>
   void for_callbacks(const char* hook, const Call& call) {
-    for (const auto& [name, callback] : state_.callbacks) {
+    for (const auto& [name, callback] : state_.wrapped.callbacks) {
       asking_for(hook, step());
       call(*callback);
     }
@@ -205,18 +204,18 @@ class Fit {
   /// The directory of the checkpoint to start from; "" to start from scratch.
   /// The chief decides for all ranks.
   std::string starting_point() const {
-    const std::string name = options_.latest_checkpoint.value_or(state_.info.latest_checkpoint);
-    const std::string directory = name.empty() ? "" : checkpoint_directory(state_.info, name);
-    return state_.distributed->broadcast(directory).get<std::string>();
+    const std::string name = options_.latest_checkpoint.value_or(state_.run.info.latest_checkpoint);
+    const std::string directory = name.empty() ? "" : checkpoint_directory(state_.run.info, name);
+    return state_.run.distributed->broadcast(directory).get<std::string>();
   }
 
   /// Loads the checkpoint. A checkpoint of another trial provides weights only, not counters or metrics.
   void restore(const std::string& directory) {
     if (directory.empty()) return;
     asking_for("the checkpoint to start from");
-    const TrialState state = load_checkpoint(state_, directory);
+    const TrialState state = load_checkpoint(state_.run, state_.wrapped, directory);
     result_.checkpoint = directory;
-    if (state_.distributed->is_chief()) {
+    if (state_.run.distributed->is_chief()) {
       std::printf("starting from checkpoint %s, %s\n", directory.c_str(),
                   state.same_trial ? ("batch " + std::to_string(state.progress.steps_completed)).c_str()
                                    : "without its counters: it is another trial's");
@@ -245,17 +244,17 @@ class Fit {
   }
 
   void save() {
-    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
+    const PhaseSpan span(state_.instruments.phases.get(), Phase::kCheckpoint);
     asking_for("saving a checkpoint", step());
     progress_.last_checkpoint = step();
     const std::string uuid = saver_.save({progress_, train_->save_metrics()});
     under_way_.push_back(uuid);
-    result_.checkpoint = state_.info.checkpoint_dir + "/" + uuid;
+    result_.checkpoint = state_.run.info.checkpoint_dir + "/" + uuid;
   }
 
   /// Waits until the saves under way are durable. Collective.
   void await_checkpoints() {
-    const PhaseSpan span(state_.phases.get(), Phase::kCheckpoint);
+    const PhaseSpan span(state_.instruments.phases.get(), Phase::kCheckpoint);
     asking_for("writing a checkpoint", step());
     saver_.wait();
     const std::vector<CheckpointRecord> saved = saver_.finished();
@@ -265,7 +264,7 @@ class Fit {
   /// Reports durable checkpoints and runs their callbacks. `records` is empty except on the chief;
   /// `count` is the same on all ranks.
   void hand_on(const std::vector<CheckpointRecord>& records, std::int64_t count) {
-    for (const CheckpointRecord& record : records) state_.client->report_checkpoint(record);
+    for (const CheckpointRecord& record : records) state_.run.client->report_checkpoint(record);
     for (; count > 0; --count) {
       const std::string uuid = under_way_.front();
       under_way_.pop_front();
@@ -277,7 +276,7 @@ class Fit {
   /// returned metrics of these names.
   void report(const char* group, Json metrics) {
     const bool is_validation = group == std::string("validation");
-    if (state_.tensorboard_logging && state_.distributed->is_chief()) {
+    if (state_.instruments.tensorboard_logging && state_.run.distributed->is_chief()) {
       TensorBoard& board = context_.get_tensorboard_writer();
       for (const auto& [name, value] : metrics.items()) {
         if (const auto number = read_double(value)) {
@@ -285,10 +284,10 @@ class Fit {
         }
       }
     }
-    if (state_.tensorboard != nullptr) state_.tensorboard->flush();
+    if (state_.instruments.tensorboard != nullptr) state_.instruments.tensorboard->flush();
     if (!metrics.contains("batches")) metrics["batches"] = step();
     if (!metrics.contains("epochs")) metrics["epochs"] = step() / train_->batches_per_epoch();
-    state_.client->report_metrics(group, step(), metrics);
+    state_.run.client->report_metrics(group, step(), metrics);
   }
 
   Trial& trial_;
@@ -315,7 +314,7 @@ FitResult Trainer::fit(const FitOptions& options) {
   Fit run(trial_, context_, options);
   if (options.step_zero_validation && run.step() == 0) run.validate();
 
-  while (!run.is_done() && !run.leaving()) {
+  while (!run.is_done() && !run.is_terminating()) {
     run.train_one_batch();
     // Validation precedes the checkpoint because its result may request one.
     const Boundary due = boundary_after(run.plan(), run.step());

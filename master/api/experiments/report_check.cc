@@ -3,45 +3,29 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/json.h"
+#include "common/base/metric_limits.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/db/ingest/bulk.h"
 
 namespace det::api {
-namespace {
-
-constexpr std::size_t kMostNames = 1000;
-constexpr std::size_t kMaxMetricName = 256;
-
-Status check_metric_name(std::string_view name) {
-  if (name.empty() || name.size() > kMaxMetricName) {
-    return fail(Code::kInvalidArgument, "a metric's name must have 1 to 256 characters");
-  }
-  for (const unsigned char c : name) {
-    if (c < 0x20 || c > 0x7e)
-      return fail(Code::kInvalidArgument, "metric " + make_utf8(name) + ": only printable ASCII");
-  }
-  return {};
-}
-
-}  // namespace
 
 Status check_group(const std::string& group) {
-  // A dot separates group and name in metric ids.
-  if (group.empty() || group.size() > 128 || group.find('.') != group.npos || has_control_characters(group) ||
-      find_bad_utf8(group)) {
-    return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
-  }
-  return {};
+  if (is_metric_group(group)) return {};
+  return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
 }
 
 Status check_metrics(const v1::MetricsReport& report) {
   TRY(check_group(report.group()));
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "steps_completed must not be negative");
-  TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), 1 << 20, 8));
-  if (names.size() > kMostNames) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
-  for (const std::string& name : names) TRY(check_metric_name(name));
+  TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), kMaxMetricBytes, kMaxMetricDepth));
+  if (names.size() > kMaxMetrics) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
+  for (const std::string& name : names) {
+    if (!is_metric_name(name))
+      return fail(Code::kInvalidArgument, "metric \"" + make_utf8(name.substr(0, 256)) +
+                                              "\": the name must be 1 to 256 characters of printable ASCII");
+  }
   return {};
 }
 

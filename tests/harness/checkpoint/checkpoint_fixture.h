@@ -20,7 +20,6 @@
 #include "harness/src/checkpoint/checkpoint.h"
 #include "harness/src/checkpoint/checkpoint_saver.h"
 #include "harness/src/checkpoint/state.h"
-#include "harness/src/trainer/context_state.h"
 
 namespace det::testing {
 
@@ -49,31 +48,31 @@ struct Fixture {
     torch::manual_seed(seed);
     model =
         torch::nn::Sequential(torch::nn::Linear(3, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 2));
-    context.models.push_back(model.ptr());
-    context.info.checkpoint_dir = storage;
-    context.info.trial_id = 5;
-    context.info.seed = 7;
-    context.info.hparams = {{"global_batch_size", 4}};
-    context.info.experiment_config = {{"name", "x"}, {"data", {{"path", "/d"}}}};
+    wrapped.models.push_back(model.ptr());
+    run.info.checkpoint_dir = storage;
+    run.info.trial_id = 5;
+    run.info.seed = 7;
+    run.info.hparams = {{"global_batch_size", 4}};
+    run.info.experiment_config = {{"name", "x"}, {"data", {{"path", "/d"}}}};
   }
   template <typename Optimizer>
   Optimizer& optimize(Optimizer optimizer) {
     auto owned = std::make_unique<Optimizer>(std::move(optimizer));
     Optimizer& reference = *owned;
-    context.optimizers.push_back(std::move(owned));
+    wrapped.optimizers.push_back(std::move(owned));
     return reference;
   }
   /// Adds Adam and one of every other kind of state that a checkpoint holds.
   void add_all() {
     auto& adam = optimize(torch::optim::Adam(model->parameters(), torch::optim::AdamOptions(0.01)));
-    context.lr_schedulers.push_back({std::make_unique<Halving>(adam)});
-    context.scaler = std::make_unique<GradScaler>(GradScalerOptions{.init_scale = 1024});
-    context.callbacks.emplace_back("counting", std::make_shared<Counting>());
+    wrapped.lr_schedulers.push_back({std::make_unique<Halving>(adam)});
+    wrapped.scaler = std::make_unique<GradScaler>(GradScalerOptions{.init_scale = 1024});
+    wrapped.callbacks.emplace_back("counting", std::make_shared<Counting>());
   }
   /// Trains on random data drawn from the generator, so a wrong generator state shows.
   void train(int steps) {
     for (int i = 0; i < steps; ++i) {
-      for (auto& optimizer : context.optimizers) {
+      for (auto& optimizer : wrapped.optimizers) {
         optimizer->zero_grad();
         const torch::Tensor input = at::randn({4, 3});
         at::mse_loss(model->forward(input), at::randn({4, 2})).backward();
@@ -81,11 +80,12 @@ struct Fixture {
       }
     }
   }
-  pickle::Value state() { return collect_state(context, {generator_bytes(context)}); }
+  pickle::Value state() { return collect_state(wrapped, {generator_bytes(run.device)}); }
   /// The complete checkpoint state as bytes.
   std::string digest();
 
-  ContextState context;
+  RunInfo run;
+  WrappedObjects wrapped;
   torch::nn::Sequential model{nullptr};
 };
 
@@ -105,11 +105,11 @@ inline TrialState at_batch(std::int64_t batch) {
 }
 
 /// Saves, waits, and returns the checkpoint's directory.
-inline std::string save_whole(ContextState& context, std::int64_t batch) {
-  CheckpointSaver saver(context);
+inline std::string save_whole(const RunInfo& run, const WrappedObjects& wrapped, std::int64_t batch) {
+  CheckpointSaver saver(run, wrapped);
   const std::string uuid = saver.save(at_batch(batch));
   saver.wait();
-  return context.info.checkpoint_dir + "/" + saver.finished().at(0).uuid;
+  return run.info.checkpoint_dir + "/" + saver.finished().at(0).uuid;
 }
 
 }  // namespace det::testing

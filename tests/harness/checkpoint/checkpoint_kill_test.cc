@@ -21,10 +21,10 @@ TEST_CASE("saves until it is killed", "[.][killed]") {
   const char* storage = std::getenv("DET_TEST_STORAGE");
   REQUIRE(storage != nullptr);
   testing::Fixture fixture(1, storage);
-  fixture.context.models.push_back(torch::nn::Linear(1024, 2048).ptr());
+  fixture.wrapped.models.push_back(torch::nn::Linear(1024, 2048).ptr());
   fixture.add_all();
-  if (std::getenv("DET_TEST_CALLBACKS") == nullptr) fixture.context.callbacks.clear();
-  CheckpointSaver saver(fixture.context);
+  if (std::getenv("DET_TEST_CALLBACKS") == nullptr) fixture.wrapped.callbacks.clear();
+  CheckpointSaver saver(fixture.run, fixture.wrapped);
   for (std::int64_t batch = 1;; ++batch) {
     fixture.train(1);
     saver.save(testing::at_batch(batch));
@@ -72,9 +72,10 @@ TEST_CASE("a kill never leaves a visible torn checkpoint") {
     CHECK(static_cast<std::size_t>(
               std::distance(fs::directory_iterator(storage), fs::directory_iterator())) == seen);
     testing::Fixture fixture(2, storage);
-    fixture.context.models.push_back(torch::nn::Linear(1024, 2048).ptr());
+    fixture.wrapped.models.push_back(torch::nn::Linear(1024, 2048).ptr());
     fixture.add_all();
-    if (seen > 0) (void)load_checkpoint(fixture.context, find_latest_checkpoint(storage).value());
+    if (seen > 0)
+      (void)load_checkpoint(fixture.run, fixture.wrapped, find_latest_checkpoint(storage).value());
   }
   CHECK(seen > 0);
 }

@@ -40,9 +40,9 @@ torch::nn::Sequential network() {
 struct Trial {
   explicit Trial(const std::string& kind) {
     namespace optim = torch::optim;
-    context.models.push_back(model.ptr());
+    wrapped.models.push_back(model.ptr());
     const auto use = [&](auto optimizer) {
-      context.optimizers.push_back(std::make_unique<decltype(optimizer)>(std::move(optimizer)));
+      wrapped.optimizers.push_back(std::make_unique<decltype(optimizer)>(std::move(optimizer)));
     };
     const auto parameters = model->parameters();
     if (kind == "sgd") use(optim::SGD(parameters, 0.1));
@@ -55,12 +55,13 @@ struct Trial {
   }
   void step() {
     const torch::Tensor images = at::arange(2 * 16).reshape({2, 1, 4, 4}).to(torch::kFloat).mul(0.7).sin();
-    context.optimizers[0]->zero_grad();
+    wrapped.optimizers[0]->zero_grad();
     model->forward(images).square().mean().backward();
-    context.optimizers[0]->step();
+    wrapped.optimizers[0]->step();
   }
   torch::nn::Sequential model = network();
-  ContextState context;
+  RunInfo run;
+  WrappedObjects wrapped;
 };
 
 void check_close(const torch::nn::Module& model, const std::string& file) {
@@ -82,7 +83,7 @@ TEST_CASE("training continues in C++ from a Python state, with Python's options"
   for (const std::string& kind : kKinds) {
     INFO(kind);
     Trial trial(kind);
-    apply_state(trial.context, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
+    apply_state(trial.run, trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
     trial.step();
     check_close(*trial.model, directory.path() + "/" + kind + ".next.pth");
   }
@@ -95,9 +96,9 @@ TEST_CASE("training continues in Python from a det state") {
   for (const std::string kind : {"momentum", "amsgrad"}) {
     INFO(kind);
     Trial trial(kind);
-    apply_state(trial.context, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
+    apply_state(trial.run, trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
     trial.step();
-    pickle::save(collect_state(trial.context, {generator_bytes(trial.context)}), ours);
+    pickle::save(collect_state(trial.wrapped, {generator_bytes(trial.run.device)}), ours);
     python({"continue", ours, next, kind});
     trial.step();
     check_close(*trial.model, next);
@@ -131,9 +132,9 @@ TEST_CASE("Python's torch.load reads a det state, also with weights_only") {
   auto directory = TemporaryDirectory::create().value();
   testing::Fixture fixture(1, directory.path() + "/checkpoints");
   fixture.add_all();
-  fixture.context.callbacks[0].second->load_state_dict({{"count", 3}});
+  fixture.wrapped.callbacks[0].second->load_state_dict({{"count", 3}});
   fixture.train(2);
-  const std::string saved = testing::save_whole(fixture.context, 2);
+  const std::string saved = testing::save_whole(fixture.run, fixture.wrapped, 2);
   const Json read = Json::parse(python({"read", saved + "/state_dict.pth"}));
   const Json expected = plain(fixture.state());
   std::vector<std::string> keys;

@@ -13,6 +13,7 @@
 #include "det/checkpoint.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_saver.h"
+#include "harness/src/trainer/context_state.h"
 
 namespace det {
 namespace {
@@ -52,10 +53,10 @@ TEST_CASE("a saved trial is restored exactly") {
   Fixture first(1, storage.path), second(2, storage.path);
   first.add_all(), second.add_all();
   first.train(4);
-  const std::string directory = save_whole(first.context, 4);
+  const std::string directory = save_whole(first.run, first.wrapped, 4);
   const std::string expected = first.digest();
   first.train(1);
-  const TrialState state = load_checkpoint(second.context, directory);
+  const TrialState state = load_checkpoint(second.run, second.wrapped, directory);
   CHECK(second.digest() == expected);
   CHECK(state.progress.steps_completed == 4);
   CHECK(state.window == Json({{"loss", 0.25}}));
@@ -69,20 +70,20 @@ TEST_CASE("a saved trial is restored exactly") {
 TEST_CASE("another trial's checkpoint restores weights but not generators") {
   Storage storage;
   Fixture first(1, storage.path), second(2, storage.path);
-  const std::string directory = save_whole(first.context, 4);
-  second.context.info.trial_id = 6;
-  const std::string generators = generator_bytes(second.context);
-  CHECK_FALSE(load_checkpoint(second.context, directory).same_trial);
+  const std::string directory = save_whole(first.run, first.wrapped, 4);
+  second.run.info.trial_id = 6;
+  const std::string generators = generator_bytes(second.run.device);
+  CHECK_FALSE(load_checkpoint(second.run, second.wrapped, directory).same_trial);
   CHECK(at::equal(second.model->parameters()[0], first.model->parameters()[0]));
-  CHECK(generator_bytes(second.context) == generators);
+  CHECK(generator_bytes(second.run.device) == generators);
 }
 
 TEST_CASE("a save holds the state of its call, and the next save waits for it") {
   Storage storage;
   Fixture fixture(1, storage.path);
   fixture.add_all();
-  fixture.context.callbacks.clear();
-  CheckpointSaver saver(fixture.context);
+  fixture.wrapped.callbacks.clear();
+  CheckpointSaver saver(fixture.run, fixture.wrapped);
   std::vector<std::string> uuids, digests;
   for (int batch = 1; batch <= 4; ++batch) {
     fixture.train(1);
@@ -108,8 +109,8 @@ TEST_CASE("callbacks run before a checkpoint is visible, and files they add belo
   Storage storage;
   Fixture fixture(1, storage.path);
   auto watcher = std::make_shared<Watcher>();
-  fixture.context.callbacks.emplace_back("watcher", watcher);
-  CheckpointSaver saver(fixture.context);
+  fixture.wrapped.callbacks.emplace_back("watcher", watcher);
+  CheckpointSaver saver(fixture.run, fixture.wrapped);
   const std::string directory = storage.path + "/" + saver.save(at_batch(3));
   CHECK(watcher->events == std::vector<std::string>{"save"});
   CHECK_FALSE(path_exists(directory));  // independent of the writer's speed: the commit needs this thread
@@ -122,7 +123,7 @@ TEST_CASE("callbacks run before a checkpoint is visible, and files they add belo
   CHECK(records[0].metadata["note"] == "mine");
   CHECK(records[0].metadata["steps_completed"] == 3);
   CHECK(verify_checkpoint(directory).has_value());
-  CHECK(load_checkpoint(fixture.context, directory).progress.steps_completed == 3);
+  CHECK(load_checkpoint(fixture.run, fixture.wrapped, directory).progress.steps_completed == 3);
   CHECK(watcher->events.back() == "load");
 }
 
@@ -130,8 +131,8 @@ TEST_CASE("a throwing callback discards only its own checkpoint") {
   Storage storage;
   Fixture fixture(1, storage.path);
   auto watcher = std::make_shared<Watcher>();
-  fixture.context.callbacks.emplace_back("watcher", watcher);
-  CheckpointSaver saver(fixture.context);
+  fixture.wrapped.callbacks.emplace_back("watcher", watcher);
+  CheckpointSaver saver(fixture.run, fixture.wrapped);
   watcher->fail = true;
   saver.save(at_batch(1));
   CHECK_THROWS_WITH(saver.wait(), "no more");
@@ -147,11 +148,11 @@ TEST_CASE("a throwing callback discards only its own checkpoint") {
 TEST_CASE("destroying a saver with pending callbacks discards the checkpoint") {
   Storage storage;
   Fixture fixture(1, storage.path);
-  fixture.context.callbacks.emplace_back("watcher", std::make_shared<Watcher>());
-  CheckpointSaver(fixture.context).save(at_batch(1));
+  fixture.wrapped.callbacks.emplace_back("watcher", std::make_shared<Watcher>());
+  CheckpointSaver(fixture.run, fixture.wrapped).save(at_batch(1));
   CHECK(storage.entries() == 0);
-  fixture.context.callbacks.clear();
-  CheckpointSaver(fixture.context).save(at_batch(2));
+  fixture.wrapped.callbacks.clear();
+  CheckpointSaver(fixture.run, fixture.wrapped).save(at_batch(2));
   CHECK(storage.entries() == 1);
 }
 
@@ -159,7 +160,7 @@ TEST_CASE("a failed save is reported once, and a later save can succeed") {
   Storage storage;
   std::ofstream(storage.path) << "a file in the way";
   Fixture fixture(1, storage.path);
-  CheckpointSaver saver(fixture.context);
+  CheckpointSaver saver(fixture.run, fixture.wrapped);
   saver.save(at_batch(1));
   saver.wait();
   CHECK_THROWS_WITH(saver.finished(), Catch::Contains("was not saved") && Catch::Contains(storage.path));
@@ -175,21 +176,22 @@ TEST_CASE("damage in any file of a checkpoint throws an error that names the fil
   Fixture fixture(1, storage.path);
   fixture.add_all();
   fixture.train(2);
-  const std::string directory = save_whole(fixture.context, 2);
+  const std::string directory = save_whole(fixture.run, fixture.wrapped, 2);
   for (const std::string name : {"state_dict.pth", "trial_state.json", "load_data.json", "metadata.json"}) {
     const std::string file = directory + "/" + name, whole = read_file(file).value();
     for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 50) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ 1);
       std::ofstream(file, std::ios::binary) << damaged;
-      CHECK_THROWS_WITH(load_checkpoint(fixture.context, directory),
+      CHECK_THROWS_WITH(load_checkpoint(fixture.run, fixture.wrapped, directory),
                         Catch::Contains(directory) && Catch::Contains(name + " is damaged"));
     }
     std::ofstream(file, std::ios::binary) << whole;
   }
-  CHECK(load_checkpoint(fixture.context, directory).progress.steps_completed == 2);
+  CHECK(load_checkpoint(fixture.run, fixture.wrapped, directory).progress.steps_completed == 2);
   fs::remove(directory + "/manifest.json");
-  CHECK_THROWS_WITH(load_checkpoint(fixture.context, directory), Catch::Contains("no complete checkpoint"));
+  CHECK_THROWS_WITH(load_checkpoint(fixture.run, fixture.wrapped, directory),
+                    Catch::Contains("no complete checkpoint"));
 }
 
 TEST_CASE("leftovers of dead writers are removed, files of live writers stay") {
@@ -225,8 +227,8 @@ TEST_CASE("a file changed after note() is hashed again") {
 /// Stands for a user's trial class.
 struct TwoModels {
   explicit TwoModels(TrialContext& context, int extra = 0) : extra(extra) {
-    context.state().models = {a.ptr(), b.ptr()};
-    width = context.state().info.hparams.at("width").get<int>();
+    context.state().wrapped.models = {a.ptr(), b.ptr()};
+    width = context.state().run.info.hparams.at("width").get<int>();
   }
   torch::nn::Linear a{2, 3}, b{3, 1};
   int width = 0, extra = 0;
@@ -236,15 +238,15 @@ TEST_CASE("a trial is rebuilt from a checkpoint with its hyperparameters and wei
   Storage storage;
   Fixture fixture(1, storage.path);
   torch::nn::Linear a(2, 3), b(3, 1);
-  fixture.context.models = {a.ptr(), b.ptr()};
-  fixture.context.info.hparams = {{"width", 12}};
-  const std::string directory = save_whole(fixture.context, 9);
+  fixture.wrapped.models = {a.ptr(), b.ptr()};
+  fixture.run.info.hparams = {{"width", 12}};
+  const std::string directory = save_whole(fixture.run, fixture.wrapped, 9);
   const auto trial = load_trial_from_checkpoint_path<TwoModels>(directory, 4);
   CHECK(trial->width == 12);
   CHECK(trial->extra == 4);
   CHECK(at::equal(trial->a->weight, a->weight));
   CHECK(at::equal(trial->b->bias, b->bias));
-  CHECK(trial.context->state().data_config == Json({{"path", "/d"}}));
+  CHECK(trial.context->get_data_config() == Json({{"path", "/d"}}));
   torch::nn::Linear only(3, 1), wrong(5, 1);
   load_model(directory, *only, 1);
   CHECK(at::equal(only->weight, b->weight));

@@ -71,7 +71,7 @@ TEST_CASE("a trial with any optimizer continues from its state bit for bit") {
     const std::string here = first.digest();
     first.train(3);
     const std::string expected = first.digest();
-    apply_state(second.context, state, true, 5);
+    apply_state(second.run, second.wrapped, state, true, 5);
     CHECK(second.digest() == here);
     second.train(3);
     CHECK(second.digest() == expected);
@@ -85,7 +85,7 @@ TEST_CASE("a state saved before the first step is restored as such") {
     optimize(first), optimize(second);
     const pickle::Value fresh = through_file(first.state());
     second.train(2);
-    apply_state(second.context, fresh, true, 0);
+    apply_state(second.run, second.wrapped, fresh, true, 0);
     CHECK(second.digest() == first.digest());
     second.train(1);
   }
@@ -94,28 +94,28 @@ TEST_CASE("a state saved before the first step is restored as such") {
 TEST_CASE("schedules, callbacks and the loss scale are part of the state") {
   Fixture first(1), second(2);
   first.add_all(), second.add_all();
-  first.context.lr_schedulers[0].scheduler->step();
-  dynamic_cast<Counting&>(*first.context.callbacks[0].second).count = 4;
-  Json scaler = first.context.scaler->state_dict();
+  first.wrapped.lr_schedulers[0].scheduler->step();
+  dynamic_cast<Counting&>(*first.wrapped.callbacks[0].second).count = 4;
+  Json scaler = first.wrapped.scaler->state_dict();
   scaler["scale"] = 128.0;
   scaler["_growth_tracker"] = 17;
-  first.context.scaler->load_state_dict(scaler);
-  apply_state(second.context, through_file(first.state()), false, 0);
-  const LRScheduler& saved = *first.context.lr_schedulers[0].scheduler;
-  const LRScheduler& put = *second.context.lr_schedulers[0].scheduler;
+  first.wrapped.scaler->load_state_dict(scaler);
+  apply_state(second.run, second.wrapped, through_file(first.state()), false, 0);
+  const LRScheduler& saved = *first.wrapped.lr_schedulers[0].scheduler;
+  const LRScheduler& put = *second.wrapped.lr_schedulers[0].scheduler;
   CHECK(put.state_dict() == saved.state_dict());
   CHECK(put.get_last_lr() == std::vector<double>{0.25});
-  CHECK(dynamic_cast<Counting&>(*second.context.callbacks[0].second).count == 4);
-  CHECK(second.context.scaler->get_scale() == 128);
+  CHECK(dynamic_cast<Counting&>(*second.wrapped.callbacks[0].second).count == 4);
+  CHECK(second.wrapped.scaler->get_scale() == 128);
 }
 
 TEST_CASE("a state without generators leaves the generators unchanged") {
   Fixture first(1), second(2);
   const pickle::Value state = through_file(first.state());
   torch::manual_seed(11);
-  const std::string before = generator_bytes(second.context);
-  apply_state(second.context, state, false, 0);
-  CHECK(generator_bytes(second.context) == before);
+  const std::string before = generator_bytes(second.run.device);
+  apply_state(second.run, second.wrapped, state, false, 0);
+  CHECK(generator_bytes(second.run.device) == before);
 }
 
 TEST_CASE("every rank restores its own generator, and a new rank gets its own seed") {
@@ -124,16 +124,16 @@ TEST_CASE("every rank restores its own generator, and a new rank gets its own se
   for (int rank = 0; rank < 3; ++rank) {
     torch::manual_seed(100 + rank);
     (void)at::rand({rank + 1});
-    ranks.push_back(generator_bytes(fixture.context));
+    ranks.push_back(generator_bytes(fixture.run.device));
   }
-  const pickle::Value state = through_file(collect_state(fixture.context, ranks));
+  const pickle::Value state = through_file(collect_state(fixture.wrapped, ranks));
   for (int rank = 0; rank < 3; ++rank) {
     apply_generators(torch::kCPU, 7, rank, state, 5);
-    CHECK(generator_bytes(fixture.context) == ranks[rank]);
+    CHECK(generator_bytes(fixture.run.device) == ranks[rank]);
   }
   const auto seeded = [&](std::int64_t seed, int rank, std::int64_t steps) {
     apply_generators(torch::kCPU, seed, rank, state, steps);
-    return generator_bytes(fixture.context);
+    return generator_bytes(fixture.run.device);
   };
   CHECK(seeded(7, 3, 5) == seeded(7, 3, 5));
   CHECK(seeded(7, 3, 5) != seeded(7, 4, 5));
@@ -147,28 +147,28 @@ TEST_CASE("a mismatch is reported by name") {
   first.train(1);
   std::string expected;
   SECTION("another model") {
-    second.context.models[0] = torch::nn::Sequential(torch::nn::Linear(3, 9)).ptr();
+    second.wrapped.models[0] = torch::nn::Sequential(torch::nn::Linear(3, 9)).ptr();
     expected = "model_0.0.weight is [8, 3], the model's is [9, 3]";
   }
   SECTION("more models") {
-    second.context.models.push_back(torch::nn::Linear(1, 1).ptr());
+    second.wrapped.models.push_back(torch::nn::Linear(1, 1).ptr());
     expected = "it holds 1 models, the trial wrapped 2";
   }
   SECTION("fewer tensors") {
-    second.context.models[0] = torch::nn::Sequential(torch::nn::Linear(3, 8)).ptr();
+    second.wrapped.models[0] = torch::nn::Sequential(torch::nn::Linear(3, 8)).ptr();
     expected = "model_0.1.weight is not in the model";
   }
   SECTION("another optimizer") {
-    second.context.lr_schedulers.clear();
-    second.context.optimizers.clear();
+    second.wrapped.lr_schedulers.clear();
+    second.wrapped.optimizers.clear();
     second.optimize(torch::optim::SGD(second.model->parameters(), 0.1));
     expected = "optimizer_0.momentum is missing";
   }
   SECTION("no schedule") {
-    second.context.lr_schedulers.clear();
+    second.wrapped.lr_schedulers.clear();
     expected = "it holds 1 learning-rate schedules, the trial wrapped 0";
   }
-  CHECK_THROWS_WITH(apply_state(second.context, through_file(first.state()), true, 1),
+  CHECK_THROWS_WITH(apply_state(second.run, second.wrapped, through_file(first.state()), true, 1),
                     Catch::Contains(expected));
 }
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 /// On a cluster its trial; anywhere else an experiment of its own at the master.
-inline det::core::Context begin_anywhere() {
-  det::core::Options options;
-  options.detached = det::core::DetachedConfig{
+inline det::CoreContext begin_anywhere() {
+  det::CoreOptions options;
+  options.detached = det::DetachedConfig{
       .name = "line by hand", .hparams = {{"learning_rate", 0.2}}, .searcher_metric = "slope_error"};
-  return det::core::init(std::move(options));
+  return det::init_core(std::move(options));
 }

@@ -34,7 +34,7 @@ double step(Line& line, double learning_rate) {
   return error;
 }
 
-int train(det::core::Context& core, int steps) {
+int train(det::CoreContext& core, int steps) {
   const double learning_rate = core.info().hparams.value("learning_rate", 0.1);
   Line line;
   int first = 0;
@@ -64,6 +64,6 @@ int train(det::core::Context& core, int steps) {
 }
 
 int main() {
-  det::core::Context core = det::core::init({.config_file = "core.yaml"});
+  det::CoreContext core = det::init_core({.config_file = "core.yaml"});
   return train(core, 100);
 }

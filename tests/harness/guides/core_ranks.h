@@ -8,14 +8,14 @@
 #include <vector>
 
 /// The mean of what the ranks have.
-inline double mean_over_ranks(det::core::Context& core, double value) {
+inline double mean_over_ranks(det::CoreContext& core, double value) {
   double sum = 0;
   for (const det::Json& of_rank : core.distributed().allgather(value)) sum += of_rank.get<double>();
   return sum / core.distributed().size();
 }
 
 /// One checkpoint of which every rank writes its part.
-inline std::string store_shards(det::core::Context& core, int steps_completed, const std::string& mine) {
+inline std::string store_shards(det::CoreContext& core, int steps_completed, const std::string& mine) {
   const auto stored = core.checkpoint().store_path(
       {{"steps_completed", steps_completed}},
       [&](const std::string& directory) {

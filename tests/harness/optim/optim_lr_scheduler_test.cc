@@ -415,7 +415,7 @@ TEST_CASE("A custom schedule needs only a formula") {
 
    protected:
     std::vector<double> get_lr() const override {
-      return base_times(1.0 / static_cast<double>(1 + last_epoch_));
+      return {base_lrs_[0] / static_cast<double>(1 + last_epoch_)};
     }
   };
   auto o = sgd(0.6);

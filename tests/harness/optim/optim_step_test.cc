@@ -250,14 +250,6 @@ TEST_CASE("The fused step follows added parameter groups and replaced state") {
   CHECK(at::equal(state.momentum_buffer(), weights.parameters[0].grad()));
 }
 
-TEST_CASE("Zeroed gradients are undefined tensors") {
-  Weights weights(4);
-  weights.set_gradients(1);
-  lib::SGD optimizer(weights.parameters, lib::SGDOptions(0.1));
-  zero_grads(optimizer);
-  for (const Tensor& p : weights.parameters) CHECK_FALSE(p.grad().defined());
-}
-
 TEST_CASE("Adadelta supports LibTorch's archives and refuses options out of range") {
   Weights first(5), second(5);
   optim::Adadelta one(first.parameters, optim::AdadeltaOptions(0.7).rho(0.8));

@@ -1,5 +1,5 @@
 // Heartbeat file of a trial's process.
-#include "harness/src/client/heartbeat.h"
+#include "harness/src/base/heartbeat.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/src/base/torch_compat.h"
 #include "harness/src/trainer/context_state.h"
-#include "harness/src/trainer/torch_compat.h"
 
 namespace det {
 namespace {
@@ -38,23 +38,23 @@ void check_loss(const torch::Tensor& loss, bool with_gradient) {
 bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Stepping& stepping) {
   at::NoGradGuard no_grad;
   // Every shard must step the optimizer exactly once; otherwise the sums of the ranks would not match.
-  if (stepping.collected++ != state.at.shard) refuse_uneven_steps();
+  if (stepping.collected++ != state.gradients.at.shard) refuse_uneven_steps();
   std::vector<torch::Tensor> like = parameters_of(optimizer);
   TreeSum::Tensors leaf;
   for (torch::Tensor& parameter : like) {
     torch::Tensor gradient = parameter.grad();
-    leaf.push_back(gradient.defined() ? gradient.detach().mul_(state.at.shard_records) : gradient);
+    leaf.push_back(gradient.defined() ? gradient.detach().mul_(state.gradients.at.shard_records) : gradient);
     parameter.mutable_grad().reset();
   }
   // The number of records is summed like a gradient, so that it has the same order of additions.
-  leaf.push_back(weight_of(state.at.shard_records, state.device));
+  leaf.push_back(weight_of(state.gradients.at.shard_records, state.run.device));
   stepping.shards.add(std::move(leaf));
-  if (state.at.shard + 1 < state.at.shards) return false;
+  if (state.gradients.at.shard + 1 < state.gradients.at.shards) return false;
   std::vector<torch::Tensor> shapes = like;
-  shapes.push_back(weight_of(0, state.device));
-  const PhaseSpan span(state.phases.get(), Phase::kExchange);
-  TreeSum::Tensors sum =
-      sum_over_ranks(stepping.shards.take(), shapes, state.communicator.get(), state.distributed->size());
+  shapes.push_back(weight_of(0, state.run.device));
+  const PhaseSpan span(state.instruments.phases.get(), Phase::kExchange);
+  TreeSum::Tensors sum = sum_over_ranks(stepping.shards.take(), shapes, state.run.communicator.get(),
+                                        state.run.distributed->size());
   const double records = sum.back().item<double>();
   sum.pop_back();
   TreeSum::Tensors& window = stepping.window;
@@ -64,7 +64,7 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
     sum[i].div_(records);
     window[i] = window[i].defined() ? window[i].add_(sum[i]) : sum[i];
   }
-  if (!state.at.ends_window) return false;
+  if (!state.gradients.at.ends_window) return false;
   for (std::size_t i = 0; i < like.size(); ++i) like[i].mutable_grad() = std::move(window[i]);
   window.clear();
   return true;
@@ -87,7 +87,7 @@ void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
   for (torch::Tensor& parameter : parameters_of(optimizer)) {
     const torch::Tensor& copy = before[i++];
     if (!copy.defined()) continue;
-    state.stepped.push_back({parameter, parameter.detach()});
+    state.gradients.stepped.push_back({parameter, parameter.detach()});
     parameter.set_data(copy);
   }
 }
@@ -96,62 +96,63 @@ void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
 
 void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& options) {
   check_loss(loss, options.gradient.defined());
-  const PhaseSpan span(state_->phases.get(), Phase::kBackward);
+  const PhaseSpan span(state_->instruments.phases.get(), Phase::kBackward);
   // The backward pass uses the precision of the forward pass's operators.
   std::optional<Autocast> full_precision;
-  if (state_->amp) full_precision.emplace(state_->device, state_->amp->dtype, false);
-  const torch::Tensor scaled = state_->scaler != nullptr ? state_->scaler->scale(loss) : loss;
+  if (state_->gradients.amp) full_precision.emplace(state_->run.device, state_->gradients.amp->dtype, false);
+  const torch::Tensor scaled = state_->wrapped.scaler != nullptr ? state_->wrapped.scaler->scale(loss) : loss;
   // Batches that only accumulate need no exchange; virtual shards have one of their own.
-  const bool reduce = state_->at.ends_window && !state_->exact && !state_->reducers.empty();
+  const bool reduce =
+      state_->gradients.at.ends_window && !state_->gradients.exact && !state_->gradients.reducers.empty();
   if (reduce) {
-    for (const auto& reducer : state_->reducers) reducer->start();
+    for (const auto& reducer : state_->gradients.reducers) reducer->start();
   }
   scaled.backward(options.gradient, options.retain_graph, options.create_graph);
   if (!reduce) return;
-  const PhaseSpan waiting(state_->phases.get(), Phase::kExchange);
-  for (const auto& reducer : state_->reducers) reducer->finish();
+  const PhaseSpan waiting(state_->instruments.phases.get(), Phase::kExchange);
+  for (const auto& reducer : state_->gradients.reducers) reducer->finish();
 }
 
 void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients,
                                   bool auto_zero_grads) {
-  const auto& wrapped = state_->optimizers;
+  const auto& wrapped = state_->wrapped.optimizers;
   const auto found =
       std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
   if (found == wrapped.end()) {
     throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
   }
-  const PhaseSpan span(state_->phases.get(), Phase::kOptimizer);
-  Stepping& stepping = state_->stepping[found - wrapped.begin()];
-  const Aggregation& aggregation = state_->aggregation;
-  if (!auto_zero_grads && (aggregation.frequency > 1 || state_->exact)) {
+  const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
+  Stepping& stepping = state_->gradients.stepping[found - wrapped.begin()];
+  const Aggregation& aggregation = state_->gradients.aggregation;
+  if (!auto_zero_grads && (aggregation.frequency > 1 || state_->gradients.exact)) {
     throw std::logic_error(
         "step_optimizer: auto_zero_grads = false does not go with " +
-        std::string(state_->exact ? "reproducibility: exact" : "aggregation_frequency > 1"));
+        std::string(state_->gradients.exact ? "reproducibility: exact" : "aggregation_frequency > 1"));
   }
-  if (state_->exact && !collect_shard(*state_, optimizer, stepping)) return;
-  if (!state_->at.ends_window) return;
+  if (state_->gradients.exact && !collect_shard(*state_, optimizer, stepping)) return;
+  if (!state_->gradients.at.ends_window) return;
   if (aggregation.frequency > 1 && aggregation.average) {
     at::NoGradGuard no_grad;
     for (const torch::Tensor& parameter : parameters_of(optimizer)) {
       if (parameter.grad().defined()) parameter.grad().div_(aggregation.frequency);
     }
   }
-  if (state_->scaler != nullptr) state_->scaler->unscale(optimizer);
+  if (state_->wrapped.scaler != nullptr) state_->wrapped.scaler->unscale(optimizer);
   if (clip_gradients) {
     std::vector<torch::Tensor> parameters = parameters_of(optimizer);
     clip_gradients(parameters);
   }
   const std::vector<torch::Tensor> before =
-      state_->exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
+      state_->gradients.exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
   const auto step = [&] {
     if (!stepping.fused->step()) optimizer.step();
   };
-  if (state_->scaler != nullptr) {
-    state_->scaler->step(optimizer, step);
+  if (state_->wrapped.scaler != nullptr) {
+    state_->wrapped.scaler->step(optimizer, step);
   } else {
     step();
   }
-  if (state_->exact) hide_step(*state_, optimizer, before);
+  if (state_->gradients.exact) hide_step(*state_, optimizer, before);
   if (!auto_zero_grads) return;
   for (auto& group : optimizer.param_groups()) {
     // Cheaper than zeros: the next backward pass moves its gradient in.

@@ -18,28 +18,20 @@
 #include "common/base/secret.h"
 #include "common/crypto/digest.h"
 #include "common/storage/bucket_checkpoints.h"
+#include "harness/src/base/or_throw.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
-#include "harness/src/client/core_state.h"
+#include "harness/src/core_api/core_state.h"
 
-namespace det::core {
+namespace det {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kManifest[] = "manifest.json", kMetadata[] = "metadata.json";
+constexpr char kManifestFile[] = "manifest.json", kMetadataFile[] = "metadata.json";
 // Limits of the master for a checkpoint's record.
-constexpr std::size_t kMostMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
+constexpr std::size_t kMaxMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
 
 using Files = std::map<std::string, std::int64_t>;  // relative path → bytes
-
-void check(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
-template <typename T>
-T check(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
 
 /// Validates metadata. With `complete`, "steps_completed" must be present.
 void check_metadata(const Json& metadata, bool complete) {
@@ -49,12 +41,12 @@ void check_metadata(const Json& metadata, bool complete) {
   if (steps == metadata.end() || !steps->is_number_integer() || steps->get<std::int64_t>() < 0) {
     throw std::invalid_argument("checkpoint metadata: \"steps_completed\" must be there, an integer >= 0");
   }
-  if (const auto readable = parse_json(dump_json(metadata), {.bytes = kMostMetadata}); !readable) {
+  if (const auto readable = parse_json(dump_json(metadata), {.bytes = kMaxMetadata}); !readable) {
     throw std::invalid_argument("checkpoint metadata: " + readable.error().message);
   }
 }
 
-std::string checkpoint_path(const State& state, const std::string& uuid) {
+std::string checkpoint_path(const CoreState& state, const std::string& uuid) {
   // The uuid becomes part of a path.
   if (uuid.empty() || uuid.size() > 64 || uuid.find_first_not_of("0123456789abcdefABCDEF-") != uuid.npos) {
     throw std::invalid_argument("\"" + uuid + "\" is no uuid of a checkpoint");
@@ -62,7 +54,7 @@ std::string checkpoint_path(const State& state, const std::string& uuid) {
   return state.info.checkpoint_storage + "/" + uuid;
 }
 
-Result<CheckpointWriter> create_writer(const State& state, const std::string& uuid) {
+Result<CheckpointWriter> create_writer(const CoreState& state, const std::string& uuid) {
   return CheckpointWriter::create(state.info.checkpoint_storage, uuid,
                                   {state.info.cluster_id, state.info.trial_id, state.info.run}, state.bucket);
 }
@@ -72,7 +64,7 @@ Files files_below(const std::string& directory) {
   Files files;
   for (fs::recursive_directory_iterator walk(directory), end; walk != end; ++walk) {
     const std::string path = walk->path().lexically_relative(directory).string();
-    if (walk->is_regular_file() && path != kManifest && path != kMetadata) {
+    if (walk->is_regular_file() && path != kManifestFile && path != kMetadataFile) {
       files[path] = static_cast<std::int64_t>(walk->file_size());
     }
   }
@@ -91,18 +83,18 @@ void bring(const std::string& from, const std::string& to, const std::string& pa
 }
 
 /// Last step, on the chief: turns the files in the writer's directory into a checkpoint and reports it.
-StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::string& uuid,
+StoredCheckpoint commit(CoreState& state, CheckpointWriter& writer, const std::string& uuid,
                         const Json& metadata) {
   // A manifest in the user's files, such as those of a restored checkpoint, is replaced by our own.
-  fs::remove(fs::path(writer.directory()) / kManifest);
+  fs::remove(fs::path(writer.directory()) / kManifestFile);
   std::size_t names = 0;
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
   if (names > kMaxNameBytes)
     throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
-  check(writer.write(kMetadata, dump_json(metadata, 2)));
+  ok_or_throw(writer.write(kMetadataFile, dump_json(metadata, 2)));
   CheckpointRecord record{.uuid = uuid,
                           .steps_completed = metadata.at("steps_completed").get<std::int64_t>(),
-                          .resources = check(writer.commit()),
+                          .resources = value_or_throw(writer.commit()),
                           .metadata = metadata};
   state.steps_completed = std::max(state.steps_completed, record.steps_completed);
   state.client->report_checkpoint(record);
@@ -115,7 +107,7 @@ StoredCheckpoint commit(State& state, CheckpointWriter& writer, const std::strin
 /// One sharded checkpoint, on one rank. All ranks make the same calls in the same order.
 class Shards {
  public:
-  explicit Shards(State& state) : state_(state), distributed_(*state.distributed) {
+  explicit Shards(CoreState& state) : state_(state), distributed_(*state.distributed) {
     Json opened = Json::object();
     if (distributed_.is_chief()) {
       const std::string uuid = uuid4();
@@ -141,7 +133,7 @@ class Shards {
   const std::string& make_scratch() {
     scratch_ =
         state_.info.checkpoint_storage + "/" + uuid_ + "." + std::to_string(distributed_.rank()) + ".partial";
-    check(make_directories(scratch_));
+    ok_or_throw(make_directories(scratch_));
     return scratch_;
   }
 
@@ -155,7 +147,7 @@ class Shards {
       Json mine{{"metadata", metadata}, {"files", Json::object()}, {"directory", nullptr}};
       if (directory.empty()) return mine;
       struct stat at {};
-      if (::stat(directory.c_str(), &at) != 0) check(Status(fail_errno(directory)));
+      if (::stat(directory.c_str(), &at) != 0) ok_or_throw(Status(fail_errno(directory)));
       // Ranks that share a directory are recognized by machine, device and inode.
       mine["directory"] = {distributed_.cross_rank(), at.st_dev, at.st_ino};
       for (const auto& [path, bytes] : files_below(directory)) mine["files"][path] = bytes;
@@ -195,9 +187,10 @@ class Shards {
  private:
   /// Uploads this rank's files to the bucket. Returns their manifest entries.
   Json send(const std::vector<std::string>& files) const {
-    check(storage::upload_files(*state_.bucket, uuid_, directory_, files));
+    ok_or_throw(storage::upload_files(*state_.bucket, uuid_, directory_, files));
     Json entries = Json::object();
-    for (const std::string& path : files) entries[path] = check(digest_entry(directory_ + "/" + path));
+    for (const std::string& path : files)
+      entries[path] = value_or_throw(digest_entry(directory_ + "/" + path));
     return entries;
   }
 
@@ -279,7 +272,7 @@ class Shards {
       Json mine = Json::object();
       for (const auto& [path, ranks] : owners_) {
         const bool ours = std::find(ranks.begin(), ranks.end(), distributed_.rank()) != ranks.end();
-        if (ranks.size() > 1 && ours) mine[path] = check(sha256_file(directory_ + "/" + path));
+        if (ranks.size() > 1 && ours) mine[path] = value_or_throw(sha256_file(directory_ + "/" + path));
       }
       return mine;
     });
@@ -296,7 +289,7 @@ class Shards {
                                 " with different contents; give it another name on each");
   }
 
-  State& state_;
+  CoreState& state_;
   DistributedContext& distributed_;
   std::optional<CheckpointWriter> writer_;  // chief only
   std::string uuid_, together_, directory_, scratch_;
@@ -306,16 +299,16 @@ class Shards {
 };
 
 /// Downloads the checkpoint if necessary and verifies it. A damaged download is removed.
-void bring_sound(const State& state, const std::string& uuid) {
+void bring_sound(const CoreState& state, const std::string& uuid) {
   const std::string directory =
-      check(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
+      value_or_throw(bring_checkpoint(state.info.checkpoint_storage, uuid, state.bucket.get()));
   const Status good = verify_checkpoint(directory);
   if (!good && state.bucket) (void)remove_tree(directory);
-  check(good);
+  ok_or_throw(good);
 }
 
 /// Returns false for a call by a single process; throws when this process may not make it.
-bool is_sharded(const State& state, bool shard, const char* call) {
+bool is_sharded(const CoreState& state, bool shard, const char* call) {
   if (!shard && !state.distributed->is_chief()) {
     throw std::logic_error(std::string(call) + ": without shard only the chief may call it (this is rank " +
                            std::to_string(state.distributed->rank()) + ")");
@@ -326,7 +319,7 @@ bool is_sharded(const State& state, bool shard, const char* call) {
 /// Calls `act` on the first rank of each machine in shared mode. A failure is rethrown by all ranks of the
 /// machine.
 template <typename Do>
-void on_machine(State& state, DownloadMode mode, const Do& act) {
+void on_machine(CoreState& state, DownloadMode mode, const Do& act) {
   if (mode == DownloadMode::kNoSharedDownload || state.distributed->local_size() == 1) return act();
   std::exception_ptr failed;
   std::string error;
@@ -353,7 +346,7 @@ std::string CheckpointContext::upload(const std::string& directory, const Json& 
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = check(create_writer(state_, uuid));
+  CheckpointWriter writer = value_or_throw(create_writer(state_, uuid));
   if (!directory.empty()) {
     for (const auto& [path, bytes] : files_below(directory))
       bring(directory, writer.directory(), path, false);
@@ -379,7 +372,7 @@ StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = check(create_writer(state_, uuid));
+  CheckpointWriter writer = value_or_throw(create_writer(state_, uuid));
   write(writer.directory());
   return commit(state_, writer, uuid, metadata);
 }
@@ -396,20 +389,20 @@ void CheckpointContext::download(const std::string& uuid, const std::string& dir
   const std::string source = checkpoint_path(state_, uuid);
   on_machine(state_, mode, [&] {
     bring_sound(state_, uuid);
-    check(make_directories(directory));
+    ok_or_throw(make_directories(directory));
     for (const auto& [path, bytes] : files_below(source)) bring(source, directory, path, false);
-    for (const char* own : {kMetadata, kManifest}) {
+    for (const char* own : {kMetadataFile, kManifestFile}) {
       if (path_exists(source + "/" + own)) bring(source, directory, own, false);
     }
   });
 }
 
 Json CheckpointContext::get_metadata(const std::string& uuid) {
-  const std::string path = checkpoint_path(state_, uuid) + "/" + kMetadata;
+  const std::string path = checkpoint_path(state_, uuid) + "/" + kMetadataFile;
   auto text = state_.bucket && !path_exists(path)
-                  ? state_.bucket->get(uuid + "/" + kMetadata, 4 * kMostMetadata)
-                  : read_file(path, 4 * kMostMetadata);
-  auto metadata = parse_json(check(std::move(text)), {.bytes = 4 * kMostMetadata});
+                  ? state_.bucket->get(uuid + "/" + kMetadataFile, 4 * kMaxMetadata)
+                  : read_file(path, 4 * kMaxMetadata);
+  auto metadata = parse_json(value_or_throw(std::move(text)), {.bytes = 4 * kMaxMetadata});
   if (!metadata || !metadata->is_object()) throw std::runtime_error(path + " is damaged");
   return std::move(*metadata);
 }
@@ -423,12 +416,12 @@ void CheckpointContext::delete_(const std::string& uuid) {
   if (state_.bucket) {
     if (const storage::Done done = storage::perform(*state_.bucket, {uuid}, false); !done.error.empty())
       throw std::runtime_error(done.error);
-    return check(remove_tree(directory));
+    return ok_or_throw(remove_tree(directory));
   }
   // Renamed first, so that the checkpoint disappears atomically.
   if (::rename(directory.c_str(), (directory + ".partial").c_str()) != 0)
-    check(Status(fail_errno(directory)));
-  check(remove_tree(directory + ".partial"));
+    ok_or_throw(Status(fail_errno(directory)));
+  ok_or_throw(remove_tree(directory + ".partial"));
 }
 
-}  // namespace det::core
+}  // namespace det

@@ -10,13 +10,13 @@
 #include "harness/src/client/client.h"
 #include "harness/src/observability/system_metrics.h"
 
-namespace det::core {
+namespace det {
 
-/// State shared by the contexts of one core::Context.
-class State {
+/// State shared by the contexts of one CoreContext.
+class CoreState {
  public:
-  /// Result of Context::info().
-  Info info;
+  /// Result of CoreContext::info().
+  CoreInfo info;
   /// Storage of checkpoints, unless info.checkpoint_storage.
   std::shared_ptr<const storage::Bucket> bucket;
   /// The ranks; never null.
@@ -41,4 +41,4 @@ class State {
   std::unique_ptr<SystemMetrics> system_metrics;  ///< null while the profiler is off; uses client
 };
 
-}  // namespace det::core
+}  // namespace det

@@ -8,34 +8,26 @@
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/base/metric_limits.h"
 #include "common/base/text.h"
 #include "common/storage/location.h"
 #include "common/yaml/yaml.h"
+#include "harness/src/base/heartbeat.h"
+#include "harness/src/base/or_throw.h"
+#include "harness/src/base/termination.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
-#include "harness/src/client/core_state.h"
-#include "harness/src/client/heartbeat.h"
-#include "harness/src/client/leaving.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/core_api/core_state.h"
 
-namespace det::core {
+namespace det {
 namespace {
 
 /// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor ends the
 /// process when its result is no longer needed.
 constexpr std::chrono::hours kPatience{24 * 7};
 
-// Limits of the master, checked here because it ends the session of a client that exceeds them.
-constexpr std::size_t kMostNames = 1000, kLongestName = 256, kLongestGroup = 128, kMostBytes = 1 << 20;
-constexpr int kDeepest = 8;
-
-template <typename T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-
-Info to_info(const TrialInfo& info) {
-  Info out;
+CoreInfo to_info(const TrialInfo& info) {
+  CoreInfo out;
   out.on_cluster = info.on_cluster;
   out.experiment_id = info.experiment_id;
   out.trial_id = info.trial_id;
@@ -56,12 +48,9 @@ Info to_info(const TrialInfo& info) {
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
-bool is_printable(unsigned char c) { return c >= 0x20 && c <= 0x7e; }
-
 void check_group(const std::string& group) {
   const auto& reserved = SystemMetrics::groups();
-  if (group.empty() || group.size() > kLongestGroup || group.find('.') != group.npos ||
-      has_control_characters(group) || find_bad_utf8(group)) {
+  if (!is_metric_group(group)) {
     refuse("metric group \"" + make_utf8(group) + "\": must have 1 to 128 characters, without \".\"");
   }
   if (std::find(reserved.begin(), reserved.end(), group) != reserved.end()) {
@@ -74,9 +63,9 @@ std::string check_metrics(const std::string& group, std::int64_t steps_completed
   const std::string where = group + " metrics at step " + std::to_string(steps_completed);
   if (steps_completed < 0) refuse(where + ": steps_completed must not be negative");
   if (!metrics.is_object()) refuse(where + ": expected an object name → number, got " + dump_json(metrics));
-  if (metrics.size() > kMostNames) refuse(where + ": more than 1000 metrics");
+  if (metrics.size() > kMaxMetrics) refuse(where + ": more than 1000 metrics");
   for (const auto& [name, value] : metrics.items()) {
-    if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), is_printable)) {
+    if (!is_metric_name(name)) {
       refuse(where + ": the name \"" + make_utf8(name) + "\" must be 1 to 256 characters of printable ASCII");
     }
     if (value.is_null() && group == "validation") {
@@ -85,7 +74,8 @@ std::string check_metrics(const std::string& group, std::int64_t steps_completed
     if (value.is_binary() || value.is_discarded()) refuse(where + ": \"" + name + "\" is no JSON value");
   }
   std::string text = dump_json(metrics);
-  if (const auto readable = parse_json(text, {.bytes = kMostBytes, .depth = kDeepest}); !readable) {
+  if (const auto readable = parse_json(text, {.bytes = kMaxMetricBytes, .depth = kMaxMetricDepth});
+      !readable) {
     refuse(where + ": " + readable.error().message);
   }
   return text;
@@ -107,7 +97,7 @@ void TrainContext::report_metrics(const std::string& group, std::int64_t steps_c
   check_group(group);
   beat();
   std::string text = check_metrics(group, steps_completed, metrics);
-  State::Reported& newest = state_.newest[group];
+  CoreState::Reported& newest = state_.newest[group];
   // An exact repetition is ignored; other metrics for the same step are an error.
   if (newest.steps == steps_completed) {
     if (newest.metrics == text) return;
@@ -146,7 +136,7 @@ bool PreemptContext::should_preempt(bool auto_ack) {
     preempt = distributed.broadcast(preempt).get<bool>();
   }
   state_.preempted = state_.preempted || preempt;
-  if (preempt) begin_leaving();  // also on ranks other than the chief
+  if (preempt) begin_termination();  // also on ranks other than the chief
   if (preempt && auto_ack && !state_.acknowledged) acknowledge_preemption_signal();
   return preempt;
 }
@@ -176,16 +166,16 @@ void ProfilerContext::off() { state_.system_metrics.reset(); }
 
 // ---- creation and end ----
 
-Context::Context(std::unique_ptr<State> state)
+CoreContext::CoreContext(std::unique_ptr<CoreState> state)
     : state_(std::move(state)),
       train_(*state_),
       checkpoint_(*state_),
       preempt_(*state_),
       profiler_(*state_),
       exceptions_(std::uncaught_exceptions()) {}
-Context::Context(Context&&) noexcept = default;
+CoreContext::CoreContext(CoreContext&&) noexcept = default;
 
-Context::~Context() {
+CoreContext::~CoreContext() {
   // A moved-from context has no state.
   if (!state_) return;
   profiler_.off();
@@ -198,11 +188,11 @@ Context::~Context() {
   (void)flush(kPatience);
 }
 
-void Context::fail(const std::string& message) { state_->failure = message; }
+void CoreContext::fail(const std::string& message) { state_->failure = message; }
 
-DistributedContext& Context::distributed() { return *state_->distributed; }
-const Info& Context::info() const { return state_->info; }
-bool Context::flush(std::chrono::seconds timeout) { return state_->client->flush(timeout); }
+DistributedContext& CoreContext::distributed() { return *state_->distributed; }
+const CoreInfo& CoreContext::info() const { return state_->info; }
+bool CoreContext::flush(std::chrono::seconds timeout) { return state_->client->flush(timeout); }
 
 namespace {
 
@@ -270,8 +260,8 @@ std::unique_ptr<Client> begin_detached(const DetachedConfig& config, Distributed
 
 }  // namespace
 
-Context init(Options options) {
-  auto state = std::make_unique<State>();
+CoreContext init_core(CoreOptions options) {
+  auto state = std::make_unique<CoreState>();
   state->preempt_mode = options.preempt_mode;
   state->distributed = std::move(options.distributed);
   if (!state->distributed)
@@ -282,7 +272,7 @@ Context init(Options options) {
     state->info = to_info(info);
     state->bucket = info.bucket;
     state->info.detached = true;
-    return Context(std::move(state));
+    return CoreContext(std::move(state));
   }
   TrialInfo info = value_or_throw(
       on_cluster() ? cluster_trial_info() : local_trial_info(options.config_file, options.checkpoint_dir));
@@ -292,7 +282,7 @@ Context init(Options options) {
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
   state->info = to_info(info);
   state->bucket = info.bucket;
-  return Context(std::move(state));
+  return CoreContext(std::move(state));
 }
 
-}  // namespace det::core
+}  // namespace det

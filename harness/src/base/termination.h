@@ -9,8 +9,8 @@
 namespace det {
 
 /// Records the current time as that of the request, unless there was an earlier one. Thread-safe.
-void begin_leaving();
+void begin_termination();
 /// Time of the request; nullopt without one. Thread-safe.
-std::optional<MonoTime> leaving_since();
+std::optional<MonoTime> termination_since();
 
 }  // namespace det

@@ -1,0 +1,35 @@
+// The objects that a trial wraps: the contents of a checkpoint. Training thread.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "det/amp.h"
+#include "det/callback.h"
+#include "det/context.h"
+#include "det/lr_scheduler.h"
+
+namespace det {
+
+/// A schedule with the mode in which the trainer steps it.
+struct WrappedScheduler {
+  std::unique_ptr<LRScheduler> scheduler;
+  /// When the trainer calls step(): every `frequency`-th time of `mode`.
+  LRStepMode mode = LRStepMode::kManual;
+  std::int64_t frequency = 1;
+};
+
+/// In the order of wrapping, which is equal on every start of the trial. Parameters of `optimizers` belong to
+/// `models`; the optimizers of `lr_schedulers` are in `optimizers`. Nothing is removed.
+struct WrappedObjects {
+  std::vector<std::shared_ptr<torch::nn::Module>> models;
+  std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers;
+  std::vector<WrappedScheduler> lr_schedulers;
+  std::unique_ptr<GradScaler> scaler;  ///< null unless losses are scaled
+  Callbacks callbacks;
+};
+
+}  // namespace det
