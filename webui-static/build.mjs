@@ -18,7 +18,7 @@ await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 const result = await build({
   absWorkingDir: here,
-  entryPoints: { main: 'src/main.tsx', icon: 'src/styles/icon.svg' },
+  entryPoints: { main: 'src/main.tsx', events: 'src/events.worker.ts', icon: 'src/styles/icon.svg' },
   outdir: path.join(out, 'assets'),
   entryNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
@@ -43,6 +43,7 @@ const asset = (pattern) => {
 const template = await readFile(path.join(here, 'src/index.html'), 'utf8');
 const page = template
   .replace('{{script}}', asset(/^main-.*\.js$/))
+  .replace('{{worker}}', asset(/^events-.*\.js$/))
   .replace('{{style}}', asset(/^main-.*\.css$/))
   .replace('{{icon}}', asset(/^icon-.*\.svg$/));
 await writeFile(path.join(out, 'index.html'), page);

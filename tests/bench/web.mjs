@@ -4,7 +4,7 @@
 // line.
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { cluster, here, page, requests, run, signIn } from '../webui/driver.mjs';
+import { cluster, here, page, requests, run, signIn, transferred } from '../webui/driver.mjs';
 import { copies, curves, kLongTrial, longTrial, sql } from '../webui/rows.mjs';
 
 const kMany = 10_000;
@@ -86,8 +86,7 @@ async function firstLoad() {
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
   let bytes = 0;
   for (const request of requests.filter((one) => /\/det\//.test(one.url()))) {
-    const response = await request.response();
-    bytes += response?.status() === 200 ? (await request.sizes()).responseBodySize : 0;
+    bytes += (await transferred(request)).size;
   }
   figure('web_first_load', bytes / 1024, 'KiB', 150);
   await signIn(cluster.password);

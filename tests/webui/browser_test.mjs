@@ -14,6 +14,7 @@ import {
   run,
   shot,
   signIn,
+  transferred,
   until,
   untilText,
 } from './driver.mjs';
@@ -81,8 +82,8 @@ const signingIn = [
       const loaded = requests.filter((request) => /\/det\//.test(request.url()));
       let bytes = 0;
       for (const request of loaded) {
-        const response = await request.response();
-        bytes += response.status() === 200 ? (await request.sizes()).responseBodySize : 0;
+        const { response, size } = await transferred(request);
+        bytes += size;
         if (/\.(js|css)$/.test(request.url())) {
           assert.equal(response.headers()['content-encoding'], 'gzip', request.url());
           assert.match(response.headers()['cache-control'], /immutable/);

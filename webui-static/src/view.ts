@@ -38,6 +38,8 @@ export const kOperators: readonly (readonly [string, string])[] = [
 
 export const needsValue = (operator: string): boolean => operator !== 'isEmpty' && operator !== 'notEmpty';
 
+export const isComplete = (condition: Condition): boolean => !needsValue(condition.operator) || condition.value !== '';
+
 function readConditions(text: string | undefined): Condition[] {
   try {
     const raw = JSON.parse(text ?? '[]');
@@ -103,7 +105,7 @@ function child({ column, operator, value }: Condition): object {
 
 // Converts a view to a query. Incomplete conditions (without a value) are ignored.
 export function toSearch(view: View): SearchQuery {
-  const whole = view.conditions.filter((one) => !needsValue(one.operator) || one.value !== '');
+  const whole = view.conditions.filter(isComplete);
   const children: object[] = [
     { kind: 'group', conjunction: view.any ? 'or' : 'and', children: whole.map(child) },
   ];
@@ -121,6 +123,22 @@ export function toSearch(view: View): SearchQuery {
       : '',
   };
 }
+
+// The experiments with these ids among those that the query finds.
+export function withIds(search: SearchQuery, ids: readonly number[]): SearchQuery {
+  const own = search.filter ? JSON.parse(search.filter) : {};
+  const rows = {
+    kind: 'group',
+    conjunction: 'or',
+    children: ids.map((value) => ({ kind: 'field', columnName: 'id', operator: '=', value })),
+  };
+  const children = own.filterGroup ? [own.filterGroup, rows] : [rows];
+  return { ...search, filter: JSON.stringify({ ...own, filterGroup: { kind: 'group', conjunction: 'and', children } }) };
+}
+
+// Columns whose values never change, so that updates of rows keep the order.
+const CONSTANT_COLUMNS = ['id', 'startTime', 'user', 'searcherType', 'forkedFrom'];
+export const keepsOrder = (view: View): boolean => view.sorts.every(({ column }) => CONSTANT_COLUMNS.includes(column));
 
 // The order after a click on a column head: ascending, descending, none. With `add` other columns are kept.
 export function nextSorts(sorts: Sort[], column: string, add: boolean): Sort[] {

@@ -112,14 +112,14 @@ export const bulkActions = [
       await page.getByLabel('Choose experiment 7').check();
       await bulk().getByRole('button', { name: 'Archive 2' }).click();
       await rows('1,2,3,5');
-      await page.getByLabel('Archived too').check();
+      await page.getByLabel('Show archived').check();
       await rows('1,2,3,5,6,7');
       assert.match(page.url(), /archived=1/);
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();
       await audit('bulk-archived');
       await bulk().getByRole('button', { name: 'Unarchive 2' }).click();
-      await page.getByLabel('Archived too').uncheck();
+      await page.getByLabel('Show archived').uncheck();
       await rows('1,2,3,5,6,7');
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();

@@ -139,7 +139,7 @@ export const usage = [
       await page.getByLabel('Search the log').fill('^AGENT|slow$');
       await until(() => location.search.includes('grep='));
       await shown('');
-      await page.getByLabel('Expression').check();
+      await page.getByLabel('Regex').check();
       await shown('3');
       await open('cluster?tab=log&line=2');
       await until(() => document.querySelector('.log-chosen')?.dataset.id === '2');

@@ -1,11 +1,10 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
-import * as api from '../api';
 import { ErrorNote } from '../components/notes';
-import { useLive } from '../live';
 import { useQuery } from '../address';
 import type { MetricSeries, Trial } from '../wire';
+import { useSeries } from './liveSeries';
 import { MetricChart, type Look } from './MetricChart';
 import { metric } from '../format';
 import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
@@ -126,14 +125,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   const zoom = readRange(query.zoom);
   const ids = trials.map((trial) => trial.id);
   const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
-  const live = useLive(
-    `series ${ids.join()} ${query.zoom ?? ''}`,
-    (signal) => api.columns(ids, { points, from: zoom?.[0], to: zoom?.[1] }, signal),
-    (change) =>
-      change === 'everything' ||
-      (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
-    ids.length > 10 ? 2000 : 400,
-  );
+  const live = useSeries(ids, points, zoom, ids.length > 10 ? 2000 : 400);
   // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };

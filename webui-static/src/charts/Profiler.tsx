@@ -91,7 +91,7 @@ const useAttempts = (id: number) =>
   useLive(
     `attempts ${id}`,
     (signal): Promise<Allocation[]> => api.allocations(id, signal),
-    (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === id),
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState && change.trialId === id),
   );
 
 type Range = readonly [number, number] | undefined;

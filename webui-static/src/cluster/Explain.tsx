@@ -28,7 +28,7 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
   const live = useLive(
     `explain ${of} ${id}`,
     (signal) => explain(of, id, signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
+    (change) => change === 'everything' || (['experiment', 'trial', 'agent', 'command'].includes(change.kind) && !change.sameState),
     1000,
   );
   const { busy, error, run } = useWork();

@@ -218,7 +218,7 @@ export function Queue() {
   const live = useLive(
     'jobs',
     (signal) => jobs(signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
+    (change) => change === 'everything' || (['experiment', 'trial', 'agent', 'command'].includes(change.kind) && !change.sameState),
     500,
   );
   return (

@@ -172,7 +172,7 @@ export function Usage() {
   const live = useLive(
     `usage ${query.over ?? ''} ${query.from ?? ''} ${query.to ?? ''}`,
     (signal) => load(query, signal),
-    (change) => change === 'everything' || change.kind === 'trial' || change.kind === 'command' || change.kind === 'agent',
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState) || change.kind === 'command' || change.kind === 'agent',
     5000,
   );
   return (

@@ -48,14 +48,14 @@ export function LogFilter({ kinds }: { kinds: readonly ('rank' | 'time')[] }) {
           checked={query.re === '1'}
           onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
         />
-        Expression
+        Regex
       </label>
       <select
         aria-label="Level"
         value={query.level ?? ''}
         onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
       >
-        <option value="">Every level</option>
+        <option value="">All levels</option>
         {kLevels.slice(1).map((level) => (
           <option key={level} value={level}>
             {level.toLowerCase()} and above

@@ -10,6 +10,7 @@ import { useNow } from '../components/clock';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { counted, percent } from '../format';
+import { withEvent } from '../events';
 import { useLive } from '../live';
 import type { Agent } from '../wire';
 
@@ -36,7 +37,7 @@ export const useAgents = () =>
   useLive(
     'agents',
     (signal) => api.agents(signal),
-    (change) => change === 'everything' || change.kind === 'agent' || change.kind === 'trial',
+    (change) => change === 'everything' || change.kind === 'agent' || (change.kind === 'trial' && !change.sameState),
     500,
   );
 
@@ -46,7 +47,8 @@ export const useUnfinished = () =>
     'unfinished',
     (signal) => api.experimentsBy([api.where('endTime', 'isEmpty')], '', 200, signal),
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
-    500,
+    2000,
+    (all, event) => all.map((experiment) => withEvent(experiment, event)),
   );
 
 export function UseBar({ use }: { use: Use }) {

@@ -18,7 +18,7 @@ const useLately = () =>
   useLive(
     'lately',
     (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', kLately, signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,
   );
 
@@ -36,7 +36,7 @@ const useNeeding = (own: string) =>
       const all: api.Condition[] = [api.where('user', '=', own), { kind: 'group', conjunction: 'or', children: either }];
       return api.experimentsBy(all, '', kMostNeeding, signal);
     },
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,
   );
 

@@ -17,6 +17,7 @@ import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { TrialTable } from '../components/TrialTable';
 import { bytes, dateTime, isEnded, metric, progressOf, sorted, span } from '../format';
+import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
@@ -26,6 +27,8 @@ const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Co
 // Number of trials drawn without a selection in the address, best first.
 const kDrawn = 8;
 const kMostDrawn = 100;
+// Trials report several times a second; the page is read at most this often.
+const RELOAD_GAP_MS = 1500;
 
 function Head({ one, reload }: { one: Experiment; reload: () => void }) {
   const now = useNow(!isEnded(one.state));
@@ -189,12 +192,14 @@ export function ExperimentPage({ id }: { id: number }) {
     (change) =>
       change === 'everything' ||
       (change.experimentId === id && change.kind !== 'logs' && change.kind !== 'metrics'),
+    RELOAD_GAP_MS,
+    withEvent,
   );
   const trials = useLive(
     `trials ${id}`,
     (signal) => api.trials(id, signal),
     (change) => change === 'everything' || (change.experimentId === id && change.kind !== 'logs'),
-    1000,
+    RELOAD_GAP_MS,
   );
   const one = experiment.data;
   useTitle(one ? `${one.name} (${id})` : `Experiment ${id}`);

@@ -89,7 +89,7 @@ function Attempts({ trial }: { trial: Trial }) {
   const live = useLive(
     `attempts ${trial.id}`,
     (signal) => api.allocations(trial.id, signal),
-    (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === trial.id),
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState && change.trialId === trial.id),
   );
   const saved = useCheckpoints(trial.id);
   const now = useNow(live.data?.some((one) => !one.endTime) ?? false);

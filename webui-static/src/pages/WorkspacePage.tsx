@@ -19,7 +19,7 @@ function Projects({ id }: { id: number }) {
   const live = useLive(
     `projects ${id}`,
     (signal) => projects(id, signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     2000,
   );
   return (

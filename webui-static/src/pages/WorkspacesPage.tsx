@@ -17,7 +17,7 @@ function List() {
   const live = useLive(
     'workspaces',
     (signal) => workspaces(signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     2000,
   );
   const make = async (fields: FormData): Promise<void> => {
