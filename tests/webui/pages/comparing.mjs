@@ -22,6 +22,30 @@ export const comparing = [
     },
   ],
   [
+    'each curve has a key in its color, and the pointer shows the values in order, raw beside smoothed',
+    async () => {
+      const key = page.getByRole('list', { name: 'Trials drawn' });
+      assert.equal(await key.getByRole('link').count(), 3);
+      const colors = await key.locator('.swatch').evaluateAll((all) => all.map((swatch) => getComputedStyle(swatch).backgroundColor));
+      assert.equal(new Set(colors).size, 3);
+      assert.deepEqual(await page.$$eval('.compare thead .swatch', (all) => all.slice(0, 3).map((swatch) => getComputedStyle(swatch).backgroundColor)), colors);
+      // All three trials have values in the first part of the range.
+      const plot = page.locator('figure[data-panel="grad_norm"] .u-over');
+      const { width } = await plot.boundingBox();
+      const hovered = page.locator('figure[data-panel="grad_norm"] .hover-values');
+      await plot.hover({ position: { x: width * 0.2, y: 80 } });
+      await hovered.waitFor();
+      const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
+      assert.equal(values.length, 3);
+      assert.deepEqual(values, [...values].sort((a, b) => b - a));
+      await page.getByLabel('Smoothing').fill('0.9');
+      await until(() => location.search.includes('smooth=0.9'));
+      await plot.hover({ position: { x: width * 0.25, y: 80 } });
+      await hovered.locator('td.quiet').first().waitFor();
+      await page.getByLabel('Smoothing').fill('0');
+    },
+  ],
+  [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
       await open('compare?experiments=1,2,3&tab=hyperparameters');

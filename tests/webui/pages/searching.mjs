@@ -50,6 +50,10 @@ export const searching = [
       await audit('search-brackets');
       await open(`experiments/${id}?tab=hyperparameters`);
       await page.locator('figure', { hasText: 'accuracy over kind' }).locator('text', { hasText: /small|middle|large/ }).first().waitFor();
+      const axes = await page.$$eval('figure[data-panel="parallel"] g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
+      assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);
+      assert.deepEqual(axes[1], ['learning_rate', '0.1', '0.55', '1']);
+      assert.equal(axes[2][0], 'accuracy');
       await audit('hyperparameters-words');
     },
   ],

@@ -56,10 +56,16 @@ const experiments = [
     'an experiment that failed says why, and is run again',
     async () => {
       const id = await started('failing', (text) =>
-        text.replace(/entrypoint: .*/, 'entrypoint: sh -c "exit 3"').replace(/max_restarts: \d/, 'max_restarts: 0'),
+        text
+          .replace(/entrypoint: .*/, `entrypoint: 'sh -c "echo first line; echo ValueError: bad shape; echo ^^^; exit 3"'`)
+          .replace(/max_restarts: \d/, 'max_restarts: 0'),
       );
       await open(`experiments/${id}`);
       await state('Error');
+      const failure = page.getByRole('region', { name: 'Failure' });
+      assert.equal(await failure.locator('strong').textContent(), 'ValueError: bad shape');
+      const lines = (await failure.locator('pre').innerText()).split('\n');
+      assert.deepEqual(lines.slice(0, 4), ['exit code 3', 'first line', 'ValueError: bad shape', '^^^']);
       await audit('failed');
       const [answer] = await Promise.all([
         page.waitForResponse((response) => response.url().endsWith(`/experiments/${id}/retry`)),

@@ -100,7 +100,7 @@ export const trial = [
                               FROM metrics WHERE trial_id = 1 AND grp = 'training'`));
       assert.ok(told > own / 3 && told < own * 3, `${told} of ${own} batches per second`);
       await page.locator('figure[data-panel="memory_free"] .u-over').hover();
-      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .u-legend')?.textContent ?? ''));
+      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .hover-values')?.textContent ?? ''));
       await audit('profiler');
     },
   ],

@@ -1,8 +1,10 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
+import { seriesColors, useColors } from '../colors';
 import { ErrorNote } from '../components/notes';
-import { useQuery } from '../address';
+import { Swatch } from '../components/Swatch';
+import { paths, useQuery } from '../address';
 import type { MetricSeries, Trial } from '../wire';
 import { useSeries } from './liveSeries';
 import { MetricChart, type Look } from './MetricChart';
@@ -111,6 +113,22 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
+// The key of several trials: a color per trial, a dash for groups other than training.
+function TrialKey({ trials, names }: Pick<Props, 'trials' | 'names'>) {
+  useColors();
+  const colors = seriesColors(trials.length);
+  return (
+    <ul class="plain-list legend" aria-label="Trials drawn">
+      {trials.map((trial, at) => (
+        <li key={trial.id}>
+          <Swatch color={colors[at] ?? ''} /> <a href={paths.trial(trial.id)}>{names?.get(trial.id) ?? `trial ${trial.id}`}</a>
+        </li>
+      ))}
+      <li class="quiet">training solid, other groups dashed</li>
+    </ul>
+  );
+}
+
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
@@ -167,12 +185,14 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>
       )}
+      {trials.length > 1 && panels.length > 0 && <TrialKey trials={trials} names={names} />}
       <div class="charts">
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}
             panel={panel}
             look={look}
+            trials={trials.length}
             text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}
           />

@@ -84,7 +84,7 @@ const kLook: Look = { axis: 'batches', log: false, smoothing: 0 };
 function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={kLook} zoom={zoom} />;
+  return <MetricChart panel={panel} look={kLook} trials={1} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>

@@ -5,23 +5,25 @@ import { HyperparameterViews } from '../charts/HyperparameterViews';
 import { Metrics } from '../charts/Metrics';
 import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
+import { seriesColors, useColors } from '../colors';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
 import { kMostCompared } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
+import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
-import { TrialTable } from '../components/TrialTable';
+import { TrialTable } from '../experiment/TrialTable';
 import { bytes, dateTime, isEnded, metric, progressOf, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Number of trials drawn without a selection in the address, best first.
@@ -114,7 +116,11 @@ function drawnTrials(one: Experiment, trials: Trial[], text: string | undefined)
 function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const { query, setQuery } = useQuery();
   const drawn = drawnTrials(one, trials, query.trials);
-  const ids = new Set(drawn.map((trial) => trial.id));
+  useColors();
+  const inOrder = [...drawn].sort((a, b) => a.id - b.id);
+  const colors = seriesColors(inOrder.length);
+  const colored = new Map(inOrder.map((trial, at) => [trial.id, colors[at] ?? '']));
+  const ids = new Set(colored.keys());
   const toggle = (id: number): void => {
     if (!ids.delete(id)) ids.add(id);
     setQuery({ trials: ids.size === 0 ? '0' : [...ids].sort((a, b) => a - b).join(',') });
@@ -141,7 +147,7 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
         ) : (
           <TrialTable
             trials={trials}
-            drawn={ids}
+            drawn={colored}
             metricName={one.searcherMetric}
             smallerIsBetter={smallerIsBetter(one)}
             toggle={toggle}
@@ -150,7 +156,7 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
       </section>
       {drawn.length > 0 && (
         <Metrics
-          trials={[...drawn].sort((a, b) => a.id - b.id)}
+          trials={inOrder}
           ended={drawn.every((trial) => isEnded(trial.state))}
         />
       )}
@@ -212,10 +218,12 @@ export function ExperimentPage({ id }: { id: number }) {
     );
   }
   const list = trials.data ?? [];
+  const failed = list.find((trial) => trial.state === 'STATE_ERROR' && trial.exitReason !== '');
   const tab = currentTab(kTabs, query.tab);
   return (
     <>
       <Head one={one} reload={experiment.reload} />
+      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={kTabs} current={tab} />
       {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
@@ -223,6 +231,7 @@ export function ExperimentPage({ id }: { id: number }) {
       {tab === 'Hyperparameters' && (
         <HyperparameterViews
           trials={list}
+          hyperparameters={one.config?.hyperparameters}
           metricName={one.searcherMetric}
           smallerIsBetter={smallerIsBetter(one)}
         />

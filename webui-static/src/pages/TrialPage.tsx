@@ -7,6 +7,7 @@ import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
 import { Confirm } from '../components/Confirm';
+import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
@@ -14,7 +15,7 @@ import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } f
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
 const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
 
@@ -53,8 +54,8 @@ function Head({ trial }: { trial: Trial }) {
       </div>
       <div class="state-line">
         <StateBadge state={trial.state} />
-        {trial.exitReason !== '' && <span class="reason">{trial.exitReason}</span>}
       </div>
+      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
       <Facts
         facts={[
           ['Started', dateTime(trial.startTime)],
@@ -124,7 +125,7 @@ function Attempts({ trial }: { trial: Trial }) {
                 <td>{one.slots.join(', ')}</td>
                 <td>{dateTime(one.startTime)}</td>
                 <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                <td class="reason">{ending(one)}</td>
+                <td class="reason lines-kept">{ending(one)}</td>
               </tr>
             ))}
           </tbody>
