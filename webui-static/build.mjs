@@ -12,7 +12,7 @@ const out = path.resolve(process.argv[2] ?? 'dist');
 // The path under which the master serves OUT.
 const base = '/det/';
 // Maximum compressed size of the first load, in bytes.
-const kLimit = 150 * 1024;
+const LIMIT = 150 * 1024;
 
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
@@ -57,5 +57,5 @@ for (const file of [
   await writeFile(path.join(out, `${file}.gz`), packed);
   total += packed.length;
 }
-console.log(`web UI: ${(total / 1024).toFixed(1)} KiB compressed on first load (limit ${kLimit / 1024})`);
-if (total > kLimit) process.exit(1);
+console.log(`web UI: ${(total / 1024).toFixed(1)} KiB compressed on first load (limit ${LIMIT / 1024})`);
+if (total > LIMIT) process.exit(1);

@@ -19,18 +19,18 @@ import {
   untilText,
 } from './driver.mjs';
 
-const kFirstLoadLimit = 150 * 1024;
-const kProbe = '<img src=x onerror="window.pwned=1">';
+const FIRST_LOAD_LIMIT = 150 * 1024;
+const PROBE = '<img src=x onerror="window.pwned=1">';
 // Used as the name of a hyperparameter, a metric and a file, so it has no dot.
-const kNameProbe = '<img src=x onerror=pwned=1>';
-const kConfig = `name: '${kProbe}'
-description: 'a trial without a model ${kProbe}'
-labels: ['${kProbe}']
+const NAME_PROBE = '<img src=x onerror=pwned=1>';
+const CONFIG = `name: '${PROBE}'
+description: 'a trial without a model ${PROBE}'
+labels: ['${PROBE}']
 entrypoint: ${process.execPath} script_trial.mjs
 hyperparameters:
   learning_rate: 0.1
-  note: '${kProbe}'
-  '${kNameProbe}': '${kProbe}'
+  note: '${PROBE}'
+  '${NAME_PROBE}': '${PROBE}'
 searcher:
   name: single
   metric: accuracy
@@ -90,7 +90,7 @@ const signingIn = [
         }
       }
       console.log(`first load: ${(bytes / 1024).toFixed(1)} KiB in ${loaded.length} requests`);
-      assert.ok(bytes > 10000 && bytes <= kFirstLoadLimit, `${bytes} bytes`);
+      assert.ok(bytes > 10000 && bytes <= FIRST_LOAD_LIMIT, `${bytes} bytes`);
     },
   ],
   [
@@ -139,13 +139,13 @@ const listing = [
       await until(() => document.querySelector('.freshness-live') !== null);
       await page.evaluate(() => (window.sameDocument = true));
       const context = cluster.folder('context', {
-        'const.yaml': kConfig.replace('HOST_PATH', path.join(cluster.directory, 'checkpoints')),
+        'const.yaml': CONFIG.replace('HOST_PATH', path.join(cluster.directory, 'checkpoints')),
         'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
-        [`${kNameProbe}.txt`]: `${kProbe}\n`,
+        [`${NAME_PROBE}.txt`]: `${PROBE}\n`,
       });
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
-      await page.getByRole('link', { name: kProbe }).waitFor({ timeout: 20000 });
+      await page.getByRole('link', { name: PROBE }).waitFor({ timeout: 20000 });
       await until(() => document.querySelector('tbody .state')?.textContent === 'Running');
       assert.equal(await page.evaluate(() => window.sameDocument), true);
       await audit('list');
@@ -164,10 +164,10 @@ const looking = [
   [
     'a click leads to the experiment',
     async () => {
-      await page.getByRole('link', { name: kProbe }).click();
+      await page.getByRole('link', { name: PROBE }).click();
       await page.waitForURL('**/det/experiments/1');
       await untilState('Running');
-      assert.equal(await page.textContent('h1'), kProbe);
+      assert.equal(await page.textContent('h1'), PROBE);
     },
   ],
   [
@@ -233,7 +233,7 @@ const looking = [
       const chips = page.getByRole('group', { name: 'Metrics shown' });
       await chips.getByRole('button', { name: 'grad_norm' }).click();
       await until(() => document.querySelector('figure[data-panel="grad_norm"]') === null);
-      assert.equal(new URL(page.url()).searchParams.get('charts'), `${kNameProbe},accuracy,loss`);
+      assert.equal(new URL(page.url()).searchParams.get('charts'), `${NAME_PROBE},accuracy,loss`);
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"]');
       assert.equal(await page.$('figure[data-panel="grad_norm"]'), null);
@@ -254,8 +254,8 @@ const looking = [
     'the code is there to be read, as text',
     async () => {
       await tab('Code');
-      await page.getByRole('button', { name: `${kNameProbe}.txt` }).click();
-      await until((probe) => document.querySelector('.code-text')?.textContent === probe, kProbe);
+      await page.getByRole('button', { name: `${NAME_PROBE}.txt` }).click();
+      await until((probe) => document.querySelector('.code-text')?.textContent === probe, PROBE);
       assert.match(page.url(), /file=/);
       await page.getByRole('button', { name: 'script_trial.mjs' }).click();
       await until(() => document.querySelector('.code-text')?.textContent.includes("import http2 from"));
@@ -303,7 +303,7 @@ const looking = [
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await audit('trial');
       await tab('Hyperparameters');
-      await untilText(kNameProbe);
+      await untilText(NAME_PROBE);
       await tab('Attempts');
       await until(() => document.querySelector('main tbody td + td')?.textContent === 'Running');
       await audit('attempts');
@@ -347,7 +347,7 @@ const looking = [
       await page.keyboard.press('g');
       await page.keyboard.press('d');
       await page.waitForURL('**/det/');
-      await page.getByRole('link', { name: `1 ${kProbe}` }).waitFor();
+      await page.getByRole('link', { name: `1 ${PROBE}` }).waitFor();
       await audit('dashboard');
       assert.equal(await page.$('main img'), null);
     },

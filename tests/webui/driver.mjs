@@ -13,10 +13,10 @@ const shotsAt = argumentsLeft.indexOf('--shots');
 const shots = shotsAt < 0 ? undefined : argumentsLeft.splice(shotsAt, 2)[1];
 export const build = path.resolve(argumentsLeft[0] ?? path.join(here, '../../build/release'));
 // CTest's exit code for "skipped".
-const kSkipped = 77;
+const SKIPPED = 77;
 if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');
-  process.exit(kSkipped);
+  process.exit(SKIPPED);
 }
 const packages = createRequire(path.join(build, 'webui/package.json'));
 const { chromium } = packages('playwright-core');

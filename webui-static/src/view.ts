@@ -1,5 +1,5 @@
 // The state of the experiment list as encoded in its address: text, conditions, order, columns. Pure.
-import { kDefaultColumns } from './columns';
+import { DEFAULT_COLUMNS } from './columns';
 import type { SearchQuery } from './api';
 
 export interface Condition {
@@ -23,7 +23,7 @@ export interface View {
   heat: string[]; // columns colored by value
 }
 
-export const kOperators: readonly (readonly [string, string])[] = [
+export const OPERATORS: readonly (readonly [string, string])[] = [
   ['contains', 'contains'],
   ['notContains', 'does not contain'],
   ['=', '='],
@@ -47,7 +47,7 @@ function readConditions(text: string | undefined): Condition[] {
     return raw
       .filter((one) => Array.isArray(one) && one.length === 3 && one.every((part) => typeof part === 'string'))
       .map(([column, operator, value]) => ({ column, operator, value }))
-      .filter(({ operator }) => kOperators.some(([name]) => name === operator));
+      .filter(({ operator }) => OPERATORS.some(([name]) => name === operator));
   } catch {
     return [];
   }
@@ -66,7 +66,7 @@ export function readView(query: Record<string, string | undefined>): View {
       .split(',')
       .filter((one) => one !== '' && one !== '-')
       .map((one) => ({ column: one.replace(/^-/, ''), descending: one.startsWith('-') })),
-    columns: query.cols ? names(query.cols) : kDefaultColumns,
+    columns: query.cols ? names(query.cols) : DEFAULT_COLUMNS,
     pins: names(query.pin),
     heat: names(query.heat),
   };
@@ -90,16 +90,16 @@ export function writeView(change: Partial<View>): Record<string, string> {
   if (change.pins !== undefined) out.pin = change.pins.join(',');
   if (change.heat !== undefined) out.heat = change.heat.join(',');
   if (change.columns !== undefined)
-    out.cols = change.columns.join() === kDefaultColumns.join() ? '' : change.columns.join(',');
+    out.cols = change.columns.join() === DEFAULT_COLUMNS.join() ? '' : change.columns.join(',');
   return out;
 }
 
 const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));
 // Columns with text values, even if a value looks like a number.
-const kTextual = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
+const TEXTUAL = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
 
 function child({ column, operator, value }: Condition): object {
-  const asNumber = isNumber(value) && !kTextual.includes(column) && !/ontains/.test(operator);
+  const asNumber = isNumber(value) && !TEXTUAL.includes(column) && !/ontains/.test(operator);
   return { kind: 'field', columnName: column, operator, value: asNumber ? Number(value) : value };
 }
 

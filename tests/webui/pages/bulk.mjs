@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
 import { copies, sql } from '../rows.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
 const dialog = () => page.getByRole('dialog');
@@ -73,7 +73,7 @@ export const bulkActions = [
   [
     'what a trial noted is on its page, and a column to show, color, sort and filter by',
     async () => {
-      const noted = { data: { rows: 70, note: kProbe } };
+      const noted = { data: { rows: 70, note: PROBE } };
       const told = await page.request.post(`${cluster.url}/api/v1/runs/1/metadata`, {
         data: { metadata: noted },
         headers: { 'X-Requested-With': 'det' },
@@ -82,14 +82,14 @@ export const bulkActions = [
       await open('trials/1?tab=hyperparameters');
       const rows = page.getByRole('region', { name: 'Metadata' }).locator('tbody tr');
       await rows.first().waitFor();
-      assert.deepEqual(await rows.allInnerTexts(), [`data.note\t${kProbe}`, 'data.rows\t70']);
+      assert.deepEqual(await rows.allInnerTexts(), [`data.note\t${PROBE}`, 'data.rows\t70']);
       await audit('metadata');
       await open('experiments');
       await page.locator('summary', { hasText: 'Columns' }).click();
       await page.getByLabel('metadata.data.rows').check();
       await page.getByLabel('metadata.data.note').check();
       await page.keyboard.press('Escape');
-      await until((probe) => [...document.querySelectorAll('tr[data-id="1"] td')].some((one) => one.textContent === probe), kProbe);
+      await until((probe) => [...document.querySelectorAll('tr[data-id="1"] td')].some((one) => one.textContent === probe), PROBE);
       await page.getByRole('button', { name: 'data.rows' }).click();
       await until(() => document.querySelector('tbody tr[data-id]')?.dataset.id === '1');
       assert.match(page.url(), /sort=metadata\.data\.rows/);

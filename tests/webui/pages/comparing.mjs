@@ -1,7 +1,7 @@
 // Checks of comparing experiments and trials.
 import assert from 'node:assert/strict';
 import { audit, page, until, untilText } from '../driver.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const tab = (name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
 const rows = () =>
@@ -64,7 +64,7 @@ export const comparing = [
       await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
       const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
       assert.ok(lines.includes('max_restarts: 1') && lines.includes('max_restarts: 2'), lines.join('\n'));
-      assert.ok(lines.some((line) => line.includes(kProbe)));
+      assert.ok(lines.some((line) => line.includes(PROBE)));
       await page.getByLabel('Right').selectOption('experiment 3');
       await page.getByRole('region', { name: 'experiment 1 → experiment 3' }).waitFor();
       await audit('compare-configuration');
@@ -80,7 +80,7 @@ export const comparing = [
       await until(() => document.querySelector('.diff-right .diff-text')?.textContent === 'number 2');
       await audit('compare-code');
       await files.getByRole('button', { name: 'extra.txt' }).click();
-      await until((probe) => document.querySelector('.diff-right .diff-text')?.textContent === probe, kProbe);
+      await until((probe) => document.querySelector('.diff-right .diff-text')?.textContent === probe, PROBE);
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
     },

@@ -9,19 +9,19 @@ import type { MetricSeries, Trial } from '../wire';
 import { useSeries } from './liveSeries';
 import { MetricChart, type Look } from './MetricChart';
 import { metric } from '../format';
-import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { SYSTEM_GROUPS, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
-const kPoints = 1200;
-const kLeastPoints = 120;
+const POINTS = 1200;
+const MIN_POINTS = 120;
 // Number of charts shown without a selection in the address.
-const kDefaultPanels = 6;
+const DEFAULT_PANELS = 6;
 
 // Counters that libraries report along with metrics. They serve as axes and are not drawn.
-const kCounters: readonly string[] = ['batches', 'epochs', 'epoch'];
+const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
-const kAxes: readonly Axis[] = ['batches', 'time', 'epochs'];
+const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
 
 export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
@@ -33,7 +33,7 @@ export function readRange(text: string | undefined): [number, number] | undefine
 function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
-    axis: kAxes.find((one) => one === query.x) ?? 'batches',
+    axis: AXES.find((one) => one === query.x) ?? 'batches',
     log: query.log === '1',
     smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
   };
@@ -142,7 +142,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
   const ids = trials.map((trial) => trial.id);
-  const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
+  const points = Math.max(MIN_POINTS, Math.floor(POINTS / Math.max(1, Math.sqrt(ids.length))));
   const live = useSeries(ids, points, zoom, ids.length > 10 ? 2000 : 400);
   // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
@@ -151,7 +151,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   // Panels are rebuilt only with their data, because a new panel object redraws the chart.
   const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
   const panels = useMemo(() => {
-    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system && group !== 'timing');
+    const found = (data ?? []).filter(({ group }) => SYSTEM_GROUPS.includes(group) === system && group !== 'timing');
     const sources = trials.map((trial) => ({
       trial: trial.id,
       name: names?.get(trial.id),
@@ -161,10 +161,10 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     return toPanels(sources, look.axis);
   }, [data, starts, look.axis, system]);
   const wanted = query.charts?.split(',').filter((name) => name !== '');
-  const telling = panels.filter((panel) => !kCounters.includes(panel.name));
+  const telling = panels.filter((panel) => !COUNTERS.includes(panel.name));
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
-    : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : kDefaultPanels);
+    : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
@@ -180,7 +180,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
         {panels.length > 0 && <Chips panels={panels} shown={shown} />}
       </div>
-      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : kAxes} />
+      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : AXES} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>

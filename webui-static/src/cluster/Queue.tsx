@@ -164,8 +164,8 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
   );
 }
 
-const kHeads = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
-const kNumbers = ['ID', 'Priority', 'Slots'];
+const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
+const NUMBERS = ['ID', 'Priority', 'Slots'];
 
 function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () => void }) {
   const { pool, list } = props;
@@ -195,8 +195,8 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
         <table class="queue">
           <thead>
             <tr>
-              {kHeads.map((head) => (
-                <th scope="col" key={head} class={kNumbers.includes(head) ? 'number' : ''}>
+              {HEADS.map((head) => (
+                <th scope="col" key={head} class={NUMBERS.includes(head) ? 'number' : ''}>
                   {head}
                 </th>
               ))}

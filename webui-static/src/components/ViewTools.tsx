@@ -7,9 +7,9 @@ import { column, isOpen } from '../columns';
 import { mayHeat } from '../heat';
 import { stateName } from '../format';
 import { views } from '../settings';
-import { isComplete, kOperators, needsValue, type Condition, type View } from '../view';
+import { isComplete, OPERATORS, needsValue, type Condition, type View } from '../view';
 
-const kStates = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
+const STATES = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
 // Milliseconds without input before a text takes effect.
 const REST_MS = 250;
 
@@ -81,7 +81,7 @@ function ConditionRow(props: {
         value={one.operator}
         onChange={(event) => props.change({ ...one, operator: event.currentTarget.value })}
       >
-        {kOperators.map(([operator, label]) => (
+        {OPERATORS.map(([operator, label]) => (
           <option key={operator} value={operator}>
             {label}
           </option>
@@ -297,7 +297,7 @@ export function ViewTools(props: Props) {
         onChange={(event) => change({ state: event.currentTarget.value })}
       >
         <option value="">All states</option>
-        {kStates.map((state) => (
+        {STATES.map((state) => (
           <option key={state} value={state}>
             {stateName(state)}
           </option>

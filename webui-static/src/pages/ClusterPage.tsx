@@ -14,7 +14,7 @@ import { withEvent } from '../events';
 import { useLive } from '../live';
 import type { Agent } from '../wire';
 
-const kTabs = ['Agents', 'Queue', 'Usage', 'Log'] as const;
+const TABS = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
 export interface Use {
   slots: number;
@@ -91,11 +91,11 @@ function Agents() {
 export function ClusterPage() {
   useTitle('Cluster');
   const { query } = useQuery();
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <h1>Cluster</h1>
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Agents' && <Agents />}
       {tab === 'Queue' && <Queue />}
       {tab === 'Usage' && <Usage />}

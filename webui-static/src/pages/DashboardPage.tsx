@@ -10,14 +10,14 @@ import type { Experiment } from '../wire';
 import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';
 
-const kLately = 10;
-const kNeedingDays = 7;
-const kMostNeeding = 20;
+const LATELY = 10;
+const NEEDING_DAYS = 7;
+const MAX_NEEDING = 20;
 
 const useLately = () =>
   useLive(
     'lately',
-    (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', kLately, signal),
+    (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', LATELY, signal),
     (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,
   );
@@ -27,14 +27,14 @@ const useNeeding = (own: string) =>
   useLive(
     `needing ${own}`,
     (signal) => {
-      const since = new Date(Date.now() - kNeedingDays * 86_400_000).toISOString();
+      const since = new Date(Date.now() - NEEDING_DAYS * 86_400_000).toISOString();
       const failed: api.Condition[] = [api.where('state', '=', 'STATE_ERROR'), api.where('endTime', '>', since)];
       const either: api.Condition[] = [
         api.where('state', '=', 'STATE_PAUSED'),
         { kind: 'group', conjunction: 'and', children: failed },
       ];
       const all: api.Condition[] = [api.where('user', '=', own), { kind: 'group', conjunction: 'or', children: either }];
-      return api.experimentsBy(all, '', kMostNeeding, signal);
+      return api.experimentsBy(all, '', MAX_NEEDING, signal);
     },
     (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,

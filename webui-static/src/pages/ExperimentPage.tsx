@@ -10,7 +10,7 @@ import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
-import { kMostCompared } from '../compare/subjects';
+import { MAX_COMPARED } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
 import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
@@ -25,10 +25,10 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
+const TABS = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Number of trials drawn without a selection in the address, best first.
-const kDrawn = 8;
-const kMostDrawn = 100;
+const DRAWN = 8;
+const MAX_DRAWN = 100;
 // Trials report several times a second; the page is read at most this often.
 const RELOAD_GAP_MS = 1500;
 
@@ -107,10 +107,10 @@ const smallerIsBetter = (one: Experiment): boolean => {
 function drawnTrials(one: Experiment, trials: Trial[], text: string | undefined): Trial[] {
   if (text !== undefined) {
     const wanted = new Set(text.split(',').map(Number));
-    return trials.filter((trial) => wanted.has(trial.id)).slice(0, kMostDrawn);
+    return trials.filter((trial) => wanted.has(trial.id)).slice(0, MAX_DRAWN);
   }
   const rank = ranks(trials, smallerIsBetter(one));
-  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, kDrawn);
+  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, DRAWN);
 }
 
 function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
@@ -133,12 +133,12 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet">
             {trials.length} in all, {drawn.length} drawn
           </span>
-          {drawn.length < Math.min(trials.length, kMostDrawn) && (
-            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, kMostDrawn).map((trial) => trial.id).join(',') })}>
-              Draw {trials.length <= kMostDrawn ? `all ${trials.length}` : `the first ${kMostDrawn}`}
+          {drawn.length < Math.min(trials.length, MAX_DRAWN) && (
+            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, MAX_DRAWN).map((trial) => trial.id).join(',') })}>
+              Draw {trials.length <= MAX_DRAWN ? `all ${trials.length}` : `the first ${MAX_DRAWN}`}
             </button>
           )}
-          {drawn.length > 1 && drawn.length <= kMostCompared && (
+          {drawn.length > 1 && drawn.length <= MAX_COMPARED && (
             <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
           )}
         </div>
@@ -219,13 +219,13 @@ export function ExperimentPage({ id }: { id: number }) {
   }
   const list = trials.data ?? [];
   const failed = list.find((trial) => trial.state === 'STATE_ERROR' && trial.exitReason !== '');
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <Head one={one} reload={experiment.reload} />
       {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
       {tab === 'Log' && trials.data && <Log one={one} trials={list} />}
       {tab === 'Hyperparameters' && (

@@ -17,7 +17,7 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
+const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
 
 const TrialActions = ({ trial }: { trial: Trial }) => (
   <div class="actions">
@@ -188,12 +188,12 @@ export function TrialPage({ id }: { id: number }) {
   if (!trial) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   }
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <Head trial={trial} />
       <ErrorNote error={live.error} retry={live.reload} />
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
