@@ -174,6 +174,25 @@ const checks = [
       }
     },
   ],
+  [
+    'curves of a running trial grow by their new points',
+    async () => {
+      const asked = [];
+      const listen = (request) => asked.push(new URL(request.url()));
+      page.on('request', listen);
+      await page.goto(`${cluster.url}/det/trials/1`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      for (const panel of ['loss', 'accuracy', 'loss', 'accuracy']) {
+        const label = await page.getAttribute(`figure[data-panel="${panel}"]`, 'aria-label');
+        await until(([name, before]) => document.querySelector(`figure[data-panel="${name}"]`).ariaLabel !== before, [panel, label]);
+      }
+      page.off('request', listen);
+      const series = asked.filter(({ pathname }) => pathname === '/api/v1/trials/metric-series');
+      assert.equal(series.filter(({ searchParams }) => !searchParams.has('startBatches')).length, 1);
+      assert.ok(series.some(({ searchParams }) => searchParams.get('group') === 'training' && searchParams.has('startBatches')));
+      assert.ok(series.some(({ searchParams }) => searchParams.get('group') === 'validation' && searchParams.has('startBatches')));
+    },
+  ],
   ['no script failed', async () => assert.deepEqual(complaints, [])],
 ];
 
