@@ -310,7 +310,7 @@ const looking = [
       await tab('Checkpoints');
       await untilText('No checkpoints yet');
       await tab('Profiler');
-      await untilText('No measurements of the machine');
+      await untilText('No system metrics');
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
     },
@@ -332,11 +332,11 @@ const looking = [
       const lines = await page.$$eval('.log-text', (all) => all.map((one) => one.textContent));
       assert.ok(lines.includes('hello from the trial'), 'the lines before it are there too');
       await page.goto(`${cluster.url}/det/trials/1?tab=log&level=ERROR`);
-      await untilText('No line is like that.');
+      await untilText('No line matches the filter.');
     },
   ],
   [
-    'the cluster says who holds what, the dashboard what runs',
+    'the cluster shows the holders of slots, the dashboard the running experiments',
     async () => {
       await page.keyboard.press('g');
       await page.keyboard.press('c');

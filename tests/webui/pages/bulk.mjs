@@ -39,7 +39,7 @@ export const bulkActions = [
     },
   ],
   [
-    'the dashboard says what needs the reader: what failed or is paused, of nobody else, until it is archived',
+    'the dashboard lists failed and paused experiments of the user until they are archived',
     async () => {
       const failed = (id, name, owner, days) =>
         copies(
@@ -58,7 +58,7 @@ export const bulkActions = [
         );
       sql(failed('901', 'mine', 'admin', 1) + failed('902', 'of ada', 'ada', 1) + failed('903', 'long ago', 'admin', 30));
       await open('');
-      const needs = page.getByRole('region', { name: 'Needs you' });
+      const needs = page.getByRole('region', { name: 'Needs attention' });
       await needs.getByRole('link', { name: '901 mine' }).waitFor();
       await cluster.det(['experiment', 'pause', '1']);
       await needs.getByRole('link', { name: /^1 / }).waitFor();
@@ -66,7 +66,7 @@ export const bulkActions = [
       await audit('dashboard-needs');
       await cluster.det(['experiment', 'activate', '1']);
       await cluster.det(['experiment', 'archive', '901']);
-      await needs.getByText('Nothing of yours').waitFor();
+      await needs.getByText('No failed or paused').waitFor();
       sql('DELETE FROM experiments WHERE id > 900');
     },
   ],

@@ -50,7 +50,7 @@ export const changing = [
     },
   ],
   [
-    'a fork is checked as somebody types: each mistake at its line, then what it would train',
+    'a fork is checked while typing: each mistake at its line, then what it would train',
     async () => {
       await actions().getByRole('link', { name: 'Fork…' }).click();
       await page.waitForURL('**/experiments/1/fork');

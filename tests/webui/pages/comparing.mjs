@@ -55,7 +55,7 @@ export const comparing = [
         await values.locator('tbody tr').allInnerTexts(),
         ['learning_rate\t0.1\t0.2\t0.3'],
       );
-      await page.getByLabel('Also what is the same').check();
+      await page.getByLabel('Show equal values').check();
       await until(() => location.search.includes('same=1'));
       assert.equal(await values.locator('tbody tr').count(), 2);
       await audit('compare-hyperparameters');
@@ -90,7 +90,7 @@ export const comparing = [
     async () => {
       await open('compare?trials=1,3,x');
       await untilText('Compare 2 trials');
-      await page.getByRole('link', { name: 'trial 3' }).click();
+      await page.getByRole('region', { name: 'At a glance' }).getByRole('link', { name: 'trial 3' }).click();
       await page.waitForURL('**/det/trials/3');
       await open('compare');
       await untilText('Nothing to compare');

@@ -29,7 +29,7 @@ export const open = (place) => page.goto(`${cluster.url}/det/${place}`);
 
 export const filling = [
   [
-    'three experiments run, and somebody signs in',
+    'three experiments run, and a user signs in',
     async () => {
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       const trial = readFileSync(path.join(here, 'script_trial.mjs'), 'utf8');

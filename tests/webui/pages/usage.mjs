@@ -19,7 +19,7 @@ const holders = () =>
 
 export const usage = [
   [
-    'who held slots is drawn over time and summed, by pool, user, label or experiment',
+    'held slots are drawn over time and summed by pool, user, label or experiment',
     async () => {
       // Yesterday's allocation of ten hours on four slots, by the experiment with markup in its label.
       sql(`INSERT INTO past_usage (experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id)

@@ -170,7 +170,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const nothing = system
-    ? 'No measurements of the machine: a configuration with profiling: {enabled: true} asks for them.'
+    ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
     : look.axis === 'epochs'
       ? 'These metrics carry no epochs; choose another axis.'
       : 'No metrics reported.';
@@ -183,7 +183,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
       <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : AXES} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
-        <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>
+        <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
       )}
       {trials.length > 1 && panels.length > 0 && <TrialKey trials={trials} names={names} />}
       <div class="charts">

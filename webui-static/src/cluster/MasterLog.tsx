@@ -110,7 +110,7 @@ export function MasterLog() {
         <>
           <LogFilter kinds={[]} />
           <ErrorNote error={error.value} retry={() => again.value++} />
-          {count.value === 0 && !error.value && <p class="quiet">No line is like that yet.</p>}
+          {count.value === 0 && !error.value && <p class="quiet">No line matches the filter yet.</p>}
         </>
       )}
       <div

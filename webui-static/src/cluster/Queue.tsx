@@ -131,7 +131,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
           </a>
         </th>
         <td>
-          <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Waits' : 'Runs'}</span>
+          <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Queued' : 'Running'}</span>
         </td>
         <td class="number">{job.priority}</td>
         <td class="number">
@@ -231,7 +231,7 @@ export function Queue() {
         </p>
       )}
       {live.data && live.data.length > 0 && (
-        <p class="quiet">Drag a row, or press its arrows, to change who goes first. A moved job takes the priority of its neighbor.</p>
+        <p class="quiet">Drag a row, or press its arrows, to change the order. A moved job takes the priority of its neighbor.</p>
       )}
       {live.data &&
         byPool(live.data).map(([pool, list]) => (

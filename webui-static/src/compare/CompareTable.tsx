@@ -75,7 +75,7 @@ export function ValueTable({ label, all, rows, none }: { label: string; all: Sub
     <>
       <label class="check">
         <input type="checkbox" checked={whole} onChange={() => setQuery({ same: whole ? '' : '1' })} />
-        Also what is the same
+        Show equal values
         <span class="quiet">
           {rows.filter((row) => row.differs).length} of {rows.length} differ
         </span>

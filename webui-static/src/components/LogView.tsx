@@ -164,7 +164,7 @@ export function LogView({ of, name, taskId }: Props) {
       <LogFilter kinds={['rank', 'time']} />
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
       {status.value?.lines === 0 && !error.value && (
-        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line is like that.'}</p>
+        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line matches the filter.'}</p>
       )}
       <div
         class="log"

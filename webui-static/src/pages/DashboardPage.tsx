@@ -94,7 +94,7 @@ export function DashboardPage() {
       {agents.data && <UseBar use={useOf(agents.data)} />}
       <div class="dashboard">
         <List title="Running now" id="running-title" all={unpaused.filter((one) => !waits(one))} none="Nothing runs." />
-        <List title="Needs you" id="needs-title" all={needing.data ?? []} none="Nothing of yours failed this week or is paused." />
+        <List title="Needs attention" id="needs-title" all={needing.data ?? []} none="No failed or paused experiments of yours this week." />
         {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
       </div>

@@ -75,7 +75,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
       <BulkActions chosen={chosen} reload={list.reload} />
       {list.total === 0 && narrowed ? (
         <div class="empty">
-          <p>No experiment is like that.</p>
+          <p>No experiment matches the filter.</p>
           <button type="button" onClick={() => change({ text: '', state: '', conditions: [], any: false, archived: false })}>
             Show all
           </button>

@@ -60,7 +60,7 @@ function Head({ trial }: { trial: Trial }) {
         facts={[
           ['Started', dateTime(trial.startTime)],
           ['Elapsed', span(trial.startTime, trial.endTime, now)],
-          ['Held slots for', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
+          ['Slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
           ['Batches', trial.totalBatchesProcessed.toLocaleString()],
           ['Best metric', metric(trial.searcherMetricValue)],
           ['Restarts', String(trial.restarts)],
@@ -94,7 +94,7 @@ function Attempts({ trial }: { trial: Trial }) {
   );
   const saved = useCheckpoints(trial.id);
   const now = useNow(live.data?.some((one) => !one.endTime) ?? false);
-  if (live.data?.length === 0) return <p class="quiet">It has not held a slot yet.</p>;
+  if (live.data?.length === 0) return <p class="quiet">No attempts yet.</p>;
   return (
     <>
       <ErrorNote error={live.error} retry={live.reload} />
@@ -168,7 +168,7 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
       <Values
         label="Metadata"
         of={trial.metadata ?? {}}
-        none="Nothing noted. A process notes what it likes at POST /api/v1/runs/ID/metadata; the table of experiments shows it."
+        none="No metadata. Programs set it with POST /api/v1/runs/ID/metadata; the table of experiments shows it."
       />
     </section>
   </>

@@ -73,7 +73,7 @@ function Members({ id }: { id: number }) {
                       <RoleTags
                         own={here.filter((grant) => grant.userId === one.id)}
                         places={places}
-                        who={one.username}
+                        name={one.username}
                         may
                         reload={grants.reload}
                       />
