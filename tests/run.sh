@@ -118,6 +118,7 @@ fi
 if wants browser; then
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release
+  suite_program webui-live node tests/webui/live_test.mjs build/release
   suite_program webui-pages node tests/webui/pages_test.mjs build/release
   suite_program webui-scale node tests/webui/scale_test.mjs build/release
 fi

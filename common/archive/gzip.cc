@@ -16,10 +16,10 @@ Bytef* as_bytes(const char* data) { return reinterpret_cast<Bytef*>(const_cast<c
 
 }  // namespace
 
-std::string gzip(std::string_view bytes) {
+std::string gzip(std::string_view bytes, int level) {
   z_stream stream{};
   std::string out;
-  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+  if (deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::bad_alloc();
   std::array<char, kPiece> buffer;
   int state = Z_OK;
@@ -41,6 +41,35 @@ std::string gzip(std::string_view bytes) {
 }
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
+
+/// Compression state: 64 KiB, for many open streams.
+struct GzipStream::Deflater {
+  z_stream stream{};
+  Deflater() {
+    constexpr int kWindow = 13 + 16, kMemory = 6;
+    if (deflateInit2(&stream, 6, Z_DEFLATED, kWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw std::bad_alloc();
+  }
+  ~Deflater() { deflateEnd(&stream); }
+};
+
+GzipStream::GzipStream() : deflater_(std::make_unique<Deflater>()) {}
+GzipStream::~GzipStream() = default;
+
+std::string GzipStream::add(std::string_view bytes) {
+  z_stream& stream = deflater_->stream;
+  stream.next_in = as_bytes(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string out;
+  std::array<char, 4096> buffer;
+  do {
+    stream.next_out = as_bytes(buffer.data());
+    stream.avail_out = static_cast<uInt>(buffer.size());
+    deflate(&stream, Z_SYNC_FLUSH);
+    out.append(buffer.data(), buffer.size() - stream.avail_out);
+  } while (stream.avail_out == 0);
+  return out;
+}
 
 /// Decompression state and output buffer.
 struct ByteSource::Inflater {

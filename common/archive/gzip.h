@@ -10,10 +10,26 @@
 
 namespace det {
 
-/// Compresses deterministically: no time and no file name in the header.
-std::string gzip(std::string_view bytes);
+/// Compresses deterministically: no time and no file name in the header. `level`: 1 (fast) to 9 (small).
+std::string gzip(std::string_view bytes, int level = 6);
 /// True if `bytes` start with the gzip magic number.
 bool is_gzip(std::string_view bytes);
+
+/// Compresses a stream in pieces that the receiver can decode at once. Not thread-safe.
+class GzipStream {
+ public:
+  GzipStream();
+  ~GzipStream();
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  /// Returns the compressed form of the next bytes of the stream.
+  std::string add(std::string_view bytes);
+
+ private:
+  struct Deflater;
+  std::unique_ptr<Deflater> deflater_;
+};
 
 /// Reads one gzip member, or plain bytes as they are, in pieces of at most 64 KiB. Not thread-safe.
 class ByteSource {

@@ -47,9 +47,11 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
     return nullptr;
   }
   if (!is_variable_name(name)) {
+    // Text without '=' may be a value; it may be secret and is not shown.
     reader.problem(
         node, path, "E-CFG-RANGE",
-        "\"" + name + "\" is no name of a variable; use letters, digits and _, and no digit first");
+        (equals == std::string::npos ? "must be NAME=VALUE" : "\"" + name + "\" is no name of a variable") +
+            std::string("; use letters, digits and _ for the name, and no digit first"));
     return nullptr;
   }
   // The platform sets these variables, and preloading would run foreign code in its own processes.

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "common/archive/gzip.h"
 #include "common/base/json.h"
 
 namespace det::http {
@@ -40,9 +42,10 @@ std::string_view kind_name(Kind kind) {
 
 /// True when the later event makes the earlier one redundant.
 bool same_subject(const loop::Change& a, const loop::Change& b) {
-  return kind_name(a.kind) == kind_name(b.kind) && a.experiment == b.experiment && a.trial == b.trial &&
-         a.task == b.task && (a.kind != Kind::kCheckpoint || a.name == b.name) &&
-         (a.kind != Kind::kAgent || a.name == b.name);
+  const bool names_state = a.kind == Kind::kExperiment || a.kind == Kind::kTrial ||
+                           a.kind == Kind::kAllocation || a.kind == Kind::kCommand;
+  return a.kind == b.kind && a.experiment == b.experiment && a.trial == b.trial && a.task == b.task &&
+         (names_state || a.name == b.name);
 }
 
 }  // namespace
@@ -54,12 +57,16 @@ std::string event_text(const loop::Event& event) {
   if (change.trial.value) data["trialId"] = change.trial.value;
   if (!change.task.value.empty()) data["taskId"] = change.task.value;
   switch (change.kind) {
-    case Kind::kExperiment:
     case Kind::kTrial:
+      data["batches"] = change.steps_completed;
+      [[fallthrough]];
+    case Kind::kExperiment:
       data["state"] = "STATE_" + change.name;
+      data["progress"] = change.progress;
       break;
     case Kind::kMetrics:
       data["group"] = change.name;
+      data["batches"] = change.steps_completed;
       break;
     case Kind::kCheckpoint:
       data["uuid"] = change.name;
@@ -94,7 +101,12 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
     Response head{
         200,
         {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}},
-        "retry: 2000\n\n"};
+        ""};
+    if (request_.accepts_gzip()) {
+      head.headers.emplace_back("Content-Encoding", "gzip");
+      gzip_.emplace();
+    }
+    head.body = encoded("retry: 2000\n\n");
     exchange_->begin(std::move(head), [weak = weak_from_this(), &serial] {
       serial.try_post([weak] {
         if (auto self = weak.lock()) self->open_ = false;
@@ -118,6 +130,12 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
 
   void heartbeat() {
     if (open_ && !writing_) write(":\n\n");
+  }
+
+  /// Sends the events that were collected since the last tick.
+  void tick() {
+    collecting_ = false;
+    flush();
   }
 
   /// Discards cached permissions; they are queried again when needed. Replies to earlier queries become
@@ -188,18 +206,22 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   }
 
   void flush() {
-    if (writing_ || asking_ || !open_ || ask()) return;
+    if (writing_ || asking_ || collecting_ || !open_ || ask()) return;
     std::string text;
     if (std::exchange(missed_, false)) text += "event: reset\ndata: {}\n\n";
     for (const auto& event : pending_)
       if (may_see(event->change)) text += event_text(*event);
     pending_.clear();
-    if (!text.empty()) write(std::move(text));
+    if (text.empty()) return;
+    collecting_ = true;
+    write(std::move(text));
   }
+
+  std::string encoded(std::string text) { return gzip_ ? gzip_->add(text) : text; }
 
   void write(std::string text) {
     writing_ = true;
-    exchange_->write(std::move(text), [self = shared_from_this()](bool sent) {
+    exchange_->write(encoded(std::move(text)), [self = shared_from_this()](bool sent) {
       self->serial_->try_post([self, sent] {
         self->writing_ = false;
         if (!sent) self->open_ = false;
@@ -213,6 +235,9 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   loop::Workers* serial_ = nullptr;
   std::vector<std::shared_ptr<const loop::Event>> pending_;
   bool open_ = true, writing_ = false, missed_ = false, asking_ = false;
+  /// Set from a write to the next tick: changes of one object within it become one event.
+  bool collecting_ = false;
+  std::optional<GzipStream> gzip_;  ///< Empty for clients that do not decode gzip.
   const Gateway& gateway_;
   // Cached permissions of the reader. seen_ takes precedence over hidden_.
   bool sees_all_ = false;
@@ -253,12 +278,13 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
       const std::string_view last = shared->header("last-event-id");
       std::from_chars(last.data(), last.data() + last.size(), after);
       auto client = std::make_shared<Client>(std::move(*shared), exchange, parts->gateway);
-      client->begin(parts->serial);
+      // Subscribed before the head is sent: a client that reads data after the head misses no change.
       const auto subscription = parts->hub.subscribe(
           [client, serial = &parts->serial](const std::shared_ptr<const loop::Event>& event) {
             serial->post([client, event] { client->add(event); });
           },
           after);
+      client->begin(parts->serial);
       parts->clients.push_back({std::move(client), subscription});
     });
   });
@@ -270,6 +296,7 @@ void EventStream::tick() {
     if (!entry.client->open()) parts_->hub.unsubscribe(entry.subscription);
     return !entry.client->open();
   });
+  for (const Parts::Entry& entry : parts_->clients) entry.client->tick();
   const std::uint64_t rights = parts_->rights ? parts_->rights() : 0;
   const bool changed = std::exchange(parts_->rights_seen, rights) != rights;
   const bool beat = ++parts_->ticks % kHeartbeatTicks == 0;

@@ -1,5 +1,5 @@
-// The event stream of the web UI: GET /api/v1/events as server-sent events. Events carry ids of changed
-// objects, never their content, and only of experiments that the reader may see.
+// The event stream of the web UI: GET /api/v1/events as server-sent events. Events carry ids,
+// state and progress of changed objects, and only of experiments that the reader may see.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class EventStream {
   /// Opens a stream. Replies 401 without a valid session. A Last-Event-ID header resumes a stream; the event
   /// "reset" reports that events were lost. Any thread.
   void handle(Request request, std::shared_ptr<Exchange> exchange);
-  /// Call about four times a second on `serial`. Sends heartbeats and validates sessions and permissions
-  /// every 15 s, and immediately after a change of `rights`.
+  /// Call about four times a second on `serial`. Sends collected events and heartbeats and validates sessions
+  /// and permissions every 15 s, and immediately after a change of `rights`.
   void tick();
   /// Ends all streams. Call on `serial`.
   void close();

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/archive/gzip.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/client/grpc_keepalive.h"
@@ -29,6 +30,12 @@ namespace pb = google::protobuf;
 constexpr std::string_view kCodeArchivePaths[] = {"/api/v1/experiments", "/api/v1/commands"};
 constexpr std::string_view kLogin = "det.v1.AuthService.Login";
 constexpr std::string_view kLogout = "det.v1.AuthService.Logout";
+// Smaller replies are sent as they are: they fit into one packet anyway.
+constexpr std::size_t kCompressFrom = 1024;
+// Larger replies are archives, which are compressed already.
+constexpr std::size_t kCompressUpTo = 4 << 20;
+// The fastest level: replies are compressed for one reader.
+constexpr int kCompression = 1;
 // Deadline of unary calls.
 constexpr auto kCallTime = std::chrono::seconds(120);
 
@@ -136,7 +143,7 @@ struct Unary {
   grpc::ByteBuffer request, reply;
   std::shared_ptr<Exchange> exchange;
   const pb::MethodDescriptor* method = nullptr;
-  bool pretty = false, secure_cookie = false;
+  bool pretty = false, secure_cookie = false, gzip = false;
 
   void finish(const grpc::Status& status) {
     if (!status.ok()) return exchange->respond(error_response(to_error(status)));
@@ -147,6 +154,10 @@ struct Unary {
     Response response{200,
                       {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
                       to_json_text(*message, pretty)};
+    if (gzip && response.body.size() >= kCompressFrom && response.body.size() <= kCompressUpTo) {
+      response.body = det::gzip(response.body, kCompression);
+      response.headers.emplace_back("Content-Encoding", "gzip");
+    }
     add_cookie(*method, *message, secure_cookie, response);
     exchange->respond(std::move(response));
   }
@@ -279,6 +290,7 @@ struct Gateway::Parts {
     call->method = match.route->method;
     call->pretty = has_flag(request, "pretty");
     call->secure_cookie = limits.secure_cookie;
+    call->gzip = request.accepts_gzip();
     call->exchange = std::move(exchange);
     call->request = to_buffer(message);
     call->context.set_deadline(

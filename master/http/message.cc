@@ -29,6 +29,16 @@ std::string_view Request::cookie(std::string_view name) const {
   return {};
 }
 
+bool Request::accepts_gzip() const {
+  // Any quality value except 0 accepts gzip.
+  for (const std::string& item : split(header("accept-encoding"), ',')) {
+    const auto pieces = split(trim(item), ';');
+    if (to_lower(trim(pieces[0])) != "gzip") continue;
+    return pieces.size() < 2 || (trim(pieces[1]) != "q=0" && trim(pieces[1]) != "q=0.0");
+  }
+  return false;
+}
+
 std::string_view status_text(int status) {
   switch (status) {
     // Only the codes that the master sends.

@@ -28,6 +28,8 @@ struct Request {
   std::string_view header(std::string_view name) const;
   /// Value of a cookie; "" when absent.
   std::string_view cookie(std::string_view name) const;
+  /// True if the client decodes gzip.
+  bool accepts_gzip() const;
 };
 
 /// One HTTP reply, or the head of a streamed one.

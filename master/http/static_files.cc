@@ -47,16 +47,6 @@ bool has_hash(const std::string& path) {
          std::any_of(part.begin(), part.end(), digit_or_upper);
 }
 
-bool accepts_gzip(const Request& request) {
-  // Any quality value except 0 accepts gzip.
-  for (const std::string& item : split(request.header("accept-encoding"), ',')) {
-    const auto pieces = split(trim(item), ';');
-    if (to_lower(trim(pieces[0])) != "gzip") continue;
-    return pieces.size() < 2 || (trim(pieces[1]) != "q=0" && trim(pieces[1]) != "q=0.0");
-  }
-  return false;
-}
-
 }  // namespace
 
 const Headers& security_headers() {
@@ -131,7 +121,7 @@ Response StaticFiles::answer(const Request& request) const {
     response.status = 304;
     return response;
   }
-  if (!file.gzip.empty() && accepts_gzip(request)) {
+  if (!file.gzip.empty() && request.accepts_gzip()) {
     response.headers.emplace_back("Content-Encoding", "gzip");
     response.body = file.gzip;
   } else {

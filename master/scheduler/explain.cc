@@ -274,6 +274,19 @@ void Explainer::suggest() {
   if (out_.reason != Reason::kMaxSlots) suggest_priority();
 }
 
+// Below this progress the pace of a run is unknown.
+constexpr double kMinProgress = 0.01;
+
+/// Expected seconds until a running allocation ends.
+double remaining(const RunLengths& lengths, TrialId trial, double median) {
+  const auto found = lengths.age.find(trial);
+  const double age = found == lengths.age.end() ? 0 : found->second;
+  const auto progress = lengths.progress.find(trial);
+  if (progress != lengths.progress.end() && progress->second >= kMinProgress && age > 0)
+    return age * std::max(0.0, 1 - progress->second) / progress->second;
+  return age < median ? median - age : age;
+}
+
 /// Simulates the pool from one end of an allocation to the next until the request starts.
 std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
   std::vector<double> recent = lengths.recent;
@@ -282,8 +295,7 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
   Estimate estimate{.seconds = 0, .median = *middle, .runs = static_cast<int>(recent.size())};
   std::set<std::pair<double, TrialId>> ends;
   for (const Running& one : pool_.running) {
-    const auto age = lengths.age.find(one.trial);
-    ends.insert({std::max(0.0, estimate.median - (age == lengths.age.end() ? 0 : age->second)), one.trial});
+    ends.insert({remaining(lengths, one.trial, estimate.median), one.trial});
   }
   Scheduler scheduler(pool_);
   for (int count = 0; count < kMostEnds; ++count) {

@@ -62,11 +62,12 @@ Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion);
 
 /// Observed run times, in seconds. Input of the estimate.
 struct RunLengths {
-  std::vector<double> recent;     ///< recently ended allocations of the pool or the experiment
-  std::map<TrialId, double> age;  ///< age of current allocations; 0 when absent
+  std::vector<double> recent;          ///< recently ended allocations of the pool or the experiment
+  std::map<TrialId, double> age;       ///< age of current allocations; 0 when absent
+  std::map<TrialId, double> progress;  ///< reported progress of trials, 0..1; absent when unknown
 };
 /// Predicted waiting time. A simulation of the queue in which every allocation runs for the median of the
-/// recent runs; one that is older already ends at once.
+/// recent runs. A running one with progress continues at its pace; an older one without runs as long again.
 struct Estimate {
   double seconds = 0;  ///< until the request starts
   double median = 0;   ///< assumed run time, in seconds

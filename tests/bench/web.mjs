@@ -4,8 +4,8 @@
 // line.
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { cluster, here, page, requests, run, signIn } from '../webui/driver.mjs';
-import { copies, curves, kLongTrial, longTrial, sql } from '../webui/rows.mjs';
+import { cluster, here, page, requests, run, signIn, transferred } from '../webui/driver.mjs';
+import { copies, curves, LONG_TRIAL, longTrial, sql } from '../webui/rows.mjs';
 
 const kMany = 10_000;
 const kCurves = 700_000;
@@ -86,8 +86,7 @@ async function firstLoad() {
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
   let bytes = 0;
   for (const request of requests.filter((one) => /\/det\//.test(one.url()))) {
-    const response = await request.response();
-    bytes += response?.status() === 200 ? (await request.sizes()).responseBodySize : 0;
+    bytes += (await transferred(request)).size;
   }
   figure('web_first_load', bytes / 1024, 'KiB', 150);
   await signIn(cluster.password);
@@ -115,7 +114,7 @@ async function firstPaint() {
 
 async function longSeries() {
   put(longTrial());
-  const address = `${cluster.url}/api/v1/trials/metric-series?trialIds=${kLongTrial}&maxDatapoints=1200`;
+  const address = `${cluster.url}/api/v1/trials/metric-series?trialIds=${LONG_TRIAL}&maxDatapoints=1200`;
   let bytes = 0;
   const ask = async () => {
     const start = performance.now();
@@ -128,13 +127,13 @@ async function longSeries() {
   figure('web_series_1m_bytes', bytes / 1024, 'KiB', 32);
   // The series read above has been packed meanwhile, like reported ones. A restarted master has only the
   // packed rows.
-  const packed = `SELECT count(*) FROM metric_chunks WHERE trial_id = ${kLongTrial}`;
+  const packed = `SELECT count(*) FROM metric_chunks WHERE trial_id = ${LONG_TRIAL}`;
   for (const end = Date.now() + 60_000; Number(sql(packed)) < 61 && Date.now() < end; )
     await new Promise((resolve) => setTimeout(resolve, 200));
   // A master accepts only trials that its search created, so this trial moves to an ended experiment.
   put(
-    copies('experiments', { id: `${kLongTrial}`, request_id: `''`, state: `'COMPLETED'`, ended: 'now()' }, 'generate_series(1, 1) n') +
-      `UPDATE trials SET experiment_id = ${kLongTrial} WHERE id = ${kLongTrial};`,
+    copies('experiments', { id: `${LONG_TRIAL}`, request_id: `''`, state: `'COMPLETED'`, ended: 'now()' }, 'generate_series(1, 1) n') +
+      `UPDATE trials SET experiment_id = ${LONG_TRIAL} WHERE id = ${LONG_TRIAL};`,
   );
   const closer = async () => {
     const start = performance.now();
@@ -153,7 +152,7 @@ async function longSeries() {
   }
   figure('web_series_1m_first_answer_of_a_master', median(firsts.whole), 'ms', 10);
   figure('web_series_1m_first_closer_look', median(firsts.closer), 'ms', 100);
-  await page.goto(`${cluster.url}/det/trials/${kLongTrial}?tab=log`);
+  await page.goto(`${cluster.url}/det/trials/${LONG_TRIAL}?tab=log`);
   await page.waitForSelector('.tabs');
   const canvas = `document.querySelector('figure[data-panel="loss"] canvas')`;
   const drawn = await untilPainted(`document.querySelector('.tabs a').click()`, canvas);

@@ -117,7 +117,7 @@ class Http(unittest.TestCase):
         self.assertEqual(list(self.storage.iterdir()), [])
         self.call("GET", f"/api/v1/experiments/{id}", expect=404)
         self.call("GET", f"/api/v1/trials/{trial}", expect=404)
-        self.assertNotIn("forkedFrom", self.call("GET", f"/api/v1/experiments/{fork}")["experiment"])
+        self.assertIsNone(self.call("GET", f"/api/v1/experiments/{fork}")["experiment"]["forkedFrom"])
 
     def test_calls_that_are_not_offered_return_501_and_offered_ones_are_described(self):
         error = self.call("GET", "/api/v1/notebooks", expect=501)["error"]

@@ -140,7 +140,7 @@ class Tls(unittest.TestCase):
         self.assertIn("another machine joined as a1", done.stderr)
         nonsense = cluster.dir / "nonsense"
         nonsense.write_text("det_j_x.y")
-        self.assertIn("no join token", self.agent_fails("a6", "--join-token-file", nonsense))
+        self.assertIn("not a join token", self.agent_fails("a6", "--join-token-file", nonsense))
         # A master with another fingerprint than the token's receives nothing.
         pin = "0" * 64
         nonsense.write_text(self.token().read_text().split(".")[0] + "." + pin)
@@ -149,7 +149,7 @@ class Tls(unittest.TestCase):
         with self.assertRaises(urllib.error.HTTPError) as told:
             urllib.request.urlopen(cluster.url.replace("https", "http") + "/health", timeout=20)
         self.assertIn("speaks TLS only", told.exception.read().decode())
-        self.assertIn("speaks TLS only", self.agent_fails("a6", master=f"{ADDRESS}:{cluster.port}"))
+        self.assertIn("accepts only TLS", self.agent_fails("a6", master=f"{ADDRESS}:{cluster.port}"))
 
     def check_words_of_the_command(self):
         cluster = self.cluster

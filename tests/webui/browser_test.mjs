@@ -14,22 +14,23 @@ import {
   run,
   shot,
   signIn,
+  transferred,
   until,
   untilText,
 } from './driver.mjs';
 
-const kFirstLoadLimit = 150 * 1024;
-const kProbe = '<img src=x onerror="window.pwned=1">';
+const FIRST_LOAD_LIMIT = 150 * 1024;
+const PROBE = '<img src=x onerror="window.pwned=1">';
 // Used as the name of a hyperparameter, a metric and a file, so it has no dot.
-const kNameProbe = '<img src=x onerror=pwned=1>';
-const kConfig = `name: '${kProbe}'
-description: 'a trial without a model ${kProbe}'
-labels: ['${kProbe}']
+const NAME_PROBE = '<img src=x onerror=pwned=1>';
+const CONFIG = `name: '${PROBE}'
+description: 'a trial without a model ${PROBE}'
+labels: ['${PROBE}']
 entrypoint: ${process.execPath} script_trial.mjs
 hyperparameters:
   learning_rate: 0.1
-  note: '${kProbe}'
-  '${kNameProbe}': '${kProbe}'
+  note: '${PROBE}'
+  '${NAME_PROBE}': '${PROBE}'
 searcher:
   name: single
   metric: accuracy
@@ -81,15 +82,15 @@ const signingIn = [
       const loaded = requests.filter((request) => /\/det\//.test(request.url()));
       let bytes = 0;
       for (const request of loaded) {
-        const response = await request.response();
-        bytes += response.status() === 200 ? (await request.sizes()).responseBodySize : 0;
+        const { response, size } = await transferred(request);
+        bytes += size;
         if (/\.(js|css)$/.test(request.url())) {
           assert.equal(response.headers()['content-encoding'], 'gzip', request.url());
           assert.match(response.headers()['cache-control'], /immutable/);
         }
       }
       console.log(`first load: ${(bytes / 1024).toFixed(1)} KiB in ${loaded.length} requests`);
-      assert.ok(bytes > 10000 && bytes <= kFirstLoadLimit, `${bytes} bytes`);
+      assert.ok(bytes > 10000 && bytes <= FIRST_LOAD_LIMIT, `${bytes} bytes`);
     },
   ],
   [
@@ -138,13 +139,13 @@ const listing = [
       await until(() => document.querySelector('.freshness-live') !== null);
       await page.evaluate(() => (window.sameDocument = true));
       const context = cluster.folder('context', {
-        'const.yaml': kConfig.replace('HOST_PATH', path.join(cluster.directory, 'checkpoints')),
+        'const.yaml': CONFIG.replace('HOST_PATH', path.join(cluster.directory, 'checkpoints')),
         'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
-        [`${kNameProbe}.txt`]: `${kProbe}\n`,
+        [`${NAME_PROBE}.txt`]: `${PROBE}\n`,
       });
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
-      await page.getByRole('link', { name: kProbe }).waitFor({ timeout: 20000 });
+      await page.getByRole('link', { name: PROBE }).waitFor({ timeout: 20000 });
       await until(() => document.querySelector('tbody .state')?.textContent === 'Running');
       assert.equal(await page.evaluate(() => window.sameDocument), true);
       await audit('list');
@@ -163,10 +164,10 @@ const looking = [
   [
     'a click leads to the experiment',
     async () => {
-      await page.getByRole('link', { name: kProbe }).click();
+      await page.getByRole('link', { name: PROBE }).click();
       await page.waitForURL('**/det/experiments/1');
       await untilState('Running');
-      assert.equal(await page.textContent('h1'), kProbe);
+      assert.equal(await page.textContent('h1'), PROBE);
     },
   ],
   [
@@ -232,7 +233,7 @@ const looking = [
       const chips = page.getByRole('group', { name: 'Metrics shown' });
       await chips.getByRole('button', { name: 'grad_norm' }).click();
       await until(() => document.querySelector('figure[data-panel="grad_norm"]') === null);
-      assert.equal(new URL(page.url()).searchParams.get('charts'), `${kNameProbe},accuracy,loss`);
+      assert.equal(new URL(page.url()).searchParams.get('charts'), `${NAME_PROBE},accuracy,loss`);
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"]');
       assert.equal(await page.$('figure[data-panel="grad_norm"]'), null);
@@ -253,8 +254,8 @@ const looking = [
     'the code is there to be read, as text',
     async () => {
       await tab('Code');
-      await page.getByRole('button', { name: `${kNameProbe}.txt` }).click();
-      await until((probe) => document.querySelector('.code-text')?.textContent === probe, kProbe);
+      await page.getByRole('button', { name: `${NAME_PROBE}.txt` }).click();
+      await until((probe) => document.querySelector('.code-text')?.textContent === probe, PROBE);
       assert.match(page.url(), /file=/);
       await page.getByRole('button', { name: 'script_trial.mjs' }).click();
       await until(() => document.querySelector('.code-text')?.textContent.includes("import http2 from"));
@@ -302,14 +303,14 @@ const looking = [
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await audit('trial');
       await tab('Hyperparameters');
-      await untilText(kNameProbe);
+      await untilText(NAME_PROBE);
       await tab('Attempts');
       await until(() => document.querySelector('main tbody td + td')?.textContent === 'Running');
       await audit('attempts');
       await tab('Checkpoints');
       await untilText('No checkpoints yet');
       await tab('Profiler');
-      await untilText('No measurements of the machine');
+      await untilText('No system metrics');
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
     },
@@ -331,11 +332,11 @@ const looking = [
       const lines = await page.$$eval('.log-text', (all) => all.map((one) => one.textContent));
       assert.ok(lines.includes('hello from the trial'), 'the lines before it are there too');
       await page.goto(`${cluster.url}/det/trials/1?tab=log&level=ERROR`);
-      await untilText('No line is like that.');
+      await untilText('No line matches the filter.');
     },
   ],
   [
-    'the cluster says who holds what, the dashboard what runs',
+    'the cluster shows the holders of slots, the dashboard the running experiments',
     async () => {
       await page.keyboard.press('g');
       await page.keyboard.press('c');
@@ -346,7 +347,7 @@ const looking = [
       await page.keyboard.press('g');
       await page.keyboard.press('d');
       await page.waitForURL('**/det/');
-      await page.getByRole('link', { name: `1 ${kProbe}` }).waitFor();
+      await page.getByRole('link', { name: `1 ${PROBE}` }).waitFor();
       await audit('dashboard');
       assert.equal(await page.$('main img'), null);
     },

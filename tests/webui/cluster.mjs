@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-const kStartMs = 60000;
-const kStopMs = 20000;
+const START_MS = 60000;
+const STOP_MS = 20000;
 
 // Calls `ready` on every output of the process and resolves with its first defined result. Rejects when the
 // process exits or after the timeout.
 function untilSaid(process, name, ready) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
-      () => reject(new Error(`${name} was not ready in ${kStartMs / 1000} s:\n${process.said}`)),
-      kStartMs,
+      () => reject(new Error(`${name} was not ready in ${START_MS / 1000} s:\n${process.said}`)),
+      START_MS,
     );
     const look = () => {
       const found = ready(process.said);
@@ -111,7 +111,7 @@ export class Cluster {
     const { stdout } = await promisify(execFile)(path.join(this.bin, 'det'), ['-m', this.url, ...args], {
       cwd,
       env,
-      timeout: kStartMs,
+      timeout: START_MS,
     });
     return stdout;
   }
@@ -133,7 +133,7 @@ export class Cluster {
     for (const process of [this.agent, this.master]) {
       if (!process) continue;
       process.kill('SIGTERM');
-      const timer = setTimeout(() => process.kill('SIGKILL'), kStopMs);
+      const timer = setTimeout(() => process.kill('SIGKILL'), STOP_MS);
       await ended(process);
       clearTimeout(timer);
     }

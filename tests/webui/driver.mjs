@@ -13,10 +13,10 @@ const shotsAt = argumentsLeft.indexOf('--shots');
 const shots = shotsAt < 0 ? undefined : argumentsLeft.splice(shotsAt, 2)[1];
 export const build = path.resolve(argumentsLeft[0] ?? path.join(here, '../../build/release'));
 // CTest's exit code for "skipped".
-const kSkipped = 77;
+const SKIPPED = 77;
 if (!existsSync(path.join(build, 'share/det/webui/index.html'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');
-  process.exit(kSkipped);
+  process.exit(SKIPPED);
 }
 const packages = createRequire(path.join(build, 'webui/package.json'));
 const { chromium } = packages('playwright-core');
@@ -74,6 +74,17 @@ export async function signIn(password) {
   await page.keyboard.press('Enter');
 }
 
+// The response of a request and the size of its body in bytes. The browser reports no response for the script of a
+// shared worker, so it is requested again.
+export async function transferred(request) {
+  if (/\/events-/.test(request.url())) {
+    const response = await page.request.get(request.url());
+    return { response, size: Number(response.headers()['content-length']) };
+  }
+  const response = await request.response();
+  return { response, size: response?.status() === 200 ? (await request.sizes()).responseBodySize : 0 };
+}
+
 // Records the requests of a browser context.
 export function watch(context) {
   context.on('request', (request) => {
@@ -84,6 +95,8 @@ export function watch(context) {
 async function openBrowser() {
   browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
+    // Users have the back/forward cache, where a left page may keep its connections.
+    ignoreDefaultArgs: ['--disable-back-forward-cache'],
     args: [
       '--no-sandbox',
       '--disable-gpu',

@@ -5,8 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { cluster } from './driver.mjs';
 
-export const kLongTrial = 800_000;
-const kPoints = 1_000_000;
+export const LONG_TRIAL = 800_000;
+const POINTS = 1_000_000;
 
 export function sql(text) {
   const socket = path.join(cluster.directory, 'master/postgres/socket');
@@ -38,17 +38,17 @@ export const putMany = (rows) =>
 export const longTrial = () =>
   copies(
     'trials',
-    { id: `${kLongTrial}`, request_id: `'long'`, task_id: `'long'`, state: `'COMPLETED'`, ended: 'now()' },
+    { id: `${LONG_TRIAL}`, request_id: `'long'`, task_id: `'long'`, state: `'COMPLETED'`, ended: 'now()' },
     'generate_series(1, 1) n',
   ) +
   `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
-   SELECT ${kLongTrial}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
+   SELECT ${LONG_TRIAL}, 1, 'training', n, now() - interval '1 day' + n * interval '50 milliseconds',
      json_build_object('loss', CASE WHEN n = 654321 THEN 77 ELSE 2.0 / (1 + n / 50000.0) + sin(n) / 20 END)
-   FROM generate_series(1, ${kPoints}) n;
+   FROM generate_series(1, ${POINTS}) n;
    INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)
    SELECT 'long', 'long.1', 'vm', n % 4, now() - interval '1 day' + n * interval '1 millisecond',
      CASE WHEN n % 100000 = 0 THEN 'ERROR' ELSE 'INFO' END, 'stdout', 'task', convert_to('line ' || n, 'UTF8')
-   FROM generate_series(1, ${kPoints}) n;`;
+   FROM generate_series(1, ${POINTS}) n;`;
 
 // `trials` trials of one experiment, each with a loss at `points` batches, at 10 batches a second.
 export const curves = (experiment, trials, points) =>

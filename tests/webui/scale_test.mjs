@@ -5,14 +5,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
-import { copies, kLongTrial, longTrial, putMany, sql } from './rows.mjs';
+import { copies, LONG_TRIAL, longTrial, putMany, sql } from './rows.mjs';
 
-const kMany = 100_000;
-const kFirst = 1001; // First id of generated rows; real ones come before.
-const kSearch = 900_000;
-const kTrials = 64;
+const MANY = 100_000;
+const FIRST = 1001; // First id of generated rows; real ones come before.
+const SEARCH = 900_000;
+const TRIALS = 64;
 
-const kConfig = `name: real NUMBER
+const CONFIG = `name: real NUMBER
 entrypoint: ${process.execPath} script_trial.mjs
 hyperparameters: {learning_rate: 0.1}
 searcher: {name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 1000000}}
@@ -25,7 +25,7 @@ const experiments = () =>
   copies(
     'experiments',
     {
-      id: `${kFirst} + n`,
+      id: `${FIRST} + n`,
       request_id: `''`,
       job_id: `'job-' || n`,
       name: `'model ' || n % 977 || ' run ' || n`,
@@ -36,13 +36,13 @@ const experiments = () =>
       ended: `now() - n * interval '1 minute' + interval '40 seconds'`,
       progress: '1',
     },
-    `generate_series(0, ${kMany - 1}) n`,
+    `generate_series(0, ${MANY - 1}) n`,
   ) +
   copies(
     'trials',
     {
-      id: `${kFirst} + n`,
-      experiment_id: `${kFirst} + n`,
+      id: `${FIRST} + n`,
+      experiment_id: `${FIRST} + n`,
       request_id: `'t' || n`,
       task_id: `'task-' || n`,
       hparams: `json_build_object('learning_rate', 1.0 / (1 + n % 1000), 'width', n % 7)`,
@@ -50,7 +50,7 @@ const experiments = () =>
       best_metric: `(n % 100) / 100.0`,
       ended: 'now()',
     },
-    `generate_series(0, ${kMany - 1}) n`,
+    `generate_series(0, ${MANY - 1}) n`,
   );
 
 // A search with trials that end at 100, 400 and 1600 batches; a quarter continues each time.
@@ -60,7 +60,7 @@ const search = () => {
     copies(
       'experiments',
       {
-        id: `${kSearch}`,
+        id: `${SEARCH}`,
         request_id: `''`,
         name: `'a search'`,
         state: `'COMPLETED'`,
@@ -73,11 +73,11 @@ const search = () => {
     copies(
       'trials',
       {
-        id: `${kSearch} + n`,
-        experiment_id: `${kSearch}`,
+        id: `${SEARCH} + n`,
+        experiment_id: `${SEARCH}`,
         request_id: `'s' || n`,
         task_id: `'search-' || n`,
-        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${kTrials}), 'width', 8 * (1 + n % 5), 'act',
+        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${TRIALS}), 'width', 8 * (1 + n % 5), 'act',
           (ARRAY['relu','gelu','tanh'])[1 + n % 3])`,
         state: `'COMPLETED'`,
         steps_completed: length,
@@ -85,13 +85,13 @@ const search = () => {
         started: `now() - interval '1 hour' + n * interval '30 seconds'`,
         ended: 'now()',
       },
-      `generate_series(0, ${kTrials - 1}) n`,
+      `generate_series(0, ${TRIALS - 1}) n`,
     ) +
     `INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, searcher_metric)
-     SELECT ${kSearch} + n, 1, g, s, now() - interval '1 hour' + n * interval '30 seconds' + s * interval '1 second',
+     SELECT ${SEARCH} + n, 1, g, s, now() - interval '1 hour' + n * interval '30 seconds' + s * interval '1 second',
        json_build_object('loss', 2.0 / (1 + s / 200.0) + n / 100.0, 'accuracy', 0.5 + n % 16 / 40.0 - 10.0 / s),
        CASE WHEN g = 'validation' THEN 0.5 + n % 16 / 40.0 END
-     FROM generate_series(0, ${kTrials - 1}) n, generate_series(100, 1600, 100) s, unnest(ARRAY['training', 'validation']) g
+     FROM generate_series(0, ${TRIALS - 1}) n, generate_series(100, 1600, 100) s, unnest(ARRAY['training', 'validation']) g
      WHERE s <= ${length};`
   );
 };
@@ -135,14 +135,14 @@ const filling = [
       mkdirSync(store);
       for (const number of ['1', '2', '3']) {
         const context = cluster.folder(`context${number}`, {
-          'const.yaml': kConfig.replace('HOST_PATH', store).replace('NUMBER', number),
+          'const.yaml': CONFIG.replace('HOST_PATH', store).replace('NUMBER', number),
           'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
         });
         await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
       }
       putMany(experiments() + search() + longTrial());
       sql('ANALYZE');
-      assert.equal(sql('SELECT count(*) FROM experiments'), String(kMany + 4));
+      assert.equal(sql('SELECT count(*) FROM experiments'), String(MANY + 4));
     },
   ],
 ];
@@ -153,12 +153,12 @@ const listing = [
     async () => {
       const newest = await timed(ask({ limit: 100 }));
       figure('list_100k_first_page', newest.ms, 'ms');
-      assert.equal(newest.json().pagination.total, kMany + 4);
+      assert.equal(newest.json().pagination.total, MANY + 4);
       const deep = await timed(ask({ limit: 100, offset: 90_000, sort: 'name=asc' }));
       figure('list_100k_deep_page_by_name', deep.ms, 'ms');
       const text = await timed(ask({ limit: 100, text: 'RARE' }));
       figure('list_100k_text', text.ms, 'ms');
-      assert.equal(text.json().pagination.total, kMany / 5000);
+      assert.equal(text.json().pagination.total, MANY / 5000);
       const both = await timed(ask({ sort: 'hp.learning_rate=asc', filter: filterOf('hp.width', '=', 3) }));
       figure('list_100k_by_hyperparameter', both.ms, 'ms');
       assert.ok(both.json().experiments.every((one) => one.bestTrial.hparams.width === 3));
@@ -170,10 +170,10 @@ const listing = [
         figure(`list_100k_sorted_by_${column}`, one.ms, 'ms');
       }
       const trained = await timed(ask({ sort: 'training.loss=desc', limit: 1 }));
-      assert.equal(trained.json().experiments[0].experiment.id, kSearch);
+      assert.equal(trained.json().experiments[0].experiment.id, SEARCH);
       assert.equal(trained.json().experiments[0].bestTraining.loss > 0, true);
       const failed = await timed(ask({ filter: filterOf('state', '=', 'STATE_ERROR') }));
-      assert.equal(failed.json().pagination.total, kMany / 5);
+      assert.equal(failed.json().pagination.total, MANY / 5);
       const late = await timed(ask({ filter: filterOf('startTime', '>', new Date(Date.now() - 3600_000).toISOString()) }));
       assert.ok(late.json().pagination.total > 50 && late.json().pagination.total < 70);
     },
@@ -209,7 +209,7 @@ const listing = [
       await page.$eval('.table-tall', (frame) => (frame.scrollTop = frame.scrollHeight / 2));
       await until(() => Number(document.querySelector('tbody tr[data-id]')?.dataset.id) > 40000);
       await page.$eval('.table-tall', (frame) => (frame.scrollTop = frame.scrollHeight));
-      await until((last) => document.querySelector(`tbody tr[data-id="${last}"]`), kSearch);
+      await until((last) => document.querySelector(`tbody tr[data-id="${last}"]`), SEARCH);
       assert.ok((await page.$$('tbody tr')).length < 60);
     },
   ],
@@ -218,7 +218,7 @@ const listing = [
     async () => {
       await page.getByRole('button', { name: 'Started' }).click();
       await until(() => document.querySelector('th[aria-sort="ascending"]')?.textContent.includes('Started'));
-      await untilFirst(kFirst + kMany - 1);
+      await untilFirst(FIRST + MANY - 1);
       await page.getByRole('button', { name: 'Started' }).click();
       await until(() => document.querySelector('th[aria-sort="descending"]')?.textContent.includes('Started'));
       await page.getByRole('button', { name: 'Trials' }).click({ modifiers: ['Shift'] });
@@ -308,23 +308,23 @@ const looking = [
   [
     'a search shows its trials, its rungs and its hyperparameters',
     async () => {
-      await page.goto(`${cluster.url}/det/experiments/${kSearch}`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
-      assert.equal((await page.$$('tbody tr')).length, kTrials);
+      assert.equal((await page.$$('tbody tr')).length, TRIALS);
       assert.equal((await page.$$('tbody tr.chosen')).length, 8);
       await page.getByRole('button', { name: /^Best/ }).click();
       await until(() => location.search.includes('order=-metric'));
       await audit('many-trials');
-      await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=search`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?tab=search`);
       await page.waitForSelector('figure[data-panel="search"] circle');
       const table = await page.$$eval('tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );
       assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
       await audit('search-many');
-      await page.goto(`${cluster.url}/det/experiments/${kSearch}?tab=hyperparameters`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?tab=hyperparameters`);
       await page.waitForSelector('polyline');
-      assert.equal((await page.$$('polyline')).length, kTrials);
+      assert.equal((await page.$$('polyline')).length, TRIALS);
       assert.equal((await page.$$('figure')).length, 6);
       await page.getByLabel('Across').selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
@@ -334,12 +334,12 @@ const looking = [
   [
     '64 trials are drawn together',
     async () => {
-      const all = Array.from({ length: kTrials }, (_, n) => kSearch + n);
-      const list = await timed(() => page.request.get(`${cluster.url}/api/v1/experiments/${kSearch}/trials?limit=-1`));
+      const all = Array.from({ length: TRIALS }, (_, n) => SEARCH + n);
+      const list = await timed(() => page.request.get(`${cluster.url}/api/v1/experiments/${SEARCH}/trials?limit=-1`));
       figure('trials_of_a_search', list.ms, 'ms');
       assert.ok(list.ms < 1000, 'the trials of others cost nothing');
       const start = performance.now();
-      await page.goto(`${cluster.url}/det/experiments/${kSearch}?trials=${all}&charts=loss`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?trials=${all}&charts=loss`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       figure('curves_of_64_trials_from_click', performance.now() - start, 'ms');
       await shot('curves-many');
@@ -350,7 +350,7 @@ const looking = [
     async () => {
       const at = (from, to) => () =>
         page.request.get(
-          `${cluster.url}/api/v1/trials/metric-series?trialIds=${kLongTrial}&maxDatapoints=1200${from ? `&startBatches=${from}&endBatches=${to}` : ''}`,
+          `${cluster.url}/api/v1/trials/metric-series?trialIds=${LONG_TRIAL}&maxDatapoints=1200${from ? `&startBatches=${from}&endBatches=${to}` : ''}`,
           { headers: { 'Accept-Encoding': 'gzip' } },
         );
       const whole = await timed(at());
@@ -365,7 +365,7 @@ const looking = [
       const near = await timed(at(654000, 655000));
       figure('series_1m_zoom_answer', near.ms, 'ms');
       assert.equal(near.json().series[0].values.length, 1001);
-      await page.goto(`${cluster.url}/det/trials/${kLongTrial}`);
+      await page.goto(`${cluster.url}/det/trials/${LONG_TRIAL}`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       assert.ok((await drawnPixels('loss')) > 50);
       await shot('million');
@@ -374,7 +374,7 @@ const looking = [
   [
     'a log of a million lines opens at its end, at a line, and at what is looked for',
     async () => {
-      const log = `${cluster.url}/det/trials/${kLongTrial}?tab=log`;
+      const log = `${cluster.url}/det/trials/${LONG_TRIAL}?tab=log`;
       const untilLine = (text) =>
         until((wanted) => [...document.querySelectorAll('.log-text')].some((one) => one.textContent === wanted), text);
       const open = async (name, query, text) => {

@@ -4,7 +4,7 @@
 import http2 from 'node:http2';
 
 const { DET_MASTER, DET_SESSION_TOKEN, DET_ALLOCATION_ID, DET_TRIAL_ID, DET_TRIAL_RUN_ID } = process.env;
-const kStepMs = 250;
+const STEP_MS = 250;
 
 // The parts of protobuf's wire format that are needed.
 const varint = (n) => {
@@ -147,7 +147,7 @@ setInterval(() => {
     });
     report(5, Buffer.concat([double(1, Math.min(0.99, step / 1000)), integer(2, step * 10)]));
   }
-}, kStepMs);
+}, STEP_MS);
 process.on('SIGTERM', () => process.exit(143));
 // Time limit, in case the test died.
 setTimeout(() => process.exit(1), 5 * 60 * 1000);

@@ -16,7 +16,7 @@ export function views() {
   const router = read('router.tsx');
   const pages = new Map([...router.matchAll(/const (\w+) = (?:page|numbered|named)\((\w+)\)/g)].map(([, name, page]) => [name, page]));
   return [...router.matchAll(/<Route path="(\/det[^"]*)" component={(\w+)}/g)].flatMap(([, route, name]) => {
-    const tabs = /const kTabs = \[(.*?)\]/s.exec(read(`pages/${pages.get(name) ?? name}.tsx`))?.[1].match(/\w+/g) ?? [''];
+    const tabs = /const TABS = \[(.*?)\]/s.exec(read(`pages/${pages.get(name) ?? name}.tsx`))?.[1].match(/\w+/g) ?? [''];
     const place = pattern(route, /:\w+/);
     return tabs.map((tab, at) => ({
       name: at === 0 ? route : `${route}?tab=${tab.toLowerCase()}`,

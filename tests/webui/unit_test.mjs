@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const work = path.resolve(process.argv[2] ?? path.join(here, '../../build/release'), 'webui');
 // CTest's exit code for "skipped".
-const kSkipped = 77;
+const SKIPPED = 77;
 if (!existsSync(path.join(work, 'node_modules/.det-lock'))) {
   console.log('skipped: this build has no web UI\n0 passed, 0 failed');
-  process.exit(kSkipped);
+  process.exit(SKIPPED);
 }
 const esbuild = createRequire(path.join(work, 'package.json'))('esbuild');
 

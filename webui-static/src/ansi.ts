@@ -9,15 +9,15 @@ export interface Piece {
 }
 
 // CSI sequences; OSC and other strings up to their terminator; two-character escapes; a lone escape.
-const kEscape =
+const ESCAPE =
   /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?/g;
-const kControl = /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
-const kReorder = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const CONTROL = /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
+const REORDER = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 function clean(text: string): string {
   return text
-    .replace(kControl, '')
-    .replace(kReorder, (c) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
+    .replace(CONTROL, '')
+    .replace(REORDER, (c) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
 }
 
 type Style = Omit<Piece, 'text'>;
@@ -59,7 +59,7 @@ export function pieces(line: string): Piece[] {
     const cleaned = clean(part);
     if (cleaned !== '') out.push({ text: cleaned, ...style });
   };
-  for (const match of text.matchAll(kEscape)) {
+  for (const match of text.matchAll(ESCAPE)) {
     push(text.slice(from, match.index));
     from = (match.index ?? 0) + match[0].length;
     if (match[2] === 'm') style = applyCodes(style, (match[1] ?? '').split(/[;:]/).map(Number));

@@ -144,7 +144,7 @@ export interface TrialSeries {
 }
 
 // Trials per request; several requests run concurrently.
-const kTrialsAtOnce = 16;
+const TRIALS_AT_ONCE = 16;
 
 // Metrics of any number of trials, in the order of `trialIds`.
 export const series = async (
@@ -153,8 +153,8 @@ export const series = async (
   signal?: AbortSignal,
 ): Promise<TrialSeries[]> => {
   const parts: (readonly number[])[] = [];
-  for (let at = 0; at < trialIds.length; at += kTrialsAtOnce)
-    parts.push(trialIds.slice(at, at + kTrialsAtOnce));
+  for (let at = 0; at < trialIds.length; at += TRIALS_AT_ONCE)
+    parts.push(trialIds.slice(at, at + TRIALS_AT_ONCE));
   const answers = await Promise.all(
     parts.map((ids) =>
       get<{ trials: TrialSeries[] }>(

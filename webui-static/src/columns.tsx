@@ -13,7 +13,7 @@ export interface Column {
   cell: (one: FoundExperiment, nowMs: number) => ComponentChildren;
 }
 
-const kFixed: Column[] = [
+const FIXED: Column[] = [
   { key: 'id', title: 'ID', width: 75, number: true, cell: ({ experiment }) => experiment.id },
   {
     key: 'name',
@@ -98,7 +98,7 @@ const kFixed: Column[] = [
   },
 ];
 
-export const kDefaultColumns = [
+export const DEFAULT_COLUMNS = [
   'id',
   'name',
   'state',
@@ -128,7 +128,7 @@ export function at(value: JsonValue | undefined | null, path: string[]): JsonVal
 }
 
 // Columns for the values of the best trial, by key prefix.
-const kOpen: Record<string, { of: (one: FoundExperiment) => JsonValue | undefined | null; levels: boolean }> = {
+const OPEN: Record<string, { of: (one: FoundExperiment) => JsonValue | undefined | null; levels: boolean }> = {
   'hp.': { of: ({ bestTrial }) => bestTrial?.hparams, levels: true },
   'metadata.': { of: ({ bestTrial }) => bestTrial?.metadata, levels: true },
   // Metric names may contain dots, so they are not split into levels.
@@ -136,26 +136,26 @@ const kOpen: Record<string, { of: (one: FoundExperiment) => JsonValue | undefine
   'training.': { of: ({ bestTraining }) => bestTraining, levels: false },
 };
 const openPrefix = (key: string): string | undefined =>
-  Object.keys(kOpen).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
+  Object.keys(OPEN).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
 export const isOpen = (key: string): boolean => openPrefix(key) !== undefined;
 
-// The value of an experiment in a column of kOpen.
+// The value of an experiment in a column of OPEN.
 export function openValue(key: string, one: FoundExperiment): JsonValue | undefined {
   const prefix = openPrefix(key) ?? '';
-  const source = kOpen[prefix];
+  const source = OPEN[prefix];
   const name = key.slice(prefix.length);
   return source && at(source.of(one), source.levels ? name.split('.') : [name]);
 }
 
 // The column of a key: a fixed one, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
 export function column(key: string): Column | undefined {
-  const fixed = kFixed.find((one) => one.key === key);
+  const fixed = FIXED.find((one) => one.key === key);
   if (fixed) return fixed;
   const prefix = openPrefix(key);
   if (!prefix) return undefined;
   const name = key.slice(prefix.length);
   // Training and validation metrics may share a name, so the title includes the kind.
-  const title = kOpen[prefix]?.levels ? name : `${name} (${prefix.slice(0, -1)})`;
+  const title = OPEN[prefix]?.levels ? name : `${name} (${prefix.slice(0, -1)})`;
   return { key, title, width: title === name ? 150 : 180, number: true, cell: (one) => text(openValue(key, one)) };
 }
 
@@ -171,9 +171,9 @@ function names(value: JsonValue | undefined | null, prefix: string, out: Set<str
 export function available(rows: readonly FoundExperiment[]): string[] {
   const found = new Set<string>();
   for (const one of rows)
-    for (const [prefix, { of, levels }] of Object.entries(kOpen)) {
+    for (const [prefix, { of, levels }] of Object.entries(OPEN)) {
       if (levels) names(of(one), prefix, found);
       else for (const name of Object.keys(of(one) ?? {})) found.add(`${prefix}${name}`);
     }
-  return [...kFixed.map((one) => one.key), ...[...found].sort()];
+  return [...FIXED.map((one) => one.key), ...[...found].sort()];
 }

@@ -8,7 +8,7 @@ export interface DiffLine {
 }
 
 // Maximum edit distance. Beyond it the middle part counts as replaced, which bounds the time for large diffs.
-const kMostSteps = 1500;
+const MAX_STEPS = 1500;
 
 type Step = readonly [fromLeft: number, fromRight: number];
 
@@ -16,7 +16,7 @@ type Step = readonly [fromLeft: number, fromRight: number];
 function common(a: readonly string[], b: readonly string[]): Step[] {
   const reach = new Map<number, number>([[1, 0]]);
   const trace: Map<number, number>[] = [];
-  const most = Math.min(a.length + b.length, kMostSteps);
+  const most = Math.min(a.length + b.length, MAX_STEPS);
   for (let d = 0; d <= most; d++) {
     trace.push(new Map(reach));
     for (let k = -d; k <= d; k += 2) {

@@ -12,7 +12,7 @@ export function stateName(state: string): string {
 
 export type Tone = 'good' | 'bad' | 'busy' | 'waiting' | 'idle';
 
-const kTones: Record<string, Tone> = {
+const TONES: Record<string, Tone> = {
   STATE_COMPLETED: 'good',
   STATE_ERROR: 'bad',
   STATE_DELETE_FAILED: 'bad',
@@ -30,13 +30,13 @@ const kTones: Record<string, Tone> = {
   STATE_STOPPING_KILLED: 'waiting',
 };
 
-export const stateTone = (state: string): Tone => kTones[state] ?? 'idle';
+export const stateTone = (state: string): Tone => TONES[state] ?? 'idle';
 
-const kActive = ['STATE_ACTIVE', 'STATE_QUEUED', 'STATE_PULLING', 'STATE_STARTING', 'STATE_RUNNING'];
-const kEnded = ['STATE_COMPLETED', 'STATE_CANCELED', 'STATE_ERROR', 'STATE_DELETED', 'STATE_DELETE_FAILED'];
+const ACTIVE = ['STATE_ACTIVE', 'STATE_QUEUED', 'STATE_PULLING', 'STATE_STARTING', 'STATE_RUNNING'];
+const ENDED = ['STATE_COMPLETED', 'STATE_CANCELED', 'STATE_ERROR', 'STATE_DELETED', 'STATE_DELETE_FAILED'];
 
-export const isActive = (state: string): boolean => kActive.includes(state);
-export const isEnded = (state: string): boolean => kEnded.includes(state);
+export const isActive = (state: string): boolean => ACTIVE.includes(state);
+export const isEnded = (state: string): boolean => ENDED.includes(state);
 export const isStopping = (state: string): boolean => state.startsWith('STATE_STOPPING_');
 
 // Progress 0..1. Undefined for experiments that ended early, because a search counts stopped trials as done.

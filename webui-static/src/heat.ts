@@ -2,7 +2,7 @@
 import { isOpen, openValue } from './columns';
 import type { FoundExperiment, JsonValue } from './wire';
 
-const kOwn: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
+const OWN: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
   progress: ({ experiment }) => experiment.progress,
   duration: ({ experiment }) => experiment.duration,
   numTrials: ({ experiment }) => experiment.numTrials,
@@ -11,10 +11,10 @@ const kOwn: Record<string, (one: FoundExperiment) => JsonValue | undefined> = {
   checkpointSize: ({ experiment }) => Number(experiment.checkpointSize),
 };
 
-export const mayHeat = (key: string): boolean => key in kOwn || isOpen(key);
+export const mayHeat = (key: string): boolean => key in OWN || isOpen(key);
 
 export function numberOf(key: string, one: FoundExperiment): number | undefined {
-  const value = isOpen(key) ? openValue(key, one) : kOwn[key]?.(one);
+  const value = isOpen(key) ? openValue(key, one) : OWN[key]?.(one);
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 

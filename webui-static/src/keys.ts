@@ -4,7 +4,7 @@ import { paths } from './address';
 
 export const helpOpen = signal(false);
 
-export const kShortcuts: readonly (readonly [string, string])[] = [
+export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['g d', 'Dashboard'],
   ['g e', 'Experiments'],
   ['g m', 'Models'],
@@ -20,7 +20,7 @@ export const kShortcuts: readonly (readonly [string, string])[] = [
   ['?', 'This help'],
 ];
 
-const kPlaces: Record<string, string> = {
+const PLACES: Record<string, string> = {
   d: paths.home,
   e: paths.experiments,
   m: paths.models,
@@ -46,9 +46,9 @@ export function followKeys(go: (path: string) => void): () => void {
     const was = after;
     after = '';
     clearTimeout(timer);
-    if (was === 'g' && kPlaces[event.key]) {
+    if (was === 'g' && PLACES[event.key]) {
       event.preventDefault();
-      go(kPlaces[event.key] ?? paths.home);
+      go(PLACES[event.key] ?? paths.home);
     } else if (event.key === 'g') {
       after = 'g';
       timer = window.setTimeout(() => (after = ''), 1500);

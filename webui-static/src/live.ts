@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
-import { subscribe, type Change } from './events';
+import { subscribe, type Change, type ServerEvent } from './events';
 import { sessionEnded } from './session';
 
 // Runs `work` (which must not throw) on request: never concurrently and at most once per `gapMs`. Requests
@@ -63,16 +63,18 @@ export interface Live<T> {
   reload: () => void;
 }
 
-// Data loaded by `load`, reloaded on every change that `concerns` it. A new `key` discards the data.
+// Data loaded by `load`, reloaded on every change that `concerns` it, at most once per `gapMs`. `apply` returns the
+// data with the content of an event, shown until the reload. A new `key` discards the data.
 export function useLive<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
   concerns: (change: Change) => boolean,
   gapMs = 250,
+  apply?: (data: T, event: ServerEvent) => T,
 ): Live<T> {
   const state = useSignal<{ key: string; data?: T; error?: ApiError }>({ key });
-  const latest = useRef({ load, concerns });
-  latest.current = { load, concerns };
+  const latest = useRef({ load, concerns, apply });
+  latest.current = { load, concerns, apply };
   const refresher = useRef<Refresher>();
   // A layout effect starts the request one frame earlier than useEffect().
   useLayoutEffect(() => {
@@ -92,6 +94,11 @@ export function useLive<T>(
     refresher.current = own;
     own.request();
     const unsubscribe = subscribe((change) => {
+      const { key: of, data } = state.value;
+      if (change !== 'everything' && of === key && data !== undefined && latest.current.apply) {
+        const next = latest.current.apply(data, change);
+        if (next !== data) state.value = { ...state.value, data: next };
+      }
       if (latest.current.concerns(change)) own.request();
     });
     return () => {

@@ -24,7 +24,7 @@ export function safeLink(address: string): string | undefined {
   return /^\/det\/[^\s\\]*$/.test(text) ? text : undefined;
 }
 
-const kMarks: readonly [RegExp, (found: RegExpExecArray, depth: number) => Inline][] = [
+const MARKS: readonly [RegExp, (found: RegExpExecArray, depth: number) => Inline][] = [
   [/^`([^`\n]+)`/, (found) => ({ kind: 'code', text: found[1] ?? '' })],
   [/^\*\*(?=\S)([^\n]*?\S)\*\*/, (found, depth) => ({ kind: 'strong', inner: inline(found[1] ?? '', depth + 1) })],
   [/^__(?=\S)([^\n]*?\S)__/, (found, depth) => ({ kind: 'strong', inner: inline(found[1] ?? '', depth + 1) })],
@@ -32,10 +32,10 @@ const kMarks: readonly [RegExp, (found: RegExpExecArray, depth: number) => Inlin
   [/^\*(?=[^\s*])([^*\n]*?[^\s*])\*/, (found, depth) => ({ kind: 'emphasis', inner: inline(found[1] ?? '', depth + 1) })],
   [/^_(?=[^\s_])([^_\n]*?[^\s_])_(?!\w)/, (found, depth) => ({ kind: 'emphasis', inner: inline(found[1] ?? '', depth + 1) })],
 ];
-const kLink = /^\[([^\]\n]*)\]\(([^)\s]*)\)/;
-const kBare = /^https?:\/\/[^\s<>"')\]]+/;
+const LINK = /^\[([^\]\n]*)\]\(([^)\s]*)\)/;
+const BARE = /^https?:\/\/[^\s<>"')\]]+/;
 // Maximum nesting of inline marks; deeper ones stay text.
-const kDeepest = 6;
+const DEEPEST = 6;
 
 export function inline(text: string, depth = 0): Inline[] {
   const out: Inline[] = [];
@@ -52,11 +52,11 @@ export function inline(text: string, depth = 0): Inline[] {
       at += 2;
       continue;
     }
-    const link = depth < kDeepest ? kLink.exec(rest) : null;
+    const link = depth < DEEPEST ? LINK.exec(rest) : null;
     const to = link && safeLink(link[2] ?? '');
-    const bare = inWord ? null : kBare.exec(rest);
+    const bare = inWord ? null : BARE.exec(rest);
     if (link && to) {
-      out.push({ kind: 'link', to, inner: inline(link[1] ?? '', kDeepest) });
+      out.push({ kind: 'link', to, inner: inline(link[1] ?? '', DEEPEST) });
       at += link[0].length;
       continue;
     }
@@ -65,7 +65,7 @@ export function inline(text: string, depth = 0): Inline[] {
       at += bare[0].length;
       continue;
     }
-    const mark = depth < kDeepest && /[`*_~]/.test(rest[0] ?? '') && !(inWord && rest[0] === '_') ? marked(rest, depth) : undefined;
+    const mark = depth < DEEPEST && /[`*_~]/.test(rest[0] ?? '') && !(inWord && rest[0] === '_') ? marked(rest, depth) : undefined;
     if (mark) out.push(mark.one);
     else plain(rest[0] ?? '');
     at += mark ? mark.length : 1;
@@ -74,18 +74,18 @@ export function inline(text: string, depth = 0): Inline[] {
 }
 
 function marked(rest: string, depth: number): { one: Inline; length: number } | undefined {
-  for (const [pattern, make] of kMarks) {
+  for (const [pattern, make] of MARKS) {
     const found = pattern.exec(rest);
     if (found) return { one: make(found, depth), length: found[0].length };
   }
   return undefined;
 }
 
-const kHeading = /^(#{1,6})\s+(.*?)\s*#*$/;
-const kItem = /^\s*([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const kRule = /^\s*([-*_])(\s*\1){2,}\s*$/;
+const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
+const ITEM = /^\s*([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const starts = (line: string): boolean =>
-  line.trim() === '' || /^(```|>)/.test(line) || [kHeading, kItem, kRule].some((pattern) => pattern.test(line));
+  line.trim() === '' || /^(```|>)/.test(line) || [HEADING, ITEM, RULE].some((pattern) => pattern.test(line));
 
 export function markdown(text: string, depth = 0): Block[] {
   const lines = text.replace(/\r\n?/g, '\n').split('\n');
@@ -98,7 +98,7 @@ export function markdown(text: string, depth = 0): Block[] {
   };
   while (at < lines.length) {
     const line = lines[at] ?? '';
-    const heading = kHeading.exec(line);
+    const heading = HEADING.exec(line);
     if (line.trim() === '') at++;
     else if (line.startsWith('```')) {
       at++;
@@ -107,14 +107,14 @@ export function markdown(text: string, depth = 0): Block[] {
     } else if (heading) {
       at++;
       out.push({ kind: 'heading', level: heading[1]?.length ?? 1, inner: inline(heading[2] ?? '') });
-    } else if (kRule.test(line)) {
+    } else if (RULE.test(line)) {
       at++;
       out.push({ kind: 'rule' });
-    } else if (line.startsWith('>') && depth < kDeepest) {
+    } else if (line.startsWith('>') && depth < DEEPEST) {
       const inner = take((one) => one.startsWith('>')).map((one) => one.replace(/^> ?/, ''));
       out.push({ kind: 'quote', blocks: markdown(inner.join('\n'), depth + 1) });
-    } else if (kItem.test(line)) {
-      out.push(list(take((one) => kItem.test(one) || (/^\s+\S/.test(one) && !kRule.test(one)))));
+    } else if (ITEM.test(line)) {
+      out.push(list(take((one) => ITEM.test(one) || (/^\s+\S/.test(one) && !RULE.test(one)))));
     } else {
       at++;
       out.push({ kind: 'paragraph', inner: inline([line, ...take((one) => !starts(one))].join('\n')) });
@@ -127,7 +127,7 @@ export function markdown(text: string, depth = 0): Block[] {
 function list(lines: string[]): Block {
   const items: string[] = [];
   for (const line of lines) {
-    const item = kItem.exec(line);
+    const item = ITEM.exec(line);
     if (item) items.push(item[2] ?? '');
     else items[items.length - 1] += `\n${line.trim()}`;
   }

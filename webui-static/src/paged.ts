@@ -2,13 +2,13 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
-import { subscribe, type Change } from './events';
+import { subscribe, type Change, type ServerEvent } from './events';
 import { Refresher } from './live';
 import { sessionEnded } from './session';
 
-export const kPageRows = 100;
+export const PAGE_ROWS = 100;
 // Maximum number of pages kept; the ones farthest from the visible part are dropped first.
-const kMostPages = 40;
+const MAX_PAGES = 40;
 
 export interface Answer<T> {
   rows: T[];
@@ -19,7 +19,7 @@ export interface Answer<T> {
 export function pagesOf(first: number, last: number, total: number): number[] {
   const end = Math.min(last, Math.max(0, total - 1));
   const out: number[] = [];
-  for (let page = Math.floor(Math.max(0, first) / kPageRows); page * kPageRows <= end; page++) out.push(page);
+  for (let page = Math.floor(Math.max(0, first) / PAGE_ROWS); page * PAGE_ROWS <= end; page++) out.push(page);
   return out;
 }
 
@@ -32,12 +32,25 @@ export interface Paged<T> {
   reload: () => void;
 }
 
+// Updates of single rows: which row an event is about, its new content, and the request for some rows. A row
+// that `load` does not return is no longer part of the list.
+export interface RowUpdates<T> {
+  id: (row: T) => number;
+  changedId: (event: ServerEvent) => number | undefined;
+  apply: (row: T, event: ServerEvent) => T;
+  load: (ids: number[], signal: AbortSignal) => Promise<T[]>;
+}
+
+// Changed rows are requested at most this often.
+const ROW_GAP_MS = 2000;
+
 class Store<T> {
   pages = new Map<number, T[]>();
   stale = new Set<number>();
+  changed = new Set<number>(); // ids of rows to request
   total: number | undefined;
   first = 0;
-  last = kPageRows - 1;
+  last = PAGE_ROWS - 1;
 
   wanted(): number[] {
     const all = this.total === undefined ? [0] : pagesOf(this.first, this.last, this.total);
@@ -48,11 +61,23 @@ class Store<T> {
     this.total = answer.total;
     this.pages.set(page, answer.rows);
     this.stale.delete(page);
-    const here = Math.floor(this.first / kPageRows);
-    while (this.pages.size > kMostPages) {
+    const here = Math.floor(this.first / PAGE_ROWS);
+    while (this.pages.size > MAX_PAGES) {
       const far = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here))[0] ?? 0;
       this.pages.delete(far);
     }
+  }
+
+  // Replaces the loaded row with this id; false if there is none.
+  replace(id: number, idOf: (row: T) => number, next: (row: T) => T): boolean {
+    for (const rows of this.pages.values()) {
+      const at = rows.findIndex((row) => idOf(row) === id);
+      const row = rows[at];
+      if (row === undefined) continue;
+      rows[at] = next(row);
+      return true;
+    }
+    return false;
   }
 
   outdate(): void {
@@ -60,53 +85,94 @@ class Store<T> {
   }
 }
 
-// Rows loaded by `load`, reloaded on every change that `concerns` them. A new `key` discards the rows.
+// Rows loaded by `load`, reloaded on every change that `concerns` them. With `updates` an event about a loaded row
+// requests that row only. A new `key` discards the rows.
 export function usePaged<T>(
   key: string,
   load: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<T>>,
   concerns: (change: Change) => boolean,
   gapMs = 300,
+  updates?: RowUpdates<T>,
 ): Paged<T> {
   const drawn = useSignal<{ key: string; version: number; error?: ApiError }>({ key, version: 0 });
   const store = useRef<{ key: string; rows: Store<T> }>({ key, rows: new Store<T>() });
   if (store.current.key !== key) store.current = { key, rows: new Store<T>() };
-  const latest = useRef({ load, concerns });
-  latest.current = { load, concerns };
+  const latest = useRef({ load, concerns, updates });
+  latest.current = { load, concerns, updates };
   const refresher = useRef<Refresher>();
   useEffect(() => {
     const abort = new AbortController();
     const rows = store.current.rows;
-    const own = new Refresher(async () => {
+    const redraw = (error?: ApiError): void => {
+      drawn.value = { key, version: drawn.value.version + 1, error };
+    };
+    const attempt = async (work: () => Promise<void>): Promise<void> => {
       try {
-        for (let page = rows.wanted()[0]; page !== undefined; page = rows.wanted()[0]) {
-          rows.put(page, await latest.current.load(page * kPageRows, kPageRows, abort.signal));
-          if (abort.signal.aborted) return;
-          drawn.value = { key, version: drawn.value.version + 1 };
-        }
+        await work();
       } catch (cause) {
         if (abort.signal.aborted) return;
         const error = cause instanceof ApiError ? cause : new ApiError(-1, String(cause));
         if (error.status === 401) sessionEnded();
-        drawn.value = { key, version: drawn.value.version + 1, error };
+        redraw(error);
       }
-    }, gapMs);
+    };
+    const own = new Refresher(
+      () =>
+        attempt(async () => {
+          for (let page = rows.wanted()[0]; page !== undefined; page = rows.wanted()[0]) {
+            rows.put(page, await latest.current.load(page * PAGE_ROWS, PAGE_ROWS, abort.signal));
+            if (abort.signal.aborted) return;
+            redraw();
+          }
+        }),
+      gapMs,
+    );
+    const single = new Refresher(
+      () =>
+        attempt(async () => {
+          const { updates: how } = latest.current;
+          const ids = [...rows.changed];
+          rows.changed.clear();
+          if (!how || ids.length === 0) return;
+          const found = await how.load(ids, abort.signal);
+          if (abort.signal.aborted) return;
+          for (const row of found) rows.replace(how.id(row), how.id, () => row);
+          redraw();
+          if (found.length < ids.length) reloadAll();
+        }),
+      ROW_GAP_MS,
+    );
+    const reloadAll = (): void => {
+      rows.outdate();
+      own.request();
+    };
+    // Returns true if the event is about a loaded row, which is updated.
+    const update = (event: ServerEvent): boolean => {
+      const { updates: how } = latest.current;
+      const id = how?.changedId(event);
+      if (!how || id === undefined || !rows.replace(id, how.id, (row) => how.apply(row, event))) return false;
+      rows.changed.add(id);
+      redraw();
+      single.request();
+      return true;
+    };
     refresher.current = own;
     own.request();
     const unsubscribe = subscribe((change) => {
-      if (!latest.current.concerns(change)) return;
-      rows.outdate();
-      own.request();
+      if (change !== 'everything' && update(change)) return;
+      if (latest.current.concerns(change)) reloadAll();
     });
     return () => {
       unsubscribe();
       own.close();
+      single.close();
       abort.abort();
     };
   }, [key]);
   const { rows } = store.current;
   return {
     total: drawn.value.version > 0 || rows.total !== undefined ? rows.total : undefined,
-    at: (index) => rows.pages.get(Math.floor(index / kPageRows))?.[index % kPageRows],
+    at: (index) => rows.pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS],
     loaded: () => [...rows.pages.values()].flat(),
     look: (first, last) => {
       rows.first = first;

@@ -14,7 +14,7 @@ import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
 import { ModelPage } from './pages/ModelPage';
 import { ModelsPage } from './pages/ModelsPage';
-import { NotFoundPage } from './pages/NotFoundPage';
+import { NotFoundPage } from './components/NotFoundPage';
 import { ProjectPage } from './pages/ProjectPage';
 import { SettingsPage } from './pages/SettingsPage';
 import { TaskPage } from './pages/TaskPage';

@@ -16,7 +16,9 @@ export function sessionEnded(): void {
 // Queries the current user; retries until the master responds.
 export async function findUser(attempt = 0): Promise<void> {
   try {
-    user.value = await api.currentUser();
+    const found = await api.currentUser();
+    await events.settled();
+    user.value = found;
     startError.value = '';
   } catch (cause) {
     if (cause instanceof api.ApiError && (cause.status === 401 || cause.status === 403)) {
@@ -29,7 +31,11 @@ export async function findUser(attempt = 0): Promise<void> {
 }
 
 export async function signIn(name: string, password: string): Promise<void> {
-  user.value = await api.login(name, password);
+  const found = await api.login(name, password);
+  events.start(sessionEnded);
+  events.renew();
+  await events.settled();
+  user.value = found;
 }
 
 export async function signOut(): Promise<void> {
@@ -44,7 +50,8 @@ export async function signOut(): Promise<void> {
 
 export function followSession(): void {
   effect(() => {
-    if (user.value) events.start(sessionEnded);
-    else events.stop();
+    // The stream is opened while the user is still unknown, so that it is live before pages load data.
+    if (user.value === null) events.stop();
+    else events.start(sessionEnded);
   });
 }

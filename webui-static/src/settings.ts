@@ -8,7 +8,7 @@ export interface SavedView {
   query: string; // of the list of experiments, without "?"
 }
 
-const kKey = 'det.settings';
+const KEY = 'det.settings';
 
 interface Stored {
   theme: Theme;
@@ -37,7 +37,7 @@ export function readSettings(text: string | null): Stored {
 
 function load(): Stored {
   try {
-    return readSettings(localStorage.getItem(kKey));
+    return readSettings(localStorage.getItem(KEY));
   } catch {
     return readSettings(null); // local storage is disabled
   }
@@ -55,7 +55,7 @@ export function followSettings(): void {
     root.dataset.density = density.value;
     try {
       localStorage.setItem(
-        kKey,
+        KEY,
         JSON.stringify({ theme: theme.value, density: density.value, views: views.value }),
       );
     } catch {

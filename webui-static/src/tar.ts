@@ -7,7 +7,7 @@ export interface CodeFile {
 }
 
 // Maximum unpacked size, against decompression bombs.
-const kMostBytes = 200 * 1024 * 1024;
+const MAX_BYTES = 200 * 1024 * 1024;
 
 export function fromBase64(text: string): Uint8Array {
   const binary = atob(text);
@@ -25,7 +25,7 @@ export async function gunzip(packed: Uint8Array): Promise<Uint8Array> {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.length;
-    if (size > kMostBytes) throw new Error('the context is too large to be shown here');
+    if (size > MAX_BYTES) throw new Error('the context is too large to be shown here');
     pieces.push(value);
   }
   const out = new Uint8Array(size);

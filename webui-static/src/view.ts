@@ -1,5 +1,5 @@
 // The state of the experiment list as encoded in its address: text, conditions, order, columns. Pure.
-import { kDefaultColumns } from './columns';
+import { DEFAULT_COLUMNS } from './columns';
 import type { SearchQuery } from './api';
 
 export interface Condition {
@@ -23,7 +23,7 @@ export interface View {
   heat: string[]; // columns colored by value
 }
 
-export const kOperators: readonly (readonly [string, string])[] = [
+export const OPERATORS: readonly (readonly [string, string])[] = [
   ['contains', 'contains'],
   ['notContains', 'does not contain'],
   ['=', '='],
@@ -38,6 +38,8 @@ export const kOperators: readonly (readonly [string, string])[] = [
 
 export const needsValue = (operator: string): boolean => operator !== 'isEmpty' && operator !== 'notEmpty';
 
+export const isComplete = (condition: Condition): boolean => !needsValue(condition.operator) || condition.value !== '';
+
 function readConditions(text: string | undefined): Condition[] {
   try {
     const raw = JSON.parse(text ?? '[]');
@@ -45,7 +47,7 @@ function readConditions(text: string | undefined): Condition[] {
     return raw
       .filter((one) => Array.isArray(one) && one.length === 3 && one.every((part) => typeof part === 'string'))
       .map(([column, operator, value]) => ({ column, operator, value }))
-      .filter(({ operator }) => kOperators.some(([name]) => name === operator));
+      .filter(({ operator }) => OPERATORS.some(([name]) => name === operator));
   } catch {
     return [];
   }
@@ -64,7 +66,7 @@ export function readView(query: Record<string, string | undefined>): View {
       .split(',')
       .filter((one) => one !== '' && one !== '-')
       .map((one) => ({ column: one.replace(/^-/, ''), descending: one.startsWith('-') })),
-    columns: query.cols ? names(query.cols) : kDefaultColumns,
+    columns: query.cols ? names(query.cols) : DEFAULT_COLUMNS,
     pins: names(query.pin),
     heat: names(query.heat),
   };
@@ -88,22 +90,22 @@ export function writeView(change: Partial<View>): Record<string, string> {
   if (change.pins !== undefined) out.pin = change.pins.join(',');
   if (change.heat !== undefined) out.heat = change.heat.join(',');
   if (change.columns !== undefined)
-    out.cols = change.columns.join() === kDefaultColumns.join() ? '' : change.columns.join(',');
+    out.cols = change.columns.join() === DEFAULT_COLUMNS.join() ? '' : change.columns.join(',');
   return out;
 }
 
 const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));
 // Columns with text values, even if a value looks like a number.
-const kTextual = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
+const TEXTUAL = ['name', 'description', 'tags', 'user', 'resourcePool', 'startTime', 'endTime', 'searcherType'];
 
 function child({ column, operator, value }: Condition): object {
-  const asNumber = isNumber(value) && !kTextual.includes(column) && !/ontains/.test(operator);
+  const asNumber = isNumber(value) && !TEXTUAL.includes(column) && !/ontains/.test(operator);
   return { kind: 'field', columnName: column, operator, value: asNumber ? Number(value) : value };
 }
 
 // Converts a view to a query. Incomplete conditions (without a value) are ignored.
 export function toSearch(view: View): SearchQuery {
-  const whole = view.conditions.filter((one) => !needsValue(one.operator) || one.value !== '');
+  const whole = view.conditions.filter(isComplete);
   const children: object[] = [
     { kind: 'group', conjunction: view.any ? 'or' : 'and', children: whole.map(child) },
   ];
@@ -121,6 +123,22 @@ export function toSearch(view: View): SearchQuery {
       : '',
   };
 }
+
+// The experiments with these ids among those that the query finds.
+export function withIds(search: SearchQuery, ids: readonly number[]): SearchQuery {
+  const own = search.filter ? JSON.parse(search.filter) : {};
+  const rows = {
+    kind: 'group',
+    conjunction: 'or',
+    children: ids.map((value) => ({ kind: 'field', columnName: 'id', operator: '=', value })),
+  };
+  const children = own.filterGroup ? [own.filterGroup, rows] : [rows];
+  return { ...search, filter: JSON.stringify({ ...own, filterGroup: { kind: 'group', conjunction: 'and', children } }) };
+}
+
+// Columns whose values never change, so that updates of rows keep the order.
+const CONSTANT_COLUMNS = ['id', 'startTime', 'user', 'searcherType', 'forkedFrom'];
+export const keepsOrder = (view: View): boolean => view.sorts.every(({ column }) => CONSTANT_COLUMNS.includes(column));
 
 // The order after a click on a column head: ascending, descending, none. With `add` other columns are kept.
 export function nextSorts(sorts: Sort[], column: string, add: boolean): Sort[] {

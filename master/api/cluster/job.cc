@@ -10,7 +10,6 @@
 #include "master/api/accounts/policy.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
-#include "master/db/queries/experiments.h"
 #include "master/api/tasks/command.h"
 #include "master/db/queries/experiments.h"
 #include "master/scheduler/fits.h"

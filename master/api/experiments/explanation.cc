@@ -20,6 +20,7 @@ struct Sight {
   std::optional<scheduler::Image> image;       ///< scheduler state of that pool
   std::map<core::CommandId, TaskId> commands;  ///< tasks of commands, by their negative ids
   TrialId trial;                               ///< the waiting trial or command
+  std::map<TrialId, double> progress;          ///< of the trials that hold slots
   int waiting = 0, running = 0;
   std::string otherwise;  ///< state of the object, if nothing waits
 };
@@ -92,6 +93,10 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
 void copy_pool(const core::Core& core, Sight& sight) {
   sight.image = core.pools().at(sight.pool).image();
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
+  for (const auto& [id, allocation] : core.allocations()) {
+    const auto trial = core.trials().find(allocation.trial);
+    if (trial != core.trials().end()) sight.progress[trial->first] = trial->second.progress;
+  }
 }
 
 /// Copies the pool of an experiment if its trial `wanted`, or any of its trials, waits.
@@ -154,7 +159,7 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
     return {};
   }
   // The estimate needs recent run lengths and the ages of live runs.
-  scheduler::RunLengths lengths;
+  scheduler::RunLengths lengths{.progress = sight.progress};
   TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
   TRY_ASSIGN(const auto started, db::live_since(context.pool, sight.pool));
   for (const auto& [trial, since] : started) {

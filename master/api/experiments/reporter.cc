@@ -43,22 +43,6 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
   return out;
 }
 
-/// Finds a live trial of the cluster for a user who may change it.
-Result<Reporter> find_edited(const Context& context, const db::Session& session, TrialId id) {
-  const Caller editor{.user = session.user, .grants = session.grants, .token_hash = "", .credentials = {}};
-  TRY(authorize(editor, Action::kEdit, Target::kTrial, {std::to_string(id.value)}, context.pool));
-  auto found = std::make_shared<std::optional<Reporter>>();
-  TRY(context.loop.inspect([found, id](const core::Core& core) {
-    const auto trial = core.trials().find(id);
-    if (trial == core.trials().end()) return;
-    const auto experiment = core.experiments().find(trial->second.experiment);
-    const bool outside = experiment == core.experiments().end() || experiment->second.unmanaged;
-    if (!outside) *found = describe(core, imagined(trial->second), trial->second);
-  }));
-  if (*found) return std::move(**found);
-  return fail(Code::kFailedPrecondition, "trial " + std::to_string(id.value) + " has ended");
-}
-
 /// Finds the newest live trial outside the cluster that matches `named` and belongs to the caller.
 Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
   const auto session = context.sessions->find(token_hash(caller.credentials.user_token));
@@ -86,8 +70,6 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
     }
   }));
   if (*found) return std::move(**found);
-  if (named.by_editor && named.trial && named.trial->value != 0)
-    return find_edited(context, *session, *named.trial);
   return fail(Code::kUnauthenticated,
               "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its "
               "owner's for "

@@ -13,8 +13,6 @@ struct Named {
   /// For a trial outside the cluster the id of its task is accepted as well.
   std::optional<AllocationId> allocation;
   std::optional<TaskId> task;
-  /// Also accepts the token of a user who may change `trial`, a live trial of the cluster.
-  bool by_editor = false;
 };
 
 /// The identified process: its allocation, and trial data that its reports need.

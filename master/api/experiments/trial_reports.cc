@@ -152,7 +152,7 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
 Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
                           const std::string& group) const {
   TRY_ASSIGN(const Reporter reporter,
-             find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id()), .by_editor = true}));
+             find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id())}));
   if (metrics.trial_run_id() != 0 && metrics.trial_run_id() != reporter.run) {
     return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) +
                                     " is not the trial's current one (" + std::to_string(reporter.run) +

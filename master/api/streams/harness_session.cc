@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/base/json.h"
 #include "common/base/log.h"
@@ -52,12 +53,14 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (rows_.empty() || rows_in_flight_ || finished()) return;
     db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
     rows_.clear();
-    batch.done = [self = shared_from_this(), sequences = row_sequences_](Status status) {
-      self->on_edge([self, sequences, status] {
+    std::set<std::string> groups;
+    for (const auto& row : batch.rows) groups.insert(row.group);
+    batch.done = [self = shared_from_this(), sequences = row_sequences_, groups](Status status) {
+      self->on_edge([self, sequences, groups, status] {
         self->rows_in_flight_ = false;
         if (status) {
           self->context_.calls->metric_reports += sequences.size();
-          self->publish(loop::Change::Kind::kMetrics);
+          for (const std::string& group : groups) self->publish_metrics(group);
         }
         for (const std::int64_t sequence : sequences) self->report_done(sequence, status);
         self->push_rows();
@@ -366,9 +369,12 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     send(std::move(message));
   }
 
-  void publish(loop::Change::Kind kind) {
-    context_.hub.publish(
-        {.kind = kind, .experiment = experiment_, .trial = trial_, .task = task_, .name = "training"});
+  void publish_metrics(const std::string& group) {
+    context_.hub.publish({.kind = loop::Change::Kind::kMetrics,
+                          .experiment = experiment_,
+                          .trial = trial_,
+                          .task = task_,
+                          .name = group});
   }
 
   void refuse(const Error& error) {

@@ -5,7 +5,6 @@
 #include "common/base/wait.h"
 #include "common/expconf/parse.h"
 #include "det/v1/harness.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "server_bench.h"
@@ -140,32 +139,6 @@ TEST_CASE("a managed trial rejects the token of its owner") {
   outside.submit(false);
   CHECK(Process(outside.bench, "owner's token", 0).end() == grpc::StatusCode::PERMISSION_DENIED);
   CHECK(outside.state() == core::State::kActive);
-}
-
-TEST_CASE("a user who may change a managed trial reports its metrics over HTTP") {
-  Outside outside;
-  outside.submit(false);
-  outside.log_in(db::create_user(outside.bench.pool, "ada", "x", true).value(), "administrator's token");
-  const auto stub = v1::TrialService::NewStub(outside.bench.over_socket());
-  const auto report = [&](const std::string& token) {
-    grpc::ClientContext context;
-    context.AddMetadata("authorization", "Bearer " + token);
-    v1::ReportTrialMetricsRequest request;
-    request.set_group("validation");
-    request.mutable_metrics()->set_trial_id(1);
-    request.mutable_metrics()->set_steps_completed(10);
-    (*request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields())["loss"]
-        .set_number_value(0.5);
-    v1::ReportTrialMetricsResponse response;
-    return stub->ReportTrialMetrics(&context, request, &response).error_code();
-  };
-  CHECK(report("another's token") == grpc::StatusCode::NOT_FOUND);
-  CHECK(report("a token of nobody") == grpc::StatusCode::UNAUTHENTICATED);
-  CHECK(report("administrator's token") == grpc::StatusCode::OK);
-  std::int64_t steps = 0;
-  outside.bench.loop.inspect(
-      [&](const core::Core& core) { steps = core.trials().at(kTrial).last_validation; });
-  CHECK(steps == 10);
 }
 
 TEST_CASE("an end report with a non-terminal state ends the session instead") {

@@ -18,18 +18,23 @@ std::string subscribe(const std::string& token, const std::string& more = "") {
 }
 
 TEST_CASE("an event carries the changed object only") {
-  const loop::Event event{
-      7,
-      {.kind = Change::Kind::kTrial, .experiment = ExperimentId(1), .trial = TrialId(2), .name = "ACTIVE"}};
+  const loop::Event event{7,
+                          {.kind = Change::Kind::kTrial,
+                           .experiment = ExperimentId(1),
+                           .trial = TrialId(2),
+                           .name = "ACTIVE",
+                           .steps_completed = 40,
+                           .progress = 0.5}};
   CHECK(http::event_text(event) ==
-        "id: 7\nevent: trial\ndata: {\"experimentId\":1,\"trialId\":2,\"state\":\"STATE_ACTIVE\"}\n\n");
+        "id: 7\nevent: trial\ndata: {\"experimentId\":1,\"trialId\":2,\"batches\":40,"
+        "\"state\":\"STATE_ACTIVE\",\"progress\":0.5}\n\n");
 }
 
 TEST_CASE("a change that affects the queue is also sent as a job event with the same id") {
   const loop::Event event{
       8, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"}};
   CHECK(http::event_text(event) ==
-        "id: 8\nevent: experiment\ndata: {\"experimentId\":1,\"state\":\"STATE_ACTIVE\"}\n\n"
+        "id: 8\nevent: experiment\ndata: {\"experimentId\":1,\"state\":\"STATE_ACTIVE\",\"progress\":0.0}\n\n"
         "event: job\ndata: {\"experimentId\":1}\n\n");
 }
 
@@ -63,6 +68,36 @@ TEST_CASE("a reconnecting subscriber receives the events it missed") {
   const std::string resumed = second.read_until("u-u");
   CHECK(resumed.find("event: checkpoint") != std::string::npos);
   CHECK(resumed.find("\"uuid\":\"u-u\"") != std::string::npos);
+}
+
+TEST_CASE("changes of one object in quick succession are sent as few events, the last state included") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("good"));
+  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
+  for (int step = 1; step <= 200; ++step) {
+    bench.hub().publish({.kind = Change::Kind::kMetrics,
+                         .experiment = ExperimentId(1),
+                         .trial = TrialId(2),
+                         .name = "training",
+                         .steps_completed = step});
+  }
+  const std::string seen = client.read_until("\"batches\":200}");
+  CHECK(seen.find("\"batches\":200}") != std::string::npos);
+  std::size_t events = 0;
+  for (std::size_t at = seen.find("event: metrics"); at != seen.npos;
+       at = seen.find("event: metrics", at + 1))
+    ++events;
+  CHECK(events < 20);
+}
+
+TEST_CASE("the event stream is compressed for clients that decode gzip, each event readable at once") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("good", "Accept-Encoding: gzip, br\r\n"));
+  const std::string head = client.read_until("\r\n\r\n");
+  CHECK(head.find("Content-Encoding: gzip") != std::string::npos);
+  CHECK(head.find("retry:") == std::string::npos);
 }
 
 TEST_CASE("reconnecting after too long a break sends a reset") {

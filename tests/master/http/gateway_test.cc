@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.h"
+#include "common/archive/gzip.h"
 #include "common/base/json.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
@@ -109,6 +110,29 @@ TEST_CASE("fields that are not offered are refused by name") {
   CHECK(
       refused(R"({"config":"x","modelDefinition":[{"path":"a","inode":7}]})").find("modelDefinition.inode") !=
       std::string::npos);
+}
+
+TEST_CASE("large replies are compressed for clients that decode gzip") {
+  Bench bench;
+  std::string target = "/api/v1/trials/time-series?trialIds=1";
+  for (int trial = 2; trial <= 100; ++trial) target += "&trialIds=" + std::to_string(trial);
+  const std::string plain = request(bench.port(), "GET " + target + " HTTP/1.1");
+  CHECK(plain.find("Content-Encoding") == std::string::npos);
+  const std::string packed = request(bench.port(), "GET " + target + " HTTP/1.1\r\nAccept-Encoding: gzip");
+  CHECK(packed.find("Content-Encoding: gzip") != std::string::npos);
+  const std::string bytes = body_of(packed);
+  ByteSource source(bytes);
+  std::string text;
+  for (;;) {
+    const auto piece = source.next();
+    REQUIRE(piece);
+    if (piece->empty()) break;
+    text += *piece;
+  }
+  CHECK(text == body_of(plain));
+  const std::string small =
+      request(bench.port(), "GET /api/v1/experiments/404 HTTP/1.1\r\nAccept-Encoding: gzip");
+  CHECK(small.find("Content-Encoding") == std::string::npos);
 }
 
 TEST_CASE("bodies are validated and accept both spellings of field names") {

@@ -150,6 +150,10 @@ class Play {
       const std::string age = words.text("age");
       lengths.age[TrialId(std::stoll(age))] = std::stod(age.substr(age.find('=') + 1));
     }
+    if (words.has("progress")) {
+      const std::string progress = words.text("progress");
+      lengths.progress[TrialId(std::stoll(progress))] = std::stod(progress.substr(progress.find('=') + 1));
+    }
     scheduler_.decide();
     return to_text(explain(scheduler_.snapshot(), TrialId(trial), lengths));
   }

@@ -1,7 +1,7 @@
 // Checks of accounts: workspaces, projects, users, roles, tokens, templates.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const dialog = () => page.getByRole('dialog');
 const save = (name) => dialog().getByRole('button', { name, exact: true }).click();
@@ -14,13 +14,13 @@ export const accounts = [
       await page.getByRole('region', { name: 'Workspaces' }).getByText('Uncategorized').waitFor();
       await audit('workspaces');
       await page.getByRole('button', { name: 'New workspace…' }).click();
-      await dialog().getByLabel('Name').fill(`team ${kProbe}`);
+      await dialog().getByLabel('Name').fill(`team ${PROBE}`);
       await save('Create');
       await page.waitForURL(/\/det\/workspaces\/\d+$/);
       await untilText('No projects yet');
       await page.getByRole('button', { name: 'New project…' }).click();
-      await dialog().getByLabel('Name').fill(`vision ${kProbe}`);
-      await dialog().getByLabel('Description').fill(kProbe);
+      await dialog().getByLabel('Name').fill(`vision ${PROBE}`);
+      await dialog().getByLabel('Description').fill(PROBE);
       await save('Create');
       await page.waitForURL(/\/det\/projects\/\d+$/);
       await untilText('No experiments here yet');
@@ -28,7 +28,7 @@ export const accounts = [
       const project = page.url();
       await open('experiments/2');
       await page.getByRole('button', { name: 'Move…' }).click();
-      await dialog().getByLabel('Project').selectOption(`team ${kProbe} / vision ${kProbe}`);
+      await dialog().getByLabel('Project').selectOption(`team ${PROBE} / vision ${PROBE}`);
       await save('Move');
       await page.locator('.facts').getByRole('link', { name: 'vision' }).click();
       await page.waitForURL(project);
@@ -46,26 +46,26 @@ export const accounts = [
       await open('users');
       await page.getByRole('button', { name: 'New user…' }).click();
       await dialog().getByLabel('User name').fill('ada');
-      await dialog().getByLabel('Name to show').fill(kProbe);
+      await dialog().getByLabel('Name to show').fill(PROBE);
       await dialog().getByLabel('Password').fill('easy');
       await save('Create');
       await dialog().getByRole('alert').waitFor();
       await audit('user-refused');
       await dialog().getByLabel('Password').fill('a long sentence of no use');
       await save('Create');
-      await page.getByRole('cell', { name: kProbe, exact: true }).waitFor();
+      await page.getByRole('cell', { name: PROBE, exact: true }).waitFor();
       await page.getByRole('button', { name: 'Give role to ada' }).click();
       await dialog().getByLabel('Role').selectOption('Viewer');
-      await dialog().getByLabel('Where').selectOption(`team ${kProbe}`);
+      await dialog().getByLabel('Where').selectOption(`team ${PROBE}`);
       await save('Give');
-      await page.getByRole('button', { name: `Take Viewer in team ${kProbe} from ada` }).waitFor();
+      await page.getByRole('button', { name: `Take Viewer in team ${PROBE} from ada` }).waitFor();
       await audit('users');
       await page.getByRole('button', { name: 'Edit ada' }).click();
       await dialog().getByLabel('Active').uncheck();
       await save('Save');
       await untilText('Inactive');
       await open('workspaces/2?tab=members');
-      await page.getByRole('button', { name: `Take Viewer in team ${kProbe} from ada` }).click();
+      await page.getByRole('button', { name: `Take Viewer in team ${PROBE} from ada` }).click();
       await until(() => !document.querySelector('main').textContent.includes('Viewer'));
       await audit('members');
       assert.equal(await page.$('main img'), null);
@@ -76,7 +76,7 @@ export const accounts = [
     async () => {
       await open('settings');
       await page.getByRole('button', { name: 'New token…' }).click();
-      await dialog().getByLabel('What it is for').fill(`tests ${kProbe}`);
+      await dialog().getByLabel('What it is for').fill(`tests ${PROBE}`);
       await dialog().getByLabel('It may').selectOption('Look only');
       await save('Create');
       const token = await page.locator('.note code').textContent();
@@ -101,7 +101,7 @@ export const accounts = [
       await page.getByLabel('Template', { exact: true }).fill('max_restarts: many\n');
       await page.getByRole('button', { name: 'Save template' }).click();
       await page.getByRole('list', { name: 'Problems' }).getByText('line 1').waitFor();
-      await page.getByLabel('Template', { exact: true }).fill(`max_restarts: 2\n# ${kProbe}\n`);
+      await page.getByLabel('Template', { exact: true }).fill(`max_restarts: 2\n# ${PROBE}\n`);
       await page.getByRole('button', { name: 'Save template' }).click();
       await page.waitForURL(/template=shared/);
       await page.getByRole('navigation', { name: 'Templates' }).getByRole('button', { name: 'shared' }).waitFor();

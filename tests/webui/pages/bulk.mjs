@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
 import { copies, sql } from '../rows.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
 const dialog = () => page.getByRole('dialog');
@@ -39,7 +39,7 @@ export const bulkActions = [
     },
   ],
   [
-    'the dashboard says what needs the reader: what failed or is paused, of nobody else, until it is archived',
+    'the dashboard lists failed and paused experiments of the user until they are archived',
     async () => {
       const failed = (id, name, owner, days) =>
         copies(
@@ -58,7 +58,7 @@ export const bulkActions = [
         );
       sql(failed('901', 'mine', 'admin', 1) + failed('902', 'of ada', 'ada', 1) + failed('903', 'long ago', 'admin', 30));
       await open('');
-      const needs = page.getByRole('region', { name: 'Needs you' });
+      const needs = page.getByRole('region', { name: 'Needs attention' });
       await needs.getByRole('link', { name: '901 mine' }).waitFor();
       await cluster.det(['experiment', 'pause', '1']);
       await needs.getByRole('link', { name: /^1 / }).waitFor();
@@ -66,14 +66,14 @@ export const bulkActions = [
       await audit('dashboard-needs');
       await cluster.det(['experiment', 'activate', '1']);
       await cluster.det(['experiment', 'archive', '901']);
-      await needs.getByText('Nothing of yours').waitFor();
+      await needs.getByText('No failed or paused').waitFor();
       sql('DELETE FROM experiments WHERE id > 900');
     },
   ],
   [
     'what a trial noted is on its page, and a column to show, color, sort and filter by',
     async () => {
-      const noted = { data: { rows: 70, note: kProbe } };
+      const noted = { data: { rows: 70, note: PROBE } };
       const told = await page.request.post(`${cluster.url}/api/v1/runs/1/metadata`, {
         data: { metadata: noted },
         headers: { 'X-Requested-With': 'det' },
@@ -82,14 +82,14 @@ export const bulkActions = [
       await open('trials/1?tab=hyperparameters');
       const rows = page.getByRole('region', { name: 'Metadata' }).locator('tbody tr');
       await rows.first().waitFor();
-      assert.deepEqual(await rows.allInnerTexts(), [`data.note\t${kProbe}`, 'data.rows\t70']);
+      assert.deepEqual(await rows.allInnerTexts(), [`data.note\t${PROBE}`, 'data.rows\t70']);
       await audit('metadata');
       await open('experiments');
       await page.locator('summary', { hasText: 'Columns' }).click();
       await page.getByLabel('metadata.data.rows').check();
       await page.getByLabel('metadata.data.note').check();
       await page.keyboard.press('Escape');
-      await until((probe) => [...document.querySelectorAll('tr[data-id="1"] td')].some((one) => one.textContent === probe), kProbe);
+      await until((probe) => [...document.querySelectorAll('tr[data-id="1"] td')].some((one) => one.textContent === probe), PROBE);
       await page.getByRole('button', { name: 'data.rows' }).click();
       await until(() => document.querySelector('tbody tr[data-id]')?.dataset.id === '1');
       assert.match(page.url(), /sort=metadata\.data\.rows/);
@@ -112,14 +112,14 @@ export const bulkActions = [
       await page.getByLabel('Choose experiment 7').check();
       await bulk().getByRole('button', { name: 'Archive 2' }).click();
       await rows('1,2,3,5');
-      await page.getByLabel('Archived too').check();
+      await page.getByLabel('Show archived').check();
       await rows('1,2,3,5,6,7');
       assert.match(page.url(), /archived=1/);
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();
       await audit('bulk-archived');
       await bulk().getByRole('button', { name: 'Unarchive 2' }).click();
-      await page.getByLabel('Archived too').uncheck();
+      await page.getByLabel('Show archived').uncheck();
       await rows('1,2,3,5,6,7');
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();

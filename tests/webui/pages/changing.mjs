@@ -1,7 +1,7 @@
 // Checks of edits on an experiment's page: text, notes, end, successors.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const actions = () => page.getByRole('group', { name: 'Actions' });
 const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
@@ -21,13 +21,13 @@ export const changing = [
       await state('Running');
       await actions().getByRole('button', { name: 'Edit…' }).click();
       const dialog = page.getByRole('dialog', { name: 'Experiment 1' });
-      await dialog.getByLabel('Name').fill(`renamed ${kProbe}`);
+      await dialog.getByLabel('Name').fill(`renamed ${PROBE}`);
       await dialog.getByLabel('Description').fill('described');
-      await dialog.getByLabel('Labels').fill(`good, ${kProbe}, good`);
+      await dialog.getByLabel('Labels').fill(`good, ${PROBE}, good`);
       await audit('edit');
       await dialog.getByRole('button', { name: 'Save' }).click();
-      await until((text) => document.querySelector('h1')?.textContent === text, `renamed ${kProbe}`);
-      assert.deepEqual(await page.$$eval('.facts .tag', (all) => all.map((one) => one.textContent)), ['good', kProbe]);
+      await until((text) => document.querySelector('h1')?.textContent === text, `renamed ${PROBE}`);
+      assert.deepEqual(await page.$$eval('.facts .tag', (all) => all.map((one) => one.textContent)), ['good', PROBE]);
     },
   ],
   [
@@ -37,7 +37,7 @@ export const changing = [
       await page.getByRole('button', { name: 'Edit notes' }).click();
       await page
         .getByLabel('Notes, in Markdown')
-        .fill(`# What\n\n**bold** ${kProbe}\n\n- [page](https://example.org/)\n- [evil](javascript:alert(1))\n\n\`\`\`\n<script>window.pwned=1</script>\n\`\`\``);
+        .fill(`# What\n\n**bold** ${PROBE}\n\n- [page](https://example.org/)\n- [evil](javascript:alert(1))\n\n\`\`\`\n<script>window.pwned=1</script>\n\`\`\``);
       await audit('notes-edit');
       await page.getByRole('button', { name: 'Save' }).click();
       await page.getByRole('button', { name: 'Edit notes' }).waitFor();
@@ -50,7 +50,7 @@ export const changing = [
     },
   ],
   [
-    'a fork is checked as somebody types: each mistake at its line, then what it would train',
+    'a fork is checked while typing: each mistake at its line, then what it would train',
     async () => {
       await actions().getByRole('link', { name: 'Fork…' }).click();
       await page.waitForURL('**/experiments/1/fork');

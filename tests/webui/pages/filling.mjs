@@ -4,9 +4,9 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { cluster, here, page, signIn, until } from '../driver.mjs';
 
-export const kProbe = '<img src=x onerror="window.pwned=1">';
+export const PROBE = '<img src=x onerror="window.pwned=1">';
 
-export const config = (number, more = '') => `name: 'number ${number} ${number === 2 ? kProbe : ''}'
+export const config = (number, more = '') => `name: 'number ${number} ${number === 2 ? PROBE : ''}'
 description: 'trial without a model'
 entrypoint: ${process.execPath} script_trial.mjs
 hyperparameters:
@@ -29,7 +29,7 @@ export const open = (place) => page.goto(`${cluster.url}/det/${place}`);
 
 export const filling = [
   [
-    'three experiments run, and somebody signs in',
+    'three experiments run, and a user signs in',
     async () => {
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       const trial = readFileSync(path.join(here, 'script_trial.mjs'), 'utf8');
@@ -38,7 +38,7 @@ export const filling = [
           'const.yaml': config(number, number === 1 ? 'profiling: {enabled: true}\n' : ''),
           'script_trial.mjs': trial,
           'model.txt': `first line\nnumber ${number}\nlast line\n`,
-          ...(number === 2 ? { 'extra.txt': `${kProbe}\n` } : {}),
+          ...(number === 2 ? { 'extra.txt': `${PROBE}\n` } : {}),
         });
         await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
       }

@@ -1,7 +1,7 @@
 // Checks of the model registry and commands. Pages show an error if the master does not offer them.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const dialog = () => page.getByRole('dialog');
 const offered = async (path) => (await page.request.get(`${cluster.url}${path}`)).status() === 200;
@@ -20,14 +20,14 @@ export const registry = [
       await open('models');
       await untilText('det model create NAME');
       await page.getByRole('button', { name: 'New model…' }).click();
-      await dialog().getByLabel('Name').fill(`digits ${kProbe}`);
-      await dialog().getByLabel('Description').fill(kProbe);
+      await dialog().getByLabel('Name').fill(`digits ${PROBE}`);
+      await dialog().getByLabel('Description').fill(PROBE);
       await dialog().getByRole('button', { name: 'Create' }).click();
       await page.waitForURL('**/det/models/*');
       await untilText('No versions yet');
       await audit('model');
       await open('models');
-      await page.getByRole('link', { name: `digits ${kProbe}` }).click();
+      await page.getByRole('link', { name: `digits ${PROBE}` }).click();
       await page.getByRole('button', { name: 'Archive', exact: true }).click();
       await page.getByRole('button', { name: 'Unarchive' }).waitFor();
       await page.getByRole('button', { name: 'Delete…' }).click();
@@ -43,15 +43,15 @@ export const registry = [
       await open('tasks');
       await untilText('No commands yet');
       await page.getByRole('button', { name: 'Run a command…' }).click();
-      await dialog().getByLabel('Command line').fill(`echo 'hello ${kProbe}'; exit 3`);
-      await dialog().getByLabel('Description').fill(kProbe);
+      await dialog().getByLabel('Command line').fill(`echo 'hello ${PROBE}'; exit 3`);
+      await dialog().getByLabel('Description').fill(PROBE);
       await dialog().getByRole('button', { name: 'Run', exact: true }).click();
       await page.waitForURL('**/det/tasks/*');
-      await until((text) => [...document.querySelectorAll('.log-text')].some((line) => line.textContent === text), `hello ${kProbe}`);
+      await until((text) => [...document.querySelectorAll('.log-text')].some((line) => line.textContent === text), `hello ${PROBE}`);
       await until(() => document.querySelector('.state-line .state')?.textContent === 'Terminated');
       await audit('task');
       await open('tasks');
-      await page.getByRole('link', { name: kProbe }).waitFor();
+      await page.getByRole('link', { name: PROBE }).waitFor();
       await audit('tasks');
       assert.equal(await page.$('main img'), null);
     },

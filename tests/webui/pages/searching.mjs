@@ -43,13 +43,17 @@ export const searching = [
       await until(() => [...document.querySelectorAll('[aria-label="Rungs"] tbody tr')].every((row) => Number(row.children[3].textContent) > 0));
       const rows = await cells();
       assert.deepEqual(rows.map((row) => row.slice(0, 3)), [['1', '1', '40'], ['1', '2', '80'], ['2', '1', '80']]);
-      assert.equal(rows[0][4], rows[1][3], 'who went on came to the next');
+      assert.equal(rows[0][4], rows[1][3], 'trials that continued reached the next rung');
       const trials = await pictures().evaluateAll((all) => all.map((one) => [...one.querySelectorAll('svg a')].map((line) => line.getAttribute('href'))));
       assert.equal(new Set(trials.flat()).size, 6);
       assert.equal(trials.flat().length, 6);
       await audit('search-brackets');
       await open(`experiments/${id}?tab=hyperparameters`);
       await page.locator('figure', { hasText: 'accuracy over kind' }).locator('text', { hasText: /small|middle|large/ }).first().waitFor();
+      const axes = await page.$$eval('figure[data-panel="parallel"] g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
+      assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);
+      assert.deepEqual(axes[1], ['learning_rate', '0.1', '0.55', '1']);
+      assert.equal(axes[2][0], 'accuracy');
       await audit('hyperparameters-words');
     },
   ],

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { readFileSync } from 'node:fs';
 import { audit, cluster, here, page, until, untilText } from '../driver.mjs';
 import { saved } from '../rows.mjs';
-import { config, kProbe, open } from './filling.mjs';
+import { config, PROBE, open } from './filling.mjs';
 
-export const kVersion = '22222222-3333-4444-8555-666666666666';
+export const VERSION = '22222222-3333-4444-8555-666666666666';
 
 const dialog = () => page.getByRole('dialog');
 const press = (name) => page.getByRole('button', { name, exact: true }).click();
@@ -56,10 +56,16 @@ const experiments = [
     'an experiment that failed says why, and is run again',
     async () => {
       const id = await started('failing', (text) =>
-        text.replace(/entrypoint: .*/, 'entrypoint: sh -c "exit 3"').replace(/max_restarts: \d/, 'max_restarts: 0'),
+        text
+          .replace(/entrypoint: .*/, `entrypoint: 'sh -c "echo first line; echo ValueError: bad shape; echo ^^^; exit 3"'`)
+          .replace(/max_restarts: \d/, 'max_restarts: 0'),
       );
       await open(`experiments/${id}`);
       await state('Error');
+      const failure = page.getByRole('region', { name: 'Failure' });
+      assert.equal(await failure.locator('strong').textContent(), 'ValueError: bad shape');
+      const lines = (await failure.locator('pre').innerText()).split('\n');
+      assert.deepEqual(lines.slice(0, 4), ['exit code 3', 'first line', 'ValueError: bad shape', '^^^']);
       await audit('failed');
       const [answer] = await Promise.all([
         page.waitForResponse((response) => response.url().endsWith(`/experiments/${id}/retry`)),
@@ -74,36 +80,36 @@ const registry = [
   [
     'a checkpoint becomes a version of a model; what is said of either is text',
     async () => {
-      saved(kVersion, { note: kProbe });
+      saved(VERSION, { note: PROBE });
       await open('models');
       await press('New model…');
       await dialog().getByLabel('Name').fill('digits');
       await sure('Create');
       await page.waitForURL('**/det/models/digits');
       await press('Edit…');
-      await dialog().getByLabel('Description').fill(`told ${kProbe}`);
-      await dialog().getByLabel('Labels').fill(`best, ${kProbe}`);
+      await dialog().getByLabel('Description').fill(`told ${PROBE}`);
+      await dialog().getByLabel('Labels').fill(`best, ${PROBE}`);
       await sure('Save');
-      await untilText(`told ${kProbe}`);
+      await untilText(`told ${PROBE}`);
       await open('trials/1?tab=checkpoints');
       await page.locator('.checkpoint summary', { hasText: 'Completed' }).first().click();
-      await press(`Register checkpoint ${kVersion}`);
+      await press(`Register checkpoint ${VERSION}`);
       await dialog().locator('option', { hasText: 'digits' }).waitFor({ state: 'attached' });
       await dialog().getByLabel('Model').selectOption('digits');
-      await dialog().getByLabel('Name of the version').fill(`first ${kProbe}`);
-      await dialog().getByLabel('Comment').fill(kProbe);
+      await dialog().getByLabel('Name of the version').fill(`first ${PROBE}`);
+      await dialog().getByLabel('Comment').fill(PROBE);
       await sure('Register');
       await until(() => document.querySelector('dialog[open]') === null);
       await open('models/digits');
       await page.getByRole('button', { name: 'Edit version 1' }).click();
-      await dialog().getByLabel('Notes').fill(`noted ${kProbe}`);
+      await dialog().getByLabel('Notes').fill(`noted ${PROBE}`);
       await audit('version-edit');
       await sure('Save');
-      await untilText(`noted ${kProbe}`);
+      await untilText(`noted ${PROBE}`);
       await audit('version');
       await open('models/digits?tab=notes');
       await press('Edit notes');
-      await page.getByLabel('Notes, in Markdown').fill(`# Digits\n\n${kProbe} and **bold**`);
+      await page.getByLabel('Notes, in Markdown').fill(`# Digits\n\n${PROBE} and **bold**`);
       await press('Save');
       await page.locator('.markdown strong').waitFor();
       await noMarkup();
@@ -115,7 +121,7 @@ const registry = [
   [
     'a version is deleted after a question; a model is brought back from the archive',
     async () => {
-      await cluster.det(['model', 'register-version', 'digits', kVersion]);
+      await cluster.det(['model', 'register-version', 'digits', VERSION]);
       await open('models/digits');
       await page.getByRole('button', { name: 'Delete version 2' }).click();
       await sure('Delete');
@@ -130,9 +136,9 @@ const registry = [
 // Renames, archives, unarchives and deletes a workspace or project on its page.
 async function changePlace(name) {
   await press('Edit…');
-  await dialog().getByLabel('Name').fill(`${name} ${kProbe}`);
+  await dialog().getByLabel('Name').fill(`${name} ${PROBE}`);
   await sure('Save');
-  await until((text) => document.querySelector('h1')?.textContent === text, `${name} ${kProbe}`);
+  await until((text) => document.querySelector('h1')?.textContent === text, `${name} ${PROBE}`);
   await press('Archive');
   await press('Unarchive');
   await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();
@@ -199,12 +205,12 @@ const views = [
   [
     'a saved view and a search keep their words as text',
     async () => {
-      await open(`experiments?q=${encodeURIComponent(kProbe)}`);
-      await until((text) => document.querySelector('input[type="search"]')?.value === text, kProbe);
+      await open(`experiments?q=${encodeURIComponent(PROBE)}`);
+      await until((text) => document.querySelector('input[type="search"]')?.value === text, PROBE);
       await page.locator('summary', { hasText: 'Views' }).click();
-      await page.getByLabel('Name of the view').fill(kProbe);
+      await page.getByLabel('Name of the view').fill(PROBE);
       await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: kProbe, exact: true }).waitFor();
+      await page.getByRole('button', { name: PROBE, exact: true }).waitFor();
       await noMarkup();
     },
   ],

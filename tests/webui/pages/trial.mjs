@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { audit, page, until, untilText } from '../driver.mjs';
 import { saved, sql } from '../rows.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
-const kUuid = '11111111-2222-4333-8444-555555555555';
+const UUID = '11111111-2222-4333-8444-555555555555';
 
 export const trial = [
   [
     'attempts are drawn over time, with the checkpoints that they saved',
     async () => {
-      saved(kUuid, { note: kProbe });
+      saved(UUID, { note: PROBE });
       await open('trials/1?tab=attempts');
       await page.waitForSelector('figure[data-panel="timeline"] circle.saved');
       assert.ok((await page.$$('figure[data-panel="timeline"] rect')).length >= 1);
@@ -25,10 +25,10 @@ export const trial = [
       await untilText('weights.pt');
       assert.match(await page.textContent('.checkpoint pre'), /<img src=x onerror/);
       assert.equal(await page.$('main img'), null);
-      assert.equal(await page.getByRole('link', { name: 'Download' }).getAttribute('href'), `/checkpoints/${kUuid}`);
+      assert.equal(await page.getByRole('link', { name: 'Download' }).getAttribute('href'), `/checkpoints/${UUID}`);
       await audit('checkpoint');
       await page.getByRole('link', { name: 'Continue from here…' }).click();
-      await until((uuid) => document.querySelector('textarea')?.value.includes(`  source_checkpoint_uuid: ${uuid}\n`), kUuid);
+      await until((uuid) => document.querySelector('textarea')?.value.includes(`  source_checkpoint_uuid: ${uuid}\n`), UUID);
       await untilText('Valid: 1 trial');
     },
   ],
@@ -37,7 +37,7 @@ export const trial = [
     async () => {
       await open('trials/1?tab=checkpoints');
       await page.getByText('batch 10').click();
-      await page.getByRole('button', { name: `Delete checkpoint ${kUuid}` }).click();
+      await page.getByRole('button', { name: `Delete checkpoint ${UUID}` }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
       await untilText('Deleted');
       assert.equal(await page.getByRole('link', { name: 'Download' }).count(), 0);
@@ -100,7 +100,7 @@ export const trial = [
                               FROM metrics WHERE trial_id = 1 AND grp = 'training'`));
       assert.ok(told > own / 3 && told < own * 3, `${told} of ${own} batches per second`);
       await page.locator('figure[data-panel="memory_free"] .u-over').hover();
-      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .u-legend')?.textContent ?? ''));
+      await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .hover-values')?.textContent ?? ''));
       await audit('profiler');
     },
   ],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
 import { sql } from '../rows.mjs';
-import { kProbe, open } from './filling.mjs';
+import { PROBE, open } from './filling.mjs';
 
 const saved = async (button) => {
   const [download] = await Promise.all([
@@ -19,11 +19,11 @@ const holders = () =>
 
 export const usage = [
   [
-    'who held slots is drawn over time and summed, by pool, user, label or experiment',
+    'held slots are drawn over time and summed by pool, user, label or experiment',
     async () => {
       // Yesterday's allocation of ten hours on four slots, by the experiment with markup in its label.
       sql(`INSERT INTO past_usage (experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id)
-           SELECT 1, owner_id, ARRAY['old', '${kProbe.replace(/'/g, "''")}'], 'default', 4,
+           SELECT 1, owner_id, ARRAY['old', '${PROBE.replace(/'/g, "''")}'], 'default', 4,
              date_trunc('day', now(), 'UTC') - interval '12 hours', date_trunc('day', now(), 'UTC') - interval '2 hours', 1
            FROM experiments WHERE id = 1`);
       await open('cluster?tab=usage');
@@ -34,7 +34,7 @@ export const usage = [
       await page.getByRole('combobox', { name: 'By' }).selectOption('label');
       await until(() => location.search.includes('by=label'));
       const byLabel = new Map((await holders()).map(([name, hours]) => [name, Number(hours)]));
-      assert.ok(byLabel.get('old') === 40 && byLabel.get(kProbe) >= 40, JSON.stringify([...byLabel]));
+      assert.ok(byLabel.get('old') === 40 && byLabel.get(PROBE) >= 40, JSON.stringify([...byLabel]));
       assert.equal(await page.$('main img'), null);
       await page.getByRole('combobox', { name: 'By' }).selectOption('experiment');
       await page.getByRole('region', { name: 'Who held slots' }).getByRole('link', { name: '1', exact: true }).waitFor();
@@ -123,7 +123,7 @@ export const usage = [
         route.fulfill({
           body: [
             line(1, 'LOG_LEVEL_INFO', 'ready'),
-            line(2, 'LOG_LEVEL_ERROR', `agent \x1b[31m${kProbe}\x1b[0m is lost`),
+            line(2, 'LOG_LEVEL_ERROR', `agent \x1b[31m${PROBE}\x1b[0m is lost`),
             line(3, 'LOG_LEVEL_WARNING', 'slow'),
           ].join('\n'),
         }),
@@ -132,14 +132,14 @@ export const usage = [
         until((ids) => [...document.querySelectorAll('.log-line')].map((one) => one.dataset.id).join() === ids, wanted);
       await open('cluster?tab=log');
       await shown('1,2,3');
-      assert.equal(await page.textContent('.log-error .log-text'), `agent ${kProbe} is lost`);
+      assert.equal(await page.textContent('.log-error .log-text'), `agent ${PROBE} is lost`);
       assert.equal(await page.$('.log img'), null);
       await page.getByLabel('Level').selectOption('WARNING');
       await shown('2,3');
       await page.getByLabel('Search the log').fill('^AGENT|slow$');
       await until(() => location.search.includes('grep='));
       await shown('');
-      await page.getByLabel('Expression').check();
+      await page.getByLabel('Regex').check();
       await shown('3');
       await open('cluster?tab=log&line=2');
       await until(() => document.querySelector('.log-chosen')?.dataset.id === '2');

@@ -38,6 +38,24 @@ test('ids arrive as numbers or as strings', () => {
   });
 });
 
+test('state and progress of an event are read', () => {
+  assert.deepEqual(toChange({ name: 'experiment', data: '{"experimentId":5,"state":"STATE_ACTIVE","progress":0.25}' }), {
+    kind: 'experiment',
+    experimentId: 5,
+    state: 'STATE_ACTIVE',
+    progress: 0.25,
+  });
+});
+
+test('the id of a message counts once the message is complete', () => {
+  const parser = new EventParser();
+  parser.feed('id: 7');
+  assert.equal(parser.id, '');
+  parser.feed('data: {}');
+  parser.feed('');
+  assert.equal(parser.id, '7');
+});
+
 test('an unknown kind is nothing, unreadable data is still a change', () => {
   assert.equal(toChange({ name: 'weather', data: '{}' }), undefined);
   assert.deepEqual(toChange({ name: 'agent', data: 'not json' }), { kind: 'agent' });

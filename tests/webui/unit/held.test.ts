@@ -6,7 +6,7 @@ import { csv } from '../../../webui-static/src/csv';
 import { average, fromHeld, fromPeriods, rangeOf, totalRows, totals, utilization } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
-const kNow = Date.parse('2026-03-10T12:00:00Z');
+const NOW = Date.parse('2026-03-10T12:00:00Z');
 const one = (start: string, end: string | null, more: Partial<Held> = {}): Held => ({
   kind: 'training',
   startTime: start,
@@ -22,22 +22,22 @@ const one = (start: string, end: string | null, more: Partial<Held> = {}): Held 
 
 test('an address without a range asks for the last seven days, a wrong one likewise', () => {
   for (const query of [{}, { over: 'toString' }, { from: '2026-13-01' }, { to: 'x' }]) {
-    const range = rangeOf(query, kNow);
+    const range = rangeOf(query, NOW);
     assert.deepEqual(range, {
       kind: 'days',
       first: '2026-03-04',
       last: '2026-03-10',
       fromMs: Date.parse('2026-03-04T00:00:00Z'),
-      toMs: kNow,
+      toMs: NOW,
     });
   }
 });
 
 test('an hour is of allocations, a quarter of days, a year of months, chosen days end with the last of them', () => {
-  assert.deepEqual(rangeOf({ over: 'hour' }, kNow), { kind: 'raw', fromMs: kNow - 3600_000, toMs: kNow });
-  assert.equal(rangeOf({ over: 'quarter' }, kNow).kind, 'days');
-  assert.equal(rangeOf({ over: 'year' }, kNow).kind, 'months');
-  const chosen = rangeOf({ over: 'hour', from: '2026-01-01', to: '2026-01-02' }, kNow);
+  assert.deepEqual(rangeOf({ over: 'hour' }, NOW), { kind: 'raw', fromMs: NOW - 3600_000, toMs: NOW });
+  assert.equal(rangeOf({ over: 'quarter' }, NOW).kind, 'days');
+  assert.equal(rangeOf({ over: 'year' }, NOW).kind, 'months');
+  const chosen = rangeOf({ over: 'hour', from: '2026-01-01', to: '2026-01-02' }, NOW);
   assert.equal(chosen.kind, 'days');
   assert.equal(chosen.toMs - chosen.fromMs, 2 * 86_400_000);
 });
@@ -71,7 +71,7 @@ test('an allocation is cut at the stretches that it crosses, times its slots; wh
 });
 
 test('days and months end where the range does, and what no experiment held was of commands', () => {
-  const range = rangeOf({ from: '2026-03-09', to: '2026-03-10' }, kNow);
+  const range = rangeOf({ from: '2026-03-09', to: '2026-03-10' }, NOW);
   const period = (periodStart: string) => ({
     periodStart,
     seconds: 100,
@@ -85,7 +85,7 @@ test('days and months end where the range does, and what no experiment held was 
   assert.deepEqual(cells.map((cell) => (cell.toMs - cell.fromMs) / 3600_000), [24, 12]);
   assert.deepEqual(totals(cells, 'experiment'), [['7', 120], ['commands', 80]]);
   assert.equal(utilization(cells), 0.25);
-  const months = fromPeriods([period('2026-02'), period('2026-03')], rangeOf({ from: '2025-02-10', to: '2026-03-10' }, kNow));
+  const months = fromPeriods([period('2026-02'), period('2026-03')], rangeOf({ from: '2025-02-10', to: '2026-03-10' }, NOW));
   assert.deepEqual(months.map((cell) => (cell.toMs - cell.fromMs) / 86_400_000), [28, 9.5]);
   assert.deepEqual(totalRows(cells).slice(0, 4), [
     ['aggregation_type', 'aggregation_key', 'date', 'seconds'],

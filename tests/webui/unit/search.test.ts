@@ -1,29 +1,56 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, farthest, lanes, marks, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, farthest, lanes, marks, objective, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
 import { smooth, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, batches = 100, state = 'STATE_COMPLETED'): Trial =>
   ({ id, hparams, searcherMetricValue: metric, totalBatchesProcessed: batches, state }) as unknown as Trial;
 
-test('only hyperparameters that differ are axes; wide positive ranges are logarithmic', () => {
+test('only hyperparameters that differ are axes; type and range are those of the configuration', () => {
   const trials = [
-    trial(1, { lr: 0.001, width: 8, act: 'relu', same: 1 }),
-    trial(2, { lr: 1, width: 16, act: 'gelu', same: 1 }),
+    trial(1, { lr: 0.001, width: 96, act: 'relu', dropout: 0.001, same: 1, net: { depth: 2 } }),
+    trial(2, { lr: 1, width: 384, act: 'gelu', dropout: 0.4, same: 1, net: { depth: 3 } }),
   ];
-  const all = dimensions(trials);
+  const all = dimensions(trials, {
+    lr: { type: 'log', base: 10, minval: -4, maxval: 0 },
+    width: { type: 'categorical', vals: [96, 192, 384] },
+    act: { type: 'categorical', vals: ['relu', 'gelu', 'tanh'] },
+    dropout: { type: 'double', minval: 0, maxval: 0.5 },
+    same: 1,
+    net: { depth: { type: 'int', minval: 1, maxval: 4 } },
+  });
   assert.deepEqual(
-    all.map((one) => [one.name, one.kind]),
+    all.map(({ name, kind, words, min, max }) => [name, kind, ...(kind === 'words' ? words : [Number(min.toPrecision(9)), max])]),
     [
-      ['act', 'words'],
-      ['lr', 'log'],
-      ['width', 'linear'],
+      ['act', 'words', 'relu', 'gelu', 'tanh'],
+      ['dropout', 'linear', 0, 0.5],
+      ['lr', 'log', 0.0001, 1],
+      ['net.depth', 'linear', 1, 4],
+      ['width', 'words', '96', '192', '384'],
     ],
   );
-  const lr = all[1];
-  assert.ok(lr && Math.abs(position(lr, trial(3, { lr: Math.sqrt(0.001) })) - 0.5) < 1e-12);
+  const lr = all[2];
+  assert.ok(lr && Math.abs(position(lr, trial(3, { lr: 0.01 })) - 0.5) < 1e-12);
+});
+
+test('without a declaration numbers are linear, and a value outside the range widens it', () => {
+  const trials = [trial(1, { lr: 0.001 }), trial(2, { lr: 10 })];
+  assert.deepEqual(dimensions(trials), [{ name: 'lr', kind: 'linear', words: [], min: 0.001, max: 10 }]);
+  const [lr] = dimensions(trials, { lr: { type: 'double', minval: 0, maxval: 1 } });
+  assert.deepEqual([lr?.min, lr?.max], [0, 10]);
+});
+
+test('the objective is a dimension of the trials that have a metric', () => {
+  assert.deepEqual(objective([trial(1, {}, 3), trial(2, {}), trial(3, {}, 1)], 'loss'), {
+    name: 'loss',
+    kind: 'linear',
+    words: [],
+    min: 1,
+    max: 3,
+  });
+  assert.equal(objective([trial(1, {})], 'loss'), undefined);
 });
 
 test('ranks follow the better direction and leave out trials without a number', () => {

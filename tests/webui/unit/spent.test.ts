@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { reportsOf, speeds, spentOf, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation } from '../../../webui-static/src/wire';
 
-const kStart = Date.parse('2026-01-01T00:00:00Z');
-const at = (seconds: number): string => new Date(kStart + seconds * 1000).toISOString();
+const START = Date.parse('2026-01-01T00:00:00Z');
+const at = (seconds: number): string => new Date(START + seconds * 1000).toISOString();
 const attempt = (run: number, from: number, to?: number): Allocation => ({
   id: String(run),
   run,
@@ -18,22 +18,22 @@ const attempt = (run: number, from: number, to?: number): Allocation => ({
   exitKind: '',
   exitMessage: '',
 });
-const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => ({ ms: kStart + seconds * 1000, batches }));
+const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => ({ ms: START + seconds * 1000, batches }));
 
 test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {
   const attempts = [attempt(2, 100), attempt(1, 10, 60)];
-  const spent = spentOf(kStart, attempts, reports([20, 1], [50, 4], [110, 5]), kStart + 130_000);
+  const spent = spentOf(START, attempts, reports([20, 1], [50, 4], [110, 5]), START + 130_000);
   assert.deepEqual(spent, { waiting: 50, starting: 20, training: 60 });
 });
 
 test('an attempt without a report was starting all the time; before the first attempt nothing is told', () => {
-  assert.deepEqual(spentOf(kStart, [attempt(1, 5, 15)], [], kStart), { waiting: 5, starting: 10, training: 0 });
-  assert.deepEqual(spentOf(kStart, [], reports([1, 1]), kStart), { waiting: 0, starting: 0, training: 0 });
+  assert.deepEqual(spentOf(START, [attempt(1, 5, 15)], [], START), { waiting: 5, starting: 10, training: 0 });
+  assert.deepEqual(spentOf(START, [], reports([1, 1]), START), { waiting: 0, starting: 0, training: 0 });
 });
 
 test('reports are read out of a series of differences', () => {
   const series = { trialId: 1, group: 'training', name: 'loss', firstTime: at(3), batches: [10, 5], values: [1, 1], milliseconds: [0, 250] };
-  assert.deepEqual(reportsOf(series), [{ ms: kStart + 3000, batches: 10 }, { ms: kStart + 3250, batches: 15 }]);
+  assert.deepEqual(reportsOf(series), [{ ms: START + 3000, batches: 10 }, { ms: START + 3250, batches: 15 }]);
 });
 
 test('speed is batches by time between reports, over few stretches; going back to a checkpoint is no speed', () => {

@@ -1,7 +1,7 @@
 // The view of the experiments table: conversion to and from its address and to the request.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { nextSorts, readView, toSearch, writeView } from '../../../webui-static/src/view';
+import { isComplete, keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/view';
 import { available, column, openValue } from '../../../webui-static/src/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/heat';
 import { pagesOf } from '../../../webui-static/src/paged';
@@ -92,4 +92,28 @@ test('numbers are colored by their size among the rows there are', () => {
   assert.equal(heat('numTrials', row(1)), 'heat-0');
   assert.equal(heat('name', row(1)), '');
   assert.deepEqual(['name', 'hp.lr', 'progress'].map(mayHeat), [false, true, true]);
+});
+
+test('a query for some rows keeps the filter of the list', () => {
+  const view = readView({ f: '[["name","contains","a"]]', archived: '1' });
+  const filter = JSON.parse(withIds(toSearch(view), [3, 5]).filter ?? '');
+  assert.equal(filter.showArchived, true);
+  assert.equal(filter.filterGroup.conjunction, 'and');
+  assert.deepEqual(filter.filterGroup.children[0], JSON.parse(toSearch(view).filter ?? '').filterGroup);
+  assert.deepEqual(
+    filter.filterGroup.children[1].children.map(({ value }: { value: number }) => value),
+    [3, 5],
+  );
+  assert.equal(JSON.parse(withIds({}, [3]).filter ?? '').filterGroup.children.length, 1);
+});
+
+test('updates of rows keep the order unless a changing column sorts', () => {
+  assert.equal(keepsOrder(readView({})), true);
+  assert.equal(keepsOrder(readView({ sort: '-id,user' })), true);
+  assert.equal(keepsOrder(readView({ sort: '-searcherMetricsVal' })), false);
+});
+
+test('a condition without a value is incomplete, except for emptiness', () => {
+  const conditions = readView({ f: '[["name","contains",""],["name","isEmpty",""],["name","=","x"]]' }).conditions;
+  assert.deepEqual(conditions.map(isComplete), [false, true, true]);
 });

@@ -24,7 +24,7 @@ export const useGrants = (): Live<Grants> =>
 export const placeName = (places: readonly Workspace[], id: number | undefined): string =>
   id === undefined ? 'everywhere' : `in ${places.find((one) => one.id === id)?.name ?? `workspace ${id}`}`;
 
-export function RoleTags(props: { own: Assignment[]; places: Workspace[]; who: string; may: boolean; reload: () => void }) {
+export function RoleTags(props: { own: Assignment[]; places: Workspace[]; name: string; may: boolean; reload: () => void }) {
   const { busy, error, run } = useWork();
   return (
     <>
@@ -37,7 +37,7 @@ export function RoleTags(props: { own: Assignment[]; places: Workspace[]; who: s
               <button
                 type="button"
                 class="plain"
-                aria-label={`Take ${text} from ${props.who}`}
+                aria-label={`Take ${text} from ${props.name}`}
                 disabled={busy}
                 onClick={() => void run(() => setRole(false, one)).then(props.reload)}
               >

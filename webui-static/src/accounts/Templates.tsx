@@ -10,11 +10,11 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 
-const kFirstText = '# Whatever many experiments share.\nmax_restarts: 3\n';
+const FIRST_TEXT = '# Whatever many experiments share.\nmax_restarts: 3\n';
 
 function Form({ one, done }: { one: Template | undefined; done: (name: string) => void }) {
   const name = useSignal(one?.name ?? '');
-  const text = useSignal(one?.text ?? kFirstText);
+  const text = useSignal(one?.text ?? FIRST_TEXT);
   const place = useSignal(one?.workspaceId ?? 1);
   const places = useLive('workspaces', (signal) => workspaces(signal), () => false);
   const { busy, error, run } = useWork();

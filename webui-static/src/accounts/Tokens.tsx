@@ -9,19 +9,19 @@ import { Table } from '../components/Table';
 import { dateTime } from '../format';
 import { useLive } from '../live';
 
-const kLifespans: readonly (readonly [string, string])[] = [
+const LIFESPANS: readonly (readonly [string, string])[] = [
   ['720h', '30 days'],
   ['24h', 'a day'],
   ['2160h', '90 days'],
   ['8760h', 'a year'],
 ];
-const kReach: readonly (readonly [string, string])[] = [
+const REACH: readonly (readonly [string, string])[] = [
   ['', 'All that I may'],
   ['Viewer', 'Look only'],
   ['Editor', 'Look and edit'],
 ];
 
-function Choice({ name, label, options }: { name: string; label: string; options: typeof kReach }) {
+function Choice({ name, label, options }: { name: string; label: string; options: typeof REACH }) {
   return (
     <label>
       {label}
@@ -56,8 +56,8 @@ export function Tokens() {
                 What it is for
                 <input type="text" name="description" required />
               </label>
-              <Choice name="lifespan" label="Good for" options={kLifespans} />
-              <Choice name="role" label="It may" options={kReach} />
+              <Choice name="lifespan" label="Good for" options={LIFESPANS} />
+              <Choice name="role" label="It may" options={REACH} />
             </>
           )}
         </FormDialog>

@@ -3,61 +3,78 @@ import { useSignal } from '@preact/signals';
 import { paths } from '../address';
 import { useWidth } from '../components/width';
 import { metric } from '../format';
-import type { Trial } from '../wire';
+import type { JsonValue, Trial } from '../wire';
 import { HeatMap, ImportanceBars } from './ImportanceView';
-import { dimensions, marks, metricOf, position, ranks, share, type Dimension } from './search';
+import { dimensions, marks, metricOf, objective, position, ranks, share, type Dimension } from './search';
 
-const kHeight = 300;
-const kTop = 40;
-const kBottom = 24;
-const kSide = 70;
-const kSmall = { height: 240, side: 64, bottom: 32, top: 12 };
+const HEIGHT = 300;
+const TOP = 40;
+const BOTTOM = 24;
+const SIDE = 70;
+const SMALL = { height: 240, side: 64, bottom: 32, top: 12 };
 
 // Five steps from best to worst. Classes, because the Content-Security-Policy forbids inline styles.
 export const shade = (rank: number | undefined): string =>
   rank === undefined ? 'shade-none' : `shade-${Math.min(4, Math.floor(rank * 5))}`;
 
-function Parallel({ trials, all, rank }: { trials: Trial[]; all: Dimension[]; rank: Map<number, number> }) {
+interface ParallelProps {
+  trials: Trial[];
+  all: Dimension[];
+  metricAxis: Dimension | undefined; // drawn on the right
+  rank: Map<number, number>;
+}
+
+function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const at = useSignal<Trial | undefined>(undefined);
-  const place = (i: number): number => kSide + (i * (width - 2 * kSide)) / Math.max(1, all.length - 1);
-  const height = (part: number): number => kHeight - kBottom - part * (kHeight - kTop - kBottom);
+  const pointed = useSignal<Trial | undefined>(undefined);
+  const axes = metricAxis ? [...all, metricAxis] : all;
+  const last = axes.length - 1;
+  const place = (i: number): number => SIDE + (i * (width - 2 * SIDE)) / Math.max(1, last);
+  const height = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
+  const points = (trial: Trial): string => {
+    const parts = all.map((dimension) => position(dimension, trial));
+    const value = metricOf(trial);
+    if (metricAxis && value !== undefined) parts.push(share(metricAxis, value));
+    return parts.map((part, i) => `${place(i)},${height(part)}`).join(' ');
+  };
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
   return (
-    <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`}>
+    <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`} data-panel="parallel">
       <figcaption>
         All hyperparameters{' '}
         <span class="quiet">
-          {at.value ? `trial ${at.value.id}: ${metric(metricOf(at.value)) || 'no metric yet'}` : 'best trials in the strongest color'}
+          {pointed.value
+            ? `trial ${pointed.value.id}: ${metric(metricOf(pointed.value)) || 'no metric yet'}`
+            : 'best trials in the strongest color'}
         </span>
       </figcaption>
       <div ref={host}>
-        <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {order.map((trial) => (
             <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
               <polyline
                 class={`line ${shade(rank.get(trial.id))}`}
-                points={all.map((one, i) => `${place(i)},${height(position(one, trial))}`).join(' ')}
-                onPointerEnter={() => (at.value = trial)}
-                onPointerLeave={() => (at.value = undefined)}
+                points={points(trial)}
+                onPointerEnter={() => (pointed.value = trial)}
+                onPointerLeave={() => (pointed.value = undefined)}
               />
             </a>
           ))}
-          {all.map((one, i) => (
-            <g key={one.name}>
-              <line class="axis" x1={place(i)} x2={place(i)} y1={kTop} y2={kHeight - kBottom} />
+          {axes.map((dimension, i) => (
+            <g key={`${i} ${dimension.name}`}>
+              <line class="axis" x1={place(i)} x2={place(i)} y1={TOP} y2={HEIGHT - BOTTOM} />
               <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
-                {one.name}
+                {dimension.name}
               </text>
-              {marks(one).map((mark) => (
+              {marks(dimension).map((mark) => (
                 <text
                   key={mark.at}
                   class="on-lines"
                   x={place(i)}
                   y={mark.at === 1 ? height(1) - 6 : mark.at === 0 ? height(0) + 14 : height(mark.at) + 4}
-                  dx={mark.at > 0 && mark.at < 1 ? (i === all.length - 1 ? -6 : 6) : 0}
-                  text-anchor={mark.at > 0 && mark.at < 1 ? (i === all.length - 1 ? 'end' : 'start') : 'middle'}
+                  dx={mark.at > 0 && mark.at < 1 ? (i === last ? -6 : 6) : 0}
+                  text-anchor={mark.at > 0 && mark.at < 1 ? (i === last ? 'end' : 'start') : 'middle'}
                 >
                   {mark.text}
                 </text>
@@ -75,7 +92,7 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
   const values = scored.map((trial) => metricOf(trial) ?? 0);
   const [min, max] = [Math.min(...values), Math.max(...values)];
   const [host, width] = useWidth<HTMLDivElement>();
-  const { height, side, top, bottom } = kSmall;
+  const { height, side, top, bottom } = SMALL;
   // Margins keep the dots off the axes.
   const along = (part: number): number => side + 10 + part * (width - side - 26);
   const up = (part: number): number => height - bottom - 8 - part * (height - top - bottom - 8);
@@ -121,12 +138,13 @@ function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension
 
 interface Props {
   trials: Trial[];
+  hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;
   smallerIsBetter: boolean;
 }
 
-export function HyperparameterViews({ trials, metricName, smallerIsBetter }: Props) {
-  const all = dimensions(trials);
+export function HyperparameterViews({ trials, hyperparameters, metricName, smallerIsBetter }: Props) {
+  const all = dimensions(trials, hyperparameters);
   if (all.length === 0) {
     return (
       <p class="quiet">
@@ -138,7 +156,7 @@ export function HyperparameterViews({ trials, metricName, smallerIsBetter }: Pro
   const rank = ranks(trials, smallerIsBetter);
   return (
     <>
-      <Parallel trials={trials} all={all} rank={rank} />
+      <Parallel trials={trials} all={all} metricAxis={objective(trials, metricName || 'metric')} rank={rank} />
       <ImportanceBars trials={trials} all={all} />
       {rank.size > 0 && (
         <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />

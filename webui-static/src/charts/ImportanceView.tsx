@@ -2,12 +2,12 @@
 import { useQuery } from '../address';
 import { metric, percent } from '../format';
 import type { Trial } from '../wire';
-import { asChoice, heatMap, importance, kFewest } from './importance';
+import { asChoice, heatMap, importance, MIN_TRIALS } from './importance';
 import type { Dimension } from './search';
 
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
   const found = importance(trials, all);
-  if (found.length === 0) return <p class="quiet">Importance needs at least {kFewest} trials with a metric.</p>;
+  if (found.length === 0) return <p class="quiet">Importance needs at least {MIN_TRIALS} trials with a metric.</p>;
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
@@ -27,13 +27,13 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
 }
 
 // Numbers with more characters are rounded.
-const kLongNumber = 8;
+const LONG_NUMBER = 8;
 
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
   if (one.kind === 'words') {
     const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
-    return word.length > kLongNumber && Number.isFinite(Number(word)) ? metric(Number(word)) : word;
+    return word.length > LONG_NUMBER && Number.isFinite(Number(word)) ? metric(Number(word)) : word;
   }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);

@@ -1,26 +1,27 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
-import * as api from '../api';
+import { seriesColors, useColors } from '../colors';
 import { ErrorNote } from '../components/notes';
-import { useLive } from '../live';
-import { useQuery } from '../address';
+import { Swatch } from '../components/Swatch';
+import { paths, useQuery } from '../address';
 import type { MetricSeries, Trial } from '../wire';
+import { useSeries } from './liveSeries';
 import { MetricChart, type Look } from './MetricChart';
 import { metric } from '../format';
-import { kSystemGroups, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { SYSTEM_GROUPS, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
-const kPoints = 1200;
-const kLeastPoints = 120;
+const POINTS = 1200;
+const MIN_POINTS = 120;
 // Number of charts shown without a selection in the address.
-const kDefaultPanels = 6;
+const DEFAULT_PANELS = 6;
 
 // Counters that libraries report along with metrics. They serve as axes and are not drawn.
-const kCounters: readonly string[] = ['batches', 'epochs', 'epoch'];
+const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
-const kAxes: readonly Axis[] = ['batches', 'time', 'epochs'];
+const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
 
 export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
@@ -32,7 +33,7 @@ export function readRange(text: string | undefined): [number, number] | undefine
 function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
-    axis: kAxes.find((one) => one === query.x) ?? 'batches',
+    axis: AXES.find((one) => one === query.x) ?? 'batches',
     log: query.log === '1',
     smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
   };
@@ -112,6 +113,22 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
+// The key of several trials: a color per trial, a dash for groups other than training.
+function TrialKey({ trials, names }: Pick<Props, 'trials' | 'names'>) {
+  useColors();
+  const colors = seriesColors(trials.length);
+  return (
+    <ul class="plain-list legend" aria-label="Trials drawn">
+      {trials.map((trial, at) => (
+        <li key={trial.id}>
+          <Swatch color={colors[at] ?? ''} /> <a href={paths.trial(trial.id)}>{names?.get(trial.id) ?? `trial ${trial.id}`}</a>
+        </li>
+      ))}
+      <li class="quiet">training solid, other groups dashed</li>
+    </ul>
+  );
+}
+
 interface Props {
   trials: Trial[]; // at most 100
   ended: boolean;
@@ -125,15 +142,8 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
   const ids = trials.map((trial) => trial.id);
-  const points = Math.max(kLeastPoints, Math.floor(kPoints / Math.max(1, Math.sqrt(ids.length))));
-  const live = useLive(
-    `series ${ids.join()} ${query.zoom ?? ''}`,
-    (signal) => api.columns(ids, { points, from: zoom?.[0], to: zoom?.[1] }, signal),
-    (change) =>
-      change === 'everything' ||
-      (change.kind === 'metrics' && change.trialId !== undefined && ids.includes(change.trialId)),
-    ids.length > 10 ? 2000 : 400,
-  );
+  const points = Math.max(MIN_POINTS, Math.floor(POINTS / Math.max(1, Math.sqrt(ids.length))));
+  const live = useSeries(ids, points, zoom, ids.length > 10 ? 2000 : 400);
   // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };
@@ -141,7 +151,7 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
   // Panels are rebuilt only with their data, because a new panel object redraws the chart.
   const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
   const panels = useMemo(() => {
-    const found = (data ?? []).filter(({ group }) => kSystemGroups.includes(group) === system && group !== 'timing');
+    const found = (data ?? []).filter(({ group }) => SYSTEM_GROUPS.includes(group) === system && group !== 'timing');
     const sources = trials.map((trial) => ({
       trial: trial.id,
       name: names?.get(trial.id),
@@ -151,16 +161,16 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     return toPanels(sources, look.axis);
   }, [data, starts, look.axis, system]);
   const wanted = query.charts?.split(',').filter((name) => name !== '');
-  const telling = panels.filter((panel) => !kCounters.includes(panel.name));
+  const telling = panels.filter((panel) => !COUNTERS.includes(panel.name));
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
-    : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : kDefaultPanels);
+    : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const nothing = system
-    ? 'No measurements of the machine: a configuration with profiling: {enabled: true} asks for them.'
+    ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
     : look.axis === 'epochs'
       ? 'These metrics carry no epochs; choose another axis.'
       : 'No metrics reported.';
@@ -170,17 +180,19 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
         {panels.length > 0 && <Chips panels={panels} shown={shown} />}
       </div>
-      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : kAxes} />
+      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : AXES} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
-        <p class="quiet">{ended ? nothing : `${nothing} They appear here as they come.`}</p>
+        <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
       )}
+      {trials.length > 1 && panels.length > 0 && <TrialKey trials={trials} names={names} />}
       <div class="charts">
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}
             panel={panel}
             look={look}
+            trials={trials.length}
             text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}
           />

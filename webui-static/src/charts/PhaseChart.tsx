@@ -4,11 +4,11 @@ import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { Phases } from './phases';
 
-const kHeight = 262;
-const kLeft = 62;
-const kRight = 8;
-const kTop = 10;
-const kBottom = 34;
+const HEIGHT = 262;
+const LEFT = 62;
+const RIGHT = 8;
+const TOP = 10;
+const BOTTOM = 34;
 
 const color = (name: string, at: number): string => (name === 'other' || at >= 8 ? 'others' : String(at + 1));
 const digits = (value: number): string => metric(Number(value.toPrecision(3)));
@@ -21,12 +21,12 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   const [first, last] = [bars[0]?.from ?? 0, bars[bars.length - 1]?.to ?? 1];
   const sum = (seconds: Map<string, number>): number => [...seconds.values()].reduce((all, one) => all + one, 0);
   const most = Math.max(1e-9, ...bars.map((bar) => sum(bar.seconds)));
-  const x = (batches: number): number => kLeft + ((batches - first) / Math.max(1, last - first)) * (width - kLeft - kRight);
-  const y = (seconds: number): number => kHeight - kBottom - (seconds / most) * (kHeight - kTop - kBottom);
+  const x = (batches: number): number => LEFT + ((batches - first) / Math.max(1, last - first)) * (width - LEFT - RIGHT);
+  const y = (seconds: number): number => HEIGHT - BOTTOM - (seconds / most) * (HEIGHT - TOP - BOTTOM);
   // About eight labels on a wide chart and four on a narrow one; none that the edge would cut off.
   const step = Math.max(1, ticks((last - first) / (width > 400 ? 2 : 1))[1] ?? 1);
   const marks = Array.from({ length: Math.floor(last / step) + 1 }, (_, at) => at * step).filter(
-    (mark) => mark >= first && x(mark) <= width - kRight - 16,
+    (mark) => mark >= first && x(mark) <= width - RIGHT - 16,
   );
   const said = names.map((name) => `${name} ${share(shares.get(name) ?? 0)}`).join(', ');
   return (
@@ -35,11 +35,11 @@ export function PhaseChart({ phases }: { phases: Phases }) {
         time of a batch <span class="quiet">{span(perBatch)} on average</span>
       </figcaption>
       <div ref={host}>
-        <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {ticks(most).map((tick) => (
             <g key={tick}>
-              <line class="rung" x1={kLeft} x2={width - kRight} y1={y(tick)} y2={y(tick)} />
-              <text x={kLeft - 6} y={y(tick) + 4} text-anchor="end">
+              <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
+              <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
                 {most < 1 ? `${metric(Number((tick * 1000).toPrecision(6)))} ms` : `${metric(tick)} s`}
               </text>
             </g>
@@ -69,13 +69,13 @@ export function PhaseChart({ phases }: { phases: Phases }) {
               </g>
             );
           })}
-          <line class="axis" x1={kLeft} x2={width - kRight} y1={y(0)} y2={y(0)} />
+          <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
           {marks.map((mark) => (
-            <text key={mark} x={x(mark)} y={kHeight - kBottom + 15} text-anchor="middle">
+            <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 15} text-anchor="middle">
               {mark.toLocaleString()}
             </text>
           ))}
-          <text x={(kLeft + width) / 2} y={kHeight - 4} text-anchor="middle">
+          <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">
             batches
           </text>
         </svg>

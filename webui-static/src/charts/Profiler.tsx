@@ -13,43 +13,43 @@ import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Panel } from './series';
 
-const kPoints = 1200;
-const kStretches = 200;
+const POINTS = 1200;
+const STRETCHES = 200;
 // Up to this many timing reports are merged exactly; beyond it the API returns minima and maxima only.
-const kTimings = 4000;
-const kBars = 100;
-const kHeight = 28;
+const TIMINGS = 4000;
+const BARS = 100;
+const HEIGHT = 28;
 
-const kParts: [keyof Spent, string][] = [
+const PARTS: [keyof Spent, string][] = [
   ['waiting', 'waiting for slots'],
   ['starting', 'from a slot to the first report'],
   ['training', 'training, validating, saving'],
 ];
 // Indices of the series colors; waiting uses a neutral one.
-const kColors: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1' };
+const COLORS: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1' };
 
 function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const all = spent.waiting + spent.starting + spent.training;
   let left = 0;
   return (
-    <figure class="chart wide" aria-label={kParts.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
+    <figure class="chart wide" aria-label={PARTS.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
       <figcaption>
         Where its time went <span class="quiet">{duration(all)} in all</span>
       </figcaption>
       <div ref={host}>
-        <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
-          {kParts.map(([key]) => {
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
+          {PARTS.map(([key]) => {
             const own = all > 0 ? (spent[key] / all) * width : 0;
             left += own;
-            return own > 0 && <rect key={key} class={`stack-${kColors[key]}`} x={left - own} y={4} width={own} height={kHeight - 8} />;
+            return own > 0 && <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
           })}
         </svg>
       </div>
       <ul class="plain-list legend">
-        {kParts.map(([key, name]) => (
+        {PARTS.map(([key, name]) => (
           <li key={key}>
-            <span class={`swatch swatch-${kColors[key]}`} aria-hidden="true" />
+            <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
             {name} <span class="quiet">{all > 0 ? `${duration(spent[key])}, ${percent(spent[key] / all)}` : ''}</span>
           </li>
         ))}
@@ -59,7 +59,7 @@ function SpentBar({ spent }: { spent: Spent }) {
 }
 
 function toPanel(trial: Trial, reports: readonly Report[]): Panel {
-  const all = speeds(reports, kStretches);
+  const all = speeds(reports, STRETCHES);
   const places = all.map((one) => one.batches);
   // A trial that was restarted may have gone back in batches, so points are sorted.
   const order = all.map((_, at) => at).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0));
@@ -79,19 +79,19 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   };
 }
 
-const kLook: Look = { axis: 'batches', log: false, smoothing: 0 };
+const LOOK: Look = { axis: 'batches', log: false, smoothing: 0 };
 
 function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={kLook} zoom={zoom} />;
+  return <MetricChart panel={panel} look={LOOK} trials={1} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
   useLive(
     `attempts ${id}`,
     (signal): Promise<Allocation[]> => api.allocations(id, signal),
-    (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === id),
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState && change.trialId === id),
   );
 
 type Range = readonly [number, number] | undefined;
@@ -101,7 +101,7 @@ const useReports = (id: number, range: Range) =>
   useLive(
     `reports ${id} ${range?.join() ?? ''}`,
     async (signal): Promise<Report[]> => {
-      const all = await api.columns([id], { points: kPoints, group: 'training', from: range?.[0], to: range?.[1] }, signal);
+      const all = await api.columns([id], { points: POINTS, group: 'training', from: range?.[0], to: range?.[1] }, signal);
       const [longest] = all.sort((a, b) => b.batches.length - a.batches.length);
       return longest ? reportsOf(longest) : [];
     },
@@ -112,7 +112,7 @@ const useReports = (id: number, range: Range) =>
 const useTimings = (id: number, range: Range) =>
   useLive(
     `timings ${id} ${range?.join() ?? ''}`,
-    (signal) => api.columns([id], { points: kTimings, group: 'timing', from: range?.[0], to: range?.[1] }, signal),
+    (signal) => api.columns([id], { points: TIMINGS, group: 'timing', from: range?.[0], to: range?.[1] }, signal),
     (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
     1000,
   );
@@ -125,13 +125,13 @@ export function Profiler({ trial }: { trial: Trial }) {
   const everything = useReports(trial.id, undefined);
   const reports = useReports(trial.id, range);
   const timings = useTimings(trial.id, range);
-  const phases = timings.data && phasesOf(timings.data, kBars);
+  const phases = timings.data && phasesOf(timings.data, BARS);
   const closer = (from: number, to: number): void =>
     setQuery({ batches: `${Math.max(0, Math.floor(from))}-${Math.ceil(to)}` });
   const now = useNow(!ended);
   const begin = Date.parse(trial.startTime ?? '');
   const spent = attempts.data && everything.data && spentOf(begin, attempts.data, everything.data, now);
-  const last = everything.data && speeds(everything.data, kStretches).pop();
+  const last = everything.data && speeds(everything.data, STRETCHES).pop();
   return (
     <>
       <section aria-labelledby="time-title">

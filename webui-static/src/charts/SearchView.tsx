@@ -12,17 +12,17 @@ import type { Trial } from '../wire';
 import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
 import { shade } from './HyperparameterViews';
 
-const kHeight = 320;
+const HEIGHT = 320;
 // Height of a chart when there are several.
-const kLower = 240;
-const kSide = 84;
-const kRight = 12;
-const kBottom = 28;
-const kTop = 12;
+const LOWER = 240;
+const SIDE = 84;
+const RIGHT = 12;
+const BOTTOM = 28;
+const TOP = 12;
 // Minimum distance of axis labels, in pixels.
-const kApart = 13;
-const kMostTrials = 100;
-const kPoints = 64;
+const APART = 13;
+const MAX_TRIALS = 100;
+const POINTS = 64;
 
 interface Props {
   experimentId: number;
@@ -56,13 +56,13 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
     ...lines.flatMap((one) => one.points.map((point) => point.length)),
     ...lane.rungs.map((one) => one.length),
   );
-  const x = (seconds: number): number => kSide + (seconds / latest) * (width - kSide - kRight);
+  const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   // Rungs grow geometrically; a square-root scale keeps the lowest and the highest distinguishable.
-  const y = (length: number): number => height - kBottom - Math.sqrt(length / longest) * (height - kTop - kBottom);
+  const y = (length: number): number => height - BOTTOM - Math.sqrt(length / longest) * (height - TOP - BOTTOM);
   const marks = [...new Set([...lane.rungs.map((one) => one.length), longest])].sort((a, b) => b - a);
   const named = marks.reduce<number[]>((kept, mark) => {
     const above = kept[kept.length - 1];
-    return above === undefined || y(mark) - y(above) >= kApart ? [...kept, mark] : kept;
+    return above === undefined || y(mark) - y(above) >= APART ? [...kept, mark] : kept;
   }, []);
   // The best trials are drawn last, on top.
   const order = [...lines].sort((a, b) => (rank.get(b.trial.id) ?? 2) - (rank.get(a.trial.id) ?? 2));
@@ -88,7 +88,7 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           {lane.rungs.map((rung) => (
-            <line key={rung.length} class="rung" x1={kSide} x2={width - kRight} y1={y(rung.length)} y2={y(rung.length)}>
+            <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
               <title>
                 {rung.length.toLocaleString()} {unit}: {rung.came} came
                 {rung.wentOn === undefined ? '' : `, ${rung.wentOn} went on`}
@@ -96,18 +96,18 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
             </line>
           ))}
           {named.map((mark) => (
-            <text key={mark} x={kSide - 8} y={y(mark) + 4} text-anchor="end">
+            <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
               {mark.toLocaleString()}
             </text>
           ))}
-          <line class="axis" x1={kSide} x2={width - kRight} y1={height - kBottom} y2={height - kBottom} />
-          <text x={kSide} y={height - 8}>
+          <line class="axis" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
+          <text x={SIDE} y={height - 8}>
             0s
           </text>
-          <text x={kSide - 8} y={height - 8} text-anchor="end" class="axis-name">
+          <text x={SIDE - 8} y={height - 8} text-anchor="end" class="axis-name">
             {unit}
           </text>
-          <text x={width - kRight} y={height - 8} text-anchor="end">
+          <text x={width - RIGHT} y={height - 8} text-anchor="end">
             {duration(latest)}
           </text>
           {order.map(({ trial, points }) => (
@@ -136,11 +136,11 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
 }
 
 export function SearchView({ experimentId, trials, startTime, metricName, smallerIsBetter }: Props) {
-  const drawn = farthest(trials, kMostTrials);
+  const drawn = farthest(trials, MAX_TRIALS);
   const ids = drawn.map((trial) => trial.id);
   const live = useLive(
     `search ${experimentId} ${ids.join()}`,
-    (signal) => api.series(ids, { points: kPoints, group: 'validation' }, signal),
+    (signal) => api.series(ids, { points: POINTS, group: 'validation' }, signal),
     (change) => change === 'everything' || (change.experimentId === experimentId && change.kind === 'trial'),
     1000,
   );
@@ -182,7 +182,7 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
         {bracketed
           ? 'Dashed are the rungs: lengths of training at which a trial goes on only if it is among the best of its bracket so far.'
           : 'Dashed: where trials ended.'}
-        {trials.length > kMostTrials && ` The ${kMostTrials} that trained longest are drawn, all are counted.`}
+        {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>
       {all.map((lane) => (
         <Picture
@@ -194,7 +194,7 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
           rank={rank}
           metricName={metricName}
           smallerIsBetter={smallerIsBetter}
-          height={all.length > 1 ? kLower : kHeight}
+          height={all.length > 1 ? LOWER : HEIGHT}
         />
       ))}
       <Rungs all={all} unit={timeMetric} bracketed={bracketed} />

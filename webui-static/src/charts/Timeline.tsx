@@ -3,9 +3,9 @@ import { useWidth } from '../components/width';
 import { duration, stateName } from '../format';
 import type { Allocation, Checkpoint } from '../wire';
 
-const kRow = 26;
-const kLeft = 90;
-const kBottom = 26;
+const ROW = 26;
+const LEFT = 90;
+const BOTTOM = 26;
 
 const tone = (one: Allocation): string =>
   !one.endTime ? 'busy' : /ERROR|FAIL|LOST|CRASH/i.test(one.exitKind) || (one.exitCode ?? 0) !== 0 ? 'bad' : 'good';
@@ -22,8 +22,8 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   if (begun.length === 0) return null;
   const start = Math.min(...begun.map((one) => Date.parse(one.startTime ?? '')));
   const end = Math.max(start + 1000, ...begun.map((one) => (one.endTime ? Date.parse(one.endTime) : nowMs)));
-  const x = (ms: number): number => kLeft + ((ms - start) / (end - start)) * (width - kLeft - 12);
-  const height = begun.length * kRow + kBottom;
+  const x = (ms: number): number => LEFT + ((ms - start) / (end - start)) * (width - LEFT - 12);
+  const height = begun.length * ROW + BOTTOM;
   const marks = checkpoints.filter((one) => one.reportTime).map((one) => ({ one, at: Date.parse(one.reportTime ?? '') }));
   return (
     <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
@@ -37,15 +37,15 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
             const own = marks.filter(({ at }) => at >= from && at <= to + 1000);
             return (
               <g key={one.id}>
-                <text x={kLeft - 8} y={row * kRow + 17} text-anchor="end">
+                <text x={LEFT - 8} y={row * ROW + 17} text-anchor="end">
                   run {one.run}
                 </text>
                 <rect
                   class={`bar bar-${tone(one)}`}
                   x={x(from)}
-                  y={row * kRow + 5}
+                  y={row * ROW + 5}
                   width={Math.max(2, x(to) - x(from))}
-                  height={kRow - 10}
+                  height={ROW - 10}
                   rx={3}
                 >
                   <title>
@@ -54,15 +54,15 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
                   </title>
                 </rect>
                 {own.map(({ one: saved, at }) => (
-                  <circle key={saved.uuid} class="saved" cx={x(at)} cy={row * kRow + kRow / 2} r={4}>
+                  <circle key={saved.uuid} class="saved" cx={x(at)} cy={row * ROW + ROW / 2} r={4}>
                     <title>checkpoint at batch {saved.stepsCompleted}</title>
                   </circle>
                 ))}
               </g>
             );
           })}
-          <line class="axis" x1={kLeft} x2={width - 12} y1={height - kBottom + 4} y2={height - kBottom + 4} />
-          <text x={kLeft} y={height - 6}>
+          <line class="axis" x1={LEFT} x2={width - 12} y1={height - BOTTOM + 4} y2={height - BOTTOM + 4} />
+          <text x={LEFT} y={height - 6}>
             0s
           </text>
           <text x={width - 12} y={height - 6} text-anchor="end">

@@ -4,9 +4,9 @@ import type { Trial } from '../wire';
 import { flatten, metricOf, position, type Dimension } from './search';
 
 // Numeric values are split into this many groups of equally many trials.
-const kGroups = 4;
+const GROUPS = 4;
 // Minimum number of trials for a meaningful estimate.
-export const kFewest = 6;
+export const MIN_TRIALS = 6;
 
 export interface Importance {
   name: string;
@@ -23,7 +23,7 @@ function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
   const distinct = new Set(placed.map((one) => one.at)).size;
   const found = new Map<number, number[]>();
   placed.forEach((one, rank) => {
-    const group = distinct <= kGroups ? one.at : Math.floor((rank * kGroups) / placed.length);
+    const group = distinct <= GROUPS ? one.at : Math.floor((rank * GROUPS) / placed.length);
     found.set(group, [...(found.get(group) ?? []), one.value]);
   });
   return [...found.values()];
@@ -33,7 +33,7 @@ function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
 // the share of variance between groups, corrected for chance. Most important first.
 export function importance(trials: readonly Trial[], all: readonly Dimension[]): Importance[] {
   const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
-  if (values.length < kFewest) return [];
+  if (values.length < MIN_TRIALS) return [];
   const center = mean(values);
   const total = values.reduce((sum, one) => sum + (one - center) ** 2, 0);
   return all

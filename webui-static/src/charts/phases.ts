@@ -2,7 +2,7 @@
 import type { MetricSeries } from '../wire';
 
 // Phases in the order of a batch. Unknown phases follow.
-const kOrder = ['data', 'forward', 'backward', 'exchange', 'optimizer', 'validation', 'checkpoint', 'report', 'other'];
+const ORDER = ['data', 'forward', 'backward', 'exchange', 'optimizer', 'validation', 'checkpoint', 'report', 'other'];
 
 // The mean over batches in (from, to].
 export interface Bar {
@@ -54,7 +54,7 @@ export function phasesOf(timing: readonly MetricSeries[], most: number): Phases 
     from = bar.to;
   }
   const all = [...totals.values()].reduce((sum, one) => sum + one, 0);
-  const rank = (name: string): number => (kOrder.includes(name) ? kOrder.indexOf(name) : kOrder.length);
+  const rank = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
   const names = [...totals.keys()].filter((name) => (totals.get(name) ?? 0) > 0);
   return {
     names: names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b)),

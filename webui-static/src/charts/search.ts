@@ -1,7 +1,7 @@
 // Data for the charts of a search: hyperparameters as axes, rungs from the
 // lengths at which trials ended. Pure.
 import type { Brackets } from '../calls/brackets';
-import type { DataPoint, JsonValue, Trial } from '../wire';
+import type { DataPoint, JsonObject, JsonValue, Trial } from '../wire';
 import { isEnded, metric } from '../format';
 
 export interface Dimension {
@@ -26,26 +26,51 @@ export function flatten(value: JsonValue | null | undefined, prefix = '', out: F
 const word = (value: JsonValue | undefined): string =>
   value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
 
-// The hyperparameters that differ between trials, by name. Positive ranges beyond
-// a factor of 50 are logarithmic.
-export function dimensions(trials: readonly Trial[]): Dimension[] {
-  const all = trials.map((trial) => flatten(trial.hparams));
-  const names = [...new Set(all.flatMap((one) => [...one.keys()]))].sort();
-  const out: Dimension[] = [];
-  for (const name of names) {
-    const values = all.map((one) => one.get(name));
-    const words = [...new Set(values.map(word))];
-    if (words.length < 2) continue;
-    const numbers = values.filter((value): value is number => typeof value === 'number');
-    if (numbers.length < values.length) {
-      out.push({ name, kind: 'words', words: words.sort(), min: 0, max: words.length - 1 });
-      continue;
-    }
-    const min = Math.min(...numbers);
-    const max = Math.max(...numbers);
-    out.push({ name, kind: min > 0 && max / min > 50 ? 'log' : 'linear', words: [], min, max });
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+// The searched hyperparameters of a resolved configuration, by flat name: those with a type and values.
+function declared(value: JsonValue | undefined, prefix = '', out = new Map<string, JsonObject>()): Map<string, JsonObject> {
+  if (!isObject(value)) return out;
+  for (const [name, inner] of Object.entries(value)) {
+    if (!isObject(inner)) continue;
+    if (typeof inner.type === 'string' && (Array.isArray(inner.vals) || typeof inner.minval === 'number')) out.set(`${prefix}${name}`, inner);
+    else declared(inner, `${prefix}${name}.`, out);
   }
   return out;
+}
+
+// Type and range as configured, widened to the values that trials have.
+function fromConfig(name: string, config: JsonObject, values: readonly (JsonValue | undefined)[]): Dimension | undefined {
+  if (Array.isArray(config.vals)) {
+    const words = [...new Set([...config.vals, ...values].map(word))];
+    return { name, kind: 'words', words, min: 0, max: words.length - 1 };
+  }
+  const log = config.type === 'log';
+  const bound = (value: JsonValue | undefined): number => (log ? Number(config.base) ** Number(value) : Number(value));
+  const numbers = values.filter((value) => typeof value === 'number');
+  if (numbers.length < values.length) return undefined;
+  const ends = [bound(config.minval), bound(config.maxval), ...numbers];
+  return { name, kind: log ? 'log' : 'linear', words: [], min: Math.min(...ends), max: Math.max(...ends) };
+}
+
+// The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
+// Without a declaration (forked or detached trials) numbers are linear.
+export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue): Dimension[] {
+  const all = trials.map((trial) => flatten(trial.hparams));
+  const names = [...new Set(all.flatMap((flat) => [...flat.keys()]))].sort();
+  const configs = declared(hyperparameters);
+  return names.flatMap((name): Dimension[] => {
+    const values = all.map((flat) => flat.get(name));
+    const words = [...new Set(values.map(word))].sort();
+    if (words.length < 2) return [];
+    const config = configs.get(name);
+    const found = config && fromConfig(name, config, values);
+    if (found) return [found];
+    const numbers = values.filter((value) => typeof value === 'number');
+    if (numbers.length < values.length) return [{ name, kind: 'words', words, min: 0, max: words.length - 1 }];
+    return [{ name, kind: 'linear', words: [], min: Math.min(...numbers), max: Math.max(...numbers) }];
+  });
 }
 
 // The position of a trial on a dimension, 0..1.
@@ -57,6 +82,13 @@ export function position(dimension: Dimension, trial: Trial): number {
   return share(dimension, Number(value));
 }
 
+// The searcher metric as a dimension; undefined until a trial has one.
+export function objective(trials: readonly Trial[], name: string): Dimension | undefined {
+  const values = trials.map(metricOf).filter((value) => value !== undefined);
+  if (values.length === 0) return undefined;
+  return { name, kind: 'linear', words: [], min: Math.min(...values), max: Math.max(...values) };
+}
+
 export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value: number): number {
   const { min, max } = dimension;
   if (max === min) return 0.5;
@@ -65,7 +97,7 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
 }
 
 // With more words, only the first and last are labeled.
-const kMostWords = 8;
+const MAX_WORDS = 8;
 
 // Labels along a dimension with their positions 0..1: its words, or the ends and
 // intermediate values of a range.
@@ -73,7 +105,7 @@ export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max
   const { kind, words, min, max } = dimension;
   if (kind === 'words') {
     const all = words.map((text, i) => ({ at: i / Math.max(1, words.length - 1), text }));
-    return all.length <= kMostWords ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
+    return all.length <= MAX_WORDS ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
   }
   if (min === max) return [{ at: 0.5, text: metric(min) }];
   const middle = kind === 'log' ? Math.sqrt(min * max) : (min + max) / 2;

@@ -28,12 +28,12 @@ export interface Source {
 }
 
 // Groups that describe the machine, not the model.
-export const kSystemGroups: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
+export const SYSTEM_GROUPS: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
 
 // Removes the group from the metric's name: "validation_loss" becomes "loss".
 // System metrics keep their names.
 export function panelName(group: string, name: string): string {
-  if (kSystemGroups.includes(group)) return name;
+  if (SYSTEM_GROUPS.includes(group)) return name;
   for (const prefix of [`${group}_`, group === 'validation' ? 'val_' : '']) {
     if (prefix !== '' && name.startsWith(prefix) && name.length > prefix.length)
       return name.slice(prefix.length);
@@ -78,11 +78,11 @@ function places(one: MetricSeries, steps: number[], axis: Axis, source: Source):
   return told ? epochsAt(told, steps) : [];
 }
 
-const kGroupOrder = ['training', 'validation'];
+const GROUP_ORDER = ['training', 'validation'];
 
 function groupRank(group: string): number {
-  const at = kGroupOrder.indexOf(group);
-  return at < 0 ? kGroupOrder.length : at;
+  const at = GROUP_ORDER.indexOf(group);
+  return at < 0 ? GROUP_ORDER.length : at;
 }
 
 function label(source: Source, many: boolean, group: string, name: string, panel: string): string {

@@ -3,8 +3,12 @@ import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/cluster';
 import { ErrorNote } from '../components/notes';
+import { counted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
+
+// Lines shown without a click.
+const FIRST_LINES = 6;
 
 // The text, with trials and experiments as links.
 const linked = (text: string): ComponentChildren[] =>
@@ -28,7 +32,7 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
   const live = useLive(
     `explain ${of} ${id}`,
     (signal) => explain(of, id, signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
+    (change) => change === 'everything' || (['experiment', 'trial', 'agent', 'command'].includes(change.kind) && !change.sameState),
     1000,
   );
   const { busy, error, run } = useWork();
@@ -36,12 +40,19 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
   if (!found) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Looking…</p>;
   }
+  const lines = found.text.split('\n');
   const offers = (found.suggestions ?? [])
     .map((one) => toChange(jobId, one))
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
     <div class="explain" role="region" aria-label={`Why ${of.slice(0, -1)} ${id} waits`}>
-      <p class="lines-kept">{linked(found.text)}</p>
+      <p class="lines-kept">{linked(lines.slice(0, FIRST_LINES).join('\n'))}</p>
+      {lines.length > FIRST_LINES && (
+        <details>
+          <summary>{counted(lines.length - FIRST_LINES, 'more line')}</summary>
+          <p class="lines-kept">{linked(lines.slice(FIRST_LINES).join('\n'))}</p>
+        </details>
+      )}
       <div class="actions">
         {offers.map(([label, change]) => (
           <button type="button" key={label} disabled={busy} onClick={() => void run(() => updateJobs([change]))}>

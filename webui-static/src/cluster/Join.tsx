@@ -5,7 +5,7 @@ import { makeJoinToken } from '../calls/cluster';
 import { Copy } from '../components/Copy';
 import { field, FormDialog } from '../components/FormDialog';
 
-const kLifespans: readonly (readonly [string, string])[] = [
+const LIFESPANS: readonly (readonly [string, string])[] = [
   ['1h', 'an hour'],
   ['24h', 'a day'],
   ['720h', '30 days'],
@@ -34,7 +34,7 @@ function WithToken() {
               <label>
                 Good for
                 <select name="lifespan">
-                  {kLifespans.map(([value, text]) => (
+                  {LIFESPANS.map(([value, text]) => (
                     <option key={value} value={value}>
                       {text}
                     </option>

@@ -14,7 +14,7 @@ import { sessionEnded } from '../session';
 import { toError } from '../work';
 
 // Lines requested initially.
-const kTail = 2000;
+const TAIL = 2000;
 
 // Returns a predicate for the lines to show. An invalid regular expression matches nothing.
 export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
@@ -69,7 +69,7 @@ export function MasterLog() {
     };
     const leaveEnd = followEnd(element, content, follow, () => (follow.value = true));
     const read = async (): Promise<void> => {
-      for await (const line of masterLog(kTail, abort.signal)) {
+      for await (const line of masterLog(TAIL, abort.signal)) {
         if (abort.signal.aborted) return;
         if (error.value) error.value = undefined;
         if (matches(line)) rows.append([toEntry(line)]);
@@ -110,7 +110,7 @@ export function MasterLog() {
         <>
           <LogFilter kinds={[]} />
           <ErrorNote error={error.value} retry={() => again.value++} />
-          {count.value === 0 && !error.value && <p class="quiet">No line is like that yet.</p>}
+          {count.value === 0 && !error.value && <p class="quiet">No line matches the filter yet.</p>}
         </>
       )}
       <div

@@ -131,7 +131,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
           </a>
         </th>
         <td>
-          <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Waits' : 'Runs'}</span>
+          <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Queued' : 'Running'}</span>
         </td>
         <td class="number">{job.priority}</td>
         <td class="number">
@@ -164,8 +164,8 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
   );
 }
 
-const kHeads = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
-const kNumbers = ['ID', 'Priority', 'Slots'];
+const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
+const NUMBERS = ['ID', 'Priority', 'Slots'];
 
 function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () => void }) {
   const { pool, list } = props;
@@ -195,8 +195,8 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
         <table class="queue">
           <thead>
             <tr>
-              {kHeads.map((head) => (
-                <th scope="col" key={head} class={kNumbers.includes(head) ? 'number' : ''}>
+              {HEADS.map((head) => (
+                <th scope="col" key={head} class={NUMBERS.includes(head) ? 'number' : ''}>
                   {head}
                 </th>
               ))}
@@ -218,7 +218,7 @@ export function Queue() {
   const live = useLive(
     'jobs',
     (signal) => jobs(signal),
-    (change) => change === 'everything' || ['experiment', 'trial', 'agent', 'command'].includes(change.kind),
+    (change) => change === 'everything' || (['experiment', 'trial', 'agent', 'command'].includes(change.kind) && !change.sameState),
     500,
   );
   return (
@@ -231,7 +231,7 @@ export function Queue() {
         </p>
       )}
       {live.data && live.data.length > 0 && (
-        <p class="quiet">Drag a row, or press its arrows, to change who goes first. A moved job takes the priority of its neighbor.</p>
+        <p class="quiet">Drag a row, or press its arrows, to change the order. A moved job takes the priority of its neighbor.</p>
       )}
       {live.data &&
         byPool(live.data).map(([pool, list]) => (

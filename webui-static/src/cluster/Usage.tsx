@@ -13,8 +13,8 @@ import {
   fromHeld,
   fromPeriods,
   heldRows,
-  kBys,
-  kSpans,
+  BYS,
+  SPANS,
   rangeOf,
   totalRows,
   totals,
@@ -27,12 +27,12 @@ import {
 import { UsageChart } from './UsageChart';
 
 // Number of intervals for a short range.
-const kCells = 60;
-// The first kColors keys have their own color. Rows beyond kMostRows are only in the CSV file.
-const kColors = 8;
-const kMostRows = 200;
+const CELLS = 60;
+// The first COLORS keys have their own color. Rows beyond MAX_ROWS are only in the CSV file.
+const COLORS = 8;
+const MAX_ROWS = 200;
 
-const kNames: Record<keyof typeof kSpans, string> = {
+const NAMES: Record<keyof typeof SPANS, string> = {
   hour: 'Last hour',
   day: 'Last 24 hours',
   week: 'Last 7 days',
@@ -53,7 +53,7 @@ async function load(query: Record<string, string | undefined>, signal: AbortSign
     return { range, cells: fromPeriods(periods, range) };
   }
   const { resourceEntries, capacity } = await held(range.fromMs, range.toMs, signal);
-  return { range, cells: fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, kCells) };
+  return { range, cells: fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, CELLS) };
 }
 
 function Choices({ range, by }: { range: Range; by: By }) {
@@ -77,7 +77,7 @@ function Choices({ range, by }: { range: Range; by: By }) {
           value={own ? 'own' : (query.over ?? 'week')}
           onChange={(e) => setQuery({ over: e.currentTarget.value, from: '', to: '' })}
         >
-          {Object.entries(kNames).map(([key, name]) => (
+          {Object.entries(NAMES).map(([key, name]) => (
             <option key={key} value={key}>
               {name}
             </option>
@@ -90,7 +90,7 @@ function Choices({ range, by }: { range: Range; by: By }) {
       <label class="check">
         By{' '}
         <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value === 'pool' ? '' : e.currentTarget.value })}>
-          {kBys.map((one) => (
+          {BYS.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
@@ -148,10 +148,10 @@ function Holders({ account, by }: { account: Account; by: By }) {
   return (
     <>
       <Table label="Who held slots" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share']}>
-        {all.slice(0, kMostRows).map(([key, own], at) => (
+        {all.slice(0, MAX_ROWS).map(([key, own], at) => (
           <tr key={key}>
             <th scope="row">
-              <span class={`swatch ${at < kColors ? `swatch-${at + 1}` : 'swatch-others'}`} aria-hidden="true" />
+              <span class={`swatch ${at < COLORS ? `swatch-${at + 1}` : 'swatch-others'}`} aria-hidden="true" />
               {by === 'experiment' && /^\d+$/.test(key) ? <a href={paths.experiment(Number(key))}>{key}</a> : key}
             </th>
             <td class="number">{amount(own / 3600)}</td>
@@ -160,7 +160,7 @@ function Holders({ account, by }: { account: Account; by: By }) {
           </tr>
         ))}
       </Table>
-      {all.length > kMostRows && <p class="quiet">{all.length - kMostRows} more are in the file.</p>}
+      {all.length > MAX_ROWS && <p class="quiet">{all.length - MAX_ROWS} more are in the file.</p>}
       {by === 'label' && <p class="quiet">An experiment with two labels counts under both, one without under none.</p>}
     </>
   );
@@ -168,11 +168,11 @@ function Holders({ account, by }: { account: Account; by: By }) {
 
 export function Usage() {
   const { query } = useQuery();
-  const by = kBys.find((one) => one === query.by) ?? 'pool';
+  const by = BYS.find((one) => one === query.by) ?? 'pool';
   const live = useLive(
     `usage ${query.over ?? ''} ${query.from ?? ''} ${query.to ?? ''}`,
     (signal) => load(query, signal),
-    (change) => change === 'everything' || change.kind === 'trial' || change.kind === 'command' || change.kind === 'agent',
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState) || change.kind === 'command' || change.kind === 'agent',
     5000,
   );
   return (
@@ -199,7 +199,7 @@ export function Usage() {
                   cells={account.cells}
                   by={by}
                   keys={totals(account.cells, by)
-                    .slice(0, kColors)
+                    .slice(0, COLORS)
                     .map(([key]) => key)}
                 />
               </figure>

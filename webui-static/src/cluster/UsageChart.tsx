@@ -3,13 +3,13 @@ import { useWidth } from '../components/width';
 import { clock, metric } from '../format';
 import { average, type By, type Cell } from './held';
 
-const kHeight = 220;
-const kLeft = 44;
-const kRight = 8;
-const kTop = 10;
-const kBottom = 22;
+const HEIGHT = 220;
+const LEFT = 44;
+const RIGHT = 8;
+const TOP = 10;
+const BOTTOM = 22;
 // Approximate distance of axis labels, in pixels.
-const kApart = 90;
+const APART = 90;
 
 // Axis values in steps of 1, 2 or 5 times a power of ten; about four at most.
 export function ticks(most: number): number[] {
@@ -35,9 +35,9 @@ export function UsageChart({ cells, by, keys }: Props) {
   });
   const there = cells.map((cell) => average(cell.capacity, cell.fromMs, cell.toMs));
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
-  const x = (at: number): number => kLeft + (at / Math.max(1, cells.length)) * (width - kLeft - kRight);
-  const y = (value: number): number => kHeight - kBottom - (value / most) * (kHeight - kTop - kBottom);
-  const every = Math.max(1, Math.ceil(kApart / ((width - kLeft - kRight) / Math.max(1, cells.length))));
+  const x = (at: number): number => LEFT + (at / Math.max(1, cells.length)) * (width - LEFT - RIGHT);
+  const y = (value: number): number => HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
+  const every = Math.max(1, Math.ceil(APART / ((width - LEFT - RIGHT) / Math.max(1, cells.length))));
   const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString());
   // A step line with gaps where the capacity is unknown.
   const line = there
@@ -48,11 +48,11 @@ export function UsageChart({ cells, by, keys }: Props) {
   const gap = cells.length > width / 6 ? 0 : 1;
   return (
     <div ref={host}>
-      <svg viewBox={`0 0 ${width} ${kHeight}`} role="presentation">
+      <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
         {ticks(most).map((tick) => (
           <g key={tick}>
-            <line class="rung" x1={kLeft} x2={width - kRight} y1={y(tick)} y2={y(tick)} />
-            <text x={kLeft - 6} y={y(tick) + 4} text-anchor="end">
+            <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
+            <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
               {metric(tick)}
             </text>
           </g>
@@ -79,8 +79,8 @@ export function UsageChart({ cells, by, keys }: Props) {
                   />
                 );
               })}
-              {at % every === 0 && x(at) + 0.7 * kApart < width && (
-                <text x={x(at)} y={kHeight - 6}>
+              {at % every === 0 && x(at) + 0.7 * APART < width && (
+                <text x={x(at)} y={HEIGHT - 6}>
                   {name(cell)}
                 </text>
               )}
@@ -88,7 +88,7 @@ export function UsageChart({ cells, by, keys }: Props) {
           );
         })}
         {line !== '' && <path class="most" d={line} />}
-        <line class="axis" x1={kLeft} x2={width - kRight} y1={y(0)} y2={y(0)} />
+        <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
       </svg>
     </div>
   );

@@ -1,21 +1,21 @@
 // Converts slot usage to a chart and a report: time intervals and the usage of each user in them. Pure.
 import type { Capacity, Held, UsedPeriod } from '../calls/usage';
 
-export const kBys = ['pool', 'user', 'label', 'experiment'] as const;
-export type By = (typeof kBys)[number];
+export const BYS = ['pool', 'user', 'label', 'experiment'] as const;
+export type By = (typeof BYS)[number];
 
 export type Range =
   | { kind: 'raw'; fromMs: number; toMs: number } // short range: from individual allocations
   | { kind: 'days' | 'months'; first: string; last: string; fromMs: number; toMs: number };
 
-const kDay = 86_400_000;
+const DAY = 86_400_000;
 // Longer ranges are shown by month.
-const kMostDays = 100;
+const MAX_DAYS = 100;
 
 // Selectable ranges in days, shortest first. An hour is computed from allocations;
 // longer ranges are whole UTC days.
-export const kSpans = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
-export type Span = keyof typeof kSpans;
+export const SPANS = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
+export type Span = keyof typeof SPANS;
 
 const isDate = (text: string | undefined): text is string =>
   /^\d{4}-\d\d-\d\d$/.test(text ?? '') && Number.isFinite(Date.parse(text ?? ''));
@@ -23,13 +23,13 @@ export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 1
 
 // The range of an address: explicit dates, or a span ending now.
 export function rangeOf(query: Record<string, string | undefined>, nowMs: number): Range {
-  const span: Span = (Object.keys(kSpans) as Span[]).find((one) => one === query.over) ?? 'week';
+  const span: Span = (Object.keys(SPANS) as Span[]).find((one) => one === query.over) ?? 'week';
   const chosen = isDate(query.from) || isDate(query.to);
-  if (!chosen && kSpans[span] <= 1) return { kind: 'raw', fromMs: nowMs - kSpans[span] * kDay, toMs: nowMs };
+  if (!chosen && SPANS[span] <= 1) return { kind: 'raw', fromMs: nowMs - SPANS[span] * DAY, toMs: nowMs };
   const last = isDate(query.to) ? query.to : day(nowMs);
-  const first = isDate(query.from) ? query.from : day(Date.parse(last) - (kSpans[chosen ? 'month' : span] - 1) * kDay);
-  const [fromMs, endMs] = [Date.parse(first), Date.parse(last) + kDay];
-  const kind = endMs - fromMs > kMostDays * kDay ? 'months' : 'days';
+  const first = isDate(query.from) ? query.from : day(Date.parse(last) - (SPANS[chosen ? 'month' : span] - 1) * DAY);
+  const [fromMs, endMs] = [Date.parse(first), Date.parse(last) + DAY];
+  const kind = endMs - fromMs > MAX_DAYS * DAY ? 'months' : 'days';
   return { kind, first, last, fromMs, toMs: Math.min(endMs, Math.max(nowMs, fromMs)) };
 }
 
@@ -44,13 +44,13 @@ export interface Cell {
   parts: ReadonlyMap<By, ReadonlyMap<string, number>>;
 }
 
-const kCommands = 'commands';
+const COMMANDS = 'commands';
 
 function keysOf(one: Held, by: By): readonly string[] {
   if (by === 'pool') return [one.resourcePool];
   if (by === 'user') return [one.username];
   if (by === 'label') return one.labels;
-  return [one.experimentId === 0 ? kCommands : String(one.experimentId)];
+  return [one.experimentId === 0 ? COMMANDS : String(one.experimentId)];
 }
 
 // Splits the range into `count` intervals of equal length.
@@ -68,7 +68,7 @@ export function fromHeld(
     label: '',
     total: 0,
     capacity: 0,
-    parts: new Map(kBys.map((by) => [by, new Map<string, number>()] as const)),
+    parts: new Map(BYS.map((by) => [by, new Map<string, number>()] as const)),
   }));
   // Distributes the slot-seconds of one entry over the intervals it overlaps.
   const spread = (one: Held | Capacity, add: (cell: (typeof cells)[number], seconds: number) => void): void => {
@@ -100,7 +100,7 @@ export function fromPeriods(all: readonly UsedPeriod[], range: Range): Cell[] {
     else next.setUTCDate(next.getUTCDate() + 1);
     const experiments = new Map(Object.entries(one.byExperimentId));
     const rest = one.seconds - [...experiments.values()].reduce((sum, more) => sum + more, 0);
-    if (rest > 1) experiments.set(kCommands, rest);
+    if (rest > 1) experiments.set(COMMANDS, rest);
     const fromMs = Math.max(begins, range.fromMs);
     return {
       fromMs,
@@ -137,7 +137,7 @@ export function utilization(cells: readonly Cell[]): number | undefined {
   return there > 0 ? known.reduce((sum, cell) => sum + cell.total, 0) / there : undefined;
 }
 
-const kTypes: Record<By, string> = {
+const TYPES: Record<By, string> = {
   pool: 'resource_pool',
   user: 'username',
   label: 'experiment_label',
@@ -149,9 +149,9 @@ export function totalRows(cells: readonly Cell[]): (string | number)[][] {
   const rows: (string | number)[][] = [['aggregation_type', 'aggregation_key', 'date', 'seconds']];
   for (const cell of cells) {
     const date = cell.label || new Date(cell.fromMs).toISOString();
-    for (const by of kBys)
+    for (const by of BYS)
       for (const [key, seconds] of [...(cell.parts.get(by) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1)))
-        rows.push([kTypes[by], key, date, seconds]);
+        rows.push([TYPES[by], key, date, seconds]);
     rows.push(['total', 'total', date, cell.total]);
     if (cell.capacity > 0) rows.push(['capacity', 'total', date, cell.capacity]);
   }

@@ -37,7 +37,7 @@ export function Sides({ all }: { all: Subject[] }) {
   );
 }
 
-const kWords: Record<FileChange['kind'], string> = {
+const WORDS: Record<FileChange['kind'], string> = {
   same: 'the same',
   changed: 'changed',
   left: 'only left',
@@ -63,7 +63,7 @@ export function CodeCompare({ all }: { all: Subject[] }) {
         return (
           <Files
             files={files}
-            note={(one) => <span class={one.kind === 'same' ? 'quiet' : 'mark'}>{kWords[one.kind]}</span>}
+            note={(one) => <span class={one.kind === 'same' ? 'quiet' : 'mark'}>{WORDS[one.kind]}</span>}
           >
             {({ path }) => (
               <DiffView key={`${path} ${ids.join()}`} left={a.get(path) ?? ''} right={b.get(path) ?? ''} title={path} />

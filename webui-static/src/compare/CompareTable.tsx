@@ -1,19 +1,23 @@
 // Tables with a column per compared subject.
 import { Fragment, type ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
+import { seriesColors, useColors } from '../colors';
+import { Swatch } from '../components/Swatch';
 import type { Row, Subject } from './subjects';
 
-export const Swatch = ({ at }: { at: number }) => <span class={`swatch swatch-${(at % 8) + 1}`} aria-hidden="true" />;
-
 export function SubjectHeads({ all }: { all: Subject[] }) {
+  useColors();
+  // Curves are colored in the order of the subjects that have some.
+  const drawn = all.filter(({ trial }) => trial);
+  const colors = seriesColors(drawn.length);
   return (
     <tr>
       <th scope="col" class="corner">
         <span class="hidden">What</span>
       </th>
-      {all.map((one, at) => (
+      {all.map((one) => (
         <th scope="col" key={one.name}>
-          <Swatch at={at} />
+          {one.trial && <Swatch color={colors[drawn.indexOf(one)] ?? ''} />}
           <a href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)}>
             {one.name}
           </a>
@@ -71,7 +75,7 @@ export function ValueTable({ label, all, rows, none }: { label: string; all: Sub
     <>
       <label class="check">
         <input type="checkbox" checked={whole} onChange={() => setQuery({ same: whole ? '' : '1' })} />
-        Also what is the same
+        Show equal values
         <span class="quiet">
           {rows.filter((row) => row.differs).length} of {rows.length} differ
         </span>

@@ -5,7 +5,7 @@ import { flatten } from '../charts/search';
 import { metric, sorted } from '../format';
 import type { Experiment, JsonObject, JsonValue, Trial } from '../wire';
 
-export const kMostCompared = 20;
+export const MAX_COMPARED = 20;
 
 export interface Subject {
   name: string; // "experiment 7", "trial 12"
@@ -14,9 +14,9 @@ export interface Subject {
   trial: Trial | undefined; // provides the curves
 }
 
-// "3,1,3,x" → [3, 1]; at most kMostCompared.
+// "3,1,3,x" → [3, 1]; at most MAX_COMPARED.
 export const readIds = (text: string | undefined): number[] =>
-  [...new Set((text ?? '').split(',').filter((one) => /^[1-9]\d{0,9}$/.test(one)))].map(Number).slice(0, kMostCompared);
+  [...new Set((text ?? '').split(',').filter((one) => /^[1-9]\d{0,9}$/.test(one)))].map(Number).slice(0, MAX_COMPARED);
 
 async function byExperiment(id: number, signal: AbortSignal): Promise<Subject> {
   const experiment = await api.experiment(id, signal);

@@ -3,7 +3,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import { paths } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
-import { kMostCompared } from '../compare/subjects';
+import { MAX_COMPARED } from '../compare/subjects';
 import { isActive, isEnded, isStopping } from '../format';
 import { toError } from '../work';
 import type { Experiment, FoundExperiment } from '../wire';
@@ -12,11 +12,11 @@ import { field, FormDialog } from './FormDialog';
 import { ProjectChoice } from './ProjectChoice';
 
 // Concurrent requests.
-const kAtOnce = 6;
+const AT_ONCE = 6;
 
 type Action = api.Action | 'archive' | 'unarchive' | 'delete' | 'move';
 
-const kPossible: Record<Action, (one: Experiment) => boolean> = {
+const POSSIBLE: Record<Action, (one: Experiment) => boolean> = {
   activate: ({ state }) => state === 'STATE_PAUSED',
   pause: ({ state }) => isActive(state),
   cancel: ({ state }) => !isEnded(state) && !isStopping(state),
@@ -32,13 +32,13 @@ async function each<T>(items: T[], work: (item: T) => Promise<void>): Promise<vo
   const worker = async (): Promise<void> => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
-  await Promise.all(Array.from({ length: kAtOnce }, worker));
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
 function Compare({ all }: { all: Experiment[] }) {
-  if (all.length < 2 || all.length > kMostCompared) {
+  if (all.length < 2 || all.length > MAX_COMPARED) {
     return (
-      <button type="button" disabled title={`Choose 2 to ${kMostCompared}`}>
+      <button type="button" disabled title={`Choose 2 to ${MAX_COMPARED}`}>
         Compare
       </button>
     );
@@ -60,7 +60,7 @@ export function BulkActions({ chosen, reload }: Props) {
   const refusals = useSignal<string[]>([]);
   const all = [...chosen.value.values()].map((one) => one.experiment);
   if (all.length === 0 && refusals.value.length === 0) return null;
-  const able = (action: Action): number[] => all.filter(kPossible[action]).map((one) => one.id);
+  const able = (action: Action): number[] => all.filter(POSSIBLE[action]).map((one) => one.id);
   const run = async (action: Action, one: (id: number) => Promise<unknown>): Promise<void> => {
     busy.value = action;
     refusals.value = [];

@@ -7,7 +7,7 @@ import { toError } from '../work';
 import { ErrorNote } from './notes';
 
 // Milliseconds without input before a text is validated.
-const kRestMs = 250;
+const REST_MS = 250;
 
 export interface Verdict {
   said: string; // summary of a valid text
@@ -32,7 +32,7 @@ export function useCheck(text: string, ask: (text: string) => Promise<Verdict>):
         (cause): Checked => ({ text, error: toError(cause) }),
       );
       if (newest.current === text) checked.value = answer;
-    }, kRestMs);
+    }, REST_MS);
     return () => clearTimeout(timer);
   }, [text]);
   return checked.value?.text === text ? checked.value : undefined;

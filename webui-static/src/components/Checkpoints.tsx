@@ -10,7 +10,7 @@ import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
 
-const kMost = 100;
+const MAX_CHECKPOINTS = 100;
 
 function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void }) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -106,7 +106,7 @@ export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
   const live = useLive(
     `checkpoints of ${one.id}`,
-    (signal) => api.experimentCheckpoints(one.id, smallerIsBetter, kMost, signal),
+    (signal) => api.experimentCheckpoints(one.id, smallerIsBetter, MAX_CHECKPOINTS, signal),
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );

@@ -7,13 +7,13 @@ import { Files } from './Files';
 import { Loaded } from './Loaded';
 
 // Longer files are truncated.
-const kMostLines = 20000;
+const MAX_LINES = 20000;
 
 function FileView({ file }: { file: CodeFile }) {
   const text = asText(file.bytes);
   if (text === undefined) return <p class="quiet">{file.path} is not text ({bytes(file.bytes.length)}).</p>;
   const lines = text.replace(/\n$/, '').split('\n');
-  const shown = lines.slice(0, kMostLines);
+  const shown = lines.slice(0, MAX_LINES);
   return (
     <figure class="code">
       <figcaption>
@@ -25,7 +25,7 @@ function FileView({ file }: { file: CodeFile }) {
         </pre>
         <pre class="code-text">{shown.join('\n')}</pre>
       </div>
-      {lines.length > kMostLines && <p class="quiet">… and {lines.length - kMostLines} more lines.</p>}
+      {lines.length > MAX_LINES && <p class="quiet">… and {lines.length - MAX_LINES} more lines.</p>}
     </figure>
   );
 }

@@ -3,15 +3,15 @@ import { useSignal } from '@preact/signals';
 import { diff, near } from '../diff';
 
 // Further lines are omitted.
-const kMostLines = 4000;
-const kSigns = { same: ' ', left: '−', right: '+' } as const;
-const kMeanings = { same: '', left: 'only left', right: 'only right' } as const;
+const MAX_LINES = 4000;
+const SIGNS = { same: ' ', left: '−', right: '+' } as const;
+const MEANINGS = { same: '', left: 'only left', right: 'only right' } as const;
 
 export function DiffView({ left, right, title }: { left: string; right: string; title: string }) {
   const whole = useSignal(false);
   const all = diff(left, right);
   const changed = all.filter((line) => line.kind !== 'same').length;
-  const lines = (whole.value ? all : near(all)).slice(0, kMostLines);
+  const lines = (whole.value ? all : near(all)).slice(0, MAX_LINES);
   return (
     <figure class="diff">
       <figcaption>
@@ -32,8 +32,8 @@ export function DiffView({ left, right, title }: { left: string; right: string; 
                     <td class="diff-number">{line.left || ''}</td>
                     <td class="diff-number">{line.right || ''}</td>
                     <td class="diff-sign">
-                      <span aria-hidden="true">{kSigns[line.kind]}</span>
-                      <span class="hidden">{kMeanings[line.kind]}</span>
+                      <span aria-hidden="true">{SIGNS[line.kind]}</span>
+                      <span class="hidden">{MEANINGS[line.kind]}</span>
                     </td>
                     <td class="diff-text">{line.text}</td>
                   </tr>

@@ -14,9 +14,9 @@ import type { FoundExperiment } from '../wire';
 import { useNow } from './clock';
 
 // Rows rendered above and below the visible ones.
-const kMargin = 8;
-const kChoiceWidth = 40;
-const kNarrowName = 112;
+const MARGIN = 8;
+const CHOICE_WIDTH = 40;
+const NARROW_NAME = 112;
 
 export const rowHeight = (): number => (density.value === 'dense' ? 28 : 38);
 
@@ -34,7 +34,7 @@ interface Props {
 function pinned(columns: readonly Column[], pins: readonly string[], key: string): { left: string } | undefined {
   if (!pins.includes(key)) return undefined;
   const before = columns.slice(0, columns.findIndex((one) => one.key === key));
-  return { left: `${before.reduce((sum, one) => sum + one.width, kChoiceWidth)}px` };
+  return { left: `${before.reduce((sum, one) => sum + one.width, CHOICE_WIDTH)}px` };
 }
 
 function Head({ columns, sorts, sort, pins }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins'>) {
@@ -178,7 +178,7 @@ function Row(props: {
 // On a phone the name column is narrower, so that the state beside it is visible.
 const fitted = (columns: Column[]): Column[] =>
   matchMedia('(max-width: 40rem)').matches
-    ? columns.map((column) => (column.key === 'name' ? { ...column, width: kNarrowName } : column))
+    ? columns.map((column) => (column.key === 'name' ? { ...column, width: NARROW_NAME } : column))
     : columns;
 
 export function ExperimentTable({ list, columns: wanted, sorts, pins, heat, chosen, sort }: Props) {
@@ -189,8 +189,8 @@ export function ExperimentTable({ list, columns: wanted, sorts, pins, heat, chos
   const look = (): void => {
     const element = frame.current;
     if (!element) return;
-    const first = Math.max(0, Math.floor(element.scrollTop / height) - kMargin);
-    const last = Math.ceil((element.scrollTop + element.clientHeight) / height) + kMargin;
+    const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN);
+    const last = Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN;
     if (first !== sight.value.first || last !== sight.value.last) sight.value = { first, last };
     list.look(first, last);
   };
@@ -201,7 +201,7 @@ export function ExperimentTable({ list, columns: wanted, sorts, pins, heat, chos
   const rows: number[] = [];
   for (let index = first; index <= last; index++) rows.push(index);
   const now = useNow(rows.some((index) => !isEnded(list.at(index)?.experiment.state ?? 'STATE_COMPLETED')));
-  const width = columns.reduce((sum, column) => sum + column.width, kChoiceWidth);
+  const width = columns.reduce((sum, column) => sum + column.width, CHOICE_WIDTH);
   const gap = (count: number) =>
     count > 0 && (
       <tr aria-hidden="true" style={{ height: `${count * height}px` }}>
@@ -219,7 +219,7 @@ export function ExperimentTable({ list, columns: wanted, sorts, pins, heat, chos
     >
       <table class="fixed" aria-rowcount={total + 1} style={{ minWidth: `${width}px` }}>
         <colgroup>
-          <col style={{ width: `${kChoiceWidth}px` }} />
+          <col style={{ width: `${CHOICE_WIDTH}px` }} />
           {columns.map((column) => (
             <col key={column.key} style={{ width: `${column.width}px` }} />
           ))}

@@ -1,9 +1,9 @@
 // The list of keyboard shortcuts.
-import { kShortcuts } from '../keys';
+import { SHORTCUTS } from '../keys';
 
 export const KeyList = () => (
   <dl class="keys">
-    {kShortcuts.map(([key, meaning]) => (
+    {SHORTCUTS.map(([key, meaning]) => (
       <div key={key}>
         <dt>
           <kbd>{key}</kbd>

@@ -1,7 +1,7 @@
 // Shows a placeholder while data is loading and an error when loading fails.
 import type { ComponentChildren } from 'preact';
 import type { Live } from '../live';
-import { NotFoundPage } from '../pages/NotFoundPage';
+import { NotFoundPage } from './NotFoundPage';
 import { ErrorNote } from './notes';
 
 interface Props<T> {

@@ -4,13 +4,13 @@ import type { LogQuery } from '../api';
 import { dateTime } from '../format';
 import { SearchField } from './ViewTools';
 
-const kLevels = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
+const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 
 // The filter of an address: minimum level, one rank, text or regular expression, time range.
 export function readFilter(query: Record<string, string | undefined>): LogQuery {
   const out: LogQuery = {};
-  const least = kLevels.indexOf(query.level ?? '');
-  if (least > 0) out.levels = kLevels.slice(least).map((name) => `LOG_LEVEL_${name}`);
+  const least = LEVELS.indexOf(query.level ?? '');
+  if (least > 0) out.levels = LEVELS.slice(least).map((name) => `LOG_LEVEL_${name}`);
   if (/^\d+$/.test(query.rank ?? '')) out.rankIds = [Number(query.rank)];
   if (query.grep) {
     out.searchText = query.grep;
@@ -48,15 +48,15 @@ export function LogFilter({ kinds }: { kinds: readonly ('rank' | 'time')[] }) {
           checked={query.re === '1'}
           onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
         />
-        Expression
+        Regex
       </label>
       <select
         aria-label="Level"
         value={query.level ?? ''}
         onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
       >
-        <option value="">Every level</option>
-        {kLevels.slice(1).map((level) => (
+        <option value="">All levels</option>
+        {LEVELS.slice(1).map((level) => (
           <option key={level} value={level}>
             {level.toLowerCase()} and above
           </option>

@@ -14,7 +14,7 @@ import { Rows } from './logRows';
 import { ErrorNote } from './notes';
 
 // Lines per request.
-const kPage = 1000;
+const PAGE = 1000;
 
 // The loaded part of one log.
 class LogSheet {
@@ -36,19 +36,19 @@ class LogSheet {
   // Loads the first lines, or newer ones. `on` continues to the end of the log.
   async forward(on: boolean): Promise<void> {
     if (this.rows.newest === '' && !this.line && !this.filter.timestampAfter) {
-      const tail = await api.logTail(this.of, kPage, this.filter, this.signal);
+      const tail = await api.logTail(this.of, PAGE, this.filter, this.signal);
       this.rows.append(tail);
       this.ended = true;
-      this.begun = tail.length < kPage;
+      this.begun = tail.length < PAGE;
       return;
     }
     do {
       const after = this.rows.newest || String(Math.max(0, Number(this.line ?? 1) - 1));
       const first = this.rows.count === 0;
-      const entries = await api.logAfter(this.of, after, kPage, this.filter, this.signal);
+      const entries = await api.logAfter(this.of, after, PAGE, this.filter, this.signal);
       if (this.signal.aborted) return;
       if (this.rows.append(entries)) this.begun = false;
-      this.ended = entries.length < kPage;
+      this.ended = entries.length < PAGE;
       if (first) {
         await this.backward();
         this.content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
@@ -62,9 +62,9 @@ class LogSheet {
     // Lines with the same timestamp are returned again and are recognized by their id.
     const before = new Date(Date.parse(oldest.time) + 1).toISOString();
     const query = { ...this.filter, timestampBefore: before };
-    const page = await api.logTail(this.of, kPage, query, this.signal);
+    const page = await api.logTail(this.of, PAGE, query, this.signal);
     const older = page.filter((entry) => BigInt(entry.id) < BigInt(oldest.id));
-    this.begun = page.length < kPage || older.length === 0;
+    this.begun = page.length < PAGE || older.length === 0;
     const height = this.frame.scrollHeight;
     if (this.rows.prepend(older)) this.ended = false;
     this.frame.scrollTop += this.frame.scrollHeight - height;
@@ -164,7 +164,7 @@ export function LogView({ of, name, taskId }: Props) {
       <LogFilter kinds={['rank', 'time']} />
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
       {status.value?.lines === 0 && !error.value && (
-        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line is like that.'}</p>
+        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line matches the filter.'}</p>
       )}
       <div
         class="log"

@@ -26,7 +26,7 @@ function Freshness() {
   );
 }
 
-const kPlaces: [string, string][] = [
+const PLACES: [string, string][] = [
   ['Dashboard', paths.home],
   ['Experiments', paths.experiments],
   ['Models', paths.models],
@@ -38,7 +38,7 @@ const kPlaces: [string, string][] = [
 ];
 
 // Pages that belong to a navigation entry without sharing its address.
-const kBelow: Record<string, string[]> = {
+const BELOW: Record<string, string[]> = {
   [paths.experiments]: ['/det/trials/', '/det/compare'],
   [paths.workspaces]: ['/det/projects/'],
 };
@@ -49,10 +49,10 @@ function Navigation() {
   const here = (to: string): boolean =>
     to === paths.home
       ? path === '/det/' || path === '/det'
-      : path.startsWith(to) || (kBelow[to] ?? []).some((start) => path.startsWith(start));
+      : path.startsWith(to) || (BELOW[to] ?? []).some((start) => path.startsWith(start));
   return (
     <nav aria-label="Main" ref={row}>
-      {kPlaces.map(([name, to]) => (
+      {PLACES.map(([name, to]) => (
         <a
           key={to}
           href={to}

@@ -7,11 +7,11 @@ import { column, isOpen } from '../columns';
 import { mayHeat } from '../heat';
 import { stateName } from '../format';
 import { views } from '../settings';
-import { kOperators, needsValue, type Condition, type View } from '../view';
+import { isComplete, OPERATORS, needsValue, type Condition, type View } from '../view';
 
-const kStates = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
+const STATES = ['ACTIVE', 'PAUSED', 'COMPLETED', 'CANCELED', 'ERROR'].map((name) => `STATE_${name}`);
 // Milliseconds without input before a text takes effect.
-const kRestMs = 250;
+const REST_MS = 250;
 
 interface Props {
   view: View;
@@ -21,10 +21,19 @@ interface Props {
 
 const title = (key: string): string => (isOpen(key) ? key : (column(key)?.title ?? key));
 
-// A text field that reports its value when typing pauses.
+// A text field that reports its value when typing pauses, on Enter and when it loses the focus. New values from
+// outside are shown only while it does not have the focus, so that a redraw never replaces what is being typed.
 export function SearchField(props: { label: string; value: string; placeholder?: string; say: (v: string) => void }) {
-  const timer = useRef(0);
+  const timer = useRef<number>();
   const field = useRef<HTMLInputElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const report = (): void => {
+    if (timer.current === undefined) return;
+    clearTimeout(timer.current);
+    timer.current = undefined;
+    latest.current.say(field.current?.value ?? '');
+  };
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
     if (field.current && document.activeElement !== field.current) field.current.value = props.value;
@@ -37,11 +46,11 @@ export function SearchField(props: { label: string; value: string; placeholder?:
       aria-label={props.label}
       placeholder={props.placeholder ?? props.label}
       defaultValue={props.value}
-      onInput={(event) => {
-        const text = event.currentTarget.value;
+      onInput={() => {
         clearTimeout(timer.current);
-        timer.current = window.setTimeout(() => props.say(text), kRestMs);
+        timer.current = window.setTimeout(report, REST_MS);
       }}
+      onChange={report}
     />
   );
 }
@@ -72,18 +81,18 @@ function ConditionRow(props: {
         value={one.operator}
         onChange={(event) => props.change({ ...one, operator: event.currentTarget.value })}
       >
-        {kOperators.map(([operator, label]) => (
+        {OPERATORS.map(([operator, label]) => (
           <option key={operator} value={operator}>
             {label}
           </option>
         ))}
       </select>
       {needsValue(one.operator) && (
-        <input
-          type="text"
-          aria-label={`Value of condition ${place}`}
+        <SearchField
+          label={`Value of condition ${place}`}
+          placeholder="Value"
           value={one.value}
-          onChange={(event) => props.change({ ...one, value: event.currentTarget.value })}
+          say={(value) => props.change({ ...one, value })}
         />
       )}
       <button
@@ -105,9 +114,10 @@ function Conditions({ view, names, change }: Props) {
     else next.splice(place, 1);
     change({ conditions: next });
   };
+  const applied = view.conditions.filter(isComplete).length;
   return (
     <details class="tool">
-      <summary>Filter{view.conditions.length > 0 && ` (${view.conditions.length})`}</summary>
+      <summary>Filter{applied > 0 && ` (${applied})`}</summary>
       <div class="tool-body">
         {view.conditions.length > 1 && (
           <label class="check">
@@ -116,7 +126,7 @@ function Conditions({ view, names, change }: Props) {
               checked={view.any}
               onChange={(event) => change({ any: event.currentTarget.checked })}
             />
-            Any of these is enough
+            Match any condition
           </label>
         )}
         {view.conditions.map((one, place) => (
@@ -286,8 +296,8 @@ export function ViewTools(props: Props) {
         value={view.state}
         onChange={(event) => change({ state: event.currentTarget.value })}
       >
-        <option value="">Every state</option>
-        {kStates.map((state) => (
+        <option value="">All states</option>
+        {STATES.map((state) => (
           <option key={state} value={state}>
             {stateName(state)}
           </option>
@@ -299,7 +309,7 @@ export function ViewTools(props: Props) {
           checked={view.archived}
           onChange={(event) => change({ archived: event.currentTarget.checked })}
         />
-        Archived too
+        Show archived
       </label>
       <Conditions {...props} />
       <ColumnPicker {...props} />

@@ -3,7 +3,7 @@
 import type { Signal } from '@preact/signals';
 
 // Distance from the end, in pixels, that still counts as being at the end.
-const kSlack = 8;
+const SLACK = 8;
 
 export function scrollToEnd(element: HTMLElement): void {
   element.scrollTop = element.scrollHeight;
@@ -23,7 +23,7 @@ export function followEnd(
   const onScroll = (): void => {
     const up = element.scrollTop < before;
     before = element.scrollTop;
-    if (element.scrollTop + element.clientHeight >= element.scrollHeight - kSlack) atEnd();
+    if (element.scrollTop + element.clientHeight >= element.scrollHeight - SLACK) atEnd();
     else if (up) follow.value = false;
   };
   // The height also changes when the browser lays out a block for the first time.

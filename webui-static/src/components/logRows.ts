@@ -5,9 +5,9 @@ import { clock, dateTime } from '../format';
 import type { LogEntry } from '../wire';
 
 // Maximum number of rows; rows at the opposite end of an insertion are removed.
-const kMaxLines = 20000;
+const MAX_LINES = 20000;
 // Rows per block. The browser lays out only visible full blocks, and old blocks are removed as a whole.
-const kBlock = 200;
+const BLOCK = 200;
 
 // The address of this page with a line selected.
 function lineAddress(id: string): string {
@@ -72,7 +72,7 @@ export class Rows {
   append(entries: LogEntry[]): boolean {
     for (const entry of entries) {
       let block = this.host.lastElementChild;
-      if (!block || block.childElementCount >= kBlock) {
+      if (!block || block.childElementCount >= BLOCK) {
         block?.classList.add('log-full');
         block = document.createElement('div');
         this.host.append(block);
@@ -81,7 +81,7 @@ export class Rows {
       this.count++;
     }
     let cut = false;
-    while (this.count > kMaxLines && this.host.firstElementChild) {
+    while (this.count > MAX_LINES && this.host.firstElementChild) {
       this.count -= this.host.firstElementChild.childElementCount;
       this.host.firstElementChild.remove();
       cut = true;
@@ -91,15 +91,15 @@ export class Rows {
 
   // Returns true when newer rows were removed.
   prepend(entries: LogEntry[]): boolean {
-    for (let end = entries.length; end > 0; end -= kBlock) {
+    for (let end = entries.length; end > 0; end -= BLOCK) {
       const block = document.createElement('div');
       block.classList.add('log-full');
-      block.append(...entries.slice(Math.max(0, end - kBlock), end).map((entry) => row(entry, this.chosen)));
+      block.append(...entries.slice(Math.max(0, end - BLOCK), end).map((entry) => row(entry, this.chosen)));
       this.host.prepend(block);
     }
     this.count += entries.length;
     let cut = false;
-    while (this.count > kMaxLines && this.host.lastElementChild) {
+    while (this.count > MAX_LINES && this.host.lastElementChild) {
       this.count -= this.host.lastElementChild.childElementCount;
       this.host.lastElementChild.remove();
       cut = true;

@@ -10,10 +10,11 @@ import { useNow } from '../components/clock';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { counted, percent } from '../format';
+import { withEvent } from '../events';
 import { useLive } from '../live';
 import type { Agent } from '../wire';
 
-const kTabs = ['Agents', 'Queue', 'Usage', 'Log'] as const;
+const TABS = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
 export interface Use {
   slots: number;
@@ -36,7 +37,7 @@ export const useAgents = () =>
   useLive(
     'agents',
     (signal) => api.agents(signal),
-    (change) => change === 'everything' || change.kind === 'agent' || change.kind === 'trial',
+    (change) => change === 'everything' || change.kind === 'agent' || (change.kind === 'trial' && !change.sameState),
     500,
   );
 
@@ -46,7 +47,8 @@ export const useUnfinished = () =>
     'unfinished',
     (signal) => api.experimentsBy([api.where('endTime', 'isEmpty')], '', 200, signal),
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
-    500,
+    2000,
+    (all, event) => all.map((experiment) => withEvent(experiment, event)),
   );
 
 export function UseBar({ use }: { use: Use }) {
@@ -89,11 +91,11 @@ function Agents() {
 export function ClusterPage() {
   useTitle('Cluster');
   const { query } = useQuery();
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <h1>Cluster</h1>
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Agents' && <Agents />}
       {tab === 'Queue' && <Queue />}
       {tab === 'Usage' && <Usage />}

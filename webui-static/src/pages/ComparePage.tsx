@@ -7,11 +7,11 @@ import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { CodeCompare, Sides, useSides } from '../compare/CodeCompare';
 import { CompareTable, ValueTable } from '../compare/CompareTable';
-import { kMostCompared, loadSubjects, readIds, rowsOf, type Subject } from '../compare/subjects';
+import { MAX_COMPARED, loadSubjects, readIds, rowsOf, type Subject } from '../compare/subjects';
 import { counted, dateTime, isEnded, metric, span } from '../format';
 import { useLive } from '../live';
 
-const kTabs = ['Curves', 'Hyperparameters', 'Configuration', 'Code'] as const;
+const TABS = ['Curves', 'Hyperparameters', 'Configuration', 'Code'] as const;
 
 function Overview({ all }: { all: Subject[] }) {
   const now = useNow(all.some((one) => !isEnded(one.experiment.state)));
@@ -72,7 +72,7 @@ const Nothing = () => (
   <div class="empty">
     <h1>Nothing to compare</h1>
     <p>
-      Choose 2 to {kMostCompared} rows in <a href={paths.experiments}>the list of experiments</a> and press Compare, or
+      Choose 2 to {MAX_COMPARED} rows in <a href={paths.experiments}>the list of experiments</a> and press Compare, or
       do so with the trials of an experiment.
     </p>
   </div>
@@ -82,7 +82,7 @@ export function ComparePage() {
   useTitle('Compare');
   const { query } = useQuery();
   const experiments = readIds(query.experiments);
-  const trials = readIds(query.trials).slice(0, kMostCompared - experiments.length);
+  const trials = readIds(query.trials).slice(0, MAX_COMPARED - experiments.length);
   const key = `compare ${experiments.join()} ${trials.join()}`;
   const live = useLive(
     key,
@@ -96,7 +96,7 @@ export function ComparePage() {
   if (experiments.length + trials.length === 0) return <Nothing />;
   const all = live.data;
   if (!all) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <h1>
@@ -104,7 +104,7 @@ export function ComparePage() {
       </h1>
       <ErrorNote error={live.error} retry={live.reload} />
       <Overview all={all} />
-      <Tabs names={kTabs} current={tab} keep={['experiments', 'trials']} />
+      <Tabs names={TABS} current={tab} keep={['experiments', 'trials']} />
       {tab === 'Curves' && <Curves all={all} />}
       {tab === 'Hyperparameters' && (
         <ValueTable

@@ -11,7 +11,7 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
 // The initial text: twice the length of the search.
 function proposal(one: Experiment): string {

@@ -10,15 +10,15 @@ import type { Experiment } from '../wire';
 import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';
 
-const kLately = 10;
-const kNeedingDays = 7;
-const kMostNeeding = 20;
+const LATELY = 10;
+const NEEDING_DAYS = 7;
+const MAX_NEEDING = 20;
 
 const useLately = () =>
   useLive(
     'lately',
-    (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', kLately, signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (signal) => api.experimentsBy([api.where('endTime', 'notEmpty')], 'endTime=desc', LATELY, signal),
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,
   );
 
@@ -27,16 +27,16 @@ const useNeeding = (own: string) =>
   useLive(
     `needing ${own}`,
     (signal) => {
-      const since = new Date(Date.now() - kNeedingDays * 86_400_000).toISOString();
+      const since = new Date(Date.now() - NEEDING_DAYS * 86_400_000).toISOString();
       const failed: api.Condition[] = [api.where('state', '=', 'STATE_ERROR'), api.where('endTime', '>', since)];
       const either: api.Condition[] = [
         api.where('state', '=', 'STATE_PAUSED'),
         { kind: 'group', conjunction: 'and', children: failed },
       ];
       const all: api.Condition[] = [api.where('user', '=', own), { kind: 'group', conjunction: 'or', children: either }];
-      return api.experimentsBy(all, '', kMostNeeding, signal);
+      return api.experimentsBy(all, '', MAX_NEEDING, signal);
     },
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     500,
   );
 
@@ -94,7 +94,7 @@ export function DashboardPage() {
       {agents.data && <UseBar use={useOf(agents.data)} />}
       <div class="dashboard">
         <List title="Running now" id="running-title" all={unpaused.filter((one) => !waits(one))} none="Nothing runs." />
-        <List title="Needs you" id="needs-title" all={needing.data ?? []} none="Nothing of yours failed this week or is paused." />
+        <List title="Needs attention" id="needs-title" all={needing.data ?? []} none="No failed or paused experiments of yours this week." />
         {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
       </div>

@@ -5,27 +5,32 @@ import { HyperparameterViews } from '../charts/HyperparameterViews';
 import { Metrics } from '../charts/Metrics';
 import { ranks } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
+import { seriesColors, useColors } from '../colors';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
-import { kMostCompared } from '../compare/subjects';
+import { MAX_COMPARED } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
+import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
-import { TrialTable } from '../components/TrialTable';
+import { TrialTable } from '../experiment/TrialTable';
 import { bytes, dateTime, isEnded, metric, progressOf, sorted, span } from '../format';
+import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
+const TABS = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Number of trials drawn without a selection in the address, best first.
-const kDrawn = 8;
-const kMostDrawn = 100;
+const DRAWN = 8;
+const MAX_DRAWN = 100;
+// Trials report several times a second; the page is read at most this often.
+const RELOAD_GAP_MS = 1500;
 
 function Head({ one, reload }: { one: Experiment; reload: () => void }) {
   const now = useNow(!isEnded(one.state));
@@ -102,16 +107,20 @@ const smallerIsBetter = (one: Experiment): boolean => {
 function drawnTrials(one: Experiment, trials: Trial[], text: string | undefined): Trial[] {
   if (text !== undefined) {
     const wanted = new Set(text.split(',').map(Number));
-    return trials.filter((trial) => wanted.has(trial.id)).slice(0, kMostDrawn);
+    return trials.filter((trial) => wanted.has(trial.id)).slice(0, MAX_DRAWN);
   }
   const rank = ranks(trials, smallerIsBetter(one));
-  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, kDrawn);
+  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, DRAWN);
 }
 
 function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const { query, setQuery } = useQuery();
   const drawn = drawnTrials(one, trials, query.trials);
-  const ids = new Set(drawn.map((trial) => trial.id));
+  useColors();
+  const inOrder = [...drawn].sort((a, b) => a.id - b.id);
+  const colors = seriesColors(inOrder.length);
+  const colored = new Map(inOrder.map((trial, at) => [trial.id, colors[at] ?? '']));
+  const ids = new Set(colored.keys());
   const toggle = (id: number): void => {
     if (!ids.delete(id)) ids.add(id);
     setQuery({ trials: ids.size === 0 ? '0' : [...ids].sort((a, b) => a - b).join(',') });
@@ -124,12 +133,12 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet">
             {trials.length} in all, {drawn.length} drawn
           </span>
-          {drawn.length < Math.min(trials.length, kMostDrawn) && (
-            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, kMostDrawn).map((trial) => trial.id).join(',') })}>
-              Draw {trials.length <= kMostDrawn ? `all ${trials.length}` : `the first ${kMostDrawn}`}
+          {drawn.length < Math.min(trials.length, MAX_DRAWN) && (
+            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, MAX_DRAWN).map((trial) => trial.id).join(',') })}>
+              Draw {trials.length <= MAX_DRAWN ? `all ${trials.length}` : `the first ${MAX_DRAWN}`}
             </button>
           )}
-          {drawn.length > 1 && drawn.length <= kMostCompared && (
+          {drawn.length > 1 && drawn.length <= MAX_COMPARED && (
             <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
           )}
         </div>
@@ -138,7 +147,7 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
         ) : (
           <TrialTable
             trials={trials}
-            drawn={ids}
+            drawn={colored}
             metricName={one.searcherMetric}
             smallerIsBetter={smallerIsBetter(one)}
             toggle={toggle}
@@ -147,7 +156,7 @@ function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
       </section>
       {drawn.length > 0 && (
         <Metrics
-          trials={[...drawn].sort((a, b) => a.id - b.id)}
+          trials={inOrder}
           ended={drawn.every((trial) => isEnded(trial.state))}
         />
       )}
@@ -189,12 +198,14 @@ export function ExperimentPage({ id }: { id: number }) {
     (change) =>
       change === 'everything' ||
       (change.experimentId === id && change.kind !== 'logs' && change.kind !== 'metrics'),
+    RELOAD_GAP_MS,
+    withEvent,
   );
   const trials = useLive(
     `trials ${id}`,
     (signal) => api.trials(id, signal),
     (change) => change === 'everything' || (change.experimentId === id && change.kind !== 'logs'),
-    1000,
+    RELOAD_GAP_MS,
   );
   const one = experiment.data;
   useTitle(one ? `${one.name} (${id})` : `Experiment ${id}`);
@@ -207,17 +218,20 @@ export function ExperimentPage({ id }: { id: number }) {
     );
   }
   const list = trials.data ?? [];
-  const tab = currentTab(kTabs, query.tab);
+  const failed = list.find((trial) => trial.state === 'STATE_ERROR' && trial.exitReason !== '');
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <Head one={one} reload={experiment.reload} />
+      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
       {tab === 'Log' && trials.data && <Log one={one} trials={list} />}
       {tab === 'Hyperparameters' && (
         <HyperparameterViews
           trials={list}
+          hyperparameters={one.config?.hyperparameters}
           metricName={one.searcherMetric}
           smallerIsBetter={smallerIsBetter(one)}
         />

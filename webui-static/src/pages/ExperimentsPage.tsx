@@ -8,9 +8,10 @@ import { BulkActions } from '../components/BulkActions';
 import { ExperimentTable } from '../components/ExperimentTable';
 import { ErrorNote } from '../components/notes';
 import { ViewTools } from '../components/ViewTools';
+import { withEvent, type ServerEvent } from '../events';
 import { heatOf } from '../heat';
-import { usePaged } from '../paged';
-import { nextSorts, readView, toSearch, writeView, type View } from '../view';
+import { usePaged, type RowUpdates } from '../paged';
+import { keepsOrder, nextSorts, readView, toSearch, withIds, writeView, type View } from '../view';
 import type { FoundExperiment } from '../wire';
 
 export const FirstExperiment = () => (
@@ -24,6 +25,19 @@ export const FirstExperiment = () => (
   </div>
 );
 
+const RELOAD_GAP_MS = 300;
+const SORTED_GAP_MS = 3000;
+
+const isOfRow = (event: ServerEvent): boolean => ['experiment', 'trial', 'checkpoint'].includes(event.kind);
+
+const rowUpdates = (search: api.SearchQuery, projectId: number): RowUpdates<FoundExperiment> => ({
+  id: (row) => row.experiment.id,
+  changedId: (event) => (isOfRow(event) ? event.experimentId : undefined),
+  apply: (row, event) => ({ ...row, experiment: withEvent(row.experiment, event) }),
+  load: async (ids, signal) =>
+    (await api.searchExperiments({ ...withIds(search, ids), projectId }, 0, ids.length, signal)).experiments,
+});
+
 // The experiments of a project, or of all (0). `empty` is shown when there are none.
 export function ExperimentList({ projectId, empty }: { projectId: number; empty: ComponentChildren }) {
   const { query, setQuery } = useQuery();
@@ -35,7 +49,10 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
       const answer = await api.searchExperiments({ ...search, projectId }, offset, limit, signal);
       return { rows: answer.experiments, total: answer.pagination.total };
     },
-    (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
+    // An event of an experiment that is not in the list: a new one, or one that may match the filter now.
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState) || (!keepsOrder(view) && isOfRow(change)),
+    keepsOrder(view) ? RELOAD_GAP_MS : SORTED_GAP_MS,
+    keepsOrder(view) ? rowUpdates(search, projectId) : undefined,
   );
   const chosen = useSignal<ReadonlyMap<number, FoundExperiment>>(new Map());
   const change = (part: Partial<View>): void => setQuery(writeView(part));
@@ -58,7 +75,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
       <BulkActions chosen={chosen} reload={list.reload} />
       {list.total === 0 && narrowed ? (
         <div class="empty">
-          <p>No experiment is like that.</p>
+          <p>No experiment matches the filter.</p>
           <button type="button" onClick={() => change({ text: '', state: '', conditions: [], any: false, archived: false })}>
             Show all
           </button>

@@ -15,7 +15,7 @@ import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { withKey } from '../yaml';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
 const planText = ({ count, unit }: changes.Planned): string =>
   `${counted(count, 'trial')} ${

@@ -23,7 +23,7 @@ import { useLive } from '../live';
 import { useWork } from '../work';
 import { Words } from '../components/Words';
 
-const kTabs = ['Versions', 'Notes', 'Metadata'] as const;
+const TABS = ['Versions', 'Notes', 'Metadata'] as const;
 
 function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: () => void }) {
   const { checkpoint } = one;
@@ -172,7 +172,7 @@ const Metadata = ({ one }: { one: Model }) =>
 
 export function ModelPage({ id }: { id: string }) {
   const { query } = useQuery();
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   const live = useLive(`model ${id}`, (signal) => model(id, signal), (change) => change === 'everything');
   useTitle(live.data?.name ?? 'Model');
   return (
@@ -195,7 +195,7 @@ export function ModelPage({ id }: { id: string }) {
             </div>
             <ModelActions one={one} reload={live.reload} />
           </div>
-          <Tabs names={kTabs} current={tab} />
+          <Tabs names={TABS} current={tab} />
           {tab === 'Versions' && <Versions one={one} />}
           {tab === 'Notes' && (
             <MarkdownNotes

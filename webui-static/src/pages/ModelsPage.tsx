@@ -61,7 +61,7 @@ export function ModelsPage() {
         <h1>Models</h1>
         <label class="check">
           <input type="checkbox" checked={archived} onChange={() => setQuery({ archived: archived ? '' : '1' })} />
-          Archived too
+          Show archived
         </label>
         <span class="spring" />
         <NewModel />

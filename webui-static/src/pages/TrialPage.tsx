@@ -7,6 +7,7 @@ import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
 import { Confirm } from '../components/Confirm';
+import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
@@ -14,9 +15,9 @@ import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } f
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
-import { NotFoundPage } from './NotFoundPage';
+import { NotFoundPage } from '../components/NotFoundPage';
 
-const kTabs = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
+const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
 
 const TrialActions = ({ trial }: { trial: Trial }) => (
   <div class="actions">
@@ -53,13 +54,13 @@ function Head({ trial }: { trial: Trial }) {
       </div>
       <div class="state-line">
         <StateBadge state={trial.state} />
-        {trial.exitReason !== '' && <span class="reason">{trial.exitReason}</span>}
       </div>
+      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
       <Facts
         facts={[
           ['Started', dateTime(trial.startTime)],
           ['Elapsed', span(trial.startTime, trial.endTime, now)],
-          ['Held slots for', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
+          ['Slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
           ['Batches', trial.totalBatchesProcessed.toLocaleString()],
           ['Best metric', metric(trial.searcherMetricValue)],
           ['Restarts', String(trial.restarts)],
@@ -89,11 +90,11 @@ function Attempts({ trial }: { trial: Trial }) {
   const live = useLive(
     `attempts ${trial.id}`,
     (signal) => api.allocations(trial.id, signal),
-    (change) => change === 'everything' || (change.kind === 'trial' && change.trialId === trial.id),
+    (change) => change === 'everything' || (change.kind === 'trial' && !change.sameState && change.trialId === trial.id),
   );
   const saved = useCheckpoints(trial.id);
   const now = useNow(live.data?.some((one) => !one.endTime) ?? false);
-  if (live.data?.length === 0) return <p class="quiet">It has not held a slot yet.</p>;
+  if (live.data?.length === 0) return <p class="quiet">No attempts yet.</p>;
   return (
     <>
       <ErrorNote error={live.error} retry={live.reload} />
@@ -124,7 +125,7 @@ function Attempts({ trial }: { trial: Trial }) {
                 <td>{one.slots.join(', ')}</td>
                 <td>{dateTime(one.startTime)}</td>
                 <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                <td class="reason">{ending(one)}</td>
+                <td class="reason lines-kept">{ending(one)}</td>
               </tr>
             ))}
           </tbody>
@@ -167,7 +168,7 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
       <Values
         label="Metadata"
         of={trial.metadata ?? {}}
-        none="Nothing noted. A process notes what it likes at POST /api/v1/runs/ID/metadata; the table of experiments shows it."
+        none="No metadata. Programs set it with POST /api/v1/runs/ID/metadata; the table of experiments shows it."
       />
     </section>
   </>
@@ -187,12 +188,12 @@ export function TrialPage({ id }: { id: number }) {
   if (!trial) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   }
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <Head trial={trial} />
       <ErrorNote error={live.error} retry={live.reload} />
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}

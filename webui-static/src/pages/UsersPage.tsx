@@ -118,7 +118,7 @@ export function UsersPage() {
                   <RoleTags
                     own={(grants.data?.all ?? []).filter((grant) => grant.userId === one.id)}
                     places={grants.data?.places ?? []}
-                    who={one.username}
+                    name={one.username}
                     may={admin}
                     reload={grants.reload}
                   />

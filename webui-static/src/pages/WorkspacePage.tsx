@@ -13,13 +13,13 @@ import { dateTime } from '../format';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
-const kTabs = ['Projects', 'Members'] as const;
+const TABS = ['Projects', 'Members'] as const;
 
 function Projects({ id }: { id: number }) {
   const live = useLive(
     `projects ${id}`,
     (signal) => projects(id, signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     2000,
   );
   return (
@@ -73,7 +73,7 @@ function Members({ id }: { id: number }) {
                       <RoleTags
                         own={here.filter((grant) => grant.userId === one.id)}
                         places={places}
-                        who={one.username}
+                        name={one.username}
                         may
                         reload={grants.reload}
                       />
@@ -94,7 +94,7 @@ export function WorkspacePage({ id }: { id: number }) {
   const { route } = useLocation();
   const live = useLive(`workspace ${id}`, (signal) => workspace(id, signal), (change) => change === 'everything');
   useTitle(live.data?.name ?? 'Workspace');
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   const make = async (fields: FormData): Promise<void> => {
     route(paths.project((await makeProject(id, field(fields, 'name'), field(fields, 'description'))).id));
   };
@@ -119,7 +119,7 @@ export function WorkspacePage({ id }: { id: number }) {
               <PlaceActions place="workspaces" one={one} up={paths.workspaces} reload={live.reload} />
             </div>
           </div>
-          <Tabs names={kTabs} current={tab} />
+          <Tabs names={TABS} current={tab} />
           {tab === 'Projects' ? <Projects id={id} /> : <Members id={id} />}
         </>
       )}

@@ -10,14 +10,14 @@ import { currentTab, Tabs } from '../components/Tabs';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
-const kTabs = ['Workspaces', 'Templates'] as const;
+const TABS = ['Workspaces', 'Templates'] as const;
 
 function List() {
   const { route } = useLocation();
   const live = useLive(
     'workspaces',
     (signal) => workspaces(signal),
-    (change) => change === 'everything' || change.kind === 'experiment',
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     2000,
   );
   const make = async (fields: FormData): Promise<void> => {
@@ -53,11 +53,11 @@ function List() {
 export function WorkspacesPage() {
   useTitle('Workspaces');
   const { query } = useQuery();
-  const tab = currentTab(kTabs, query.tab);
+  const tab = currentTab(TABS, query.tab);
   return (
     <>
       <h1>{tab}</h1>
-      <Tabs names={kTabs} current={tab} />
+      <Tabs names={TABS} current={tab} />
       {tab === 'Workspaces' ? <List /> : <Templates />}
     </>
   );

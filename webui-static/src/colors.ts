@@ -1,6 +1,6 @@
-// Theme colors for canvases.
+// Colors of the theme and of curves.
 import { useEffect, useState } from 'preact/hooks';
-import { theme } from '../settings';
+import { theme } from './settings';
 
 let probe: HTMLElement | undefined;
 
@@ -15,24 +15,28 @@ export function themeColor(name: string): string {
   return getComputedStyle(probe).color;
 }
 
-export const kSeriesColors = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `--series-${n}`);
+export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `--series-${n}`);
 
 // Colors for `count` series. Beyond the theme's eight colors, hues a golden angle apart keep neighbors
 // distinct. Computed together, because every read of the theme makes the browser compute styles.
 export function seriesColors(count: number): string[] {
-  if (count <= kSeriesColors.length) return kSeriesColors.slice(0, count).map(themeColor);
+  if (count <= SERIES_COLORS.length) return SERIES_COLORS.slice(0, count).map(themeColor);
   const dark = Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
   return Array.from({ length: count }, (_, at) => `hsl(${Math.round((at * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
 }
+
+// The color at 30 % opacity. Input is an rgb() or hsl() color as the functions above return it.
+export const faint = (color: string): string =>
+  color.includes(',') ? color.replace('rgb(', 'rgba(').replace(')', ', 0.3)') : color.replace(')', ' / 0.3)');
 
 // A key that changes with the colors: by the user's setting or the system's.
 export function useColors(): string {
   const [system, setSystem] = useState(0);
   useEffect(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)');
-    const told = (): void => setSystem((n) => n + 1);
-    dark.addEventListener('change', told);
-    return () => dark.removeEventListener('change', told);
+    const update = (): void => setSystem((n) => n + 1);
+    dark.addEventListener('change', update);
+    return () => dark.removeEventListener('change', update);
   }, []);
   return `${theme.value} ${system}`;
 }

@@ -1,19 +1,21 @@
 // Table of an experiment's trials: order, number of rows drawn, and links to each.
 import { paths, useQuery } from '../address';
 import { flatten, metricOf } from '../charts/search';
+import { Swatch } from '../components/Swatch';
+import { errorLine } from '../failure';
 import { dateTime, isEnded, metric, sorted, span } from '../format';
 import type { JsonObject, JsonValue, Trial } from '../wire';
-import { useNow } from './clock';
-import { StateBadge } from './notes';
+import { useNow } from '../components/clock';
+import { StateBadge } from '../components/notes';
 
 // Maximum number of rows drawn initially; a button shows the rest.
-const kFirstRows = 200;
+const FIRST_ROWS = 200;
 
-const one = (value: JsonValue): string =>
+const valueText = (value: JsonValue): string =>
   typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value);
 
-export const hparamText = (hparams: JsonObject | null | undefined): string =>
-  [...flatten(sorted(hparams ?? {}))].map(([name, value]) => `${name}=${one(value)}`).join('  ');
+const hparamText = (hparams: JsonObject | null | undefined): string =>
+  [...flatten(sorted(hparams ?? {}))].map(([name, value]) => `${name}=${valueText(value)}`).join('  ');
 
 type Key = 'id' | 'metric' | 'batches';
 
@@ -29,14 +31,14 @@ function inOrder(trials: Trial[], key: Key, descending: boolean): Trial[] {
 
 interface Props {
   trials: Trial[];
-  drawn: ReadonlySet<number>;
+  drawn: ReadonlyMap<number, string>; // colors of the trials drawn
   metricName: string;
   smallerIsBetter: boolean; // the first click on the metric's head sorts best first
   toggle: (trialId: number) => void;
 }
 
 function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick<Props, 'drawn' | 'toggle'>) {
-  const best = trial.searcherMetricValue;
+  const color = drawn.get(trial.id);
   return (
     <tr class={drawn.has(trial.id) ? 'chosen' : ''}>
       <td>
@@ -46,16 +48,21 @@ function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick
           checked={drawn.has(trial.id)}
           onChange={() => toggle(trial.id)}
         />
+        {color && <Swatch color={color} />}
       </td>
       <th scope="row" class="number narrow-head">
         <a href={paths.trial(trial.id)}>{trial.id}</a>
       </th>
       <td>
         <StateBadge state={trial.state} />
-        {trial.exitReason !== '' && <div class="quiet reason">{trial.exitReason}</div>}
+        {trial.exitReason !== '' && (
+          <div class="quiet one-line" title={trial.exitReason}>
+            {errorLine(trial.exitReason)}
+          </div>
+        )}
       </td>
       <td class="number">{trial.totalBatchesProcessed.toLocaleString()}</td>
-      <td class="number">{metric(best)}</td>
+      <td class="number">{metric(trial.searcherMetricValue)}</td>
       <td class="number">{trial.restarts}</td>
       <td class="number">{trial.checkpointCount}</td>
       <td>{dateTime(trial.startTime)}</td>
@@ -79,7 +86,7 @@ export function TrialTable({ trials, drawn, metricName, smallerIsBetter, toggle 
   const key = (['metric', 'batches'] as const).find((name) => name === text.replace(/^-/, '')) ?? 'id';
   const descending = text.startsWith('-');
   const all = query.all === '1';
-  const rows = inOrder(trials, key, descending).slice(0, all ? undefined : kFirstRows);
+  const rows = inOrder(trials, key, descending).slice(0, all ? undefined : FIRST_ROWS);
   const head = (name: Key, title: string) => (
     <th
       scope="col"

@@ -1,0 +1,199 @@
+// Test of live pages while eight trials run: connections of many page loads, typing, bytes per second.
+// Usage: node live_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { cluster, complaints, here, page, run, signIn, until } from './driver.mjs';
+
+const LOAD_LIMIT_MS = 1000;
+const LOADS = 14;
+const TABS = 9;
+const RUNNING = 8;
+const RATE_SECONDS = 20;
+const RATE_LIMIT = 5 * 1024;
+
+cluster.slots = RUNNING;
+const config = () => `name: live
+entrypoint: ${process.execPath} script_trial.mjs
+hyperparameters: {learning_rate: 0.1}
+searcher: {name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 1000000}}
+resources: {slots_per_trial: 1}
+max_restarts: 0
+checkpoint_storage: {type: shared_fs, host_path: ${path.join(cluster.directory, 'checkpoints')}}
+`;
+
+// Opens a place and returns the milliseconds until its heading and its data are shown.
+async function load(on, place) {
+  const begin = performance.now();
+  await on.goto(`${cluster.url}/det/${place}`, { waitUntil: 'commit', timeout: 20000 });
+  await on.waitForSelector('main h1', { timeout: 20000 });
+  await on.waitForFunction(() => document.querySelector('main tbody tr, main .agent, main .card, main .empty') !== null, undefined, { timeout: 20000 });
+  return Math.round(performance.now() - begin);
+}
+const live = (on = page) => on.waitForFunction(() => document.querySelector('.freshness-live') !== null, undefined, { timeout: 10000 });
+
+// Forwards connections to the master and counts the bytes that it sends.
+async function countingProxy() {
+  const counter = { bytes: 0, sockets: new Set() };
+  const server = net.createServer((client) => {
+    const master = net.connect(cluster.port, '127.0.0.1');
+    master.on('data', (data) => (counter.bytes += data.length));
+    for (const [from, to] of [[client, master], [master, client]]) {
+      counter.sockets.add(from);
+      from.pipe(to);
+      from.on('error', () => to.destroy());
+      from.on('close', () => to.destroy());
+    }
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = () => {
+    for (const socket of counter.sockets) socket.destroy();
+    server.close();
+  };
+  return { counter, url: `http://127.0.0.1:${server.address().port}`, close };
+}
+
+const checks = [
+  [
+    'eight trials run',
+    async () => {
+      mkdirSync(path.join(cluster.directory, 'checkpoints'));
+      const directory = cluster.folder('context', {
+        'const.yaml': config(),
+        'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
+      });
+      for (let at = 0; at < RUNNING; at++) await cluster.det(['experiment', 'create', 'const.yaml', '.'], directory);
+      await page.goto(`${cluster.url}/det/experiments`);
+      await signIn(cluster.password);
+      await until((count) => [...document.querySelectorAll('tbody .state')].filter((state) => state.textContent === 'Running').length === count, RUNNING);
+    },
+  ],
+  [
+    'each of 14 page loads in one tab takes at most 1 s',
+    async () => {
+      const took = [];
+      for (let at = 0; at < LOADS; at++) {
+        took.push(await load(page, at % 2 === 0 ? 'cluster' : 'experiments'));
+        await live();
+      }
+      console.log(`page loads: ${took.join(' ')} ms`);
+      assert.ok(took.every((ms) => ms <= LOAD_LIMIT_MS), took.join(' '));
+    },
+  ],
+  [
+    'nine further tabs show their data and become live',
+    async () => {
+      const tabs = await Promise.all(Array.from({ length: TABS }, () => page.context().newPage()));
+      const took = [];
+      for (const tab of tabs) took.push(await load(tab, 'experiments'));
+      console.log(`tabs: ${took.join(' ')} ms`);
+      await Promise.all(tabs.map((tab) => live(tab)));
+      assert.ok(took.every((ms) => ms <= LOAD_LIMIT_MS), took.join(' '));
+      for (const tab of tabs) await tab.close();
+    },
+  ],
+  [
+    'a page reads its data once',
+    async () => {
+      const read = [];
+      const listen = (request) => read.push(new URL(request.url()).pathname);
+      page.on('request', listen);
+      await load(page, 'workspaces');
+      await live();
+      await page.waitForLoadState('networkidle');
+      page.off('request', listen);
+      assert.equal(read.filter((place) => place === '/api/v1/workspaces').length, 1, read.join(' '));
+    },
+  ],
+  [
+    'going back shows a page that is live again',
+    async () => {
+      await load(page, 'experiments');
+      await live();
+      await load(page, 'cluster');
+      await live();
+      await page.goBack({ waitUntil: 'commit' });
+      await live();
+      await until(() => {
+        const text = document.querySelector('main tbody')?.textContent ?? '';
+        window.before ??= text;
+        return text !== '' && text !== window.before;
+      });
+    },
+  ],
+  [
+    'a filter keeps what is typed while trials run, and applies it',
+    async () => {
+      await load(page, 'experiments');
+      await live();
+      await page.locator('summary', { hasText: 'Filter' }).click();
+      await page.getByRole('button', { name: 'Add a condition' }).click();
+      const field = page.getByLabel('Value of condition 1');
+      await field.click();
+      await page.keyboard.type('nothing is called that', { delay: 250 });
+      assert.equal(await field.inputValue(), 'nothing is called that');
+      await until(() => !document.querySelector('tbody tr[data-id]'));
+      await field.fill('liv');
+      await page.keyboard.press('Tab');
+      await until((count) => document.querySelectorAll('tbody tr[data-id]').length === count, RUNNING);
+      assert.equal(await field.inputValue(), 'liv');
+    },
+  ],
+  [
+    'a condition without a value is not counted',
+    async () => {
+      await load(page, 'experiments');
+      await page.locator('summary', { hasText: 'Filter' }).click();
+      await page.getByRole('button', { name: 'Add a condition' }).click();
+      await page.getByLabel('Value of condition 1').waitFor();
+      assert.equal(await page.locator('summary', { hasText: 'Filter' }).textContent(), 'Filter');
+    },
+  ],
+  [
+    'the list of eight running trials receives at most 5 KiB/s',
+    async () => {
+      const proxy = await countingProxy();
+      const tab = await page.context().newPage();
+      await page.goto('about:blank');
+      try {
+        await tab.goto(`${proxy.url}/det/experiments`);
+        await tab.waitForFunction((count) => document.querySelectorAll('tbody tr[data-id]').length === count, RUNNING);
+        await live(tab);
+        const progress = () => tab.$eval('tbody', (rows) => rows.textContent.replace(/\d+[smh]/g, ''));
+        const text = await progress();
+        const begin = proxy.counter.bytes;
+        await new Promise((resolve) => setTimeout(resolve, RATE_SECONDS * 1000));
+        const rate = (proxy.counter.bytes - begin) / RATE_SECONDS;
+        console.log(`list of ${RUNNING} running trials: ${(rate / 1024).toFixed(1)} KiB/s`);
+        assert.notEqual(await progress(), text, 'the rows change');
+        assert.ok(rate <= RATE_LIMIT, `${rate} bytes per second`);
+      } finally {
+        await tab.close();
+        proxy.close();
+      }
+    },
+  ],
+  [
+    'curves of a running trial grow by their new points',
+    async () => {
+      const asked = [];
+      const listen = (request) => asked.push(new URL(request.url()));
+      page.on('request', listen);
+      await page.goto(`${cluster.url}/det/trials/1`);
+      await page.waitForSelector('figure[data-panel="loss"] canvas');
+      for (const panel of ['loss', 'accuracy', 'loss', 'accuracy']) {
+        const label = await page.getAttribute(`figure[data-panel="${panel}"]`, 'aria-label');
+        await until(([name, before]) => document.querySelector(`figure[data-panel="${name}"]`).ariaLabel !== before, [panel, label]);
+      }
+      page.off('request', listen);
+      const series = asked.filter(({ pathname }) => pathname === '/api/v1/trials/metric-series');
+      assert.equal(series.filter(({ searchParams }) => !searchParams.has('startBatches')).length, 1);
+      assert.ok(series.some(({ searchParams }) => searchParams.get('group') === 'training' && searchParams.has('startBatches')));
+      assert.ok(series.some(({ searchParams }) => searchParams.get('group') === 'validation' && searchParams.has('startBatches')));
+    },
+  ],
+  ['no script failed', async () => assert.deepEqual(complaints, [])],
+];
+
+await run(checks);

@@ -1,0 +1,34 @@
+// The line of a failed run that names its error.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { errorLine } from '../../../webui-static/src/failure';
+
+test('of a Python traceback it is the exception, not the carets', () => {
+  const reason = `exit code 1
+    loss = model(x)
+           ^^^^^^^^
+  File "train.py", line 9, in forward
+    return self.net(x) @ y
+           ~~~~~~~~~~~~^~~
+RuntimeError: mat1 and mat2 shapes cannot be multiplied
+           ^^^^`;
+  assert.equal(errorLine(reason), 'RuntimeError: mat1 and mat2 shapes cannot be multiplied');
+  assert.equal(errorLine('exit code 1\ntorch.OutOfMemoryError: CUDA out of memory'), 'torch.OutOfMemoryError: CUDA out of memory');
+});
+
+test('of a compiler it is the first error', () => {
+  const reason = "exit code 1\nmodel_def.cpp:3:1: error: 'x' was not declared\nmodel_def.cpp:9:1: error: expected ';'\n1 error generated";
+  assert.equal(errorLine(reason), "model_def.cpp:3:1: error: 'x' was not declared");
+});
+
+test('of a C++ exception it is its text', () => {
+  assert.equal(
+    errorLine("signal 6 (Aborted)\nterminate called after throwing an instance of 'std::runtime_error'\n  what():  no data\n"),
+    'what():  no data',
+  );
+});
+
+test('otherwise it is the last line of text, or the exit', () => {
+  assert.equal(errorLine('exit code 3\nfirst\nlast words\n^^^'), 'last words');
+  assert.equal(errorLine('exit code 3'), 'exit code 3');
+});

@@ -1,0 +1,31 @@
+// Points that are added to the series of a running trial.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { lastBatch, merge } from '../../../webui-static/src/charts/liveSeries';
+import type { MetricSeries } from '../../../webui-static/src/wire';
+
+const series = (name: string, firstMs: number, batches: number[], milliseconds: number[]): MetricSeries => ({
+  trialId: 1,
+  group: 'training',
+  name,
+  firstTime: new Date(firstMs).toISOString(),
+  batches,
+  values: batches.map((_, at) => at),
+  milliseconds,
+});
+
+test('later points follow with differences to the last known one', () => {
+  const [merged] = merge([series('loss', 1000, [10, 10], [0, 500])], [series('loss', 3000, [30, 10], [0, 700])]);
+  assert.deepEqual(merged?.batches, [10, 10, 10, 10]);
+  assert.deepEqual(merged?.milliseconds, [0, 500, 1500, 700]);
+  assert.deepEqual(merged?.values, [0, 1, 0, 1]);
+  assert.equal(merged && lastBatch([merged], 1, 'training'), 40);
+});
+
+test('a new metric becomes a series, a series without news stays as it is', () => {
+  const loss = series('loss', 1000, [10], [0]);
+  const merged = merge([loss], [series('accuracy', 2000, [20], [0]), series('empty', 0, [], [])]);
+  assert.deepEqual(merged.map(({ name }) => name), ['loss', 'accuracy']);
+  assert.equal(merged[0], loss);
+  assert.equal(lastBatch([], 1, 'training'), 0);
+});

@@ -1,0 +1,80 @@
+// Values of the series at the pointer: search, order, and the box that shows them.
+import { Swatch } from '../components/Swatch';
+import type { Panel } from './series';
+
+// Rows of the box; with more series the ones around the focused one.
+const MAX_ROWS = 12;
+
+type Values = ArrayLike<number | null | undefined>;
+
+// The index nearest to `at` (in x) at which a series has a value. Null before its first and after its last point:
+// a trial that ended has no value at later batches.
+export function nearest(x: ArrayLike<number>, values: Values, at: number): number | null {
+  let left = at;
+  let right = at;
+  while (left >= 0 && values[left] == null) left--;
+  while (right < values.length && values[right] == null) right++;
+  if (left < 0 || right >= values.length) return null;
+  const middle = x[at] ?? 0;
+  return middle - (x[left] ?? 0) <= (x[right] ?? 0) - middle ? left : right;
+}
+
+export interface HoverRow {
+  at: number; // index of the series in the panel
+  label: string;
+  value: number;
+  raw: number | undefined; // value before smoothing
+}
+
+// The values at the indices `idxs` (as uPlot reports them: x first), largest first, at most MAX_ROWS. The tables
+// of `data` are x, the drawn series, and with smoothing the raw series.
+export function hoverRows(
+  data: ArrayLike<Values>,
+  idxs: ArrayLike<number | null | undefined>,
+  panel: Pick<Panel, 'series'>,
+  focused: number | undefined,
+): HoverRow[] {
+  const count = panel.series.length;
+  const rows = panel.series
+    .flatMap(({ label }, at): HoverRow[] => {
+      const index = idxs[at + 1];
+      const value = index == null ? undefined : data[at + 1]?.[index];
+      if (index == null || value == null) return [];
+      return [{ at, label, value, raw: data[at + 1 + count]?.[index] ?? undefined }];
+    })
+    .sort((a, b) => b.value - a.value);
+  const middle = rows.findIndex((row) => row.at === focused);
+  const from = Math.max(0, Math.min(rows.length - MAX_ROWS, middle - MAX_ROWS / 2));
+  return rows.slice(from, from + MAX_ROWS);
+}
+
+export interface Hover {
+  left: number; // pixels in the plot
+  top: number;
+  width: number; // of the plot
+  title: string;
+  rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
+}
+
+export function HoverValues({ at }: { at: Hover | undefined }) {
+  if (!at || at.rows.length === 0) return null;
+  const side = at.left < at.width / 2 ? { left: `${at.left + 14}px` } : { right: `${at.width - at.left + 14}px` };
+  return (
+    <div class="hover-values" style={{ ...side, top: `${at.top}px` }}>
+      <div class="quiet">{at.title}</div>
+      <table>
+        <tbody>
+          {at.rows.map((row) => (
+            <tr key={row.label} class={row.focused ? 'focused' : ''}>
+              <td>
+                <Swatch color={row.color} /> {row.label}
+              </td>
+              <td class="number">{row.value}</td>
+              {row.raw !== '' && <td class="number quiet">{row.raw}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,16 @@
+// Reads the reason of a failed run: "exit code 1", then the last lines of its output. Pure.
+
+// The line that names the error: the last exception of Python, the first error of a compiler, the text of a C++
+// exception; else the last line with a letter, which leaves out the carets below a Python line.
+export function errorLine(reason: string): string {
+  const lines = reason.split('\n').map((line) => line.trim());
+  const output = lines.slice(1).reverse();
+  return (
+    output.find((line) => /^[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b/.test(line)) ??
+    lines.find((line) => /\berror:/i.test(line)) ??
+    output.find((line) => /\bwhat\(\):/.test(line)) ??
+    output.find((line) => /\p{L}/u.test(line)) ??
+    lines[0] ??
+    ''
+  );
+}
