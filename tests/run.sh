@@ -77,7 +77,7 @@ build() {
   echo "built $preset in $((SECONDS - begin)) s"
 }
 
-# catch_programs PRESET: the test programs CTest knows of, minus those that are not built.
+# catch_programs PRESET: the test programs of the build.
 catch_programs() { find "build/$1/tests" -maxdepth 1 -type f -perm -u+x -printf '%f\n' 2>/dev/null | sort; }
 
 begin=$SECONDS

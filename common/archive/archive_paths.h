@@ -1,4 +1,4 @@
-// Path rules of archives. Pure. Private to base/.
+// Path rules of archives. Pure. Private to common/archive/.
 #pragma once
 
 #include <map>

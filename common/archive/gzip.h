@@ -1,4 +1,4 @@
-// gzip compression in memory, and streaming decompression. Private to base/.
+// gzip compression in memory, and streaming decompression. Private to common/archive/.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Tar format: POSIX.1-2001 (ustar, pax) and the GNU extensions for long names. Parses and writes blocks. The
-// policy on allowed entries is in archive.cc. Private to base/.
+// policy on allowed entries is in archive.cc. Private to common/archive/.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace det::searcher {
 
 /// Base of the searches that train every trial to its end (single, random, grid). Keeps up to `concurrency`
-/// trials running until the subclass has none left to create. Private to master/searcher.
+/// trials running until the subclass has none left to create. Private to common/searcher.
 class FullTraining : public SearchMethod {
  public:
   /// `concurrency` 0: unlimited.

@@ -1,5 +1,5 @@
 // Asynchronous successive halving (ASHA): state shared by the stopping and the promoting variant. Private to
-// master/searcher.
+// common/searcher.
 //
 // Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht, Talwalkar: "A System for Massively Parallel
 // Hyperparameter Tuning", MLSys 2020, section 3.2. The promoting variant is Algorithm 2. The stopping variant

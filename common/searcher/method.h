@@ -1,5 +1,5 @@
 // Interface between a search and its method: the trial states, the actions of a method, the callbacks it
-// implements. Private to master/searcher.
+// implements. Private to common/searcher.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Order statistics of one rung: is an entry among the best 1/divisor of the results so far. Private to
-// master/searcher.
+// common/searcher.
 #pragma once
 
 #include <algorithm>

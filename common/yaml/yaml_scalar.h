@@ -1,4 +1,4 @@
-// Types of plain YAML scalars by YAML 1.2's core schema. Pure. Private to base/.
+// Types of plain YAML scalars by YAML 1.2's core schema. Pure. Private to common/yaml/.
 #pragma once
 
 #include <string_view>

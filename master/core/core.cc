@@ -1,4 +1,4 @@
-// The frame of a step: dispatch, settle, flush; scheduling and timers.
+// The frame of a step: dispatch, settle, finish; scheduling and timers.
 #include "master/core/core.h"
 
 #include <algorithm>

@@ -156,7 +156,7 @@ struct AllocationUpdated {
   HeldAllocation allocation;
 };
 
-// ---- From the harness (through master/api/harness) ----
+// ---- From the harness (through master/api/streams) ----
 //
 // All carry (trial, run), which is a fencing token: a report of any other than the current run is rejected
 // with kAborted. Processes of an old run that still live (a partitioned machine) can therefore change

@@ -1,8 +1,8 @@
 // The owners of the core's state and what they share; private to master/core. Each owner keeps its tables
 // private. Same single thread as Core.
 //
-// A step: handler (all checks first, then changes) → settle (searcher events until there are none) → flush (a
-// row for each touched object, then the step's own inserts; ended objects leave memory).
+// A step: handler (all checks first, then changes) → settle (searcher events until there are none) → finish
+// (a row for each touched object, then the step's own inserts; ended objects leave memory).
 #pragma once
 
 #include <string>

@@ -81,6 +81,8 @@ struct Site::Impl {
     }
     if (const OldRoute* old = find_old_route(path)) {
       request.path = old->target;
+      // The conversion reads the JSON, so the gateway must not compress it.
+      std::erase_if(request.headers, [](const auto& header) { return header.first == "accept-encoding"; });
       return gateway->handle(std::move(request), converted(exchange, *old));
     }
     if (path == "/task-logs") return task_logs(std::move(request), exchange);

@@ -130,6 +130,16 @@ class Http(unittest.TestCase):
         self.assertEqual(status, 200)
         self.assertIn("ExperimentService", page)
 
+    def test_allocations_as_csv_reach_clients_that_decode_gzip(self):
+        path = ("/resources/allocation/aggregated?start_date=2020-01-01&end_date=2020-03-31"
+                "&period=RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY")
+        request = urllib.request.Request(self.cluster.url + path, headers={
+            "Authorization": "Bearer " + self.token, "Accept-Encoding": "gzip, deflate"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            text = answer.read().decode()
+        self.assertIn("aggregation_type", text.split("\n")[0])
+        self.assertGreater(len(text.split("\n")), 90)
+
     def test_a_stranger_cannot_report_for_an_allocation(self):
         for headers in ({}, {"Grpc-Metadata-x-allocation-token": "Bearer nonsense"}):
             request = urllib.request.Request(self.cluster.url + "/api/v1/trials/1/progress", data=b'{"progress": 1}',

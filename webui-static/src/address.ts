@@ -25,7 +25,7 @@ export const paths = {
 };
 
 // The page to return to after sign-in. Only pages of this UI are accepted; anything else, such as another
-// site, becomes the list of experiments.
+// site, becomes the dashboard.
 export function safeNext(next: string | undefined): string {
   return next && /^\/det\/[^\\]*$/.test(next) && !next.startsWith('/det/login') ? next : paths.home;
 }

@@ -12,7 +12,10 @@ Result<Rows> Pool::run(Sql sql, const Params& params) {
 }
 
 Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
-  for (;;) {
+  constexpr int kMaxAttempts = 4;
+  Pause pause;
+  BackOff back_off;
+  for (int attempt = 1;; ++attempt) {
     std::string transaction;
     const Status status = lend([&](Connection& connection) -> Status {
       TRY_ASSIGN(transaction, connection.begin_named());
@@ -22,6 +25,9 @@ Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
     if (status || status.error().code != Code::kUnknown) return status;
     TRY_ASSIGN(const bool done, committed(transaction));
     if (done) return {};
+    // Rolled back: the server restarted, or could not commit, for example because its disk is full.
+    if (attempt == kMaxAttempts) return fail(Code::kUnavailable, status.error().message);
+    pause.wait(back_off.next());
   }
 }
 

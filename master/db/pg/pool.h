@@ -32,8 +32,8 @@ class Pool {
     return result;
   }
   /// Runs `work` in one transaction and commits when it succeeds. It may run `work` several times but commits
-  /// once: after a lost reply to COMMIT it asks the database for the outcome. kUnknown: the database did not
-  /// answer within 10 s.
+  /// once: after a lost reply to COMMIT it asks the database for the outcome. Errors: kUnavailable (four
+  /// COMMITs failed and were rolled back), kUnknown (the database did not answer within 10 s).
   Status in_transaction(const std::function<Status(Connection&)>& work);
   /// Runs one statement in its own transaction. It is prepared and may be sent twice, as in with().
   template <typename... T>

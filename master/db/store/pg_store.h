@@ -1,4 +1,4 @@
-// Store of the core on PostgreSQL. One writer thread commits all queued step groups in one transaction,
+// Store of the core on PostgreSQL. One writer thread commits all queued write groups in one transaction,
 // exactly once, and holds a fence that keeps a second master out.
 //
 // The fence is a session advisory lock on the writer's connection, and the row writer_position(epoch,

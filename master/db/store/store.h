@@ -30,8 +30,8 @@ class Store {
   /// Loads everything that has not ended, and the next free ids. Call it once, before the first append().
   virtual Result<core::Recovered> load() = 0;
 
-  /// Queues the writes of one step as one atomic group and returns its number. Returns immediately; blocks
-  /// only when the writer is far behind.
+  /// Queues the writes of one batch of inputs as one atomic group and returns its number. Returns
+  /// immediately; blocks only when the writer is far behind.
   virtual Sequence append(std::vector<core::Write> group) = 0;
 
   /// `durable(n)` runs on the writer's thread, in order, once all groups up to n are durable. `failed` runs
