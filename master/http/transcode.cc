@@ -98,19 +98,31 @@ int json_depth_of(std::string_view text) {
   return deepest;
 }
 
-/// Path of the first field that `type` does not have and that would set something; "" when there is none.
-/// Null and empty lists and objects set nothing: clients of Determined AI send them for what they leave out.
+/// True for a value that the enumeration has, by name or by number.
+bool is_enum_value(const Json& value, const pb::EnumDescriptor& type) {
+  if (!value.is_string()) return true;
+  const auto& name = value.get_ref<const std::string&>();
+  return type.FindValueByName(name) || name.find_first_not_of("-0123456789") == name.npos;
+}
+
+/// Path of the first field that `type` does not have and that would set something, or whose enumeration does
+/// not have the value; "" when there is none. Null and empty lists and objects set nothing: clients of
+/// Determined AI send them for what they leave out.
 std::string unknown_field(const Json& json, const pb::Descriptor& type) {
   if (!json.is_object() || type.file()->package() == "google.protobuf") return "";
   for (const auto& [name, value] : json.items()) {
     if (value.is_null() || (value.is_structured() && value.empty())) continue;
     const auto* field = find_field(type, name);
     if (!field) return name;
-    if (!field->message_type() || field->is_map()) continue;
+    if (field->is_map() || !(field->message_type() || field->enum_type())) continue;
     const Json& parts = value.is_array() ? value : Json::array({value});
-    for (const Json& part : parts)
-      if (const auto below = unknown_field(part, *field->message_type()); !below.empty())
+    for (const Json& part : parts) {
+      if (field->enum_type()) {
+        if (!is_enum_value(part, *field->enum_type())) return name + ": " + part.get<std::string>();
+      } else if (const auto below = unknown_field(part, *field->message_type()); !below.empty()) {
         return name + "." + below;
+      }
+    }
   }
   return "";
 }
@@ -127,8 +139,8 @@ Status parse_into(std::string_view text, const std::string& what, pb::Message& m
     TRY_ASSIGN(const Json json, parse_json(text, {.bytes = text.size(), .depth = 512}));
     const std::string unknown = unknown_field(json, *message.GetDescriptor());
     if (unknown.empty()) return {};
-    return fail(Code::kInvalidArgument, what + ": " + make_utf8(unknown.substr(0, 200)) +
-                                            ": this field is not offered; leave it out");
+    return fail(Code::kInvalidArgument,
+                what + ": " + make_utf8(unknown.substr(0, 200)) + ": not offered; leave it out");
   }
   const auto detail = status.message();
   return fail(Code::kInvalidArgument,

@@ -78,7 +78,7 @@ def reason(text):
     """Returns (class, first telling line) of a failure."""
     lines = [line.strip("E \t") for line in text.split("\n") if line.startswith("E ")] or text.split("\n")
     telling = next((line for line in lines if re.search(r"Error|Exception|assert|exit status", line)), lines[0])
-    offered = re.search(r"not offered: [^\"'\\\n#]*|[\w.]+: this field is not offered", text)
+    offered = re.search(r"not offered: [^\"'\\\n#]*|[\w.]+: not offered; leave it out", text)
     if offered:
         return "not offered", offered[0][:150]
     absent = re.search(r"No module named '?[\w.]+|docker\.errors\S*", text)

@@ -105,11 +105,18 @@ TEST_CASE("fields that are not offered are refused by name") {
     CHECK(status_of(answer) == 400);
     return json_of(answer)["error"]["error"].get<std::string>();
   };
-  CHECK(refused(R"({"config":"x","nonsense":1})") ==
-        "body: nonsense: this field is not offered; leave it out");
+  CHECK(refused(R"({"config":"x","nonsense":1})") == "body: nonsense: not offered; leave it out");
   CHECK(
       refused(R"({"config":"x","modelDefinition":[{"path":"a","inode":7}]})").find("modelDefinition.inode") !=
       std::string::npos);
+}
+
+TEST_CASE("a filter with a misspelt enumeration value is refused instead of ignored") {
+  Bench bench;
+  const std::string answer = request(bench.port(), "POST /api/v1/experiments/kill HTTP/1.1",
+                                     R"({"filters":{"states":["STATE_PAUSD"]}})");
+  CHECK(status_of(answer) == 400);
+  CHECK(json_of(answer)["error"]["error"] == "body: filters.states: STATE_PAUSD: not offered; leave it out");
 }
 
 TEST_CASE("large replies are compressed for clients that decode gzip") {
