@@ -10,7 +10,7 @@
 namespace det::api {
 namespace {
 
-constexpr const char* kMethod = "/det.v1.PrometheusService/Scrape";
+constexpr const char* kScrapeMethod = "/det.v1.PrometheusService/Scrape";
 // Ports at which Determined AI expects the exporters (cAdvisor, DCGM) of agents.
 constexpr const char* kCadvisorPort = "8080";
 constexpr const char* kDcgmPort = "9400";
@@ -233,7 +233,7 @@ class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
     StartWrite(&response_);
   }
   Result<std::string> answer() {
-    TRY(authorize(kMethod, credentials_, *context_.sessions, &request_));
+    TRY(authorize(kScrapeMethod, credentials_, *context_.sessions, &request_));
     if (request_.what() == "state") return state_text(context_);
     if (request_.what() == "master") return master_text(context_);
     if (request_.what() == "targets") return targets(context_);

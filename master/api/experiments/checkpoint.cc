@@ -157,9 +157,9 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
  private:
   /// Runs the download while its caller may read the checkpoint. After a revocation no further piece is sent.
   Status watched() {
-    constexpr const char* kMethod = "/det.v1.CheckpointService/DownloadCheckpoint";
-    TRY(authorize(kMethod, credentials_, *context_.sessions, &request_));
-    const auto id = context_.streams->open(kMethod, credentials_,
+    constexpr const char* kDownload = "/det.v1.CheckpointService/DownloadCheckpoint";
+    TRY(authorize(kDownload, credentials_, *context_.sessions, &request_));
+    const auto id = context_.streams->open(kDownload, credentials_,
                                            std::make_shared<const v1::DownloadCheckpointRequest>(request_),
                                            [cut = cut_](const Error&) { *cut = true; });
     Status done = run();
