@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
-# chaos (real processes, killed) · browser.
+# adversary (real processes, attacked) · chaos (real processes, killed) · browser.
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, chaos, browser (default: all)
+  SUITE   unit, asan, tidy, e2e, adversary, chaos, browser (default: all)
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
@@ -18,12 +18,12 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | chaos | browser) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | adversary | chaos | browser) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
 done
-[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e chaos browser)
+[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e adversary chaos browser)
 export DET_TEST_LONG=$long
 wants() { case " ${suites[*]} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -89,7 +89,7 @@ if wants tidy; then
   suite_program guides python3 tests/harness/guides_check.py
 fi
 
-if wants unit || wants e2e || wants chaos || wants browser; then
+if wants unit || wants e2e || wants adversary || wants chaos || wants browser; then
   build release
 fi
 if wants unit; then
@@ -110,6 +110,7 @@ if wants unit && [ "$long" -eq 1 ]; then
   fi
 fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 2; fi
+if wants adversary; then suite_program adversary python3 tests/adversary/run.py build/release --jobs 2; fi
 if wants chaos; then
   seeds=1..3
   if [ "$long" -eq 1 ]; then seeds=1..20; fi

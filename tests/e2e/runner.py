@@ -1,0 +1,76 @@
+"""Runs the test_*.py files of a folder, for tests/e2e/run.py and tests/adversary/run.py."""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+E2E = pathlib.Path(__file__).resolve().parent
+
+
+class TimedResult(unittest.TextTestResult):
+    """Prints the duration of a test behind its outcome."""
+
+    def startTest(self, test):
+        self.begin = time.monotonic()
+        super().startTest(test)
+
+    def addSuccess(self, test):
+        unittest.TestResult.addSuccess(self, test)
+        self.stream.writeln(f"ok ({time.monotonic() - self.begin:.1f} s)")
+
+
+def run_here(suite):
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=TimedResult).run(suite)
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    # A class or module with a failing setup reports one error and runs none of its tests.
+    return max(0, result.testsRun - len(result.failures) - len(result.errors)), failed
+
+
+def classes_of(suite):
+    """The classes of a suite's tests. A module that cannot be imported counts as one."""
+    found = []
+    for entry in suite:
+        names = classes_of(entry) if isinstance(entry, unittest.TestSuite) else [entry.id().rpartition(".")[0]]
+        found += [name for name in names if name not in found]
+    return found
+
+
+def run_class(build, name):
+    done = subprocess.run([sys.executable, sys.argv[0], build, f"{name}.test_"], capture_output=True, text=True, errors="replace")
+    print(done.stdout + done.stderr, flush=True)
+    counts = re.findall(r"^(\d+) passed, (\d+) failed$", done.stdout, re.MULTILINE)
+    return (int(counts[-1][0]), int(counts[-1][1])) if counts else (0, 1)
+
+
+def main(folder, description):
+    """Runs the tests of `folder` as the command line says: BUILD_DIR [--jobs N] [PATTERN]. Prints `N passed, N
+    failed`. Returns the exit status. With --jobs, N test classes run at a time, each in a process and a cluster
+    of its own: most of a test's time is waiting."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("build")
+    parser.add_argument("pattern", nargs="?")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_intermixed_args()
+    if options.jobs != 1 and options.pattern:
+        parser.error("--jobs runs whole classes; leave PATTERN out")
+    os.environ["DET_E2E_BUILD"] = str(pathlib.Path(options.build).resolve())
+    # The tests of every folder import cluster.py.
+    sys.path[:0] = [str(folder), str(E2E)]
+    loader = unittest.TestLoader()
+    if options.pattern:
+        loader.testNamePatterns = [f"*{options.pattern}*"]
+    suite = loader.discover(str(folder), pattern="test_*.py")
+    if options.jobs == 1:
+        passed, failed = run_here(suite)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
+            counts = list(workers.map(lambda name: run_class(options.build, name), classes_of(suite)))
+        passed, failed = (sum(column) for column in zip(*counts)) if counts else (0, 0)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or passed == 0 else 0
+
