@@ -32,17 +32,17 @@ Allocation* Allocations::find(const AllocationId& id) {
   return it == allocations_.end() ? nullptr : &it->second;
 }
 
-Allocation* Allocations::of(TrialId trial) const {
-  const auto it = by_trial_.find(trial);
-  return it == by_trial_.end() ? nullptr : it->second;
+Allocation* Allocations::of(TaskKey task) const {
+  const auto it = by_task_.find(task);
+  return it == by_task_.end() ? nullptr : it->second;
 }
 
-void Allocations::start(Step& step, const TaskId& task, TrialId trial, RunNumber run,
+void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumber run,
                         const std::vector<scheduler::Part>& parts) {
-  const AllocationId id = allocation_id(task, run);
+  const AllocationId id = allocation_id(task_id, run);
   Allocation& allocation = allocations_[id];
   allocation.id = id;
-  allocation.trial = trial;
+  allocation.task = task;
   allocation.run = run;
   std::vector<const Agent*> hosts;
   std::string where;
@@ -59,16 +59,18 @@ void Allocations::start(Step& step, const TaskId& task, TrialId trial, RunNumber
   allocation.port = port_for(allocation);
   if (allocation.port != 0) ports_.insert(allocation.port);
   allocation.started = step.now.wall;
-  by_trial_[trial] = &allocation;
+  by_task_[task] = &allocation;
   step.touch(allocation);
-  step.log(task, run, (is_command(trial) ? "the command" : name_of(trial)) + " was assigned to " + where);
+  // Users know a command by its task, whose log this is.
+  step.log(task_id, run,
+           (task.as<CommandId>() ? "the command" : name_of(task)) + " was assigned to " + where);
   for (std::size_t i = 0; i < parts.size(); ++i) send_start(step, allocation, allocation.parts[i], *hosts[i]);
 }
 
 int Allocations::port_for(const Allocation& allocation) const {
   if (allocation.parts.size() < 2) return 0;
   // The port differs from run to run: a foreign process may listen on one, and the next run then avoids it.
-  const auto first = static_cast<int>((allocation.trial.value * 7 + allocation.run) % kPorts);
+  const auto first = static_cast<int>((allocation.task.number() * 7 + allocation.run) % kPorts);
   for (int i = 0; i < kPorts; ++i) {
     const int port = kFirstPort + (first + i) % kPorts;
     if (!ports_.contains(port)) return port;
@@ -81,13 +83,13 @@ void Allocations::send_start(Step& step, const Allocation& allocation, const All
   // To a disconnected agent nothing is sent: `reconcile` repeats the start when it reconnects.
   const auto number = static_cast<int>(&part - allocation.parts.data());
   if (agent.session == 0) return;
-  if (is_command(allocation.trial)) {
-    const Command& command = owners_.commands.at(command_of(allocation.trial));
+  if (const auto id = allocation.task.as<CommandId>()) {
+    const Command& command = owners_.commands.at(*id);
     step.send(StartAllocation{
         agent.id, agent.session, allocation, number, {}, {}, nullptr, command.code_archive, command});
     return;
   }
-  const Trial& trial = owners_.trials.at(allocation.trial);
+  const Trial& trial = owners_.trials.of(allocation);
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   step.send(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
                             owners_.experiments.search(experiment.id).config, experiment.code_archive,
@@ -98,7 +100,7 @@ void Allocations::preempt(Step& step, Allocation& allocation, const std::string&
   // Without a session no harness could save a checkpoint. Commands have none either.
   if (is_terminating(allocation)) return;
   if (!allocation.attached) return kill(step, allocation, why);
-  const Trial& trial = owners_.trials.at(allocation.trial);
+  const Trial& trial = owners_.trials.of(allocation);
   allocation.preempt_requested = true;
   advance(step, allocation, AllocationState::kTerminating);
   limit(allocation, step.now.mono + std::chrono::seconds(owners_.trials.config_of(trial).preemption_timeout));
@@ -137,8 +139,8 @@ void Allocations::send_kill(Step& step, const Allocation& allocation, const Allo
 }
 
 void Allocations::log(Step& step, const Allocation& allocation, std::string text, std::string level) const {
-  const TrialId id = allocation.trial;
-  const TaskId& task = is_command(id) ? owners_.commands.at(command_of(id)).task : owners_.trials.at(id).task;
+  const auto command = allocation.task.as<CommandId>();
+  const TaskId& task = command ? owners_.commands.at(*command).task : owners_.trials.of(allocation).task;
   step.log(task, allocation.run, std::move(text), std::move(level));
 }
 
@@ -269,19 +271,19 @@ void Allocations::finish(Step& step, Allocation& allocation) {
   allocation.kill_again.reset();
   set_timer(allocation);
   step.touch(allocation);
-  by_trial_.erase(allocation.trial);
+  by_task_.erase(allocation.task);
   ports_.erase(allocation.port);
   owners_.queues.ended(allocation);
   const ExitKind kind = allocation.exit->kind;
   const bool bad = is_failure(kind) || kind == ExitKind::kLost || kind == ExitKind::kStorageFull;
   // First line only: the output of the task is in the log already.
   log(step, allocation, "exited: " + first_line(*allocation.exit), bad ? "ERROR" : "INFO");
-  if (is_command(allocation.trial)) return owners_.commands.end_run(step, allocation);
+  if (allocation.task.as<CommandId>()) return owners_.commands.end_run(step, allocation);
   owners_.trials.end_run(step, allocation);
 }
 
 void Allocations::classify_exit(Allocation& allocation) const {
-  const Trial* const trial = owners_.trials.find(allocation.trial);
+  const Trial* const trial = owners_.trials.find(allocation.task);
   if (!trial) return;
   Exit& exit = *allocation.exit;
   if (trial->early_exit_invalid_hp && (exit.kind == ExitKind::kSucceeded || exit.kind == ExitKind::kFailed)) {
@@ -297,9 +299,8 @@ std::optional<MonoTime> Allocations::abandoned_at(const Allocation& allocation) 
   if (!is_terminating(allocation)) return std::nullopt;
   // Only a cancel or a kill by a user justifies an end without the exit. Preempted trials wait for the agent:
   // they could otherwise start elsewhere while their process still runs.
-  const TrialId id = allocation.trial;
-  const State state =
-      is_command(id) ? owners_.commands.at(command_of(id)).state : owners_.trials.at(id).state;
+  const auto command = allocation.task.as<CommandId>();
+  const State state = command ? owners_.commands.at(*command).state : owners_.trials.of(allocation).state;
   if (state != State::kStoppingCanceled && state != State::kStoppingKilled) return std::nullopt;
   std::optional<MonoTime> first;
   for (const AllocationPart& part : allocation.parts) {

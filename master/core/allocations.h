@@ -20,8 +20,8 @@ class Allocations {
  public:
   explicit Allocations(Owners& owners) : owners_(owners) {}
 
-  /// Starts an allocation of a trial or command on the given slots.
-  void start(Step& step, const TaskId& task, TrialId trial, RunNumber run,
+  /// Starts an allocation of a task on the given slots. `id` is the public id of the task.
+  void start(Step& step, TaskKey task, const TaskId& id, RunNumber run,
              const std::vector<scheduler::Part>& parts);
   /// The harness of rank 0 has opened its session.
   void attach(Step& step, Allocation& allocation);
@@ -50,8 +50,8 @@ class Allocations {
   /// Returns the allocation, or null.
   Allocation* find(const AllocationId& id);
   Allocation& at(const AllocationId& id) { return allocations_.at(id); }
-  /// Returns the allocation of a trial or command, or null.
-  Allocation* of(TrialId trial) const;
+  /// Returns the allocation of a task, or null.
+  Allocation* of(TaskKey task) const;
   /// Removes an ended allocation from memory and returns it.
   Allocation extract(const AllocationId& id) { return std::move(allocations_.extract(id).mapped()); }
   /// Adds a stored allocation. Errors: kDataLoss.
@@ -89,8 +89,8 @@ class Allocations {
   // A hash table: with 100,000 objects the way down a tree costs a cache miss at every second level. The
   // iteration order is arbitrary, so no decision and no effect may depend on it.
   std::unordered_map<AllocationId, Allocation> allocations_;
-  /// The allocation of each trial and command that has one.
-  std::unordered_map<TrialId, Allocation*> by_trial_;
+  /// The allocation of each task that has one.
+  std::unordered_map<TaskKey, Allocation*> by_task_;
   std::set<int> ports_;  ///< ports of live gangs
 };
 

@@ -17,6 +17,11 @@ Command* Commands::find(CommandId id) {
   return it == commands_.end() ? nullptr : &it->second;
 }
 
+Command* Commands::find(TaskKey task) {
+  const auto id = task.as<CommandId>();
+  return id ? find(*id) : nullptr;
+}
+
 Result<ReplyValue> Commands::handle(Step& step, const SubmitCommand& input) {
   if (tasks_.contains(input.task)) return Done{};
   // Ids come from a generator that is seeded by the step, so a replay makes the same ones. The complement
@@ -60,17 +65,17 @@ void Commands::request_slots(Step& step, const Command& command) {
 }
 
 void Commands::start(Step& step, CommandId id, const std::vector<scheduler::Part>& parts) {
-  owners_.queues.remove_started(as_trial(id));
-  owners_.allocations.start(step, commands_.at(id).task, as_trial(id), 1, parts);
+  owners_.queues.remove_started(id);
+  owners_.allocations.start(step, id, commands_.at(id).task, 1, parts);
 }
 
 void Commands::kill(Step& step, Command& command) {
   if (!is_legal(command.state, State::kStoppingKilled)) return;
   change(command.state, State::kStoppingKilled);
   step.touch(command);
-  owners_.queues.withdraw(as_trial(command.id));
+  owners_.queues.withdraw(command.id);
   // With an allocation the command ends at its exit (`end_run`), otherwise now.
-  Allocation* allocation = owners_.allocations.of(as_trial(command.id));
+  Allocation* allocation = owners_.allocations.of(command.id);
   if (!allocation) {
     step.log(command.task, 1, "killed by a user before it began");
     return end(step, command, State::kCanceled);
@@ -80,7 +85,7 @@ void Commands::kill(Step& step, Command& command) {
 }
 
 void Commands::end_run(Step& step, const Allocation& allocation) {
-  Command& command = commands_.at(command_of(allocation.trial));
+  Command& command = commands_.at(*allocation.task.as<CommandId>());
   command.exit = *allocation.exit;
   step.touch(command);
   if (command.exit->kind == ExitKind::kLost && command.state == State::kActive &&
@@ -102,7 +107,7 @@ void Commands::forget_ended(Step& step) {
   for (const Command* command : step.commands.sorted()) {
     if (!is_terminal(command->state)) continue;
     const CommandId id = command->id;
-    owners_.queues.remove_job(owners_.queues.pool_of(command->queue), as_job(id));
+    owners_.queues.remove_job(owners_.queues.pool_of(command->queue), id);
     ended_.push_back(command->task);
     commands_.erase(id);
   }
@@ -112,16 +117,16 @@ void Commands::forget_ended(Step& step) {
 
 void Commands::move_to(Step& step, Command& command, const std::string& pool) {
   // A command with an allocation is never moved (Jobs::check), so only its request moves.
-  owners_.queues.remove_job(owners_.queues.pool_of(command.queue), as_job(command.id));
+  owners_.queues.remove_job(owners_.queues.pool_of(command.queue), command.id);
   command.queue.pool = pool;
   step.touch(command);
   put_job(command);
-  if (owners_.queues.has_request(as_trial(command.id))) put_request(command);
+  if (owners_.queues.has_request(command.id)) put_request(command);
 }
 
 // max_slots is not passed on: a command has a single allocation.
 scheduler::Job Commands::job_of(const Command& command) {
-  return {.id = as_job(command.id),
+  return {.id = command.id,
           .user = command.owner,
           .priority = command.queue.priority,
           .position = command.queue.position,
@@ -135,8 +140,8 @@ void Commands::put_job(const Command& command) {
 
 void Commands::put_request(const Command& command) {
   owners_.queues.request(owners_.queues.pool_of(command.queue),
-                         {.trial = as_trial(command.id),
-                          .job = as_job(command.id),
+                         {.task = command.id,
+                          .job = command.id,
                           .slots = command.config->slots,
                           .single_node = true,
                           .preemptible = owners_.is(Mutant::kCommandPreempted)});
@@ -158,7 +163,7 @@ Status Commands::restore(std::vector<Command> rows, CommandId next) {
 
 Status Commands::restore_requests() {
   for (const auto& [id, command] : commands_) {
-    if (owners_.allocations.of(as_trial(id))) continue;
+    if (owners_.allocations.of(id)) continue;
     if (is_stopping(command.state))
       return contradiction("command " + command.task.value + " is ending but nothing of it runs");
     if (!owners_.is(Mutant::kCommandForgotten)) put_request(command);

@@ -35,6 +35,8 @@ class Commands {
   const std::map<CommandId, Command>& all() const { return commands_; }
   /// Returns the command, or null.
   Command* find(CommandId id);
+  /// Returns the command, or null. Null for a task of another kind.
+  Command* find(TaskKey task);
   Command& at(CommandId id) { return commands_.at(id); }
   static scheduler::Job job_of(const Command& command);
   /// Updates the scheduler with the queue settings of a command.

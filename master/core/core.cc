@@ -74,6 +74,8 @@ const std::map<ExperimentId, Experiment>& Core::experiments() const {
 }
 const std::unordered_map<TrialId, Trial>& Core::trials() const { return impl_->owners.trials.all(); }
 const std::map<CommandId, Command>& Core::commands() const { return impl_->owners.commands.all(); }
+const Trial* Core::trial(TaskKey task) const { return impl_->owners.trials.find(task); }
+const Command* Core::command(TaskKey task) const { return impl_->owners.commands.find(task); }
 const std::unordered_map<AllocationId, Allocation>& Core::allocations() const {
   return impl_->owners.allocations.all();
 }
@@ -123,16 +125,16 @@ void Core::Impl::dispatch(const Input& input) {
 void Core::Impl::schedule(const std::string& pool) {
   const scheduler::Plan plan = owners.queues.decide(pool);
   for (const scheduler::Placement& placement : plan.start) {
-    if (is_command(placement.trial)) {
-      owners.commands.start(step, command_of(placement.trial), placement.parts);
-    } else {
-      owners.trials.start(step, placement.trial, placement.parts);
+    if (const auto command = placement.task.as<CommandId>()) {
+      owners.commands.start(step, *command, placement.parts);
+    } else if (const auto trial = placement.task.as<TrialId>()) {
+      owners.trials.start(step, *trial, placement.parts);
     }
   }
   // Starts come first: a trial may be in both lists (Plan::preempt).
-  for (const TrialId id : plan.preempt) {
+  for (const TaskKey id : plan.preempt) {
     if (Allocation* allocation = owners.allocations.of(id)) {
-      owners.allocations.preempt(step, *allocation, "its slots go to a more important trial");
+      owners.allocations.preempt(step, *allocation, "its slots go to a more important task");
     }
   }
 }

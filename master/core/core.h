@@ -88,6 +88,10 @@ class Core {
   /// All trials of live experiments, ended ones included, in no particular order.
   const std::unordered_map<TrialId, Trial>& trials() const;
   const std::map<CommandId, Command>& commands() const;
+  /// Returns the trial of a live experiment, or null. Null for a task of another kind.
+  const Trial* trial(TaskKey task) const;
+  /// Returns the live command, or null. Null for a task of another kind.
+  const Command* command(TaskKey task) const;
   /// In no particular order.
   const std::unordered_map<AllocationId, Allocation>& allocations() const;
   const std::map<AgentId, Agent>& agents() const;

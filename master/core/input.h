@@ -90,10 +90,10 @@ struct UpdateJob {
   /// A move directly ahead of or behind another job.
   struct Beside {
     scheduler::Side side{};
-    ExperimentId anchor;  ///< of the same pool; the moved job takes its priority
+    JobKey anchor;  ///< of the same pool; the moved job takes its priority
   };
   ReplyTo reply = 0;
-  ExperimentId experiment;  ///< or a command, see as_job
+  JobKey job;
   std::optional<int> priority;
   std::optional<double> weight;
   std::optional<int> max_slots;  ///< 0: no limit

@@ -20,22 +20,16 @@ const Allocation* allocation_of(const Core& core, const Trial& trial) {
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
-const Command* find_command(const Core& core, TrialId id) {
-  if (!is_command(id)) return nullptr;
-  auto it = core.commands().find(command_of(id));
-  return it == core.commands().end() ? nullptr : &it->second;
-}
-
 const Allocation* allocation_of(const Core& core, const Command& command) {
   auto it = core.allocations().find(allocation_id(command.task, 1));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
-/// Returns the current allocation of a trial or a command, or null.
-const Allocation* allocation_of(const Core& core, TrialId id) {
-  if (const Command* command = find_command(core, id)) return allocation_of(core, *command);
-  auto trial = core.trials().find(id);
-  return trial == core.trials().end() ? nullptr : allocation_of(core, trial->second);
+/// Returns the current allocation of a task, or null.
+const Allocation* allocation_of(const Core& core, TaskKey task) {
+  if (const Command* command = core.command(task)) return allocation_of(core, *command);
+  const Trial* trial = core.trial(task);
+  return trial ? allocation_of(core, *trial) : nullptr;
 }
 
 /// A slot belongs to at most one allocation, terminating ones included.
@@ -54,16 +48,16 @@ void slots_are_disjoint(const Core& core, Broken& broken) {
 
 void allocations_belong_to_current_runs(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    if (is_command(allocation.trial)) {
-      const Command* command = find_command(core, allocation.trial);
+    if (allocation.task.as<CommandId>()) {
+      const Command* command = core.command(allocation.task);
       if (!command || allocation_of(core, *command) != &allocation)
         broken.push_back(id.value + " belongs to no command");
       continue;
     }
-    auto trial = core.trials().find(allocation.trial);
-    if (trial == core.trials().end()) {
+    const Trial* trial = core.trial(allocation.task);
+    if (!trial) {
       broken.push_back(id.value + " has no trial");
-    } else if (trial->second.run != allocation.run || is_terminal(trial->second.state)) {
+    } else if (trial->run != allocation.run || is_terminal(trial->state)) {
       broken.push_back(id.value + " is not of its trial's current run");
     }
   }
@@ -198,9 +192,9 @@ void stopping_trials_terminate(const Core& core, Broken& broken) {
 /// port.
 void gangs_are_whole(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
-    auto trial = core.trials().find(allocation.trial);
-    if (trial == core.trials().end()) continue;
-    auto experiment = core.experiments().find(trial->second.experiment);
+    const Trial* trial = core.trial(allocation.task);
+    if (!trial) continue;
+    auto experiment = core.experiments().find(trial->experiment);
     if (experiment == core.experiments().end()) continue;
     const expconf::Resources& resources = experiment->second.config->resources;
     if (allocation.slot_count() != resources.slots_per_trial) {
@@ -224,16 +218,16 @@ void gangs_are_whole(const Core& core, Broken& broken) {
 /// A live command either has a request or an allocation, never both. A killed command terminates, and no
 /// command is ever preempted.
 void commands_wait_or_run(const Core& core, Broken& broken) {
-  std::set<TrialId> queued;
+  std::set<TaskKey> queued;
   for (const auto& [name_of_pool, pool] : core.pools()) {
     for (const scheduler::Request& request : pool.snapshot().requests) {
-      if (is_command(request.trial)) queued.insert(request.trial);
+      if (request.task.as<CommandId>()) queued.insert(request.task);
     }
   }
   for (const auto& [id, command] : core.commands()) {
     const std::string its = "command " + command.task.value;
     const Allocation* allocation = allocation_of(core, command);
-    if ((allocation != nullptr) == queued.contains(as_trial(id)))
+    if ((allocation != nullptr) == queued.contains(id))
       broken.push_back(its + " has neither a request nor an allocation, or both");
     if (command.exit) broken.push_back(its + " has an exit and is still live");
     if (is_stopping(command.state) && (!allocation || !is_terminating(*allocation)))
@@ -272,24 +266,26 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
     const scheduler::Snapshot known = pool.snapshot();
     running += known.running.size();
     for (const scheduler::Running& one : known.running) {
-      const Allocation* allocation = allocation_of(core, one.trial);
+      const Allocation* allocation = allocation_of(core, one.task);
       const bool same =
           allocation && allocation->pool == name_of_pool && one.leaving == is_terminating(*allocation) &&
           std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(), allocation->parts.end(),
                      [](const scheduler::Part& a, const AllocationPart& b) {
                        return a.agent == b.agent && a.slots == b.slots;
                      });
-      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about " + name_of(one.trial));
+      if (!same) broken.push_back("pool " + name_of_pool + " is wrong about " + name_of(one.task));
     }
     for (const scheduler::Request& request : known.requests) {
-      if (is_command(request.trial)) continue;  // commands_wait_or_run
-      auto trial = core.trials().find(request.trial);
-      const bool waits = trial != core.trials().end() && trial->second.state == State::kActive &&
-                         !trial->second.held && !allocation_of(core, trial->second);
-      if (!waits) broken.push_back(name_of(request.trial) + " has a request in a queue and does not wait");
+      if (request.task.as<CommandId>()) continue;  // commands_wait_or_run
+      const Trial* trial = core.trial(request.task);
+      const bool waits =
+          trial && trial->state == State::kActive && !trial->held && !allocation_of(core, *trial);
+      if (!waits) broken.push_back(name_of(request.task) + " has a request in a queue and does not wait");
     }
     for (const scheduler::Job& job : known.jobs) {
-      auto experiment = core.experiments().find(job.id);
+      const auto id = job.id.as<ExperimentId>();
+      if (!id) continue;
+      auto experiment = core.experiments().find(*id);
       if (experiment == core.experiments().end() || core.pool_of(experiment->second) != name_of_pool)
         continue;
       const QueuePlace& queue = experiment->second.queue;

@@ -5,9 +5,9 @@
 
 namespace det::core {
 
-Result<Jobs::Entry> Jobs::find(ExperimentId job) {
-  if (is_command(job)) {
-    Command* const command = owners_.commands.find(command_of(job));
+Result<Jobs::Entry> Jobs::find(JobKey job) {
+  if (const auto id = job.as<CommandId>()) {
+    Command* const command = owners_.commands.find(*id);
     if (!command) return fail(Code::kNotFound, "the command has ended or does not exist");
     return Entry{.name = "command " + command->task.value,
                  .command = command,
@@ -15,7 +15,7 @@ Result<Jobs::Entry> Jobs::find(ExperimentId job) {
                  .submitted = command->submitted,
                  .slots = command->config->slots};
   }
-  Experiment* const experiment = owners_.experiments.find(job);
+  Experiment* const experiment = owners_.experiments.find(*job.as<ExperimentId>());
   if (!experiment) return fail(Code::kNotFound, name_of(job) + " has ended or does not exist");
   return Entry{.name = name_of(job),
                .experiment = experiment,
@@ -38,8 +38,7 @@ Status Jobs::check(const UpdateJob& input, const Entry& entry) {
                  " slots of a trial, not " + std::to_string(*input.max_slots));
   }
   const std::string& pool = owners_.queues.pool_of(*entry.queue);
-  if (entry.command && input.pool && *input.pool != pool &&
-      owners_.allocations.of(as_trial(entry.command->id))) {
+  if (entry.command && input.pool && *input.pool != pool && owners_.allocations.of(entry.command->id)) {
     return fail(Code::kFailedPrecondition,
                 entry.name + " runs, and a command runs only once: it cannot be moved");
   }
@@ -52,14 +51,13 @@ Status Jobs::check(const UpdateJob& input, const Entry& entry) {
 }
 
 Result<ReplyValue> Jobs::handle(Step& step, const UpdateJob& input) {
-  TRY_ASSIGN(const Entry entry, find(input.experiment));
+  TRY_ASSIGN(const Entry entry, find(input.job));
   TRY(check(input, entry));
   const std::string pool = owners_.queues.pool_of(*entry.queue);
   // The last check: from here on the update is accepted.
   std::vector<scheduler::Job> moved;
   if (input.beside) {
-    TRY_ASSIGN(moved,
-               scheduler::move(jobs_of(pool), input.experiment, input.beside->side, input.beside->anchor));
+    TRY_ASSIGN(moved, scheduler::move(jobs_of(pool), input.job, input.beside->side, input.beside->anchor));
   }
   QueuePlace& queue = *entry.queue;
   if (input.weight) queue.weight = *input.weight;

@@ -30,7 +30,7 @@ class Jobs {
     bool unmanaged = false;  ///< runs outside the cluster, so it is in no queue
   };
   /// Errors: kNotFound.
-  Result<Entry> find(ExperimentId job);
+  Result<Entry> find(JobKey job);
   /// Validates an update. Errors: see UpdateJob.
   Status check(const UpdateJob& input, const Entry& entry);
   /// Returns the jobs of a pool.

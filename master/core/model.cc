@@ -44,8 +44,6 @@ std::optional<AllocationState> parse_allocation_state(std::string_view name) {
   return find<AllocationState>(kAllocationStates, name);
 }
 
-std::string name_of(ExperimentId id) { return "experiment " + std::to_string(id.value); }
-std::string name_of(TrialId id) { return "trial " + std::to_string(id.value); }
 AllocationId allocation_id(const TaskId& task, RunNumber run) {
   return AllocationId(task.value + "." + std::to_string(run));
 }

@@ -143,9 +143,6 @@ struct Trial {
   std::optional<WallTime> ended;
 };
 
-/// Internal id of a command. Users identify a command by its task.
-using CommandId = Id<struct CommandTag, std::int64_t>;
-
 /// A command line with slots of its own. It has at most one allocation, is never preempted and never run
 /// again, because its side effects cannot be undone. States: kActive until the end, kStoppingKilled after a
 /// kill by a user, then kCompleted, kCanceled (killed) or kError.
@@ -164,18 +161,6 @@ struct Command {
   QueuePlace queue;
 };
 
-// Requests and allocations are identified by a trial and its experiment. Commands use the same id types with
-// negative numbers.
-inline TrialId as_trial(CommandId id) { return TrialId(-id.value); }
-inline ExperimentId as_job(CommandId id) { return ExperimentId(-id.value); }
-inline bool is_command(TrialId id) { return id.value < 0; }
-inline bool is_command(ExperimentId id) { return id.value < 0; }
-inline CommandId command_of(TrialId id) { return CommandId(-id.value); }
-inline CommandId command_of(ExperimentId id) { return CommandId(-id.value); }
-
-// Names in messages: "experiment 3", "trial 7".
-std::string name_of(ExperimentId id);
-std::string name_of(TrialId id);
 /// Returns the id of an allocation. It is a function of task and run, so it is unique and every component can
 /// compute it.
 AllocationId allocation_id(const TaskId& task, RunNumber run);
@@ -206,8 +191,8 @@ struct AllocationPart {
 /// the process on their agent has exited or its agent is lost.
 struct Allocation {
   AllocationId id;
-  TrialId trial;  ///< or a command, see as_trial
-  RunNumber run = 0;
+  TaskKey task;
+  RunNumber run = 0;  ///< of the trial; 1 for a command
   /// At least the state of the least advanced part; kRunning once the harness has attached, kTerminating once
   /// the allocation is to end, kTerminated when every part is.
   AllocationState state = AllocationState::kAssigned;

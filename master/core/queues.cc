@@ -34,19 +34,19 @@ void Queues::remove_agent(const std::string& pool, const AgentId& agent) {
 
 void Queues::put_job(const std::string& pool, const scheduler::Job& job) { change(pool).put_job(job); }
 
-void Queues::remove_job(const std::string& pool, ExperimentId job) { change(pool).remove_job(job); }
+void Queues::remove_job(const std::string& pool, JobKey job) { change(pool).remove_job(job); }
 
 void Queues::request(const std::string& pool, const scheduler::Request& request) {
   Pool& its = find(pool);
-  requests_.insert_or_assign(request.trial, &its);
+  requests_.insert_or_assign(request.task, &its);
   its.second.put_request(request);
   dirty_.insert(pool);
 }
 
-void Queues::withdraw(TrialId trial) {
-  const auto request = requests_.find(trial);
+void Queues::withdraw(TaskKey task) {
+  const auto request = requests_.find(task);
   if (request == requests_.end()) return;
-  request->second->second.withdraw(trial);
+  request->second->second.withdraw(task);
   dirty_.insert(request->second->first);
   requests_.erase(request);
 }
@@ -60,10 +60,10 @@ void Queues::restore(const std::string& pool, const scheduler::Running& running,
 
 void Queues::terminating(const Allocation& allocation) {
   scheduler::Scheduler& its = change(allocation.pool);
-  its.leaving(allocation.trial);
-  if (options_.mutant == Mutant::kSlotFreedAtKill && allocation.kill_requested) its.ended(allocation.trial);
+  its.leaving(allocation.task);
+  if (options_.mutant == Mutant::kSlotFreedAtKill && allocation.kill_requested) its.ended(allocation.task);
 }
 
-void Queues::ended(const Allocation& allocation) { change(allocation.pool).ended(allocation.trial); }
+void Queues::ended(const Allocation& allocation) { change(allocation.pool).ended(allocation.task); }
 
 }  // namespace det::core

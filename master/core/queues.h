@@ -31,14 +31,14 @@ class Queues {
   void remove_agent(const std::string& pool, const AgentId& agent);
   void put_job(const std::string& pool, const scheduler::Job& job);
   /// Withdraws the requests of a job. Allocations keep the job in the scheduler until they have ended.
-  void remove_job(const std::string& pool, ExperimentId job);
+  void remove_job(const std::string& pool, JobKey job);
   /// Adds a request, or moves it to another pool.
   void request(const std::string& pool, const scheduler::Request& request);
-  bool has_request(TrialId trial) const { return requests_.contains(trial); }
+  bool has_request(TaskKey task) const { return requests_.contains(task); }
   /// No effect without a request.
-  void withdraw(TrialId trial);
+  void withdraw(TaskKey task);
   /// Removes a request that its scheduler has started.
-  void remove_started(TrialId trial) { requests_.erase(trial); }
+  void remove_started(TaskKey task) { requests_.erase(task); }
   /// Adds an allocation after a restart of the master. `job` is set when the allocation is in a pool that its
   /// job has left: the scheduler then keeps the job until the allocation has ended. Does not mark the pool.
   void restore(const std::string& pool, const scheduler::Running& running, const scheduler::Job* job);
@@ -60,8 +60,8 @@ class Queues {
   const Options& options_;
   std::map<std::string, scheduler::Scheduler> pools_;
   std::set<std::string> dirty_;  ///< pools to decide on in the next `schedule`
-  /// Trials and commands with a request, and its pool.
-  std::unordered_map<TrialId, Pool*> requests_;
+  /// Tasks with a request, and its pool.
+  std::unordered_map<TaskKey, Pool*> requests_;
 };
 
 }  // namespace det::core

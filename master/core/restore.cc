@@ -127,13 +127,13 @@ Status Experiments::number_trials(const Experiment& experiment, Search& search, 
 
 Status Allocations::check_stored(const Allocation& allocation) const {
   const std::string name = "allocation " + allocation.id.value;
-  if (is_command(allocation.trial)) {
-    const Command* const command = owners_.commands.find(command_of(allocation.trial));
+  if (allocation.task.as<CommandId>()) {
+    const Command* const command = owners_.commands.find(allocation.task);
     if (!command) return contradiction(name + " has no command");
     if (allocation.run != 1) return contradiction(name + " is not the one of its command");
     return {};
   }
-  const Trial* const trial = owners_.trials.find(allocation.trial);
+  const Trial* const trial = owners_.trials.find(allocation.task);
   if (!trial) return contradiction(name + " has no trial");
   if (is_terminal(trial->state) || trial->run != allocation.run) {
     return contradiction(name + " is not of its trial's current run");
@@ -145,10 +145,10 @@ Status Allocations::restore(Step& step, Allocation row) {
   TRY(check_stored(row));
   const AllocationId id = row.id;
   Allocation& allocation = allocations_.emplace(id, std::move(row)).first->second;
-  if (!by_trial_.emplace(allocation.trial, &allocation).second) {
-    return contradiction(name_of(allocation.trial) + " runs twice");
+  if (!by_task_.emplace(allocation.task, &allocation).second) {
+    return contradiction(name_of(allocation.task) + " runs twice");
   }
-  const Trial* const trial = owners_.trials.find(allocation.trial);
+  const Trial* const trial = owners_.trials.find(allocation.task);
   const bool over =
       std::all_of(allocation.parts.begin(), allocation.parts.end(),
                   [](const AllocationPart& part) { return part.state == AllocationState::kTerminated; });
@@ -182,15 +182,15 @@ Status Allocations::restore(Step& step, Allocation row) {
 }
 
 void Allocations::restore_running(const Allocation& allocation) {
-  scheduler::Running running{.trial = allocation.trial, .job = {}, .parts = {}};
+  scheduler::Running running{.task = allocation.task, .job = {}, .parts = {}};
   for (const AllocationPart& part : allocation.parts) running.parts.push_back({part.agent, part.slots});
-  if (is_command(allocation.trial)) {
-    running.job = as_job(command_of(allocation.trial));
+  if (const auto command = allocation.task.as<CommandId>()) {
+    running.job = *command;
     running.preemptible = owners_.is(Mutant::kCommandPreempted);
     running.leaving = allocation.kill_requested || allocation.exit;
     return owners_.queues.restore(allocation.pool, running, nullptr);
   }
-  const Experiment& experiment = owners_.experiments.at(owners_.trials.at(allocation.trial).experiment);
+  const Experiment& experiment = owners_.experiments.at(owners_.trials.of(allocation).experiment);
   running.job = experiment.id;
   running.leaving = is_terminating(allocation);
   // An experiment may have moved to another pool while its allocation was terminating.

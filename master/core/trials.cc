@@ -20,6 +20,11 @@ Trial* Trials::find(TrialId id) {
   return it == trials_.end() ? nullptr : &it->second;
 }
 
+Trial* Trials::find(TaskKey task) {
+  const auto id = task.as<TrialId>();
+  return id ? find(*id) : nullptr;
+}
+
 const expconf::ExperimentConfig& Trials::config_of(const Trial& trial) const {
   return *owners_.experiments.at(trial.experiment).config;
 }
@@ -199,7 +204,7 @@ void Trials::start(Step& step, TrialId id, const std::vector<scheduler::Part>& p
   ++trial.run;
   if (trial.run > 1) begin_from_checkpoint(step, trial);
   step.touch(trial);
-  owners_.allocations.start(step, trial.task, id, trial.run, parts);
+  owners_.allocations.start(step, id, trial.task, trial.run, parts);
 }
 
 // Steps beyond the checkpoint are lost; the new run repeats them.
@@ -212,7 +217,7 @@ void Trials::begin_from_checkpoint(Step& step, Trial& trial) {
 void Trials::put_request(const Trial& trial) {
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   const expconf::Resources& resources = experiment.config->resources;
-  owners_.queues.request(owners_.queues.pool_of(experiment.queue), {.trial = trial.id,
+  owners_.queues.request(owners_.queues.pool_of(experiment.queue), {.task = trial.id,
                                                                     .job = trial.experiment,
                                                                     .slots = resources.slots_per_trial,
                                                                     .single_node = resources.is_single_node});
@@ -303,7 +308,7 @@ void Trials::end_stopping(Step& step, Trial& trial, const Allocation& allocation
 }
 
 void Trials::end_run(Step& step, const Allocation& allocation) {
-  Trial& trial = trials_.at(allocation.trial);
+  Trial& trial = of(allocation);
   step.touch(trial);
   if (is_stopping(trial.state)) return end_stopping(step, trial, allocation);
   // Exit code 0 without an acknowledged preemption: training is complete. A program's failure consumes a

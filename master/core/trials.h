@@ -64,6 +64,10 @@ class Trials {
   /// Returns the trial, or null.
   Trial* find(TrialId id);
   Trial& at(TrialId id) { return trials_.at(id); }
+  /// Returns the trial, or null. Null for a task of another kind.
+  Trial* find(TaskKey task);
+  /// Returns the trial of an allocation, which must have one.
+  Trial& of(const Allocation& allocation) { return *find(allocation.task); }
   void forget(TrialId id) { trials_.erase(id); }
   const expconf::ExperimentConfig& config_of(const Trial& trial) const;
   /// The trial runs outside the cluster.

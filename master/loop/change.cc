@@ -41,14 +41,15 @@ struct ToChange {
                   .name = std::string(core::state_name(write.row.state))};
   }
   std::optional<Change> operator()(const core::PutAllocation& write) const {
-    // Allocation ids of commands are TASK.N; commands have no trial.
-    if (core::is_command(write.row.trial)) {
+    const auto trial = write.row.task.as<TrialId>();
+    // Allocation ids are TASK.RUN.
+    if (!trial) {
       const std::string& id = write.row.id.value;
       return Change{.kind = Change::Kind::kCommand,
                     .task = TaskId(id.substr(0, id.rfind('.'))),
                     .name = std::string(core::allocation_state_name(write.row.state))};
     }
-    Change change = of_trial(Change::Kind::kAllocation, write.row.trial);
+    Change change = of_trial(Change::Kind::kAllocation, *trial);
     change.name = core::allocation_state_name(write.row.state);
     return change;
   }

@@ -20,23 +20,23 @@ int enabled(const Agent& agent) {
   return static_cast<int>(
       std::count_if(agent.slots.begin(), agent.slots.end(), [](const Slot& slot) { return slot.enabled; }));
 }
-/// Finds an element by its `trial` or its `id`.
+/// Finds an element by its `task` or its `id`.
 template <typename Things, typename Id>
 auto find(Things& things, const Id& id) {
   return std::find_if(things.begin(), things.end(), [&](const auto& one) {
-    if constexpr (std::is_same_v<Id, TrialId>) {
-      return one.trial == id;
+    if constexpr (std::is_same_v<Id, TaskKey>) {
+      return one.task == id;
     } else {
       return one.id == id;
     }
   });
 }
-bool starts(const Plan& plan, TrialId trial) { return find(plan.start, trial) != plan.start.end(); }
+bool starts(const Plan& plan, TaskKey task) { return find(plan.start, task) != plan.start.end(); }
 
 /// Computes one explanation. Linear searches: the snapshot is private, and nothing waits for this thread.
 class Explainer {
  public:
-  Explainer(const Snapshot& pool, TrialId trial) : pool_(pool), trial_(trial) {}
+  Explainer(const Snapshot& pool, TaskKey task) : pool_(pool), task_(task) {}
   Explanation run(const RunLengths& lengths);
 
  private:
@@ -48,12 +48,12 @@ class Explainer {
   void suggest_priority();
   bool offer(Suggestion suggestion);
   std::optional<Estimate> play(const RunLengths& lengths) const;
-  const Job& job_of(ExperimentId id) const { return *find(pool_.jobs, id); }
+  const Job& job_of(JobKey id) const { return *find(pool_.jobs, id); }
   int free_on(const Agent& agent) const;
   int free() const;
 
   const Snapshot& pool_;
-  TrialId trial_;
+  TaskKey task_;
   Request request_;
   Job job_;
   std::vector<Hold> holds_;
@@ -83,8 +83,8 @@ int Explainer::free() const {
 }
 
 Explanation Explainer::run(const RunLengths& lengths) {
-  out_.trial = trial_;
-  const auto request = find(pool_.requests, trial_);
+  out_.task = task_;
+  const auto request = find(pool_.requests, task_);
   if (request == pool_.requests.end()) return out_;
   request_ = *request;
   job_ = job_of(request_.job);
@@ -96,7 +96,7 @@ Explanation Explainer::run(const RunLengths& lengths) {
   Scheduler scheduler(pool_);
   const Plan plan = scheduler.decide();
   holds_ = scheduler.holds();
-  out_.reason = starts(plan, trial_) ? Reason::kStartsNow : reason();
+  out_.reason = starts(plan, task_) ? Reason::kStartsNow : reason();
   if (out_.reason == Reason::kStartsNow) return out_;
   name_blockers();
   suggest();
@@ -108,7 +108,7 @@ Explanation Explainer::run(const RunLengths& lengths) {
 /// order).
 void Explainer::place_in_queue() {
   std::map<UserId, double> users;
-  std::map<ExperimentId, double> jobs;
+  std::map<JobKey, double> jobs;
   if (pool_.rules.policy != Policy::kPriority) {
     for (const Running& one : pool_.running) {
       if (one.leaving) continue;
@@ -122,12 +122,12 @@ void Explainer::place_in_queue() {
       jobs[job.id] += slots_of(one) / job.weight;
     }
   }
-  std::map<ExperimentId, const Job*> known;
+  std::map<JobKey, const Job*> known;
   for (const Job& job : pool_.jobs) known[job.id] = &job;
   auto key = [&](const Request& one) {
     const Job& job = *known.at(one.job);
     const UserId user = pool_.rules.policy == Policy::kFairShare ? job.user : UserId{};
-    return std::tuple(users[user], user, jobs[job.id], job.priority, job.position, job.id, one.trial);
+    return std::tuple(users[user], user, jobs[job.id], job.priority, job.position, job.id, one.task);
   };
   const auto mine = key(request_);
   out_.queued = static_cast<int>(pool_.requests.size());
@@ -149,7 +149,7 @@ Reason Explainer::reason() {
     largest_free = std::max(largest_free, free_on(agent));
   }
   if ((request_.single_node ? most : all) < request_.slots) return Reason::kTooBig;
-  if (const auto hold = find(holds_, trial_); hold != holds_.end()) {
+  if (const auto hold = find(holds_, task_); hold != holds_.end()) {
     out_.reserves = true;
     out_.reserved = hold->agent;
     if (hold->why != Hold::Why::kReserved) return Reason::kLeaving;
@@ -163,10 +163,10 @@ void Explainer::name_blockers() {
   std::vector<Blocker> found;
   if (out_.reason == Reason::kKept) {
     for (const Hold& hold : holds_) {
-      if (hold.trial == trial_) continue;
-      const auto holder = find(pool_.requests, hold.trial);
+      if (hold.task == task_) continue;
+      const auto holder = find(pool_.requests, hold.task);
       if (holder == pool_.requests.end()) continue;
-      found.push_back({hold.trial, holder->job, Blocker::How::kHolds, hold.slots, {}});
+      found.push_back({hold.task, holder->job, Blocker::How::kHolds, hold.slots, {}});
       if (!hold.agent.value.empty()) found.back().agents.push_back(hold.agent);
     }
   }
@@ -189,13 +189,12 @@ void Explainer::name_blockers() {
     running.push_back(&one);
   }
   std::sort(running.begin(), running.end(), [&](const Running* a, const Running* b) {
-    return std::tuple(!a->leaving, -slots_of(*a), a->trial) <
-           std::tuple(!b->leaving, -slots_of(*b), b->trial);
+    return std::tuple(!a->leaving, -slots_of(*a), a->task) < std::tuple(!b->leaving, -slots_of(*b), b->task);
   });
   for (const Running* one : running) {
     if (out_.reason == Reason::kTooBig || out_.reason == Reason::kKept) break;
     const auto how = one->leaving ? Blocker::How::kLeaves : Blocker::How::kRuns;
-    found.push_back({one->trial, one->job, how, slots_of(*one), {}});
+    found.push_back({one->task, one->job, how, slots_of(*one), {}});
     for (const Part& part : one->parts) found.back().agents.push_back(part.agent);
   }
   out_.more_blockers = std::max(0, static_cast<int>(found.size()) - kMostNamed);
@@ -205,18 +204,18 @@ void Explainer::name_blockers() {
 
 /// Adds a suggestion when it makes the request start. Returns false when it does not.
 bool Explainer::offer(Suggestion suggestion) {
-  Scheduler scheduler(apply(pool_, trial_, suggestion));
+  Scheduler scheduler(apply(pool_, task_, suggestion));
   const Plan plan = scheduler.decide();
-  if (!starts(plan, trial_)) {
+  if (!starts(plan, task_)) {
     // A better priority may preempt first. It counts when the request starts once its victims have
     // terminated; having the reservation is not enough, because that promises no start.
-    const auto hold = find(scheduler.holds(), trial_);
+    const auto hold = find(scheduler.holds(), task_);
     if (suggestion.what != Suggestion::What::kPriority || plan.preempt.empty() ||
         hold == scheduler.holds().end() || hold->why == Hold::Why::kReserved) {
       return false;
     }
-    for (TrialId victim : plan.preempt) scheduler.ended(victim);
-    if (!starts(scheduler.decide(), trial_)) return false;
+    for (TaskKey victim : plan.preempt) scheduler.ended(victim);
+    if (!starts(scheduler.decide(), task_)) return false;
     suggestion.preempts = plan.preempt;
   }
   out_.suggestions.push_back(std::move(suggestion));
@@ -269,7 +268,7 @@ void Explainer::suggest() {
     offer({.what = Suggestion::What::kAgent, .agent = agent.id});
   }
   for (const Blocker& blocker : out_.blockers) {
-    if (blocker.how != Blocker::How::kHolds) offer({.what = Suggestion::What::kEnds, .trial = blocker.trial});
+    if (blocker.how != Blocker::How::kHolds) offer({.what = Suggestion::What::kEnds, .task = blocker.task});
   }
   if (out_.reason != Reason::kMaxSlots) suggest_priority();
 }
@@ -278,10 +277,10 @@ void Explainer::suggest() {
 constexpr double kMinProgress = 0.01;
 
 /// Expected seconds until a running allocation ends.
-double remaining(const RunLengths& lengths, TrialId trial, double median) {
-  const auto found = lengths.age.find(trial);
+double remaining(const RunLengths& lengths, TaskKey task, double median) {
+  const auto found = lengths.age.find(task);
   const double age = found == lengths.age.end() ? 0 : found->second;
-  const auto progress = lengths.progress.find(trial);
+  const auto progress = lengths.progress.find(task);
   if (progress != lengths.progress.end() && progress->second >= kMinProgress && age > 0)
     return age * std::max(0.0, 1 - progress->second) / progress->second;
   return age < median ? median - age : age;
@@ -293,18 +292,18 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
   const auto middle = recent.begin() + static_cast<std::ptrdiff_t>(recent.size() / 2);
   std::nth_element(recent.begin(), middle, recent.end());
   Estimate estimate{.seconds = 0, .median = *middle, .runs = static_cast<int>(recent.size())};
-  std::set<std::pair<double, TrialId>> ends;
+  std::set<std::pair<double, TaskKey>> ends;
   for (const Running& one : pool_.running) {
-    ends.insert({remaining(lengths, one.trial, estimate.median), one.trial});
+    ends.insert({remaining(lengths, one.task, estimate.median), one.task});
   }
   Scheduler scheduler(pool_);
   for (int count = 0; count < kMostEnds; ++count) {
     const Plan plan = scheduler.decide();
-    if (starts(plan, trial_)) return estimate;
-    for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.trial});
+    if (starts(plan, task_)) return estimate;
+    for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.task});
     // How long victims take to save a checkpoint is unknown: they terminate at once here.
     if (!plan.preempt.empty()) {
-      for (TrialId victim : plan.preempt) scheduler.ended(victim);
+      for (TaskKey victim : plan.preempt) scheduler.ended(victim);
       continue;
     }
     if (ends.empty()) return std::nullopt;
@@ -317,8 +316,8 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
 
 }  // namespace
 
-Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion) {
-  Request& request = *find(pool.requests, trial);
+Snapshot apply(Snapshot pool, TaskKey task, const Suggestion& suggestion) {
+  Request& request = *find(pool.requests, task);
   Job& job = *find(pool.jobs, request.job);
   switch (suggestion.what) {
     case Suggestion::What::kSlots:
@@ -340,14 +339,14 @@ Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion) {
       break;
     }
     case Suggestion::What::kEnds:
-      std::erase_if(pool.running, [&](const Running& one) { return one.trial == suggestion.trial; });
+      std::erase_if(pool.running, [&](const Running& one) { return one.task == suggestion.task; });
       break;
   }
   return pool;
 }
 
-Explanation explain(const Snapshot& pool, TrialId trial, const RunLengths& lengths) {
-  return Explainer(pool, trial).run(lengths);
+Explanation explain(const Snapshot& pool, TaskKey task, const RunLengths& lengths) {
+  return Explainer(pool, task).run(lengths);
 }
 
 }  // namespace det::scheduler

@@ -33,8 +33,8 @@ struct Blocker {
     kLeaves,  ///< a leaving allocation
     kHolds    ///< a waiting request that slots are kept for
   };
-  TrialId trial;
-  ExperimentId job;
+  TaskKey task;
+  JobKey job;
   How how = How::kRuns;
   int slots = 0;
   /// The agents with its slots; for kHolds the agent that is kept for it, if any.
@@ -48,23 +48,23 @@ struct Suggestion {
     kSpread,    ///< allow several agents (single_node: false)
     kMaxSlots,  ///< raise max_slots of the experiment to `value`
     kAgent,     ///< open `agent` and enable all its slots
-    kEnds,      ///< wait for allocation `trial` to end
+    kEnds,      ///< wait for allocation `task` to end
     kPriority   ///< set the priority of the experiment to `value`
   };
   What what = What::kSlots;
   int value = 0;
   AgentId agent;
-  TrialId trial;
-  std::vector<TrialId> preempts;  ///< kPriority: allocations that would be preempted
+  TaskKey task;
+  std::vector<TaskKey> preempts;  ///< kPriority: allocations that would be preempted
 };
-/// Returns the pool after a suggestion for request `trial`, which must be in the pool.
-Snapshot apply(Snapshot pool, TrialId trial, const Suggestion& suggestion);
+/// Returns the pool after a suggestion for request `task`, which must be in the pool.
+Snapshot apply(Snapshot pool, TaskKey task, const Suggestion& suggestion);
 
 /// Observed run times, in seconds. Input of the estimate.
 struct RunLengths {
   std::vector<double> recent;          ///< recently ended allocations of the pool or the experiment
-  std::map<TrialId, double> age;       ///< age of current allocations; 0 when absent
-  std::map<TrialId, double> progress;  ///< reported progress of trials, 0..1; absent when unknown
+  std::map<TaskKey, double> age;       ///< age of current allocations; 0 when absent
+  std::map<TaskKey, double> progress;  ///< reported progress, 0..1; absent when unknown
 };
 /// Predicted waiting time. A simulation of the queue in which every allocation runs for the median of the
 /// recent runs. A running one with progress continues at its pace; an older one without runs as long again.
@@ -74,10 +74,10 @@ struct Estimate {
   int runs = 0;        ///< number of recent runs behind the median
 };
 
-/// The answer for one request. Without a request of that trial only `trial` and `reason` are set.
+/// The answer for one request. Without a request of that task only `task` and `reason` are set.
 struct Explanation {
-  TrialId trial;
-  ExperimentId job;
+  TaskKey task;
+  JobKey job;
   Reason reason = Reason::kNotWaiting;
   int slots = 0;
   bool single_node = false;
@@ -101,12 +101,11 @@ struct Explanation {
 /// Maximum number of blockers in an explanation.
 inline constexpr int kMostNamed = 8;
 
-/// Explains why request `trial` waits. `pool` must be the state after a decision: anything that can start has
+/// Explains why request `task` waits. `pool` must be the state after a decision: anything that can start has
 /// started.
-Explanation explain(const Snapshot& pool, TrialId trial, const RunLengths& lengths = {});
+Explanation explain(const Snapshot& pool, TaskKey task, const RunLengths& lengths = {});
 
-/// Returns the explanation as several lines of text. `names` has display names for ids that are not trials
-/// (commands).
-std::string to_text(const Explanation& explanation, const std::map<TrialId, std::string>& names = {});
+/// Returns the explanation as several lines of text. `names` has display names of tasks that are not trials.
+std::string to_text(const Explanation& explanation, const std::map<TaskKey, std::string>& names = {});
 
 }  // namespace det::scheduler

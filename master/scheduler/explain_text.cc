@@ -8,23 +8,23 @@
 namespace det::scheduler {
 namespace {
 
-using Names = std::map<TrialId, std::string>;
+using Names = std::map<TaskKey, std::string>;
 
-std::string trial_text(TrialId trial, const Names& names) {
-  const auto found = names.find(trial);
-  return found == names.end() ? "trial " + std::to_string(trial.value) : found->second;
+std::string task_text(TaskKey task, const Names& names) {
+  const auto found = names.find(task);
+  return found == names.end() ? name_of(task) : found->second;
 }
 
 /// The trial and its experiment, or the display name.
-std::string whole_text(TrialId trial, ExperimentId job, const Names& names) {
-  if (names.contains(trial)) return names.at(trial);
-  return trial_text(trial, names) + " of experiment " + std::to_string(job.value);
+std::string whole_text(TaskKey task, JobKey job, const Names& names) {
+  if (names.contains(task)) return names.at(task);
+  return task_text(task, names) + " of " + name_of(job);
 }
 
-std::string trials_text(const std::vector<TrialId>& trials) {
-  std::vector<std::string> names;
-  for (TrialId trial : trials) names.push_back(std::to_string(trial.value));
-  return (names.size() == 1 ? "trial " : "trials ") + join(names, ", ");
+std::string tasks_text(const std::vector<TaskKey>& tasks, const Names& names) {
+  std::vector<std::string> texts;
+  for (const TaskKey task : tasks) texts.push_back(task_text(task, names));
+  return join(texts, ", ");
 }
 
 /// Returns "90 s", "45 min", "3 h 5 min": an estimate does not deserve more digits.
@@ -58,7 +58,7 @@ std::string why(const Explanation& e) {
 }
 
 std::string blocker_text(const Blocker& blocker, const Names& names) {
-  std::string text = whole_text(blocker.trial, blocker.job, names);
+  std::string text = whole_text(blocker.task, blocker.job, names);
   text += blocker.how == Blocker::How::kHolds ? " waits for " : " has ";
   text += slots_text(blocker.slots);
   std::vector<std::string> agents;
@@ -79,10 +79,11 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
     case Suggestion::What::kAgent:
       return "starts when agent " + suggestion.agent.value + " takes work with all its slots";
     case Suggestion::What::kEnds:
-      return "starts when " + trial_text(suggestion.trial, names) + " ends";
+      return "starts when " + task_text(suggestion.task, names) + " ends";
     case Suggestion::What::kPriority:
       return "starts now at priority " + std::to_string(suggestion.value) +
-             (suggestion.preempts.empty() ? "" : " (pre-empts " + trials_text(suggestion.preempts) + ")");
+             (suggestion.preempts.empty() ? ""
+                                          : " (preempts " + tasks_text(suggestion.preempts, names) + ")");
   }
   return "";
 }
@@ -99,8 +100,8 @@ std::string reason_name(Reason reason) {
 std::string to_text(const Explanation& e, const Names& names) {
   // Layout: one line for the request, one for the reason, blockers indented, one line for each suggestion,
   // and the estimate with its assumption.
-  if (e.reason == Reason::kNotWaiting) return trial_text(e.trial, names) + ": " + why(e) + "\n";
-  std::string text = whole_text(e.trial, e.job, names) + " waits for " + slots_text(e.slots) +
+  if (e.reason == Reason::kNotWaiting) return task_text(e.task, names) + ": " + why(e) + "\n";
+  std::string text = whole_text(e.task, e.job, names) + " waits for " + slots_text(e.slots) +
                      (e.single_node && e.slots > 1 ? " on one agent" : "") + ": number " +
                      std::to_string(e.position) + " of " + std::to_string(e.queued) + " in the queue\n";
   text += why(e) + "\n";

@@ -10,7 +10,7 @@ namespace det::scheduler {
 bool Pass::Head::before(const Head& b) const {
   if (user < b.user || b.user < user) return user < b.user;
   if (job < b.job || b.job < job) return job < b.job;
-  return preemptor.trial < b.preemptor.trial;
+  return preemptor.task < b.preemptor.task;
 }
 
 void Pass::refill(Head& head) const {
@@ -22,8 +22,7 @@ void Pass::refill(Head& head) const {
   head.user = *line->second.begin();
   const auto& jobs = head.user.user->waiting.find(head.shape)->second;
   const bool all = head.min_priority == INT_MIN;
-  const auto first =
-      all ? jobs.begin() : jobs.lower_bound({0, {head.min_priority, INT64_MIN, INT64_MIN}, nullptr});
+  const auto first = all ? jobs.begin() : jobs.lower_bound({0, {head.min_priority, INT64_MIN, {}}, nullptr});
   if (first == jobs.end()) return;
   head.job = *first;
   head.preemptor = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.first()};
@@ -119,14 +118,14 @@ bool Pass::start_somewhere(const Preemptor& preemptor) {
 }
 
 void Pass::start(const Preemptor& preemptor, const std::vector<std::pair<Node*, int>>& where) {
-  Placement placement{TrialId(preemptor.trial), {}};
+  Placement placement{preemptor.task, {}};
   std::vector<Node*> nodes;
   for (const auto& [node, slots] : where) {
     placement.parts.push_back({node->agent.id, choose_slots(node->agent.slots, node->free_slots(), slots)});
     nodes.push_back(node);
   }
   pool_.start(*preemptor.job, preemptor.shape,
-              {.trial = placement.trial,
+              {.task = placement.task,
                .job = preemptor.job->job.id,
                .parts = placement.parts,
                .preemptible = preemptor.shape.preemptible},
@@ -159,7 +158,7 @@ bool Pass::preempt(const Preemptor& preemptor) {
   if (victims.empty() && !preemptor.shape.single_node) victims = victims_anywhere(preemptor);
   if (victims.empty()) return false;
   for (RunningState* victim : victims) {
-    plan_.preempt.push_back(victim->running->trial);
+    plan_.preempt.push_back(victim->running->task);
     preempted_users_.push_back(victim->job->user);
     pool_.leave(*victim);
   }
@@ -193,7 +192,7 @@ void Pass::promise(Node& node, int slots) {
 
 void Pass::hold(const Preemptor& preemptor, Hold::Why why, Node* node) {
   const int slots = preemptor.shape.slots;
-  pool_.holds.push_back({TrialId(preemptor.trial), why, node ? node->agent.id : AgentId(), slots});
+  pool_.holds.push_back({preemptor.task, why, node ? node->agent.id : AgentId(), slots});
   // The reservation promises nothing by itself: `close_reservation` hides its slots, and it counts towards no
   // share.
   if (why == Hold::Why::kReserved) return;

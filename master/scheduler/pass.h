@@ -14,7 +14,7 @@ namespace det::scheduler {
 struct Preemptor {
   JobState* job = nullptr;
   Shape shape;
-  std::int64_t trial = 0;
+  TaskKey task;
 };
 
 /// A single pass. Used once; `pool` and `plan` must outlive it.

@@ -17,22 +17,22 @@ void Pool::change_nodes(RunningState& state, const Change& change) {
   }
 }
 
-/// Sums over the lines of a job. Each line is a sorted set, so its first trial is the smallest.
+/// Sums over the lines of a job. Each line is a sorted set, so its first task is the smallest.
 static Scheduler::Standing sum(const JobState& job) {
   Scheduler::Standing all{.running = job.live, .held = job.held};
   for (const auto& [shape, line] : job.waiting) {
-    const std::set<std::int64_t>& trials = line.trials;
-    if (trials.empty()) continue;
-    const TrialId first(*trials.begin());
+    const std::set<TaskKey>& tasks = line.tasks;
+    if (tasks.empty()) continue;
+    const TaskKey first(*tasks.begin());
     if (all.requests == 0 || first < all.first) all.first = first;
-    all.requests += static_cast<int>(trials.size());
-    all.slots += shape.slots * static_cast<int>(trials.size());
+    all.requests += static_cast<int>(tasks.size());
+    all.slots += shape.slots * static_cast<int>(tasks.size());
   }
   return all;
 }
 
 void Pool::load(const Snapshot& snapshot) {
-  // Allocations before requests: put_request ignores a trial that has an allocation.
+  // Allocations before requests: put_request ignores a task that has an allocation.
   for (const Agent& agent : snapshot.agents) put_agent(agent);
   for (const Job& job : snapshot.jobs) put_job(job);
   for (const Running& one : snapshot.running) start(one);
@@ -62,9 +62,9 @@ Snapshot Image::snapshot() const {
   // The tables are hashed. Sorting makes snapshots, and decisions on them, independent of the history.
   std::sort(all.jobs.begin(), all.jobs.end(), [](const Job& a, const Job& b) { return a.id < b.id; });
   std::sort(all.requests.begin(), all.requests.end(),
-            [](const Request& a, const Request& b) { return a.trial < b.trial; });
+            [](const Request& a, const Request& b) { return a.task < b.task; });
   std::sort(all.running.begin(), all.running.end(),
-            [](const Running& a, const Running& b) { return a.trial < b.trial; });
+            [](const Running& a, const Running& b) { return a.task < b.task; });
   return all;
 }
 
@@ -90,11 +90,11 @@ void Pool::put_job(const Job& job) {
   const JobState* known = queue.find(job.id);
   const int before = Fleet::level_of(known ? known->job.priority : job.priority);
   JobState& state = queue.put(job);
-  jobs_.put(job.id.value, state.job);
+  jobs_.put(job.id.packed(), state.job);
   if (rules.policy != Policy::kPriority || before == Fleet::level_of(job.priority)) return;
   std::vector<std::pair<Node*, const Part*>> parts;
-  for (std::int64_t trial : state.victims) {
-    const RunningState& its = running.at(trial);
+  for (TaskKey task : state.victims) {
+    const RunningState& its = running.at(task);
     for (std::size_t i = 0; i < its.nodes.size(); ++i)
       parts.emplace_back(its.nodes[i], &its.running->parts[i]);
   }
@@ -102,15 +102,15 @@ void Pool::put_job(const Job& job) {
 }
 
 void Pool::forget(JobState& job) {
-  jobs_.erase(job.job.id.value);
+  jobs_.erase(job.job.id.packed());
   queue.forget(job);
 }
 
-void Pool::remove_job(ExperimentId id) {
+void Pool::remove_job(JobKey id) {
   JobState* job = queue.find(id);
   if (!job) return;
   for (const auto& [shape, line] : job->waiting) {
-    for (std::int64_t trial : line.trials) waiting.erase(trial);
+    for (TaskKey task : line.tasks) waiting.erase(task.packed());
   }
   // Allocations of the job stay, and remain potential victims. The last `end` removes the job.
   queue.hide(*job);
@@ -122,23 +122,23 @@ void Pool::remove_job(ExperimentId id) {
 
 void Pool::put_request(const Request& request) {
   JobState* job = queue.find(request.job);
-  if (!job || job->gone || running.contains(request.trial.value)) return;
-  withdraw(request.trial);
-  waiting.put(request.trial.value, request);
-  queue.push(*job, shape_of(request), request.trial.value);
+  if (!job || job->gone || running.contains(request.task)) return;
+  withdraw(request.task);
+  waiting.put(request.task.packed(), request);
+  queue.push(*job, shape_of(request), request.task);
 }
 
-void Pool::withdraw(TrialId trial) {
-  const Request* request = waiting.find(trial.value);
+void Pool::withdraw(TaskKey task) {
+  const Request* request = waiting.find(task.packed());
   if (!request) return;
-  queue.pop(*queue.find(request->job), shape_of(*request), trial.value);
-  waiting.erase(trial.value);
+  queue.pop(*queue.find(request->job), shape_of(*request), task);
+  waiting.erase(task.packed());
 }
 
 void Pool::start(Running started) {
   JobState* job = queue.find(started.job);
-  if (!job || running.contains(started.trial.value)) return;
-  withdraw(started.trial);
+  if (!job || running.contains(started.task)) return;
+  withdraw(started.task);
   std::vector<Node*> nodes;
   for (const Part& part : started.parts) nodes.push_back(&fleet.node(part.agent));
   begin(*job, std::move(started), std::move(nodes));
@@ -146,18 +146,18 @@ void Pool::start(Running started) {
 
 void Pool::start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes) {
   queue.pop_first(job, shape);
-  waiting.erase(started.trial.value);
+  waiting.erase(started.task.packed());
   begin(job, std::move(started), std::move(nodes));
 }
 
 /// Adds the state of an allocation to `running`, to the sums of its job and to its agents.
 void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
-  const std::int64_t trial = started.trial.value;
-  RunningState& state = running[trial];
+  const TaskKey task = started.task;
+  RunningState& state = running[task];
   state.preemptible = started.preemptible;
   state.leaving = started.leaving;
   state.running = std::make_shared<const Running>(std::move(started));
-  runs_.put(trial, {state.running, state.leaving});
+  runs_.put(task.packed(), {state.running, state.leaving});
   state.nodes = std::move(nodes);
   state.job = &job;
   for (const Part& part : state.running->parts) state.slots += static_cast<int>(part.slots.size());
@@ -168,7 +168,7 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
       of.used += state.slots;
       ++of.running;
     }
-    if (state.may_leave()) of.victims.insert(trial);
+    if (state.may_leave()) of.victims.insert(task);
   });
   // `parts` and `state` have stable addresses: a shared immutable object, and a node of an unordered_map.
   change_nodes(state, [&](Node& node, const Part& part) {
@@ -178,20 +178,20 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
 
 void Pool::leave(RunningState& state) {
   if (state.leaving) return;
-  const std::int64_t trial = state.running->trial.value;
+  const TaskKey task = state.running->task;
   // The slots leave the share at once, but stay in `held`: max_slots counts them until the end.
   queue.update(*state.job, [&](JobState& of) {
     of.used -= state.slots;
     --of.running;
-    of.victims.erase(trial);
+    of.victims.erase(task);
   });
   state.leaving = true;
-  runs_.put(trial, {state.running, true});
+  runs_.put(task.packed(), {state.running, true});
   change_nodes(state, [](Node&, const Part&) {});
 }
 
-void Pool::end(TrialId trial) {
-  auto it = running.find(trial.value);
+void Pool::end(TaskKey task) {
+  auto it = running.find(task);
   if (it == running.end()) return;
   RunningState& state = it->second;
   JobState& job = *state.job;
@@ -201,7 +201,7 @@ void Pool::end(TrialId trial) {
     if (state.leaving) return;
     of.used -= state.slots;
     --of.running;
-    of.victims.erase(trial.value);
+    of.victims.erase(task);
   });
   change_nodes(state, [&](Node& node, const Part& part) {
     std::erase_if(node.here, [&](const Node::Holding& holding) { return holding.part == &part; });
@@ -212,7 +212,7 @@ void Pool::end(TrialId trial) {
     if (!node->known) unknown.push_back(node->agent.id);
   }
   for (const AgentId& agent : unknown) fleet.forget_if_empty(agent);
-  runs_.erase(trial.value);
+  runs_.erase(task.packed());
   running.erase(it);
   if (job.gone && job.live == 0) forget(job);
 }
@@ -232,13 +232,13 @@ void Scheduler::put_rules(Rules rules) {
 void Scheduler::put_agent(Agent agent) { pool_->put_agent(std::move(agent)); }
 void Scheduler::remove_agent(const AgentId& agent) { pool_->remove_agent(agent); }
 void Scheduler::put_job(Job job) { pool_->put_job(job); }
-void Scheduler::remove_job(ExperimentId job) { pool_->remove_job(job); }
+void Scheduler::remove_job(JobKey job) { pool_->remove_job(job); }
 void Scheduler::put_request(Request request) { pool_->put_request(request); }
-void Scheduler::withdraw(TrialId trial) { pool_->withdraw(trial); }
+void Scheduler::withdraw(TaskKey task) { pool_->withdraw(task); }
 void Scheduler::started(Running running) { pool_->start(std::move(running)); }
-void Scheduler::ended(TrialId trial) { pool_->end(trial); }
-void Scheduler::leaving(TrialId trial) {
-  if (auto it = pool_->running.find(trial.value); it != pool_->running.end()) pool_->leave(it->second);
+void Scheduler::ended(TaskKey task) { pool_->end(task); }
+void Scheduler::leaving(TaskKey task) {
+  if (auto it = pool_->running.find(task); it != pool_->running.end()) pool_->leave(it->second);
 }
 
 Plan Scheduler::decide() {
@@ -255,10 +255,10 @@ Image Scheduler::image() const { return Image(std::make_shared<const Image::Stat
 
 const Rules& Scheduler::rules() const { return pool_->rules; }
 int Scheduler::queued() const { return static_cast<int>(pool_->waiting.size()); }
-bool Scheduler::waits(TrialId trial) const { return pool_->waiting.contains(trial.value); }
+bool Scheduler::waits(TaskKey task) const { return pool_->waiting.contains(task.packed()); }
 
-std::vector<std::pair<ExperimentId, Scheduler::Standing>> Scheduler::standings() const {
-  std::vector<std::pair<ExperimentId, Standing>> found;
+std::vector<std::pair<JobKey, Scheduler::Standing>> Scheduler::standings() const {
+  std::vector<std::pair<JobKey, Standing>> found;
   for (const auto& [id, job] : pool_->queue.jobs()) {
     if (const Standing its = sum(job); its.requests > 0 || its.running > 0)
       found.emplace_back(job.job.id, its);
@@ -266,7 +266,7 @@ std::vector<std::pair<ExperimentId, Scheduler::Standing>> Scheduler::standings()
   return found;
 }
 
-Scheduler::Standing Scheduler::standing(ExperimentId id) const {
+Scheduler::Standing Scheduler::standing(JobKey id) const {
   const JobState* job = pool_->queue.find(id);
   return job ? sum(*job) : Standing();
 }

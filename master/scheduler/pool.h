@@ -40,9 +40,9 @@ struct Pool {
   Rules rules;
   Fleet fleet;
   Queue queue;
-  SharedTable<Request> waiting;                            ///< requests by trial
-  std::unordered_map<std::int64_t, RunningState> running;  ///< allocations by trial; addresses are stable
-  std::vector<Hold> holds;                                 ///< of the last pass
+  SharedTable<Request> waiting;                       ///< requests by task
+  std::unordered_map<TaskKey, RunningState> running;  ///< allocations by task; addresses are stable
+  std::vector<Hold> holds;                            ///< of the last pass
 
   bool preempts() const { return rules.preemption && rules.policy != Policy::kRoundRobin; }
   void load(const Snapshot& snapshot);
@@ -50,15 +50,15 @@ struct Pool {
   void put_agent(Agent agent);
   void remove_agent(const AgentId& id);
   void put_job(const Job& job);
-  void remove_job(ExperimentId id);
+  void remove_job(JobKey id);
   void put_request(const Request& request);
-  void withdraw(TrialId trial);
+  void withdraw(TaskKey task);
   void start(Running started);
   /// Starts the first request of the line that is not a holder. `nodes` are the agents of its parts, in
   /// order: spares the lookups of the other overload.
   void start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes);
   void leave(RunningState& state);
-  void end(TrialId trial);
+  void end(TaskKey task);
 
  private:
   template <typename Change>

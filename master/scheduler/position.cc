@@ -15,20 +15,17 @@ constexpr std::int64_t kStep = 1024;
 
 std::int64_t position_of(WallTime submitted) { return submitted.micros * kStep; }
 
-Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, Side side,
-                              ExperimentId anchor) {
-  auto find = [&](ExperimentId id) {
+Result<std::vector<Job>> move(const std::vector<Job>& queue, JobKey job, Side side, JobKey anchor) {
+  auto find = [&](JobKey id) {
     return std::find_if(queue.begin(), queue.end(), [&](const Job& one) { return one.id == id; });
   };
-  for (ExperimentId id : {job, anchor}) {
+  for (JobKey id : {job, anchor}) {
     if (find(id) != queue.end()) continue;
     return fail(Code::kNotFound,
-                "experiment " + std::to_string(id.value) +
-                    " is not in the queue of this resource pool; list it with `det job list`");
+                name_of(id) + " is not in the queue of this resource pool; list it with `det job list`");
   }
   if (job == anchor) {
-    return fail(Code::kInvalidArgument, "experiment " + std::to_string(job.value) +
-                                            " cannot be ahead of or behind itself; name another experiment");
+    return fail(Code::kInvalidArgument, "a job cannot be ahead of or behind itself; name another job");
   }
   Job moved = *find(job);
   moved.priority = find(anchor)->priority;

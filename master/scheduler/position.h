@@ -21,7 +21,6 @@ enum class Side { kAhead, kBehind };
 /// between the anchor and its neighbor, then, when no number is free between the two, as few jobs behind it
 /// as possible, each moved up by one or more. Errors: kNotFound (`queue` lacks one of the two),
 /// kInvalidArgument (both are the same job).
-Result<std::vector<Job>> move(const std::vector<Job>& queue, ExperimentId job, Side side,
-                              ExperimentId anchor);
+Result<std::vector<Job>> move(const std::vector<Job>& queue, JobKey job, Side side, JobKey anchor);
 
 }  // namespace det::scheduler

@@ -17,8 +17,8 @@ Shape shape_of(const Request& request) {
   return {std::max(request.slots, 0), request.single_node && request.slots > 1, request.preemptible};
 }
 
-JobState* Queue::find(ExperimentId id) {
-  auto it = jobs_.find(id.value);
+JobState* Queue::find(JobKey id) {
+  auto it = jobs_.find(id);
   return it == jobs_.end() ? nullptr : &it->second;
 }
 
@@ -45,7 +45,7 @@ void Queue::leave_user(JobState& job) {
 }
 
 JobState& Queue::put(const Job& job) {
-  auto [it, fresh] = jobs_.try_emplace(job.id.value);
+  auto [it, fresh] = jobs_.try_emplace(job.id);
   JobState& state = it->second;
   // The user, the weight and the queue order may all change: the job leaves the indexes and enters again.
   if (!fresh) {
@@ -65,7 +65,7 @@ JobState& Queue::put(const Job& job) {
 void Queue::forget(JobState& job) {
   hide(job);
   leave_user(job);
-  jobs_.erase(job.job.id.value);
+  jobs_.erase(job.job.id);
 }
 
 double Queue::share_of(const UserState& user) const {
@@ -174,7 +174,7 @@ void Queue::hide(JobState& job) {
 void Queue::show(JobState& job) {
   rank(*job.user);
   job.rank.job = &job;
-  job.rank.key = {job.job.priority, job.job.position, job.job.id.value};
+  job.rank.key = {job.job.priority, job.job.position, job.job.id};
   job.rank.share = share_of(job);
   for (auto& [shape, line] : job.waiting) {
     if (job.wants(shape, line)) list(job, shape, line);
@@ -182,28 +182,28 @@ void Queue::show(JobState& job) {
   if (!job.victims.empty()) show_victims(job);
 }
 
-void Queue::push(JobState& job, const Shape& shape, std::int64_t trial) {
+void Queue::push(JobState& job, const Shape& shape, TaskKey task) {
   JobState::Line& line = job.waiting[shape];
-  line.trials.insert(trial);
+  line.tasks.insert(task);
   relist(job, shape, line);
 }
 
-void Queue::pop(JobState& job, const Shape& shape, std::int64_t trial) {
+void Queue::pop(JobState& job, const Shape& shape, TaskKey task) {
   auto line = job.waiting.find(shape);
-  if (line == job.waiting.end() || line->second.trials.erase(trial) == 0) return;
+  if (line == job.waiting.end() || line->second.tasks.erase(task) == 0) return;
   tidy(job, line);
 }
 
 void Queue::pop_first(JobState& job, const Shape& shape) {
   auto line = job.waiting.find(shape);
-  line->second.trials.erase(line->second.first());
+  line->second.tasks.erase(line->second.first());
   tidy(job, line);
 }
 
 /// Follows the removal of a request from a line.
 void Queue::tidy(JobState& job, decltype(JobState::waiting)::iterator line) {
   relist(job, line->first, line->second);
-  if (line->second.trials.empty()) job.waiting.erase(line);
+  if (line->second.tasks.empty()) job.waiting.erase(line);
 }
 
 void Queue::hold(JobState& job, const Shape& shape) {
@@ -254,13 +254,13 @@ void Queue::reweigh(JobState& job, int slots) {
   if (!user.victims.empty()) victims_.insert(user.rank);
 }
 
-void Queue::lend(JobState& job, std::int64_t trial, int slots) {
-  job.victims.erase(trial);
+void Queue::lend(JobState& job, TaskKey task, int slots) {
+  job.victims.erase(task);
   reweigh(job, -slots);
 }
 
-void Queue::give_back(JobState& job, std::int64_t trial, int slots) {
-  job.victims.insert(trial);
+void Queue::give_back(JobState& job, TaskKey task, int slots) {
+  job.victims.insert(task);
   reweigh(job, slots);
 }
 

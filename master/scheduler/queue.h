@@ -33,16 +33,16 @@ struct Shape {
 Shape shape_of(const Request& request);
 
 /// Order of jobs with equal shares.
-struct JobKey {
+struct JobOrder {
   int priority = 0;
   std::int64_t position = 0;
-  std::int64_t job = 0;
-  auto operator<=>(const JobKey&) const = default;
+  JobKey job;
+  auto operator<=>(const JobOrder&) const = default;
 };
 /// Sort key of a job within its user: the share of the policy, then the queue order.
 struct JobRank {
   double share = 0;  ///< slots per weight (fair_share), running allocations (round_robin), 0 (priority)
-  JobKey key;
+  JobOrder key;
   JobState* job = nullptr;
   bool operator<(const JobRank& b) const { return std::tie(share, key) < std::tie(b.share, b.key); }
 };
@@ -101,57 +101,57 @@ struct JobState {
   Job job;
   JobRank rank;
   UserState* user = nullptr;
-  /// The requests of one shape, by trial id.
+  /// The requests of one shape, by task.
   struct Line {
-    std::set<std::int64_t> trials;
-    int held = 0;         ///< holders of this pass; these are the first `held` trials
+    std::set<TaskKey> tasks;
+    int held = 0;         ///< holders of this pass; these are the first `held` tasks
     bool listed = false;  ///< the job is in UserState::waiting for this shape
     /// The first request that is not a holder.
-    auto first() const { return std::next(trials.begin(), held); }
+    auto first() const { return std::next(tasks.begin(), held); }
   };
   boost::container::flat_map<Shape, Line> waiting;
-  std::set<std::int64_t> victims;  ///< trials of allocations that may be preempted
-  int held = 0;                    ///< slots of all allocations, leaving ones included
-  int used = 0;                    ///< slots of allocations that are not leaving
-  int running = 0;                 ///< allocations that are not leaving
-  int live = 0;                    ///< allocations
-  int promised = 0;                ///< slots of its holders in this pass
-  int promised_count = 0;          ///< number of its holders in this pass
-  bool gone = false;               ///< removed; kept until its last allocation has ended
-  bool shown_victims = false;      ///< the job is in UserState::victims
+  std::set<TaskKey> victims;   ///< tasks of allocations that may be preempted
+  int held = 0;                ///< slots of all allocations, leaving ones included
+  int used = 0;                ///< slots of allocations that are not leaving
+  int running = 0;             ///< allocations that are not leaving
+  int live = 0;                ///< allocations
+  int promised = 0;            ///< slots of its holders in this pass
+  int promised_count = 0;      ///< number of its holders in this pass
+  bool gone = false;           ///< removed; kept until its last allocation has ended
+  bool shown_victims = false;  ///< the job is in UserState::victims
   /// Another `slots` slots do not exceed max_slots.
   bool within_limit(int slots) const {
     return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
   }
   /// The line has a request that is not a holder and that max_slots admits.
   bool wants(const Shape& shape, const Line& line) const {
-    return line.trials.size() > static_cast<std::size_t>(line.held) && within_limit(shape.slots);
+    return line.tasks.size() > static_cast<std::size_t>(line.held) && within_limit(shape.slots);
   }
 };
 
 /// The waiting requests in the order of the policy, one line for each shape, and the potential victims in the
-/// same order. Three levels: users by share, their jobs by share and queue order, the trials of a job by id.
+/// same order. Three levels: users by share, their jobs by share and queue order, the tasks of a job by key.
 /// Ranks are up to date outside of the member functions, except between lend and give_back.
 class Queue {
  public:
   /// `rules` must outlive the queue.
   explicit Queue(const Rules& rules) : rules_(rules) {}
   /// Returns the job, or null.
-  JobState* find(ExperimentId id);
+  JobState* find(JobKey id);
   /// Adds a job or replaces its settings. Keeps its requests and sums.
   JobState& put(const Job& job);
   /// Removes a job, which must have no requests and no allocations.
   void forget(JobState& job);
-  std::map<std::int64_t, JobState>& jobs() { return jobs_; }
+  std::map<JobKey, JobState>& jobs() { return jobs_; }
 
   /// Takes a job out of all indexes.
   void hide(JobState& job);
   /// Computes the rank of a hidden job and inserts it into the indexes.
   void show(JobState& job);
   /// Adds a request.
-  void push(JobState& job, const Shape& shape, std::int64_t trial);
+  void push(JobState& job, const Shape& shape, TaskKey task);
   /// Removes a request. No effect when the job does not have it.
-  void pop(JobState& job, const Shape& shape, std::int64_t trial);
+  void pop(JobState& job, const Shape& shape, TaskKey task);
   /// Removes the first request of the line that is not a holder.
   void pop_first(JobState& job, const Shape& shape);
   /// Applies `change` to the sums and victims of a job and restores the order of all indexes.
@@ -178,8 +178,8 @@ class Queue {
   /// Removes a victim from the shares as if it had terminated, so that the next victim is taken from the user
   /// or job with the largest remaining share. Must be undone by give_back; in between lines() is not in
   /// order.
-  void lend(JobState& job, std::int64_t trial, int slots);
-  void give_back(JobState& job, std::int64_t trial, int slots);
+  void lend(JobState& job, TaskKey task, int slots);
+  void give_back(JobState& job, TaskKey task, int slots);
 
   /// Users with eligible requests, by shape, the next to be served first.
   const boost::container::flat_map<Shape, SortedVector<UserRank>>& lines() const { return lines_; }
@@ -203,7 +203,7 @@ class Queue {
   void tidy(JobState& job, decltype(JobState::waiting)::iterator line);
 
   const Rules& rules_;
-  std::map<std::int64_t, JobState> jobs_;
+  std::map<JobKey, JobState> jobs_;
   std::map<std::int64_t, UserState> users_;
   boost::container::flat_map<Shape, SortedVector<UserRank>> lines_;
   SortedVector<UserRank> victims_;

@@ -5,8 +5,9 @@
 // goes on with the same ones.
 //
 // Vocabulary
-//   request      a trial or command that waits for slots
-//   allocation   a trial or command that holds slots (struct Running)
+//   task         a trial or a command
+//   request      a task that waits for slots
+//   allocation   a task that holds slots (struct Running)
 //   leaving      an allocation that is terminating; its slots are "coming free"
 //   gang         a request or allocation over several agents; it starts with all of its slots or not at all
 //   preemptor    the request that victims are chosen for
@@ -36,13 +37,13 @@
 // slots that gather for the holder on its agent never shrink, and grow whenever an allocation ends there.
 //
 // Policies: order of the walk, and eligible victims
-//   priority     Ascending (priority, position, job, trial). Victims: a strictly larger priority number.
+//   priority     Ascending (priority, position, job, task). Victims: a strictly larger priority number.
 //   fair_share   Weighted max-min: the user with the fewest slots per weight first, then that user's
 //                experiment with the fewest slots per weight. Victims: allocations of a user (within one
 //                user: of an experiment) that keeps, after losing them, at least as many slots per weight as
 //                the preemptor's has after starting. A preemption is therefore never reversed (no thrashing).
 //   round_robin  The experiment with the fewest running allocations first. No preemption.
-// Ties are broken by user id (fair_share), then by (priority, position, job, trial). Leaving allocations do
+// Ties are broken by user id (fair_share), then by (priority, position, job, task). Leaving allocations do
 // not count towards a share; holders do. `max_slots` limits the slots that an experiment holds at any moment,
 // in every policy; a request that would exceed it is passed over.
 //
@@ -109,9 +110,9 @@ struct Agent {
   bool operator==(const Agent&) const = default;
 };
 
-/// The properties that all trials of an experiment share. A command is a job with one trial.
+/// The properties that all tasks of an experiment share. A command is a job with one task.
 struct Job {
-  ExperimentId id;
+  JobKey id;
   UserId user;
   int priority = 42;             ///< 1..99, smaller is more important
   std::int64_t position = 0;     ///< order within a priority, see position.h
@@ -120,10 +121,10 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-/// A trial that waits for slots. A trial has at most one request or allocation at a time; its id names both.
+/// A task that waits for slots. A task has at most one request or allocation at a time; its key names both.
 struct Request {
-  TrialId trial;
-  ExperimentId job;
+  TaskKey task;
+  JobKey job;
   int slots = 1;             ///< all or nothing; 0 takes only a place on an agent
   bool single_node = false;  ///< all slots on one agent
   bool preemptible = true;   ///< the allocation that follows may be preempted
@@ -137,10 +138,10 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-/// An allocation: a trial that holds slots.
+/// An allocation: a task that holds slots.
 struct Running {
-  TrialId trial;
-  ExperimentId job;
+  TaskKey task;
+  JobKey job;
   std::vector<Part> parts;
   bool preemptible = true;
   bool leaving = false;  ///< it is terminating: its slots are coming free
@@ -158,7 +159,7 @@ struct Snapshot {
 
 /// A request that starts, and its slots.
 struct Placement {
-  TrialId trial;
+  TaskKey task;
   std::vector<Part> parts;  ///< rank order: the first agent hosts rank 0
   bool operator==(const Placement&) const = default;
 };
@@ -166,9 +167,9 @@ struct Placement {
 /// The outcome of a decision.
 struct Plan {
   std::vector<Placement> start;
-  /// Allocations to preempt. Rarely contains a trial of `start`: a later walk of the same decision
+  /// Allocations to preempt. Rarely contains a task of `start`: a later walk of the same decision
   /// found a better use of its slots.
-  std::vector<TrialId> preempt;
+  std::vector<TaskKey> preempt;
   bool operator==(const Plan&) const = default;
 };
 
@@ -179,7 +180,7 @@ struct Hold {
     kPreempting,  ///< victims were preempted for it in this decision
     kReserved     ///< it has the reservation
   };
-  TrialId trial;
+  TaskKey task;
   Why why = Why::kLeaving;
   AgentId agent;  ///< "" when the slots may be anywhere in the pool
   int slots = 0;
@@ -221,17 +222,17 @@ class Scheduler {
   /// Adds a job or replaces its queue settings.
   void put_job(Job job);
   /// Withdraws the requests of a job. The job itself is removed when its last allocation has ended.
-  void remove_job(ExperimentId job);
-  /// Adds or replaces the request of a trial. Ignored when the job is unknown or removed, or when the trial
+  void remove_job(JobKey job);
+  /// Adds or replaces the request of a task. Ignored when the job is unknown or removed, or when the task
   /// has an allocation.
   void put_request(Request request);
-  void withdraw(TrialId trial);
+  void withdraw(TaskKey task);
   /// Adds an allocation that was not started by `decide` (found running after a restart of the master).
   void started(Running running);
   /// Marks an allocation as leaving for a reason outside of the scheduler. Idempotent.
-  void leaving(TrialId trial);
+  void leaving(TaskKey task);
   /// Removes an allocation and frees its slots.
-  void ended(TrialId trial);
+  void ended(TaskKey task);
 
   /// Decides, and applies the decision to the pool: requests in Plan::start are allocations from here on, and
   /// those in Plan::preempt are leaving.
@@ -242,18 +243,18 @@ class Scheduler {
   const Rules& rules() const;
   /// Number of requests.
   int queued() const;
-  bool waits(TrialId trial) const;
+  bool waits(TaskKey task) const;
 
   /// Requests and allocations of one job. Computed without visiting them one by one: O(shapes).
   struct Standing {
     int requests = 0, slots = 0;  ///< requests, and the slots that they need together
-    TrialId first = {};           ///< smallest trial id among the requests; 0 without requests
+    TaskKey first = {};           ///< smallest key among the requests; meaningless without requests
     int running = 0, held = 0;    ///< allocations, leaving ones included, and their slots
     bool operator==(const Standing&) const = default;
   };
   /// Returns the standing of every job with a request or an allocation, by job id.
-  std::vector<std::pair<ExperimentId, Standing>> standings() const;
-  Standing standing(ExperimentId job) const;
+  std::vector<std::pair<JobKey, Standing>> standings() const;
+  Standing standing(JobKey job) const;
 
   /// Returns an image of the pool. Copies pointers to shared memory, however many requests there are; the
   /// agents are copied once after each change of an agent.

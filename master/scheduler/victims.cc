@@ -8,10 +8,10 @@
 namespace det::scheduler {
 namespace {
 
-/// Orders victims: the least important job first, within a job the newest trial.
+/// Orders victims: the least important job first, within a job the newest task.
 bool less_important(const RunningState* a, const RunningState* b) {
-  const JobKey &left = a->job->rank.key, &right = b->job->rank.key;
-  return std::tie(right, b->running->trial) < std::tie(left, a->running->trial);
+  const JobOrder &left = a->job->rank.key, &right = b->job->rank.key;
+  return std::tie(right, b->running->task) < std::tie(left, a->running->task);
 }
 
 /// Drops victims without which the others still free `need` slots, the most important ones first.
@@ -147,13 +147,13 @@ std::vector<RunningState*> Pass::victims_anywhere(const Preemptor& preemptor) {
     chosen = by_share_anywhere(preemptor, need);
     gained = gain(chosen);
   } else {
-    // Under the priority policy one user owns all jobs. Jobs in reverse order, trials from the newest.
+    // Under the priority policy one user owns all jobs. Jobs in reverse order, tasks from the newest.
     for (auto job = pool_.queue.victims().begin()->user->victims.rbegin();
          gained < need && job != pool_.queue.victims().begin()->user->victims.rend(); ++job) {
       if (job->key.priority <= above) break;
-      const auto& trials = job->job->victims;
-      for (auto trial = trials.rbegin(); gained < need && trial != trials.rend(); ++trial) {
-        RunningState& state = pool_.running.at(*trial);
+      const auto& tasks = job->job->victims;
+      for (auto task = tasks.rbegin(); gained < need && task != tasks.rend(); ++task) {
+        RunningState& state = pool_.running.at(*task);
         const int slots = gain(state);
         if (slots == 0) continue;
         chosen.push_back(&state);
@@ -196,7 +196,7 @@ std::vector<RunningState*> Pass::by_share_on(const Preemptor& preemptor, const N
     if (!state) break;
     gained += gain_on(node, *state);
     chosen.push_back(state);
-    if (gained < need) pool_.queue.lend(*state->job, state->running->trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running->task, state->slots);
   }
   // The victim that completed the set was not lent.
   restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
@@ -213,7 +213,7 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Preemptor& preemptor, i
     if (!state) break;
     gained += gain(*state);
     chosen.push_back(state);
-    if (gained < need) pool_.queue.lend(*state->job, state->running->trial.value, state->slots);
+    if (gained < need) pool_.queue.lend(*state->job, state->running->task, state->slots);
   }
   restore_shares(chosen, gained < need || chosen.empty() ? chosen.size() : chosen.size() - 1);
   return chosen;
@@ -221,7 +221,7 @@ std::vector<RunningState*> Pass::by_share_anywhere(const Preemptor& preemptor, i
 
 void Pass::restore_shares(const std::vector<RunningState*>& victims, std::size_t lent) {
   for (std::size_t i = 0; i < lent; ++i) {
-    pool_.queue.give_back(*victims[i]->job, victims[i]->running->trial.value, victims[i]->slots);
+    pool_.queue.give_back(*victims[i]->job, victims[i]->running->task, victims[i]->slots);
   }
 }
 
@@ -229,7 +229,7 @@ RunningState* Pass::most_served_on(const Preemptor& preemptor, const Node& node,
                                    const std::vector<RunningState*>& chosen) const {
   RunningState* best = nullptr;
   auto key = [](const RunningState& state) {
-    return std::tuple(state.job->user->rank, state.job->rank, state.running->trial);
+    return std::tuple(state.job->user->rank, state.job->rank, state.running->task);
   };
   for (const Node::Holding& holding : node.here) {
     if (holding.gain == 0) continue;
@@ -252,12 +252,12 @@ RunningState* Pass::most_served(const Preemptor& preemptor) const {
     const auto& jobs = user->user->victims;
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
       if (!restores_share(preemptor, *job->job, 1)) continue;
-      const auto& trials = job->job->victims;
-      for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
+      const auto& tasks = job->job->victims;
+      for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
         // Bounds the cost of one victim. An allocation is rejected below when it is too large for the
         // difference of the shares, or holds no usable slot on an open agent.
         if (++examined > kMaxExamined) return nullptr;
-        RunningState& state = pool_.running.at(*trial);
+        RunningState& state = pool_.running.at(*task);
         if (restores_share(preemptor, *state.job, state.slots) && gain(state) > 0) return &state;
       }
     }

@@ -144,7 +144,7 @@ class Busy {
     if (kind < 92) return end();
     if (kind < 95) return measure(KillTrial{.reply = 0, .trial = any().trial.id});
     if (kind < 97) return submit_important();
-    if (kind < 98) return measure(UpdateJob{.experiment = any().experiment, .priority = 40 + below(5)});
+    if (kind < 98) return measure(UpdateJob{.job = any().experiment, .priority = 40 + below(5)});
     serve();
   }
   std::vector<double> micros;

@@ -86,17 +86,17 @@ class World {
   }
   void end() {
     // Preempted trials end first.
-    std::vector<TrialId>& from = leaving_.empty() ? running_ : leaving_;
+    std::vector<TaskKey>& from = leaving_.empty() ? running_ : leaving_;
     const auto index = static_cast<std::size_t>(below(static_cast<int>(from.size())));
     scheduler_.ended(from[index]);
     from[index] = from.back();
     from.pop_back();
   }
   void take(const Plan& plan) {
-    for (const Placement& one : plan.start) running_.push_back(one.trial);
-    for (TrialId trial : plan.preempt) {
-      std::erase(running_, trial);
-      leaving_.push_back(trial);
+    for (const Placement& one : plan.start) running_.push_back(one.task);
+    for (TaskKey task : plan.preempt) {
+      std::erase(running_, task);
+      leaving_.push_back(task);
     }
     starts += static_cast<long>(plan.start.size());
     preempted += static_cast<long>(plan.preempt.size());
@@ -106,7 +106,7 @@ class World {
   Scheduler scheduler_;
   std::vector<Agent> agents_;
   std::size_t drained_ = 0;
-  std::vector<TrialId> running_, leaving_;
+  std::vector<TaskKey> running_, leaving_;
   int jobs_ = 0;
   std::int64_t trial_ = 0;
 };
@@ -124,7 +124,7 @@ double naive_seconds(const Snapshot& pool) {
   const double seconds = bench::seconds_of([&] {
     std::vector<Request> queue = pool.requests;
     std::sort(queue.begin(), queue.end(), [](const Request& a, const Request& b) {
-      return std::tie(a.job, a.trial) < std::tie(b.job, b.trial);
+      return std::tie(a.job, a.task) < std::tie(b.job, b.task);
     });
     for (const Request& request : queue) {
       std::size_t best = free.size();

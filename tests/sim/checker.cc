@@ -6,12 +6,7 @@
 #include "master/core/invariants.h"
 
 namespace det::sim {
-namespace {
-
-std::string name(TrialId id) { return "trial " + std::to_string(id.value); }
-std::string name(ExperimentId id) { return "experiment " + std::to_string(id.value); }
-
-}  // namespace
+namespace {}  // namespace
 
 void Checker::fail(const std::string& what) {
   if (!failure_.empty()) return;
@@ -20,9 +15,9 @@ void Checker::fail(const std::string& what) {
 }
 
 void Checker::process_started(const ProcessTruth& process) {
-  const std::string who = name(process.trial) + " run " + std::to_string(process.run);
+  const std::string who = name_of(process.task) + " run " + std::to_string(process.run);
   for (const auto& [key, other] : running_) {
-    if (other.trial == process.trial && (other.run != process.run || other.part == process.part)) {
+    if (other.task == process.task && (other.run != process.run || other.part == process.part)) {
       fail(who + " starts on " + process.machine + " while run " + std::to_string(other.run) + " runs on " +
            other.machine);
     }
@@ -30,24 +25,24 @@ void Checker::process_started(const ProcessTruth& process) {
     for (int slot : process.slots) {
       if (std::find(other.slots.begin(), other.slots.end(), slot) != other.slots.end()) {
         fail(who + " starts on slot " + std::to_string(slot) + " of " + process.machine + " while " +
-             name(other.trial) + " runs there");
+             name_of(other.task) + " runs there");
       }
     }
   }
-  RunNumber& newest = newest_run_[process.trial];
-  const bool first = parts_.lower_bound({process.trial, process.run, 0}) ==
-                     parts_.upper_bound({process.trial, process.run, process.parts});
+  RunNumber& newest = newest_run_[process.task];
+  const bool first = parts_.lower_bound({process.task, process.run, 0}) ==
+                     parts_.upper_bound({process.task, process.run, process.parts});
   if (process.run < newest || (process.run == newest && first))
     fail(who + " starts after run " + std::to_string(newest));
   newest = process.run;
-  const PartKey key{process.trial, process.run, process.part};
+  const PartKey key{process.task, process.run, process.part};
   if (parts_.contains(key)) fail(who + " starts part " + std::to_string(process.part) + " again");
   running_[key] = process;
   parts_[key] = PartState::kRuns;
 }
 
 void Checker::process_ended(const ProcessTruth& process, bool well) {
-  const PartKey key{process.trial, process.run, process.part};
+  const PartKey key{process.task, process.run, process.part};
   running_.erase(key);
   parts_[key] = well ? PartState::kWell : PartState::kBroken;
 }
@@ -55,7 +50,7 @@ void Checker::process_ended(const ProcessTruth& process, bool well) {
 Checker::Gang Checker::gang(const ProcessTruth& process) const {
   auto state = Gang::kWhole;
   for (int part = 0; part < process.parts; ++part) {
-    auto it = parts_.find({process.trial, process.run, part});
+    auto it = parts_.find({process.task, process.run, part});
     if (it == parts_.end()) {
       state = Gang::kGathers;
     } else if (it->second == PartState::kBroken) {
@@ -66,12 +61,12 @@ Checker::Gang Checker::gang(const ProcessTruth& process) const {
 }
 
 bool Checker::chief_ended_well(const ProcessTruth& process) const {
-  auto chief = parts_.find({process.trial, process.run, 0});
+  auto chief = parts_.find({process.task, process.run, 0});
   return chief != parts_.end() && chief->second == PartState::kWell;
 }
 
-int Checker::failures(TrialId trial) const {
-  auto it = failures_.find(trial);
+int Checker::failures(TaskKey task) const {
+  auto it = failures_.find(task);
   return it == failures_.end() ? 0 : it->second;
 }
 
@@ -111,15 +106,15 @@ void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
 void Checker::check_max_slots(const core::Core& core) {
   std::map<ExperimentId, int> held;
   for (const auto& [id, allocation] : core.allocations()) {
-    auto trial = core.trials().find(allocation.trial);
-    if (trial != core.trials().end()) held[trial->second.experiment] += allocation.slot_count();
+    if (const core::Trial* trial = core.trial(allocation.task))
+      held[trial->experiment] += allocation.slot_count();
   }
   for (const auto& [id, slots] : held) {
     auto experiment = core.experiments().find(id);
     if (experiment == core.experiments().end()) continue;
     const auto& most = experiment->second.queue.max_slots;
     if (most && slots > *most) {
-      fail(name(id) + " holds " + std::to_string(slots) + " slots, more than its max_slots " +
+      fail(name_of(id) + " holds " + std::to_string(slots) + " slots, more than its max_slots " +
            std::to_string(*most));
     }
   }
@@ -127,8 +122,8 @@ void Checker::check_max_slots(const core::Core& core) {
 
 void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
   if (run == appended_run_[trial]) return;
-  fail(std::string(what) + " of run " + std::to_string(run) + " of " + name(trial) + " is taken while run " +
-       std::to_string(appended_run_[trial]) + " is current");
+  fail(std::string(what) + " of run " + std::to_string(run) + " of " + name_of(trial) +
+       " is taken while run " + std::to_string(appended_run_[trial]) + " is current");
 }
 
 void Checker::appended(const core::Write& write) {
@@ -140,10 +135,10 @@ void Checker::appended(const core::Write& write) {
   }
   if (auto* trial = std::get_if<core::PutTrial>(&write)) {
     if (trial->row.number > most_trials_[trial->row.experiment])
-      fail(name(trial->row.experiment) + " has a trial number " + std::to_string(trial->row.number));
+      fail(name_of(trial->row.experiment) + " has a trial number " + std::to_string(trial->row.number));
     RunNumber& newest = appended_run_[trial->row.id];
     if (trial->row.run < newest)
-      fail(name(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
+      fail(name_of(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
     newest = trial->row.run;
   }
   if (auto* row = std::get_if<core::InsertValidation>(&write))
@@ -154,7 +149,7 @@ void Checker::appended(const core::Write& write) {
   if (!event) return;
   auto& log = events_[event->experiment];
   if (event->number != static_cast<std::int64_t>(log.size())) {
-    fail(name(event->experiment) + ": searcher event " + std::to_string(event->number) + " follows " +
+    fail(name_of(event->experiment) + ": searcher event " + std::to_string(event->number) + " follows " +
          std::to_string(log.size()) + " events");
   }
   check_heard(event->experiment, event->event);
@@ -168,7 +163,7 @@ void Checker::check_heard(ExperimentId experiment, const std::string& text) {
   std::set<std::string>& heard = heard_[experiment];
   const bool once =
       !std::holds_alternative<searcher::Exited>(*event) && !std::holds_alternative<searcher::Retried>(*event);
-  if (!heard.insert(text).second && once) fail(name(experiment) + ": the searcher hears twice " + text);
+  if (!heard.insert(text).second && once) fail(name_of(experiment) + ": the searcher hears twice " + text);
 }
 
 /// A decision of the searcher is stored together with the trials that it creates.
@@ -190,7 +185,8 @@ void Checker::check_stored_events(const MemoryDisk& disk) {
             return entry.second.row.trial == trial &&
                    entry.second.row.steps_completed == validated->steps_completed;
           });
-      if (!there) fail(name(id) + ": the search decided on a validation that is not stored: " + it->second);
+      if (!there)
+        fail(name_of(id) + ": the search decided on a validation that is not stored: " + it->second);
     }
     seen = log.size();
   }
@@ -212,10 +208,10 @@ void Checker::check_search(const core::Core& core) {
     }
     for (const auto& [trial, row] : core.trials()) {
       if (row.experiment == id && nlohmann::json::parse(row.hparams) != points[row.request_id])
-        fail(name(trial) + " has other hyperparameters than its search drew: " + row.hparams);
+        fail(name_of(trial) + " has other hyperparameters than its search drew: " + row.hparams);
     }
     if (replayed->snapshot() != core.searcher(id)->snapshot()) {
-      fail(name(id) + ": its event log replays to another searcher");
+      fail(name_of(id) + ": its event log replays to another searcher");
     }
   }
 }
@@ -225,7 +221,7 @@ void Checker::disk_changed(const MemoryDisk& disk) {
   for (const auto& [id, experiment] : disk.experiments) {
     if (auto it = ended_experiments_.find(id);
         it != ended_experiments_.end() && it->second != experiment.state && !continued_.contains(id)) {
-      fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
+      fail(name_of(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(experiment.state)));
     }
     if (core::is_terminal(experiment.state)) ended_experiments_[id] = experiment.state;
@@ -233,7 +229,7 @@ void Checker::disk_changed(const MemoryDisk& disk) {
   for (const auto& [id, trial] : disk.trials) {
     if (auto it = ended_trials_.find(id);
         it != ended_trials_.end() && it->second != trial.state && !continued_.contains(trial.experiment)) {
-      fail(name(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
+      fail(name_of(id) + " was " + std::string(core::state_name(it->second)) + " and is " +
            std::string(core::state_name(trial.state)));
     }
     if (core::is_terminal(trial.state)) ended_trials_[id] = trial.state;
@@ -246,8 +242,8 @@ void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
   Newest& before = newest_[trial.id];
   const CheckpointId latest(trial.latest_checkpoint);
   if (trial.latest_steps < before.steps) {
-    const std::string back = name(trial.id) + " falls back from checkpoint " + std::to_string(before.steps) +
-                             " to " + std::to_string(trial.latest_steps);
+    const std::string back = name_of(trial.id) + " falls back from checkpoint " +
+                             std::to_string(before.steps) + " to " + std::to_string(trial.latest_steps);
     if (!is_damaged(CheckpointId(before.checkpoint))) fail(back);
     for (const auto& [uuid, row] : disk.checkpoints) {
       if (row.trial == trial.id && row.steps_completed > trial.latest_steps && !disk.damaged.contains(uuid))
@@ -256,8 +252,8 @@ void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
   }
   before = {trial.latest_checkpoint, trial.latest_steps};
   if (!latest.value.empty() && !disk.checkpoints.contains(latest))
-    fail(name(trial.id) + " resumes from a checkpoint that has no row");
-  if (disk.damaged.contains(latest)) fail(name(trial.id) + " resumes from a damaged checkpoint");
+    fail(name_of(trial.id) + " resumes from a checkpoint that has no row");
+  if (disk.damaged.contains(latest)) fail(name_of(trial.id) + " resumes from a damaged checkpoint");
 }
 
 void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
@@ -293,7 +289,7 @@ void Checker::acked_stop(ExperimentId id, const MemoryDisk& disk) {
   auto it = disk.experiments.find(id);
   const bool ending = it != disk.experiments.end() &&
                       (core::is_stopping(it->second.state) || core::is_terminal(it->second.state));
-  if (!ending) fail(name(id) + " was acknowledged to end and goes on");
+  if (!ending) fail(name_of(id) + " was acknowledged to end and goes on");
 }
 
 void Checker::acked_validation(TrialId trial, RunNumber run, std::int64_t steps, const MemoryDisk& disk) {
@@ -301,7 +297,7 @@ void Checker::acked_validation(TrialId trial, RunNumber run, std::int64_t steps,
     auto it = disk.validations.find({trial, r, steps});
     if (it != disk.validations.end() && (r == run || !it->second.archived)) return;
   }
-  fail("the validation of " + name(trial) + " at " + std::to_string(steps) +
+  fail("the validation of " + name_of(trial) + " at " + std::to_string(steps) +
        " was acknowledged and is not there");
 }
 
@@ -325,16 +321,16 @@ void Checker::at_end(const MemoryDisk& disk) {
 }
 
 void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
-  if (!core::is_terminal(experiment.state)) return fail(name(experiment.id) + " never ends");
+  if (!core::is_terminal(experiment.state)) return fail(name_of(experiment.id) + " never ends");
   const std::set<searcher::TrialNumber> stopped = stopped_by_search(experiment);
   bool all_failed = true;
   int trials = 0;
   for (const auto& [id, trial] : disk.trials) {
     if (trial.experiment != experiment.id) continue;
     ++trials;
-    if (!core::is_terminal(trial.state)) return fail(name(id) + " never ends");
+    if (!core::is_terminal(trial.state)) return fail(name_of(id) + " never ends");
     const std::string is =
-        name(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
+        name_of(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
     const int failed = failures(id);
     if (job.unmanaged) check_outside(trial, disk);
     const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
@@ -354,10 +350,10 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     }
   }
   if (job.left_alone() && job.always_invalid && trials > 1 && experiment.state == core::State::kCompleted)
-    fail(name(experiment.id) + " has completed although each of its trials refused its hyperparameters");
+    fail(name_of(experiment.id) + " has completed although each of its trials refused its hyperparameters");
   if (!job.left_alone() || job.invalid_hp) return;
   if ((experiment.state == core::State::kError) != all_failed) {
-    fail(name(experiment.id) + " is " + std::string(core::state_name(experiment.state)) +
+    fail(name_of(experiment.id) + " is " + std::string(core::state_name(experiment.state)) +
          (all_failed ? " and all its trials failed" : " and not all its trials failed"));
   }
 }
@@ -377,10 +373,11 @@ std::set<searcher::TrialNumber> Checker::stopped_by_search(const core::Experimen
 }
 
 void Checker::check_outside(const core::Trial& trial, const MemoryDisk& disk) {
-  if (trial.run != 1 || trial.restarts != 0) fail(name(trial.id) + " runs outside the cluster and ran again");
+  if (trial.run != 1 || trial.restarts != 0)
+    fail(name_of(trial.id) + " runs outside the cluster and ran again");
   for (const auto& [id, allocation] : disk.allocations) {
-    if (allocation.trial == trial.id)
-      fail(name(trial.id) + " runs outside the cluster and was given " + id.value);
+    if (allocation.task == trial.id)
+      fail(name_of(trial.id) + " runs outside the cluster and was given " + id.value);
   }
 }
 
@@ -391,22 +388,22 @@ void Checker::check_rows(const Job& job, const core::Trial& trial, const MemoryD
     const auto& row = validation.row;
     if (row.trial != trial.id) continue;
     if (job.has_no_metric(trial.seed)) {
-      if (row.searcher_metric) fail(name(trial.id) + " has a metric that it did not report");
+      if (row.searcher_metric) fail(name_of(trial.id) + " has a metric that it did not report");
       if (!validation.archived) ++visible[row.steps_completed];
       continue;
     }
     const double metric = metric_of(job, trial.seed, row.steps_completed);
     const bool same = std::isnan(metric) ? std::isnan(*row.searcher_metric) : metric == *row.searcher_metric;
-    if (!same) fail(name(trial.id) + " has a strange metric at " + std::to_string(row.steps_completed));
+    if (!same) fail(name_of(trial.id) + " has a strange metric at " + std::to_string(row.steps_completed));
     const bool smaller = job.config->searcher.smaller_is_better;
     if (!std::isnan(metric) && (!best || (smaller ? metric < *best : metric > *best))) best = metric;
     if (!validation.archived) ++visible[row.steps_completed];
   }
-  if (trial.best_metric != best) fail(name(trial.id) + " has the wrong best metric");
+  if (trial.best_metric != best) fail(name_of(trial.id) + " has the wrong best metric");
   for (std::int64_t steps = job.chunk; steps <= job.total; steps += job.chunk) {
     const int wanted = steps % job.validate_every == 0 || steps == job.total ? 1 : 0;
     if (visible[steps] != wanted) {
-      fail(name(trial.id) + " has " + std::to_string(visible[steps]) + " visible validations at " +
+      fail(name_of(trial.id) + " has " + std::to_string(visible[steps]) + " visible validations at " +
            std::to_string(steps) + ", not " + std::to_string(wanted));
     }
   }

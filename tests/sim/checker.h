@@ -21,7 +21,7 @@ struct ProcessTruth {
   /// The physical machine, not the agent's name: an impostor has the same name and another machine.
   std::string machine;
   std::vector<int> slots;
-  TrialId trial;  ///< Or the command.
+  TaskKey task;
   RunNumber run = 0;
   int part = 0;  ///< Index in its gang.
   int parts = 1;
@@ -43,11 +43,11 @@ class Checker {
   Gang gang(const ProcessTruth& process) const;
   bool chief_ended_well(const ProcessTruth& process) const;
   /// A failure of the program or a foreign signal, which may consume a restart.
-  void process_failed(TrialId trial) { ++failures_[trial]; }
+  void process_failed(TaskKey task) { ++failures_[task]; }
   void checkpoint_damaged(const CheckpointId& uuid) { damaged_.insert(uuid); }
   bool is_damaged(const CheckpointId& uuid) const { return damaged_.contains(uuid); }
   void program_finished(TrialId trial) { finished_.insert(trial); }
-  int failures(TrialId trial) const;
+  int failures(TaskKey task) const;
   bool any_process() const { return !running_.empty(); }
 
   // Events of the master.
@@ -92,11 +92,11 @@ class Checker {
   const Plan& plan_;
   std::string failure_;
   enum class PartState { kRuns, kWell, kBroken };
-  using PartKey = std::tuple<TrialId, RunNumber, int>;
+  using PartKey = std::tuple<TaskKey, RunNumber, int>;
   std::map<PartKey, ProcessTruth> running_;
   std::map<PartKey, PartState> parts_;
-  std::map<TrialId, RunNumber> newest_run_;
-  std::map<TrialId, int> failures_;
+  std::map<TaskKey, RunNumber> newest_run_;
+  std::map<TaskKey, int> failures_;
   std::set<TrialId> finished_;
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< Appended in this life of the master.
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.

@@ -18,11 +18,10 @@ const core::Command* find(const MemoryDisk& disk, const TaskId& task) {
 
 void Checker::check_command_kills(const core::Core& core) {
   for (const auto& [id, allocation] : core.allocations()) {
-    if (!core::is_command(allocation.trial) || !allocation.kill_requested ||
-        !killed_commands_.insert(id).second)
+    if (!allocation.task.as<CommandId>() || !allocation.kill_requested || !killed_commands_.insert(id).second)
       continue;
-    auto command = core.commands().find(core::command_of(allocation.trial));
-    if (command == core.commands().end() || core::is_stopping(command->second.state)) continue;
+    const core::Command* command = core.command(allocation.task);
+    if (!command || core::is_stopping(command->state)) continue;
     const core::AllocationPart& part = allocation.parts.front();
     auto settings = core.agent_settings().find(part.agent);
     const bool out_of_service =
@@ -30,7 +29,7 @@ void Checker::check_command_kills(const core::Core& core) {
         (!settings->second.enabled || std::any_of(part.slots.begin(), part.slots.end(), [&](int slot) {
           return settings->second.disabled_slots.contains(slot);
         }));
-    if (!out_of_service) fail("command " + command->second.task.value + " is killed and nobody asked for it");
+    if (!out_of_service) fail("command " + command->task.value + " is killed and nobody asked for it");
   }
 }
 
@@ -53,9 +52,9 @@ void Checker::check_commands(const MemoryDisk& disk) {
     const core::Command* row = find(disk, plan.task);
     if (!row) return fail("command " + plan.task.value + " was never taken");
     const std::string is = "command " + plan.task.value + " is " + std::string(core::state_name(row->state));
-    const auto part = parts_.find({core::as_trial(row->id), 1, 0});
+    const auto part = parts_.find({row->id, 1, 0});
     const bool ended_well = part != parts_.end() && part->second == PartState::kWell;
-    const int failed = failures(core::as_trial(row->id));
+    const int failed = failures(row->id);
     if (!core::is_terminal(row->state)) fail(is + " and never ends");
     if (row->state == core::State::kCompleted && !ended_well) fail(is + " but its process did not end well");
     if (row->state == core::State::kCanceled && !plan.kill_after) fail(is + " and nobody asked for it");

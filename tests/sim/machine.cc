@@ -197,7 +197,7 @@ void Machine::pulled(const AllocationId& id) {
   const core::Allocation& allocation = held.start.allocation;
   ProcessTruth truth{.machine = instance_,
                      .slots = allocation.parts.at(static_cast<std::size_t>(held.start.part)).slots,
-                     .trial = allocation.trial,
+                     .task = allocation.task,
                      .run = allocation.run,
                      .part = held.start.part,
                      .parts = static_cast<int>(allocation.parts.size())};

@@ -151,7 +151,7 @@ void Master::release() {
 void Master::deliver(const core::Send& send) {
   checker_.sent(send, disk_);
   if (auto* preempt = std::get_if<core::PreemptAllocation>(&send)) {
-    engine_.trace("master pre-empts " + preempt->allocation.value);
+    engine_.trace("master preempts " + preempt->allocation.value);
     auto it = harness_links_.find(preempt->allocation);
     if (it != harness_links_.end()) it->second.second();
     return;

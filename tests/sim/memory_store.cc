@@ -86,7 +86,7 @@ core::Recovered MemoryDisk::recover(std::optional<ExperimentId> one) const {
     if (recovered.searchers.contains(trial.experiment)) recovered.trials.push_back(trial);
   }
   for (const auto& [id, command] : commands) {
-    recovered.next_command = core::CommandId(id.value + 1);
+    recovered.next_command = CommandId(id.value + 1);
     if (!core::is_terminal(command.state)) recovered.commands.push_back(command);
   }
   for (const auto& [id, settings] : agents) recovered.agents.push_back(settings);

@@ -25,7 +25,7 @@ struct MemoryDisk {
 
   std::map<ExperimentId, core::Experiment> experiments;
   std::map<TrialId, core::Trial> trials;
-  std::map<core::CommandId, core::Command> commands;
+  std::map<CommandId, core::Command> commands;
   std::map<AllocationId, core::Allocation> allocations;
   std::map<ExperimentId, std::map<std::int64_t, std::string>> searcher_events;
   std::map<ExperimentId, core::PutSearcherSnapshot> searcher_snapshots;

@@ -55,7 +55,7 @@ void Process::obey() {
   if (job_.hangs) return;
   after(job_.chunk_time, [this] {
     if (job_.failures == 0) return exit(ExitKind::kSucceeded, 0, "exit code 0");
-    checker_.process_failed(truth_.trial);
+    checker_.process_failed(truth_.task);
     exit(ExitKind::kFailed, 1, "exit code 1");
   });
 }
@@ -255,7 +255,7 @@ void Process::terminate(Duration grace) {
 
 void Process::crash() {
   if (!alive_) return;
-  checker_.process_failed(truth_.trial);
+  checker_.process_failed(truth_.task);
   exit(ExitKind::kFailed, 137, "killed by signal 9");
 }
 

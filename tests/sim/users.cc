@@ -62,11 +62,11 @@ void User::begin_process() {
     if (core::is_terminal(trial.state)) return checker_.process_failed(id);
     core::StartAllocation start{.trial = trial, .experiment = *experiment_, .config = job_.config};
     start.allocation.id = AllocationId(trial.task.value + ".1");
-    start.allocation.trial = id;
+    start.allocation.task = id;
     start.allocation.run = 1;
     process_ = std::make_shared<Process>(
         engine_, master_, checker_, job_, start,
-        ProcessTruth{.machine = "the machine of " + job_.id.value, .slots = {}, .trial = id, .run = 1},
+        ProcessTruth{.machine = "the machine of " + job_.id.value, .slots = {}, .task = id, .run = 1},
         [](const core::Exit&) {});
     return process_->begin();
   }

@@ -200,11 +200,11 @@ void World::send_impostor() {
 
 void World::change_queue() {
   if (!master_.up()) return;
-  std::vector<ExperimentId> live;
+  std::vector<JobKey> live;
   for (const auto& [id, experiment] : master_.core()->experiments()) live.push_back(id);
-  for (const auto& [id, command] : master_.core()->commands()) live.push_back(core::as_job(id));
+  for (const auto& [id, command] : master_.core()->commands()) live.push_back(id);
   if (live.empty()) return;
-  core::UpdateJob update{.experiment = live[engine_.random().below(live.size())]};
+  core::UpdateJob update{.job = live[engine_.random().below(live.size())]};
   switch (engine_.between(0, 2)) {
     case 0:
       update.priority = static_cast<int>(engine_.between(1, 99));

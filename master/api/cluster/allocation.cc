@@ -73,7 +73,7 @@ Status AllocationService::GetAllocation(const Caller&, const v1::GetAllocationRe
   const auto facts = db::get_task(context_.pool, task);
   if (!facts && facts.error().code != Code::kNotFound) return tl::unexpected(facts.error());
   if (facts) {
-    TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->holder));
+    TRY_ASSIGN(const auto rows, db::list_allocations(context_.pool, facts->key));
     for (const db::AllocationRow& row : rows) {
       if (row.id.value != id) continue;
       to_proto(row, task, response->mutable_allocation());

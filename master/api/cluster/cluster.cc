@@ -92,7 +92,7 @@ void look(const core::Core& core, const std::optional<AgentId>& only, PoolView& 
   for (const auto& [id, allocation] : core.allocations()) {
     for (const core::AllocationPart& part : allocation.parts) {
       if (wanted(part.agent) && part.state != core::AllocationState::kTerminated)
-        seen.running.push_back({part.agent, {id, allocation.trial, allocation.state, part.slots}});
+        seen.running.push_back({part.agent, {id, allocation.task, allocation.state, part.slots}});
     }
   }
 }

@@ -26,14 +26,14 @@ struct Slots {
 };
 
 /// Slots of all jobs, summed over the pools. Runs on the core's thread.
-std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
-  std::map<ExperimentId, Slots> slots;
+std::map<JobKey, Slots> slots_of(const core::Core& core) {
+  std::map<JobKey, Slots> slots;
   for (const auto& [name, pool] : core.pools()) {
     for (const auto& [job, standing] : pool.standings()) {
       Slots& its = slots.emplace_hint(slots.end(), job, Slots())->second;
       its.held += standing.held;
       its.asked += standing.held + standing.slots;
-      its.runs |= standing.held > 0 || (core::is_command(job) && standing.running > 0);
+      its.runs |= standing.held > 0 || (job.as<CommandId>() && standing.running > 0);
     }
   }
   return slots;
@@ -43,7 +43,7 @@ std::map<ExperimentId, Slots> slots_of(const core::Core& core) {
 struct Queued {
   std::string pool;
   core::QueuePlace place;
-  ExperimentId id;
+  JobKey id;
   Slots slots;
   UserId owner;
   WallTime submitted;
@@ -69,7 +69,7 @@ v1::Job to_job(const Queued& one) {
   // Commands run at most once and are never preempted.
   job.set_is_preemptible(true);
   job.set_max_slots(one.place.max_slots.value_or(0));
-  job.set_entity_id(std::to_string(one.id.value));
+  job.set_entity_id(std::to_string(one.id.number()));
   job.set_name(one.experiment->name);
   job.set_progress(one.progress);
   return job;
@@ -78,12 +78,12 @@ v1::Job to_job(const Queued& one) {
 /// Runs on the core's thread and therefore only copies. Paused experiments have no standing in a pool and are
 /// left out.
 std::vector<Queued> queued(const core::Core& core) {
-  const std::map<ExperimentId, Slots> slots = slots_of(core);
+  const std::map<JobKey, Slots> slots = slots_of(core);
   std::vector<Queued> found;
   found.reserve(slots.size());
   for (const auto& [id, its] : slots) {
-    if (core::is_command(id)) {
-      auto known = core.commands().find(core::command_of(id));
+    if (const auto command_id = id.as<CommandId>()) {
+      auto known = core.commands().find(*command_id);
       if (known == core.commands().end()) continue;
       const core::Command& command = known->second;
       found.push_back({.pool = core.pool_of(command),
@@ -97,7 +97,7 @@ std::vector<Queued> queued(const core::Core& core) {
                        .task = command.task});
     } else {
       // Unmanaged experiments do not queue.
-      auto known = core.experiments().find(id);
+      auto known = core.experiments().find(*id.as<ExperimentId>());
       if (known == core.experiments().end() || known->second.unmanaged) continue;
       const core::Experiment& experiment = known->second;
       found.push_back({.pool = core.pool_of(experiment),
@@ -138,7 +138,7 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
 
 /// A live job. `entity` is the id that rights are checked for.
 struct NamedJob {
-  ExperimentId id;
+  JobKey id;
   std::string entity;
 };
 using Jobs = std::map<std::string, NamedJob>;
@@ -151,20 +151,20 @@ Result<Jobs> named_jobs(const Context& context) {
     for (const auto& [id, experiment] : core.experiments())
       found->emplace_back(experiment.job_id, NamedJob{id, std::to_string(id.value)});
     for (const auto& [id, command] : core.commands())
-      found->emplace_back(command.job_id, NamedJob{core::as_job(id), command.task.value});
+      found->emplace_back(command.job_id, NamedJob{id, command.task.value});
   }));
   return Jobs(std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
 }
 
 Status authorize_job(const Context& context, const Caller& caller, Action action, const NamedJob& job) {
-  const Target target = core::is_command(job.id) ? Target::kTask : Target::kExperiment;
+  const Target target = job.id.as<CommandId>() ? Target::kTask : Target::kExperiment;
   return authorize(caller, action, target, {job.entity}, context.pool);
 }
 
 Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
                                  const v1::QueueControl& control, const Jobs& jobs) {
   // The anchor of a move only needs to be visible to the caller.
-  const auto find = [&](const std::string& job, Action action) -> Result<ExperimentId> {
+  const auto find = [&](const std::string& job, Action action) -> Result<JobKey> {
     auto it = jobs.find(job);
     if (it == jobs.end())
       return fail(Code::kNotFound, "job " + make_utf8(job) + " has ended or does not exist");
@@ -172,7 +172,7 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
     return it->second.id;
   };
   core::UpdateJob input;
-  TRY_ASSIGN(input.experiment, find(control.job_id(), Action::kEdit));
+  TRY_ASSIGN(input.job, find(control.job_id(), Action::kEdit));
   switch (control.action_case()) {
     case v1::QueueControl::kAheadOf:
     case v1::QueueControl::kBehindOf: {
@@ -205,16 +205,16 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
 }
 
 /// Returns the config policies that limit a job: those of the cluster and of its workspace.
-Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job) {
-  if (!core::is_command(job)) {
+Result<expconf::Policies> limits_of_job(const Context& context, JobKey job) {
+  if (const auto experiment = job.as<ExperimentId>()) {
     TRY_ASSIGN(const auto workspaces,
-               db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(job.value)}));
+               db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(experiment->value)}));
     return limits_of(context.pool, expconf::Workload::kExperiment, workspaces.front());
   }
   // The workspace of a command is only known to the core while it lives.
   auto workspace = std::make_shared<std::optional<std::int64_t>>();
   TRY(context.loop.inspect([workspace, job](const core::Core& core) {
-    const auto found = core.commands().find(core::command_of(job));
+    const auto found = core.commands().find(*job.as<CommandId>());
     if (found != core.commands().end()) *workspace = found->second.workspace;
   }));
   return limits_of(context.pool, expconf::Workload::kTask, *workspace);
@@ -223,7 +223,7 @@ Result<expconf::Policies> limits_of_job(const Context& context, ExperimentId job
 /// Checks a change against the limits of config policies.
 Status check_limits(const Context& context, const core::UpdateJob& input) {
   if (!input.priority && !input.max_slots && !input.beside) return {};
-  TRY_ASSIGN(const expconf::Policies limits, limits_of_job(context, input.experiment));
+  TRY_ASSIGN(const expconf::Policies limits, limits_of_job(context, input.job));
   if (input.max_slots && limits.max_slots &&
       // 0 means no limit, which is more than any limit.
       (*input.max_slots == 0 || *input.max_slots > limits.max_slots->value)) {
@@ -237,11 +237,11 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
   if (input.beside) {
     auto its = std::make_shared<std::optional<int>>();
     TRY(context.loop.inspect([its, anchor = input.beside->anchor](const core::Core& core) {
-      if (core::is_command(anchor)) {
-        const auto found = core.commands().find(core::command_of(anchor));
+      if (const auto command = anchor.as<CommandId>()) {
+        const auto found = core.commands().find(*command);
         if (found != core.commands().end()) *its = found->second.queue.priority;
       } else {
-        const auto found = core.experiments().find(anchor);
+        const auto found = core.experiments().find(*anchor.as<ExperimentId>());
         if (found != core.experiments().end()) *its = found->second.queue.priority;
       }
     }));
@@ -262,12 +262,12 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
   TRY(context.loop.inspect([problem, &context, input](const core::Core& core) {
     int slots = 0;
     bool single_node = true;
-    if (core::is_command(input.experiment)) {
-      const auto command = core.commands().find(core::command_of(input.experiment));
+    if (const auto id = input.job.as<CommandId>()) {
+      const auto command = core.commands().find(*id);
       if (command == core.commands().end()) return;
       slots = command->second.config->slots;
     } else {
-      const auto experiment = core.experiments().find(input.experiment);
+      const auto experiment = core.experiments().find(*input.job.as<ExperimentId>());
       if (experiment == core.experiments().end()) return;
       slots = experiment->second.config->resources.slots_per_trial;
       single_node = experiment->second.config->resources.is_single_node;

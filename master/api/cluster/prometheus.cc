@@ -39,9 +39,7 @@ struct CoreFigures {
 CoreFigures::Allocation describe(const core::Core& core, const core::Allocation& allocation) {
   CoreFigures::Allocation out{.id = allocation.id.value,
                               .task = allocation.id.value.substr(0, allocation.id.value.rfind('.')),
-                              .owner = core::is_command(allocation.trial)
-                                           ? "command"
-                                           : "trial " + std::to_string(allocation.trial.value),
+                              .owner = allocation.task.as<CommandId>() ? "command" : name_of(allocation.task),
                               .state = std::string(core::allocation_state_name(allocation.state)),
                               .pool = allocation.pool,
                               .devices = {}};

@@ -220,7 +220,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     const std::size_t dot = part.allocation.value.rfind('.');
     // Allocation ids are "<task>.<run>".
     container.set_task_id(part.allocation.value.substr(0, dot));
-    if (!core::is_command(part.trial)) container.set_trial_id(static_cast<int>(part.trial.value));
+    if (const auto trial = part.task.as<TrialId>()) container.set_trial_id(static_cast<int>(trial->value));
     for (const int slot : part.slots) {
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;

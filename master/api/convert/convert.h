@@ -79,7 +79,7 @@ std::string log_message(const db::LogRow& row);
 /// The part of an allocation that runs on one agent.
 struct RunningPart {
   AllocationId allocation;
-  TrialId trial;                ///< or the command, as core::as_trial()
+  TaskKey task;
   core::AllocationState state;  ///< of the allocation as a whole
   std::vector<int> slots;
 };

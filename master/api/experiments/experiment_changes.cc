@@ -153,7 +153,7 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   // Validation is complete at this point. The core goes first, because it may still refuse.
   if (patch.has_resources()) {
     const auto& resources = patch.resources();
-    core::UpdateJob job{.experiment = id};
+    core::UpdateJob job{.job = id};
     if (resources.has_priority()) job.priority = resources.priority().value();
     if (resources.has_weight()) job.weight = resources.weight().value();
     if (resources.has_max_slots()) job.max_slots = resources.max_slots().value();

@@ -16,11 +16,11 @@ constexpr int kRecentRuns = 50;
 
 /// Copy of the relevant state of the core. Taken on the core's thread, evaluated on the caller's.
 struct Sight {
-  std::string pool;                            ///< pool of the waiting request; "": nothing waits
-  std::optional<scheduler::Image> image;       ///< scheduler state of that pool
-  std::map<core::CommandId, TaskId> commands;  ///< tasks of commands, by their negative ids
-  TrialId trial;                               ///< the waiting trial or command
-  std::map<TrialId, double> progress;          ///< of the trials that hold slots
+  std::string pool;                       ///< pool of the waiting request; "": nothing waits
+  std::optional<scheduler::Image> image;  ///< scheduler state of that pool
+  std::map<CommandId, TaskId> commands;   ///< their public ids
+  TaskKey task;                           ///< the waiting trial or command
+  std::map<TaskKey, double> progress;     ///< of the trials that hold slots
   int waiting = 0, running = 0;
   std::string otherwise;  ///< state of the object, if nothing waits
 };
@@ -63,10 +63,10 @@ std::string who_is_away(const core::Core& core, const core::Allocation& allocati
 /// The first allocation of the experiment with an unreachable agent.
 std::string who_is_away(const core::Core& core, ExperimentId experiment) {
   for (const auto& [id, allocation] : core.allocations()) {
-    auto trial = core.trials().find(allocation.trial);
-    if (trial == core.trials().end() || trial->second.experiment != experiment) continue;
+    const core::Trial* trial = core.trial(allocation.task);
+    if (!trial || trial->experiment != experiment) continue;
     if (const std::string away = who_is_away(core, allocation); !away.empty())
-      return "; trial " + number(trial->first.value) + " is on " + where(allocation) + away;
+      return "; " + name_of(trial->id) + " is on " + where(allocation) + away;
   }
   return "";
 }
@@ -94,8 +94,7 @@ void copy_pool(const core::Core& core, Sight& sight) {
   sight.image = core.pools().at(sight.pool).image();
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
   for (const auto& [id, allocation] : core.allocations()) {
-    const auto trial = core.trials().find(allocation.trial);
-    if (trial != core.trials().end()) sight.progress[trial->first] = trial->second.progress;
+    if (const core::Trial* trial = core.trial(allocation.task)) sight.progress[trial->id] = trial->progress;
   }
 }
 
@@ -108,7 +107,7 @@ void look(const core::Core& core, const core::Experiment& experiment, std::optio
   const scheduler::Scheduler::Standing waiting = pool->second.standing(experiment.id);
   sight.waiting = waiting.requests;
   if (waiting.requests == 0 || (wanted && !pool->second.waits(*wanted))) return;
-  sight.trial = wanted.value_or(waiting.first);
+  sight.task = wanted ? TaskKey(*wanted) : waiting.first;
   sight.pool = pool->first;
   copy_pool(core, sight);
 }
@@ -123,20 +122,20 @@ Result<std::shared_ptr<Sight>> see(const Context& context,
 
 /// Sets the ids of a trial and its experiment, or of a command.
 template <typename Message>
-void name(const Sight& sight, TrialId who, ExperimentId job, Message* out) {
-  // Commands have negative trial ids in the scheduler.
-  if (core::is_command(who)) {
-    auto its = sight.commands.find(core::command_of(who));
+void set_ids(const Sight& sight, TaskKey task, JobKey job, Message* out) {
+  if (const auto command = task.as<CommandId>()) {
+    auto its = sight.commands.find(*command);
     if (its != sight.commands.end()) out->set_command_id(its->second.value);
     return;
   }
-  out->set_trial_id(static_cast<int>(who.value));
-  if constexpr (requires { out->set_experiment_id(0); }) out->set_experiment_id(static_cast<int>(job.value));
+  out->set_trial_id(static_cast<int>(task.number()));
+  if constexpr (requires { out->set_experiment_id(0); })
+    out->set_experiment_id(static_cast<int>(job.number()));
 }
 
 void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
   constexpr const char* kHow[] = {"RUNS", "LEAVES", "HOLDS"};
-  name(sight, blocker.trial, blocker.job, out);
+  set_ids(sight, blocker.task, blocker.job, out);
   out->set_how(kHow[static_cast<int>(blocker.how)]);
   out->set_slots(blocker.slots);
   for (const AgentId& agent : blocker.agents) out->add_agents(agent.value);
@@ -147,8 +146,9 @@ void to_proto(const Sight& sight, const scheduler::Suggestion& suggestion, v1::E
   out->set_what(kWhat[static_cast<int>(suggestion.what)]);
   out->set_value(suggestion.value);
   out->set_agent_id(suggestion.agent.value);
-  name(sight, suggestion.trial, {}, out);
-  for (TrialId trial : suggestion.preempts) out->add_preempts(static_cast<int>(trial.value));
+  set_ids(sight, suggestion.task, {}, out);
+  // Only trials can be preempted.
+  for (const TaskKey task : suggestion.preempts) out->add_preempts(static_cast<int>(task.number()));
 }
 
 Status explain(const Context& context, const Sight& sight, v1::Explanation* out) {
@@ -162,14 +162,14 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   scheduler::RunLengths lengths{.progress = sight.progress};
   TRY_ASSIGN(lengths.recent, db::recent_run_lengths(context.pool, sight.pool, kRecentRuns));
   TRY_ASSIGN(const auto started, db::live_since(context.pool, sight.pool));
-  for (const auto& [trial, since] : started) {
-    lengths.age[trial] = static_cast<double>(wall_now().micros - since.micros) / 1e6;
+  for (const auto& [task, since] : started) {
+    lengths.age[task] = static_cast<double>(wall_now().micros - since.micros) / 1e6;
   }
-  const scheduler::Explanation found = scheduler::explain(sight.image->snapshot(), sight.trial, lengths);
-  name(sight, found.trial, found.job, out);
+  const scheduler::Explanation found = scheduler::explain(sight.image->snapshot(), sight.task, lengths);
+  set_ids(sight, found.task, found.job, out);
   out->set_reason(scheduler::reason_name(found.reason));
-  std::map<TrialId, std::string> names;
-  for (const auto& [id, task] : sight.commands) names[core::as_trial(id)] = "command " + task.value;
+  std::map<TaskKey, std::string> names;
+  for (const auto& [id, task] : sight.commands) names[id] = "command " + task.value;
   out->set_text(scheduler::to_text(found, names));
   out->set_slots(found.slots);
   out->set_position(found.position);
@@ -204,7 +204,7 @@ Status explain_command(const Context& context, const core::Command& command, v1:
                                   where(allocation->second) + who_is_away(core, allocation->second);
                  return;
                }
-               seen.trial = core::as_trial(id);
+               seen.task = id;
                seen.pool = core.pool_of(live->second);
                copy_pool(core, seen);
              }));

@@ -73,7 +73,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     const auto facts = db::get_task(context_.pool, filter_.task);
     if (!facts) return finish_later(facts.error());
     // Log lines of commands carry no trial id.
-    if (!core::is_command(facts->holder)) trial_ = facts->holder;
+    trial_ = facts->key.as<TrialId>().value_or(TrialId());
     // Opens the response of the gateway, although the first line may take long.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();

@@ -16,7 +16,7 @@ bool fits(const Named& named, const core::Allocation& allocation, const core::Tr
 core::Allocation imagined(const core::Trial& trial) {
   core::Allocation allocation;
   allocation.id = AllocationId(trial.task.value + "." + std::to_string(trial.run));
-  allocation.trial = trial.id;
+  allocation.task = trial.id;
   allocation.run = trial.run;
   return allocation;
 }
@@ -85,9 +85,9 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
   TRY(context.loop.inspect([candidates, named](const core::Core& core) {
     const auto take = [&](const core::Allocation& allocation) {
       if (allocation.state == core::AllocationState::kTerminated) return;
-      const auto trial = core.trials().find(allocation.trial);
-      if (trial == core.trials().end() || !fits(named, allocation, trial->second)) return;
-      candidates->push_back(describe(core, allocation, trial->second));
+      const core::Trial* trial = core.trial(allocation.task);
+      if (!trial || !fits(named, allocation, *trial)) return;
+      candidates->push_back(describe(core, allocation, *trial));
     };
     // The common cases are lookups by id; only a call that names neither scans all allocations.
     if (named.allocation) {

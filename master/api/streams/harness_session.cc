@@ -188,7 +188,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
         context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
           auto allocation = core.allocations().find(id);
           if (allocation == core.allocations().end()) return;
-          if (allocation->second.trial != trial || allocation->second.run != run) return;
+          if (allocation->second.task != trial || allocation->second.run != run) return;
           auto row = core.trials().find(trial);
           if (row == core.trials().end()) return;
           found->current = true;

@@ -245,7 +245,7 @@ Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPri
                                           v1::SetCommandPriorityResponse* response) {
   const TaskId task(request.command_id());
   TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
-  const core::UpdateJob update{.experiment = core::as_job(row.command.id), .priority = request.priority()};
+  const core::UpdateJob update{.job = row.command.id, .priority = request.priority()};
   // A command's queue settings are changed like those of an experiment.
   TRY(check_job_update(context_, update));
   auto done = context_.loop.ask(update);

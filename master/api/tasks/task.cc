@@ -53,16 +53,14 @@ const char* scheduler_type(const core::Core& core, const std::string& pool) {
 /// Runs on the core's thread.
 v1::AllocationSummary summary_of(const core::Core& core, const core::Allocation& allocation) {
   v1::AllocationSummary out;
-  if (core::is_command(allocation.trial)) {
-    const core::Command& command = core.commands().at(core::command_of(allocation.trial));
-    out.set_task_id(command.task.value);
-    out.set_name("Command " + command.task.value);
-    out.set_priority(command.queue.priority);
-  } else {
-    const core::Trial& trial = core.trials().at(allocation.trial);
-    const core::Experiment& experiment = core.experiments().at(trial.experiment);
-    out.set_task_id(trial.task.value);
-    out.set_name("Trial " + std::to_string(trial.id.value) + " (Experiment " +
+  if (const core::Command* command = core.command(allocation.task)) {
+    out.set_task_id(command->task.value);
+    out.set_name("Command " + command->task.value);
+    out.set_priority(command->queue.priority);
+  } else if (const core::Trial* trial = core.trial(allocation.task)) {
+    const core::Experiment& experiment = core.experiments().at(trial->experiment);
+    out.set_task_id(trial->task.value);
+    out.set_name("Trial " + std::to_string(trial->id.value) + " (Experiment " +
                  std::to_string(experiment.id.value) + ")");
     out.set_priority(experiment.queue.priority);
   }
@@ -149,8 +147,8 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
   TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
   v1::Task* task = response->mutable_task();
   task->set_task_id(id.value);
-  if (!core::is_command(facts.holder)) {
-    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, facts.holder));
+  if (const auto trial_id = facts.key.as<TrialId>()) {
+    TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, *trial_id));
     task->set_task_type(v1::TASK_TYPE_TRIAL);
     to_proto(trial.trial.started, task->mutable_start_time());
     if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
@@ -160,7 +158,7 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
     to_proto(row.command.submitted, task->mutable_start_time());
     if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
   }
-  TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.holder));
+  TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.key));
   for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
   return {};
 }

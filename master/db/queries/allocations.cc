@@ -4,17 +4,22 @@
 
 namespace det::db {
 
-Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial) {
+TaskKey next_task(Rows::Row& row) {
+  const auto trial = row.next<std::optional<TrialId>>();
+  const auto command = row.next<std::optional<CommandId>>();
+  return trial ? TaskKey(*trial) : TaskKey(command.value_or(CommandId()));
+}
+
+Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TaskKey task) {
   using A = AllocationRow;
   static const Columns<A> kColumns(
       column<&A::id>("id"), column<&A::run>("run"), column<&A::state>("state"), column<&A::parts>("parts"),
       column<&A::pool>("pool"), column<&A::started>("started"), column<&A::ended>("ended"),
       column<&A::exit_kind>("exit_kind"), column<&A::exit_message>("exit_message"),
       column<&A::exit_code>("exit_code"));
-  // Commands have negative trial ids in the core.
   static const std::string sql =
-      kColumns.select(" FROM allocations WHERE trial_id = $1 OR command_id = -$1 ORDER BY run DESC, id");
-  return kColumns.read(pool.query(sql, trial));
+      kColumns.select(" FROM allocations WHERE trial_id = $1 OR command_id = $2 ORDER BY run DESC, id");
+  return kColumns.read(pool.query(sql, task.as<TrialId>(), task.as<CommandId>()));
 }
 
 Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent) {
@@ -26,14 +31,15 @@ Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& 
   return rows[0].next<bool>();
 }
 
-Result<std::vector<std::pair<TrialId, WallTime>>> live_since(Pool& pool, const std::string& resource_pool) {
-  TRY_ASSIGN(const Rows rows, pool.query("SELECT coalesce(trial_id, -command_id), started FROM allocations"
+Result<std::vector<std::pair<TaskKey, WallTime>>> live_since(Pool& pool, const std::string& resource_pool) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT trial_id, command_id, started FROM allocations"
                                          " WHERE state <> 'TERMINATED' AND pool = $1",
                                          resource_pool));
-  std::vector<std::pair<TrialId, WallTime>> live;
+  std::vector<std::pair<TaskKey, WallTime>> live;
   for (Rows::Row row : rows) {
-    auto& [trial, started] = live.emplace_back();
-    row.into(trial, started);
+    auto& [task, started] = live.emplace_back();
+    task = next_task(row);
+    row.into(started);
   }
   return live;
 }

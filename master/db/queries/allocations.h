@@ -23,15 +23,15 @@ struct AllocationRow {
 /// Returns how long (in seconds) the last `count` trial allocations that ended in a pool held their slots.
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count);
 
-/// Returns the trials and commands (as core::as_trial() ids) that hold slots in a pool, with the start of
-/// each.
-Result<std::vector<std::pair<TrialId, WallTime>>> live_since(Pool& pool, const std::string& resource_pool);
+/// Returns the tasks that hold slots in a pool, with the start of each.
+Result<std::vector<std::pair<TaskKey, WallTime>>> live_since(Pool& pool, const std::string& resource_pool);
 
 /// True when a part of the allocation is or was on the agent.
 Result<bool> held_by(Pool& pool, const AllocationId& allocation, const AgentId& agent);
 
-/// Lists the allocations of a trial or command, newest run first. Empty for an unknown id and before the
-/// first run.
-Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TrialId trial);
+/// Lists the allocations of a task, newest run first. Empty for an unknown task and before the first run.
+Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TaskKey task);
+/// Reads the next two columns of a row, the ids of a trial and of a command, of which exactly one is set.
+TaskKey next_task(Rows::Row& row);
 
 }  // namespace det::db

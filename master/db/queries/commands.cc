@@ -1,5 +1,6 @@
 #include "master/db/queries/commands.h"
 
+#include "master/db/queries/allocations.h"
 #include "master/db/store/tables.h"
 
 namespace det::db {
@@ -54,16 +55,15 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
 }
 
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
-  // Commands have negative ids in the trial id space of the core.
   TRY_ASSIGN(
       const Rows rows,
-      pool.query("SELECT id, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
-                 " UNION ALL SELECT -id, ended IS NOT NULL FROM commands WHERE task_id = $1",
+      pool.query("SELECT id, NULL, state IN ('COMPLETED', 'CANCELED', 'ERROR') FROM trials WHERE task_id = $1"
+                 " UNION ALL SELECT NULL, id, ended IS NOT NULL FROM commands WHERE task_id = $1",
                  task));
   if (rows.empty()) return fail(Code::kNotFound, "task " + task.value + " not found");
-  TaskFacts facts;
-  rows[0].into(facts.holder, facts.ended);
-  return facts;
+  Rows::Row row = rows[0];
+  const TaskKey key = next_task(row);
+  return TaskFacts{.key = key, .ended = row.next<bool>()};
 }
 
 Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {

@@ -29,8 +29,7 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task);
 
 /// State of a task for readers that follow its log.
 struct TaskFacts {
-  /// Holder of its allocations: a trial, or a command in the id space of the core (core::is_command()).
-  TrialId holder;
+  TaskKey key;
   bool ended = false;
 };
 /// Returns the state of a task. kNotFound: neither the task of a trial nor a command.

@@ -30,6 +30,17 @@ Field<core::PutExperiment> derived(const char* name) {
           [](const core::PutExperiment& one, Params& out) { put(out, at<path...>(*one.row.config)); }};
 }
 
+/// Column of the task of an allocation if it is an `One`, NULL otherwise. Each kind of task has one such
+/// column, of which exactly one is set.
+template <typename One>
+Field<core::Allocation> task_column(const char* name) {
+  return {name, kFirst, [](const core::Allocation& row, Params& out) { out.add(row.task.as<One>()); },
+          [](Rows::Row& row, core::Allocation& out) -> Status {
+            if (const auto id = row.next<std::optional<One>>()) out.task = *id;
+            return {};
+          }};
+}
+
 /// Adds the columns of an optional exit; all are NULL without one.
 template <typename T>
 std::vector<Field<T>> with_exit(std::vector<Field<T>> fields) {
@@ -178,21 +189,12 @@ const Table<core::Command>& commands_table() {
 
 const Table<core::Allocation>& allocations_table() {
   using core::Allocation;
-  // Exactly one of trial_id and command_id is set. Commands have negative trial ids in the core.
   static const Table<Allocation> table(
       "allocations",
       with_exit<Allocation>({
           field<&Allocation::id>("id", kKey),
-          {"trial_id", kAlways,
-           [](const Allocation& row, Params& out) {
-             out.add(core::is_command(row.trial) ? std::nullopt : std::optional(row.trial));
-           },
-           [](Rows::Row& row, Allocation& out) { return take(row, out.trial); }, "",
-           "coalesce(trial_id, -command_id)"},
-          {"command_id", kFirst,
-           [](const Allocation& row, Params& out) {
-             out.add(core::is_command(row.trial) ? std::optional(core::command_of(row.trial)) : std::nullopt);
-           }},
+          task_column<TrialId>("trial_id"),
+          task_column<CommandId>("command_id"),
           field<&Allocation::run>("run"),
           field<&Allocation::state>("state"),
           field<&Allocation::pool>("pool"),

@@ -74,7 +74,7 @@ struct Lab {
       experiment.state = core::State::kCompleted;
       core::Trial trial = test::plain_trial();
       trial.state = core::State::kCompleted;
-      core::Command command = test::Sampler(1).command(core::CommandId(1));
+      core::Command command = test::Sampler(1).command(CommandId(1));
       command.state = core::State::kCompleted;
       command.ended = command.submitted;
       store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutCommand{command}});

@@ -87,22 +87,22 @@ void Bench::disconnect(const std::string& agent) {
   step(AgentDisconnected{AgentId(agent), sessions_[agent]});
 }
 
-const Allocation* Bench::live(TrialId id) const {
+const Allocation* Bench::live(TaskKey task) const {
   for (const auto& [name, allocation] : core_->allocations()) {
-    if (allocation.trial == id) return &allocation;
+    if (allocation.task == task) return &allocation;
   }
   return nullptr;
 }
 
-void Bench::update(TrialId trial, AllocationState state, std::optional<Exit> exit, std::size_t part) {
-  const Allocation* allocation = live(trial);
+void Bench::update(TaskKey task, AllocationState state, std::optional<Exit> exit, std::size_t part) {
+  const Allocation* allocation = live(task);
   REQUIRE(allocation);
   const AgentId agent = allocation->parts.at(part).agent;
   step(AllocationUpdated{agent, sessions_[agent.value], {allocation->id, state, std::move(exit)}});
 }
 
-void Bench::exit(TrialId trial, ExitKind kind, std::size_t part) {
-  update(trial, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"},
+void Bench::exit(TaskKey task, ExitKind kind, std::size_t part) {
+  update(task, AllocationState::kTerminated, Exit{kind, kind == ExitKind::kFailed ? 7 : 0, "exit code 7"},
          part);
 }
 

@@ -37,10 +37,10 @@ class Bench {
                                             std::vector<HeldAllocation> held = {},
                                             const std::string& instance = "");
   void disconnect(const std::string& agent);
-  /// Reports a state from the agent that runs part `part` of the trial's allocation.
-  void update(TrialId trial, AllocationState state, std::optional<Exit> exit = std::nullopt,
+  /// Reports a state from the agent that runs part `part` of the task's allocation.
+  void update(TaskKey task, AllocationState state, std::optional<Exit> exit = std::nullopt,
               std::size_t part = 0);
-  void exit(TrialId trial, ExitKind kind, std::size_t part = 0);
+  void exit(TaskKey task, ExitKind kind, std::size_t part = 0);
   Result<ReplyValue> attach(TrialId trial, RunNumber run);
   Result<ReplyValue> validate(TrialId trial, RunNumber run, std::int64_t steps, std::optional<double> metric);
   Result<ReplyValue> checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid);
@@ -49,7 +49,7 @@ class Bench {
   const sim::MemoryDisk& disk() const { return disk_; }
   const Trial& trial(TrialId id) const { return disk_.trials.at(id); }
   const Experiment& experiment(ExperimentId id) const { return disk_.experiments.at(id); }
-  const Allocation* live(TrialId id) const;
+  const Allocation* live(TaskKey task) const;
   /// The messages of type T that the last step and its schedule sent.
   template <typename T>
   std::vector<T> sends() const {

@@ -28,7 +28,7 @@ struct Commands : Bench {
   State state(CommandId id) const { return row(id).state; }
   std::size_t runs(CommandId id) const {
     std::size_t count = 0;
-    for (const auto& [name, allocation] : disk().allocations) count += allocation.trial == as_trial(id);
+    for (const auto& [name, allocation] : disk().allocations) count += allocation.task == id;
     return count;
   }
 };
@@ -41,14 +41,14 @@ TEST_CASE("a command starts as submitted and ends with its exit") {
   REQUIRE(starts[0].command);
   CHECK(starts[0].command->task == TaskId("c"));
   CHECK(starts[0].allocation.id == AllocationId("c.1"));
-  bench.update(as_trial(id), AllocationState::kRunning);
+  bench.update(id, AllocationState::kRunning);
   CHECK(bench.state(id) == State::kActive);
   SECTION("exit code 0") {
-    bench.exit(as_trial(id), ExitKind::kSucceeded);
+    bench.exit(id, ExitKind::kSucceeded);
     CHECK(bench.state(id) == State::kCompleted);
   }
   SECTION("another exit code") {
-    bench.exit(as_trial(id), ExitKind::kFailed);
+    bench.exit(id, ExitKind::kFailed);
     CHECK(bench.state(id) == State::kError);
     CHECK(bench.row(id).exit->code == 7);
   }
@@ -61,9 +61,9 @@ TEST_CASE("a command without slots starts at once when no slot is free") {
   bench.submit(bench.config(1));
   REQUIRE(bench.live(TrialId(1)));
   const CommandId waits = bench.launch("one", 1), starts = bench.launch("none", 0);
-  CHECK_FALSE(bench.live(as_trial(waits)));
-  REQUIRE(bench.live(as_trial(starts)));
-  CHECK(bench.live(as_trial(starts))->parts.front().slots.empty());
+  CHECK_FALSE(bench.live(waits));
+  REQUIRE(bench.live(starts));
+  CHECK(bench.live(starts)->parts.front().slots.empty());
 }
 
 TEST_CASE("commands and trials share one queue, ordered by priority") {
@@ -74,16 +74,16 @@ TEST_CASE("commands and trials share one queue, ordered by priority") {
   // Commands are never preempted, but they may preempt.
   CHECK(bench.core().allocations().begin()->second.kill_requested);
   bench.exit(TrialId(1), ExitKind::kStopped);
-  REQUIRE(bench.live(as_trial(urgent)));
+  REQUIRE(bench.live(urgent));
   bench.submit(bench.config(1, 2, 1));
-  CHECK_FALSE(bench.live(as_trial(urgent))->kill_requested);
+  CHECK_FALSE(bench.live(urgent)->kill_requested);
 }
 
 TEST_CASE("a repeated submission launches one command") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
   CHECK(bench.launch("c", 1) == id);
-  bench.exit(as_trial(id), ExitKind::kSucceeded);
+  bench.exit(id, ExitKind::kSucceeded);
   CHECK(bench.launch("c", 1) == id);
   CHECK(bench.disk().commands.size() == 1);
   CHECK(bench.runs(id) == 1);
@@ -103,8 +103,8 @@ TEST_CASE("a command can be killed while it waits, is about to start, or runs") 
     REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
     CHECK(bench.state(id) == State::kStoppingKilled);
     CHECK(bench.sends<KillAllocation>().size() == 1);
-    SECTION("exits because of the kill") { bench.exit(as_trial(id), ExitKind::kStopped); }
-    SECTION("exits by itself") { bench.exit(as_trial(id), ExitKind::kSucceeded); }
+    SECTION("exits because of the kill") { bench.exit(id, ExitKind::kStopped); }
+    SECTION("exits by itself") { bench.exit(id, ExitKind::kSucceeded); }
     CHECK(bench.state(id) == State::kCanceled);
   }
   CHECK(*bench.step(KillCommand{0, TaskId("c")}));
@@ -114,7 +114,7 @@ TEST_CASE("a command can be killed while it waits, is about to start, or runs") 
 TEST_CASE("a lost command is not run again") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
-  bench.update(as_trial(id), AllocationState::kRunning);
+  bench.update(id, AllocationState::kRunning);
   SECTION("the agent lost the command") { bench.connect("a", 1); }
   SECTION("the agent is lost") {
     bench.disconnect("a");
@@ -128,7 +128,7 @@ TEST_CASE("a lost command is not run again") {
 TEST_CASE("a restarted master continues waiting and running commands") {
   Commands bench;
   const CommandId running = bench.launch("running", 1), waiting = bench.launch("waiting", 1);
-  bench.update(as_trial(running), AllocationState::kRunning);
+  bench.update(running, AllocationState::kRunning);
   bench.restart();
   bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
   CHECK(bench.sends<KillAllocation>().empty());
@@ -138,9 +138,9 @@ TEST_CASE("a restarted master continues waiting and running commands") {
     bench.connect("a", 1, {{AllocationId("running.1"), AllocationState::kRunning, std::nullopt}});
     CHECK(bench.sends<KillAllocation>().size() == 1);
   }
-  bench.exit(as_trial(running), ExitKind::kStopped);
+  bench.exit(running, ExitKind::kStopped);
   CHECK(bench.state(running) == State::kCanceled);
-  CHECK(bench.live(as_trial(waiting)));
+  CHECK(bench.live(waiting));
 }
 
 TEST_CASE("the queue position of a command can be changed until it runs") {
@@ -148,36 +148,61 @@ TEST_CASE("the queue position of a command can be changed until it runs") {
   bench.submit(bench.config(1));
   const CommandId first = bench.launch("first", 1), second = bench.launch("second", 1);
   using Beside = UpdateJob::Beside;
-  SECTION("by priority") { REQUIRE(*bench.step(UpdateJob{.experiment = as_job(second), .priority = 41})); }
+  SECTION("by priority") { REQUIRE(*bench.step(UpdateJob{.job = second, .priority = 41})); }
   SECTION("relative to another job") {
-    REQUIRE(*bench.step(
-        UpdateJob{.experiment = as_job(second), .beside = Beside{scheduler::Side::kAhead, as_job(first)}}));
+    REQUIRE(*bench.step(UpdateJob{.job = second, .beside = Beside{scheduler::Side::kAhead, first}}));
     bench.restart();
     bench.connect(
         "a", 1,
         {{AllocationId(bench.trial(TrialId(1)).task.value + ".1"), AllocationState::kRunning, std::nullopt}});
   }
   SECTION("by moving it to another pool") {
-    REQUIRE(*bench.step(UpdateJob{.experiment = as_job(first), .pool = "elsewhere"}));
+    REQUIRE(*bench.step(UpdateJob{.job = first, .pool = "elsewhere"}));
     CHECK(bench.row(first).queue.pool == "elsewhere");
   }
   bench.act(ExperimentId(1), ExperimentAction::kKill);
   bench.exit(TrialId(1), ExitKind::kStopped);
-  CHECK_FALSE(bench.live(as_trial(first)));
-  REQUIRE(bench.live(as_trial(second)));
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .pool = "else"})) ==
-        Code::kFailedPrecondition);
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(CommandId(99)), .priority = 3})) ==
-        Code::kNotFound);
-  CHECK(code_of(bench.step(UpdateJob{.experiment = as_job(second), .priority = 100})) ==
-        Code::kInvalidArgument);
+  CHECK_FALSE(bench.live(first));
+  REQUIRE(bench.live(second));
+  CHECK(code_of(bench.step(UpdateJob{.job = second, .pool = "else"})) == Code::kFailedPrecondition);
+  CHECK(code_of(bench.step(UpdateJob{.job = CommandId(99), .priority = 3})) == Code::kNotFound);
+  CHECK(code_of(bench.step(UpdateJob{.job = second, .priority = 100})) == Code::kInvalidArgument);
+}
+
+TEST_CASE("a trial and a command with the same number run side by side") {
+  Commands bench;
+  REQUIRE(*bench.connect("more", 2));
+  bench.submit(bench.config());
+  const CommandId id = bench.launch("c", 1);
+  REQUIRE(id.value == kTrial.value);
+  REQUIRE(bench.live(kTrial));
+  REQUIRE(bench.live(id));
+  CHECK(bench.live(kTrial)->id != bench.live(id)->id);
+  SECTION("the command ends first") {
+    bench.exit(id, ExitKind::kSucceeded);
+    CHECK(bench.state(id) == State::kCompleted);
+    CHECK(bench.trial(kTrial).state == State::kActive);
+    CHECK(bench.live(kTrial));
+  }
+  SECTION("the trial ends first") {
+    REQUIRE(*bench.step(KillTrial{0, kTrial}));
+    bench.exit(kTrial, ExitKind::kStopped);
+    CHECK(bench.trial(kTrial).state == State::kCanceled);
+    CHECK(bench.state(id) == State::kActive);
+    CHECK(bench.live(id));
+  }
+  SECTION("the master restarts") {
+    bench.restart();
+    CHECK(bench.live(kTrial));
+    CHECK(bench.live(id));
+  }
 }
 
 TEST_CASE("trial reports are refused for a command") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);
-  CHECK(code_of(bench.step(HarnessAttached{0, as_trial(id), 1})) == Code::kAborted);
-  CHECK(code_of(bench.step(ReportProgress{0, as_trial(id), 1, 0.5, 1})) == Code::kAborted);
+  CHECK(code_of(bench.step(HarnessAttached{0, TrialId(id.value), 1})) == Code::kAborted);
+  CHECK(code_of(bench.step(ReportProgress{0, TrialId(id.value), 1, 0.5, 1})) == Code::kAborted);
 }
 
 }  // namespace

@@ -15,19 +15,19 @@ struct Line : Bench {
     third = submit(config());
   }
   /// The trial that gets the slot after trial 1 ends.
-  TrialId next() {
+  TaskKey next() {
     act(first, ExperimentAction::kKill);
     exit(TrialId(1), ExitKind::kStopped);
     REQUIRE(core().allocations().size() == 1);
-    return core().allocations().begin()->second.trial;
+    return core().allocations().begin()->second.task;
   }
   ExperimentId first, second, third;
 };
 
 TEST_CASE("a job moved ahead runs first, also after a restart") {
   Line line;
-  REQUIRE(*line.step(UpdateJob{.experiment = line.third,
-                               .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.second}}));
+  REQUIRE(*line.step(
+      UpdateJob{.job = line.third, .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.second}}));
   const AllocationId running = line.live(TrialId(1))->id;
   SECTION("with a restart") {
     line.restart();
@@ -41,7 +41,7 @@ TEST_CASE("the queue runs in submission order by default") { CHECK(Line().next()
 
 TEST_CASE("a better priority preempts, and the preempted trial returns to its submission position") {
   Line line;
-  REQUIRE(*line.step(UpdateJob{.experiment = line.third, .priority = 1}));
+  REQUIRE(*line.step(UpdateJob{.job = line.third, .priority = 1}));
   CHECK(line.sends<KillAllocation>().size() == 1);
   CHECK(line.experiment(line.third).queue.priority == 1);
   line.exit(TrialId(1), ExitKind::kStopped);
@@ -53,9 +53,9 @@ TEST_CASE("waiting and running jobs can be moved to another pool") {
   AgentConnected other{
       .agent = AgentId("b"), .instance = "b", .pool = "other", .slots = {Device{}}, .session = 99};
   line.step(other);
-  REQUIRE(*line.step(UpdateJob{.experiment = line.second, .pool = "other"}));
+  REQUIRE(*line.step(UpdateJob{.job = line.second, .pool = "other"}));
   CHECK(line.live(TrialId(2))->parts[0].agent == AgentId("b"));
-  REQUIRE(*line.step(UpdateJob{.experiment = line.first, .pool = "other"}));
+  REQUIRE(*line.step(UpdateJob{.job = line.first, .pool = "other"}));
   CHECK(line.live(TrialId(1))->kill_requested);
   line.exit(TrialId(1), ExitKind::kStopped);
   CHECK(line.live(TrialId(1)) == nullptr);  // Trial 1 waits behind trial 2.
@@ -65,13 +65,13 @@ TEST_CASE("waiting and running jobs can be moved to another pool") {
 
 TEST_CASE("invalid job changes are refused") {
   Line line;
-  CHECK(code_of(line.step(UpdateJob{.experiment = ExperimentId(9), .priority = 1})) == Code::kNotFound);
-  CHECK(code_of(line.step(UpdateJob{.experiment = line.first, .priority = 0})) == Code::kInvalidArgument);
-  CHECK(code_of(line.step(UpdateJob{.experiment = line.first, .weight = 0})) == Code::kInvalidArgument);
+  CHECK(code_of(line.step(UpdateJob{.job = ExperimentId(9), .priority = 1})) == Code::kNotFound);
+  CHECK(code_of(line.step(UpdateJob{.job = line.first, .priority = 0})) == Code::kInvalidArgument);
+  CHECK(code_of(line.step(UpdateJob{.job = line.first, .weight = 0})) == Code::kInvalidArgument);
   auto pair = line.submit(line.config(2));
-  CHECK(code_of(line.step(UpdateJob{.experiment = pair, .max_slots = 1})) == Code::kInvalidArgument);
-  CHECK(*line.step(UpdateJob{.experiment = pair, .max_slots = 2}));
-  CHECK(code_of(line.step(UpdateJob{.experiment = line.first,
+  CHECK(code_of(line.step(UpdateJob{.job = pair, .max_slots = 1})) == Code::kInvalidArgument);
+  CHECK(*line.step(UpdateJob{.job = pair, .max_slots = 2}));
+  CHECK(code_of(line.step(UpdateJob{.job = line.first,
                                     .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.first}})) ==
         Code::kInvalidArgument);
 }

@@ -11,15 +11,14 @@ namespace det::test {
 namespace {
 
 core::Command plain_command(std::int64_t id) {
-  core::Command row = Sampler(1).command(core::CommandId(id));
+  core::Command row = Sampler(1).command(CommandId(id));
   row.state = core::State::kActive;
   row.ended.reset();
   row.exit.reset();
   return row;
 }
 core::Allocation allocation_of(std::int64_t id, core::AllocationState state) {
-  core::Allocation row =
-      Sampler(2).allocation("command-" + std::to_string(id) + ".1", core::as_trial(core::CommandId(id)));
+  core::Allocation row = Sampler(2).allocation("command-" + std::to_string(id) + ".1", CommandId(id));
   row.state = state;
   return row;
 }
@@ -86,12 +85,12 @@ TEST_CASE("a task is a trial or a command and ends with it") {
   Three three;
   CHECK_FALSE(db::get_task(three.pool, TaskId("command-2"))->ended);
   CHECK(db::get_task(three.pool, TaskId("command-3"))->ended);
-  CHECK(db::get_task(three.pool, TaskId("command-3"))->holder == core::as_trial(core::CommandId(3)));
+  CHECK(db::get_task(three.pool, TaskId("command-3"))->key == CommandId(3));
   CHECK(db::get_task(three.pool, TaskId("other")).error().code == Code::kNotFound);
   const auto placed = db::workspaces_of(three.pool, db::Placed::kTask, {"command-3", "command-1", "other"});
   REQUIRE(placed);
   CHECK(*placed == std::vector<std::optional<std::int64_t>>{2, 1, std::nullopt});
-  CHECK(db::list_allocations(three.pool, core::as_trial(core::CommandId(2)))->size() == 1);
+  CHECK(db::list_allocations(three.pool, CommandId(2))->size() == 1);
 }
 
 TEST_CASE("holders of a pool's slots are read with their start times") {
@@ -99,7 +98,7 @@ TEST_CASE("holders of a pool's slots are read with their start times") {
   const core::Allocation runs = allocation_of(2, core::AllocationState::kRunning);
   const auto live = db::live_since(three.pool, runs.pool);
   REQUIRE(live);
-  CHECK(*live == std::vector{std::pair(core::as_trial(core::CommandId(2)), runs.started)});
+  CHECK(*live == std::vector{std::pair(TaskKey(CommandId(2)), runs.started)});
   CHECK(db::live_since(three.pool, "no such pool")->empty());
 }
 

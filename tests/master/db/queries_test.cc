@@ -35,7 +35,7 @@ core::InsertCheckpoint checkpoint(const std::string& uuid, std::int64_t trial, s
 core::Allocation allocation(std::int64_t trial, RunNumber run, core::AllocationState state) {
   core::Allocation row;
   row.id = AllocationId("trial" + std::to_string(trial) + "." + std::to_string(run));
-  row.trial = TrialId(trial);
+  row.task = TrialId(trial);
   row.run = run;
   row.state = state;
   row.started = WallTime{1'000'000};

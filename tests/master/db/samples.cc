@@ -96,7 +96,7 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
   return row;
 }
 
-core::Command Sampler::command(core::CommandId id) {
+core::Command Sampler::command(CommandId id) {
   core::Command row;
   // Immutable fields are functions of the id.
   row.id = id;
@@ -122,10 +122,10 @@ core::Command Sampler::command(core::CommandId id) {
   return row;
 }
 
-core::Allocation Sampler::allocation(const std::string& id, TrialId trial) {
+core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
   core::Allocation row;
   row.id = AllocationId(id);
-  row.trial = trial;
+  row.task = task;
   row.run = static_cast<RunNumber>(integer(100));
   row.state = static_cast<core::AllocationState>(integer(5));
   row.pool = text();
@@ -181,8 +181,8 @@ void show(std::ostream& out, const core::Command& c) {
   out << '\n';
 }
 void show(std::ostream& out, const core::Allocation& a) {
-  out << "allocation " << a.id << '|' << a.trial << '|' << a.run << '|'
-      << core::allocation_state_name(a.state) << '|' << a.pool << '|' << a.port << '|';
+  out << "allocation " << a.id << '|' << a.task << '|' << a.run << '|' << core::allocation_state_name(a.state)
+      << '|' << a.pool << '|' << a.port << '|';
   for (const core::AllocationPart& part : a.parts) {
     out << part.agent << '/' << part.agent_instance << '/' << part.address << '/'
         << core::allocation_state_name(part.state) << '/';

@@ -27,8 +27,8 @@ class Sampler {
   core::State live_state();
   core::Experiment experiment(ExperimentId id);
   core::Trial trial(TrialId id, ExperimentId experiment);
-  core::Command command(core::CommandId id);
-  core::Allocation allocation(const std::string& id, TrialId trial);
+  core::Command command(CommandId id);
+  core::Allocation allocation(const std::string& id, TaskKey task);
 
  private:
   Random random_;

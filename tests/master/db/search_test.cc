@@ -84,7 +84,7 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   small.best_metric = 0.5;
   large.experiment = ExperimentId(2);
   large.hparams = R"({"opt":{"lr":0.5},"act":"gelu"})";
-  core::Allocation first = {.id = AllocationId("a.1"), .trial = TrialId(1), .run = 1};
+  core::Allocation first = {.id = AllocationId("a.1"), .task = TrialId(1), .run = 1};
   first.state = core::AllocationState::kTerminated;
   first.ended = WallTime{9};
   store.write({core::PutExperiment{plain_experiment(1), true}, core::PutExperiment{plain_experiment(2), true},

@@ -57,10 +57,9 @@ void every_field_comes_back(const Open& open) {
         write({core::PutExperiment{sampler.experiment(experiment), round == 0},
                core::PutTrial{sampler.trial(TrialId(2 * i), experiment)},
                core::PutTrial{sampler.trial(TrialId(2 * i + 1), experiment)},
-               core::PutCommand{sampler.command(core::CommandId(i))},
+               core::PutCommand{sampler.command(CommandId(i))},
                core::PutAllocation{sampler.allocation("a" + std::to_string(i), TrialId(2 * i))},
-               core::PutAllocation{
-                   sampler.allocation("c" + std::to_string(i), core::as_trial(core::CommandId(i)))},
+               core::PutAllocation{sampler.allocation("c" + std::to_string(i), CommandId(i))},
                core::AppendSearcherEvent{experiment, round, sampler.text()},
                core::PutAgentSettings{{.agent = AgentId("agent" + std::to_string(10 + i)),
                                        .enabled = round == 0,
@@ -77,7 +76,7 @@ void what_has_ended_is_not_loaded_but_its_ids_stay_taken(const Open& open) {
     core::Experiment ended = plain_experiment(4);
     core::Allocation over;
     over.id = AllocationId("over");
-    over.trial = TrialId(9);
+    over.task = TrialId(9);
     over.state = core::AllocationState::kTerminated;
     over.exit = core::Exit{core::ExitKind::kFailed, 7, "exit code 7"};
     running.write(

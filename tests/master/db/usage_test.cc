@@ -15,14 +15,14 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000, kDay = 86'400 * kSecond;
 constexpr std::int64_t kFirst = 1'767'225'600 * kSecond;  // 2026-01-01.
 
-core::Allocation allocation(const std::string& id, TrialId trial, WallTime started,
+core::Allocation allocation(const std::string& id, TaskKey task, WallTime started,
                             std::optional<WallTime> ended, int slots) {
   core::Allocation row;
   row.id = AllocationId(id);
-  row.trial = trial;
+  row.task = task;
   row.run = 1;
   row.state = ended ? core::AllocationState::kTerminated : core::AllocationState::kRunning;
-  row.pool = trial.value % 2 == 0 ? "even" : "odd";
+  row.pool = task.number() % 2 == 0 ? "even" : "odd";
   core::AllocationPart& part = row.parts.emplace_back();
   part.agent = AgentId("a");
   for (int slot = 0; slot < slots; ++slot) part.slots.push_back(slot);
@@ -46,13 +46,13 @@ struct Cluster {
     second.state = core::State::kCompleted;
     core::Trial trial = plain_trial(2, 2);
     trial.state = core::State::kCompleted;
-    core::Command command = Sampler(1).command(core::CommandId(1));
+    core::Command command = Sampler(1).command(CommandId(1));
     store.write({core::PutExperiment{first, true}, core::PutExperiment{second, true},
                  core::PutTrial{plain_trial(1, 1)}, core::PutTrial{trial}, core::PutCommand{command}});
     REQUIRE(pool.query("UPDATE experiments SET labels = '{blue,red}' WHERE id = 2"));
   }
-  void run(const std::string& id, TrialId trial, std::int64_t from, std::int64_t to, int slots) {
-    store.write({core::PutAllocation{allocation(id, trial, WallTime{from}, WallTime{to}, slots)}});
+  void run(const std::string& id, TaskKey task, std::int64_t from, std::int64_t to, int slots) {
+    store.write({core::PutAllocation{allocation(id, task, WallTime{from}, WallTime{to}, slots)}});
   }
   std::vector<db::UsagePeriod> days(const std::string& first, const std::string& last, bool monthly = false,
                                     const db::Visible& scope = std::nullopt) {
@@ -87,9 +87,8 @@ TEST_CASE("an allocation counts in each day it touches, times its slots") {
 TEST_CASE("a running allocation counts until now, and one without slots is not counted") {
   Cluster cluster;
   const WallTime begun{wall_now().micros - 3600 * kSecond};
-  cluster.store.write(
-      {core::PutAllocation{allocation("a", TrialId(1), begun, std::nullopt, 2)},
-       core::PutAllocation{allocation("b", core::as_trial(core::CommandId(1)), begun, std::nullopt, 0)}});
+  cluster.store.write({core::PutAllocation{allocation("a", TrialId(1), begun, std::nullopt, 2)},
+                       core::PutAllocation{allocation("b", CommandId(1), begun, std::nullopt, 0)}});
   const auto entries = db::usage_entries(cluster.pool, WallTime{begun.micros - kDay},
                                          WallTime{begun.micros + kDay}, std::nullopt);
   REQUIRE(entries);
@@ -109,7 +108,7 @@ TEST_CASE("only visible workspaces are counted") {
   Cluster cluster;
   cluster.run("a", TrialId(1), kFirst, kFirst + 100 * kSecond, 1);
   cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 1);
-  cluster.run("c", core::as_trial(core::CommandId(1)), kFirst, kFirst + kSecond, 1);
+  cluster.run("c", CommandId(1), kFirst, kFirst + kSecond, 1);
   CHECK(cluster.days("2026-01-01", "2026-01-01")[0].total == Approx(111));
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{1})[0].total ==
         Approx(101));
@@ -143,7 +142,7 @@ TEST_CASE("sums equal a walk over random allocations") {
     const One one{from, from + static_cast<std::int64_t>(random.below(3 * 86'400)),
                   static_cast<int>(random.below(4)), static_cast<int>(random.below(3))};
     all.push_back(one);
-    const TrialId who = one.who == 2 ? core::as_trial(core::CommandId(1)) : TrialId(one.who + 1);
+    const TaskKey who = one.who == 2 ? TaskKey(CommandId(1)) : TaskKey(TrialId(one.who + 1));
     cluster.run("x" + std::to_string(i), who, kFirst + one.from * kSecond, kFirst + one.to * kSecond,
                 one.slots);
   }

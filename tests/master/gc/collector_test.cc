@@ -44,7 +44,7 @@ struct World {
     REQUIRE(make_directories(root));
     core::Allocation allocation;
     allocation.id = AllocationId("task.2");
-    allocation.trial = trial.id;
+    allocation.task = trial.id;
     allocation.run = 2;
     allocation.parts.push_back({.agent = AgentId("a1")});
     store.write(

@@ -15,7 +15,7 @@ std::vector<std::int64_t> order(std::vector<Job> queue) {
     return std::tie(a.priority, a.position, a.id) < std::tie(b.priority, b.position, b.id);
   });
   std::vector<std::int64_t> ids;
-  for (const Job& job : queue) ids.push_back(job.id.value);
+  for (const Job& job : queue) ids.push_back(job.id.number());
   return ids;
 }
 

@@ -27,17 +27,17 @@ class World {
   /// Checks the queue queries that work without a copy of the pool.
   void check_waiting() {
     const Snapshot pool = scheduler_.snapshot();
-    std::map<ExperimentId, Scheduler::Standing> standing;
+    std::map<JobKey, Scheduler::Standing> standing;
     for (const Request& request : pool.requests) {
       Scheduler::Standing& its = standing[request.job];
       // Requests are in queue order.
-      if (its.requests++ == 0) its.first = request.trial;
+      if (its.requests++ == 0) its.first = request.task;
       its.slots += request.slots;
-      REQUIRE(scheduler_.waits(request.trial));
+      REQUIRE(scheduler_.waits(request.task));
     }
     REQUIRE(scheduler_.queued() == static_cast<int>(pool.requests.size()));
     for (const Running& one : pool.running) {
-      REQUIRE_FALSE(scheduler_.waits(one.trial));
+      REQUIRE_FALSE(scheduler_.waits(one.task));
       ++standing[one.job].running;
       for (const Part& part : one.parts) standing[one.job].held += static_cast<int>(part.slots.size());
     }
@@ -58,26 +58,26 @@ class World {
     const Snapshot pool = scheduler_.snapshot();
     int tried = 0;
     for (const Request& request : pool.requests) {
-      INFO(show(pool) << "explain " << request.trial.value);
-      const Explanation found = explain(pool, request.trial);
+      INFO(show(pool) << "explain " << request.task);
+      const Explanation found = explain(pool, request.task);
       REQUIRE(found.position >= 1);
       REQUIRE(found.position <= found.queued);
       REQUIRE(found.reason != Reason::kNotWaiting);
       REQUIRE(found.reason != Reason::kStartsNow);
       for (const Suggestion& suggestion : found.suggestions) {
         INFO("suggestion " << static_cast<int>(suggestion.what) << " " << suggestion.value);
-        Snapshot other = apply(pool, request.trial, suggestion);
+        Snapshot other = apply(pool, request.task, suggestion);
         std::vector<Hold> holds;
         Plan plan = reference_decide(other, holds);
         if (!suggestion.preempts.empty()) {
           REQUIRE(suggestion.what == Suggestion::What::kPriority);
           Scheduler scheduler(other);
           scheduler.decide();
-          for (TrialId victim : suggestion.preempts) scheduler.ended(victim);
+          for (TaskKey victim : suggestion.preempts) scheduler.ended(victim);
           plan = reference_decide(scheduler.snapshot(), holds);
         }
         REQUIRE(std::any_of(plan.start.begin(), plan.start.end(),
-                            [&](const Placement& one) { return one.trial == request.trial; }));
+                            [&](const Placement& one) { return one.task == request.task; }));
         ++tried;
       }
     }
@@ -126,7 +126,9 @@ class World {
     scheduler_.put_agent(agent);
   }
   void job() {
-    Job job{.id = ExperimentId(below(8)),
+    // Experiments and commands with the same numbers.
+    const int number = below(8);
+    Job job{.id = number < 5 ? JobKey(ExperimentId(number)) : JobKey(CommandId(number - 4)),
             .user = UserId(below(3)),
             .priority = 40 + below(4),
             .position = below(3)};
@@ -149,10 +151,10 @@ class World {
         if (!now.agents.empty() && one_in(4)) lose(any(now.agents).id, now);
         return;
       case 3:
-        if (!now.requests.empty()) scheduler_.withdraw(any(now.requests).trial);
+        if (!now.requests.empty()) scheduler_.withdraw(any(now.requests).task);
         return;
       case 4:
-        if (!now.running.empty()) scheduler_.leaving(any(now.running).trial);
+        if (!now.running.empty()) scheduler_.leaving(any(now.running).task);
         return;
       case 5:
         if (one_in(6) && !now.jobs.empty()) scheduler_.remove_job(any(now.jobs).id);
@@ -163,7 +165,7 @@ class World {
       case 7:
       case 8:
       case 9:
-        if (!now.running.empty()) scheduler_.ended(any(now.running).trial);
+        if (!now.running.empty()) scheduler_.ended(any(now.running).task);
         return;
       default:
         request(now);
@@ -175,13 +177,14 @@ class World {
     for (const Running& one : now.running) {
       const bool there =
           std::any_of(one.parts.begin(), one.parts.end(), [&](const Part& part) { return part.agent == id; });
-      if (there) scheduler_.ended(one.trial);
+      if (there) scheduler_.ended(one.task);
     }
   }
   void request(const Snapshot& now) {
     for (int count = below(4); count >= 0 && !now.jobs.empty(); --count) {
+      const TaskKey task = one_in(4) ? TaskKey(CommandId(++command_)) : TaskKey(TrialId(++trial_));
       scheduler_.put_request(
-          {TrialId(++trial_), any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
+          {task, any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
     }
   }
 
@@ -194,7 +197,7 @@ class World {
   void check(const Snapshot& before, const Plan& plan) {
     const Snapshot after = scheduler_.snapshot();
     std::set<std::pair<AgentId, int>> given;
-    std::map<ExperimentId, int> held;
+    std::map<JobKey, int> held;
     for (const Running& one : after.running) {
       held[one.job] += slots_of(one.parts);
       for (const Part& part : one.parts) {
@@ -204,7 +207,7 @@ class World {
     starts_ += static_cast<int>(plan.start.size());
     for (const Placement& start : plan.start) {
       const auto request = std::find_if(before.requests.begin(), before.requests.end(),
-                                        [&](const Request& one) { return one.trial == start.trial; });
+                                        [&](const Request& one) { return one.task == start.task; });
       REQUIRE(request != before.requests.end());
       REQUIRE(slots_of(start.parts) == request->slots);
       if (request->single_node) REQUIRE(start.parts.size() == 1);
@@ -220,12 +223,12 @@ class World {
         for (int slot : part.slots) REQUIRE(agent->slots.at(static_cast<std::size_t>(slot)).enabled);
       }
     }
-    for (TrialId trial : plan.preempt) {
-      for (const Placement& start : plan.start) overtaken_ += start.trial == trial;
+    for (TaskKey task : plan.preempt) {
+      for (const Placement& start : plan.start) overtaken_ += start.task == task;
       REQUIRE(before.rules.preemption);
       REQUIRE(before.rules.policy != Policy::kRoundRobin);
       const auto victim = std::find_if(after.running.begin(), after.running.end(),
-                                       [&](const Running& one) { return one.trial == trial; });
+                                       [&](const Running& one) { return one.task == task; });
       REQUIRE(victim != after.running.end());
       REQUIRE(victim->preemptible);
       REQUIRE(victim->leaving);
@@ -235,7 +238,7 @@ class World {
   Random random_;
   Scheduler scheduler_;
   std::deque<std::pair<Image, std::string>> images_;
-  std::int64_t trial_ = 0;
+  std::int64_t trial_ = 0, command_ = 0;
   int starts_ = 0, overtaken_ = 0;
 };
 

@@ -32,7 +32,7 @@ class Walk {
     auto operator<=>(const Shape&) const = default;
   };
   static Shape shape(const Request& r) { return {r.slots, r.single_node && r.slots > 1, r.preemptible}; }
-  const Job& job(ExperimentId id) const {
+  const Job& job(JobKey id) const {
     return *std::find_if(s_.jobs.begin(), s_.jobs.end(), [&](const Job& j) { return j.id == id; });
   }
   static int size(const Running& r) {
@@ -45,7 +45,7 @@ class Walk {
     auto it = s_.rules.user_weights.find(user);
     return it == s_.rules.user_weights.end() ? 1 : it->second;
   }
-  int used(ExperimentId id) const {
+  int used(JobKey id) const {
     int slots = promised_to_.contains(id) ? promised_to_.at(id).first : 0;
     for (std::size_t i = 0; i < s_.running.size(); ++i) {
       if (s_.running[i].job == id && !s_.running[i].leaving && !lost_.contains(i))
@@ -70,10 +70,10 @@ class Walk {
     for (const Running& r : s_.running) count += r.job == j.id && !r.leaving;
     return count;
   }
-  auto rank(ExperimentId id, TrialId trial) const {
+  auto rank(JobKey id, TaskKey task) const {
     const Job& j = job(id);
     const std::int64_t user = s_.rules.policy == Policy::kFairShare ? j.user.value : 0;
-    return std::tuple(user_share(j), user, job_share(j), j.priority, j.position, j.id, trial);
+    return std::tuple(user_share(j), user, job_share(j), j.priority, j.position, j.id, task);
   }
   bool within_limit(const Request& r) const {
     const Job& j = job(r.job);
@@ -86,10 +86,10 @@ class Walk {
   const Request* next() const {
     const Request* best = nullptr;
     for (const Request& r : s_.requests) {
-      if (holding_.contains(r.trial) || !within_limit(r)) continue;
+      if (holding_.contains(r.task) || !within_limit(r)) continue;
       auto dropped = dropped_.find(shape(r));
       if (dropped != dropped_.end() && job(r.job).priority < dropped->second) continue;
-      if (!best || rank(r.job, r.trial) < rank(best->job, best->trial)) best = &r;
+      if (!best || rank(r.job, r.task) < rank(best->job, best->task)) best = &r;
     }
     return best;
   }
@@ -186,9 +186,9 @@ class Walk {
     return choose_slots(a.slots, free, count);
   }
   void start(const Request& r, std::vector<Part> parts) {
-    plan_.start.push_back({r.trial, parts});
-    s_.running.push_back({r.trial, r.job, std::move(parts), r.preemptible, false});
-    std::erase_if(s_.requests, [trial = r.trial](const Request& one) { return one.trial == trial; });
+    plan_.start.push_back({r.task, parts});
+    s_.running.push_back({r.task, r.job, std::move(parts), r.preemptible, false});
+    std::erase_if(s_.requests, [task = r.task](const Request& one) { return one.task == task; });
     decided_ = true;
   }
   bool place(const Request& r) {
@@ -230,10 +230,10 @@ class Walk {
     } else {
       anywhere_ += r.slots;
     }
-    holding_.insert(r.trial);
+    holding_.insert(r.task);
     promised_to_[r.job].first += r.slots;
     ++promised_to_[r.job].second;
-    holds_.push_back({r.trial, why, a ? a->id : AgentId(), r.slots});
+    holds_.push_back({r.task, why, a ? a->id : AgentId(), r.slots});
   }
   bool may_hold() const { return static_cast<int>(holding_.size()) < s_.rules.holders; }
   bool wait(const Request& r) {
@@ -260,7 +260,7 @@ class Walk {
     if (victims.empty()) return false;
     for (std::size_t victim : victims) {
       s_.running[victim].leaving = true;
-      plan_.preempt.push_back(s_.running[victim].trial);
+      plan_.preempt.push_back(s_.running[victim].task);
     }
     decided_ = true;
     keep(r, agent, Hold::Why::kPreempting);
@@ -290,7 +290,7 @@ class Walk {
       for (std::size_t i = 0; i < s_.running.size(); ++i) {
         if (may_leave(s_.running[i]) && !lost_.contains(i) && owes(i)) order.push_back(i);
       }
-      auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].trial); };
+      auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].task); };
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return key(b) < key(a); });
       if (order.size() > static_cast<std::size_t>(looks)) order.resize(static_cast<std::size_t>(looks));
       const auto best =
@@ -383,7 +383,7 @@ class Walk {
       reserved.agent = best->id;
     }
     reserved_ = reserved;
-    holds_.push_back({r.trial, Hold::Why::kReserved, reserved.agent, r.slots});
+    holds_.push_back({r.task, Hold::Why::kReserved, reserved.agent, r.slots});
   }
 
   struct Reserved {
@@ -395,9 +395,9 @@ class Walk {
   Plan& plan_;
   std::vector<Hold>& holds_;
   std::map<Shape, int> dropped_;
-  std::set<TrialId> holding_;
-  std::map<ExperimentId, std::pair<int, int>> promised_to_;  // Slots, requests.
-  std::map<AgentId, std::pair<int, int>> promised_;          // Free, leaving.
+  std::set<TaskKey> holding_;
+  std::map<JobKey, std::pair<int, int>> promised_to_;  // Slots, requests.
+  std::map<AgentId, std::pair<int, int>> promised_;    // Free, leaving.
   int anywhere_ = 0;
   std::optional<Reserved> reserved_;
   bool lifted_ = false;
@@ -415,6 +415,14 @@ static std::string show(const std::vector<Part>& parts) {
       text += (i ? "," : ":") + std::to_string(part.slots[i]);
   }
   return text;
+}
+
+/// Trials and experiments by their number, as in the case files.
+static std::string show(TaskKey task) {
+  return task.as<TrialId>() ? std::to_string(task.number()) : name_of(task);
+}
+static std::string show(JobKey job) {
+  return job.as<ExperimentId>() ? std::to_string(job.number()) : name_of(job);
 }
 
 std::string show(const Snapshot& snapshot) {
@@ -439,20 +447,19 @@ std::string show(const Snapshot& snapshot) {
     text += "\n";
   }
   for (const Job& job : snapshot.jobs) {
-    text += "job " + std::to_string(job.id.value) + " user " + std::to_string(job.user.value) + " priority " +
+    text += "job " + show(job.id) + " user " + std::to_string(job.user.value) + " priority " +
             std::to_string(job.priority) + " position " + std::to_string(job.position) + " weight " +
             std::to_string(job.weight);
     if (job.max_slots) text += " max_slots " + std::to_string(*job.max_slots);
     text += "\n";
   }
   for (const Running& one : snapshot.running) {
-    text += "running " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
-            show(one.parts) + (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
+    text += "running " + show(one.task) + " of " + show(one.job) + show(one.parts) +
+            (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
   }
   for (const Request& one : snapshot.requests) {
-    text += "request " + std::to_string(one.trial.value) + " of " + std::to_string(one.job.value) +
-            " slots " + std::to_string(one.slots) + (one.single_node ? " single" : "") +
-            (one.preemptible ? "" : " fixed") + "\n";
+    text += "request " + show(one.task) + " of " + show(one.job) + " slots " + std::to_string(one.slots) +
+            (one.single_node ? " single" : "") + (one.preemptible ? "" : " fixed") + "\n";
   }
   return text;
 }
@@ -460,9 +467,9 @@ std::string show(const Snapshot& snapshot) {
 std::string show(const Plan& plan) {
   std::string text;
   for (const Placement& start : plan.start) {
-    text += "start " + std::to_string(start.trial.value) + show(start.parts) + "\n";
+    text += "start " + show(start.task) + show(start.parts) + "\n";
   }
-  for (TrialId trial : plan.preempt) text += "preempt " + std::to_string(trial.value) + "\n";
+  for (TaskKey task : plan.preempt) text += "preempt " + show(task) + "\n";
   return text;
 }
 
@@ -470,7 +477,7 @@ std::string show(const std::vector<Hold>& holds) {
   std::string text;
   for (const Hold& hold : holds) {
     const char* why[] = {"leaving", "preempting", "reserved"};
-    text += "hold " + std::to_string(hold.trial.value) + " " + why[static_cast<int>(hold.why)];
+    text += "hold " + show(hold.task) + " " + why[static_cast<int>(hold.why)];
     if (!hold.agent.value.empty()) text += " on " + hold.agent.value;
     text += " slots " + std::to_string(hold.slots) + "\n";
   }

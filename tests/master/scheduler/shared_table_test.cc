@@ -33,9 +33,11 @@ TEST_CASE("a shared table behaves like a map, and its copies keep the values at 
     std::deque<std::pair<SharedTable<Value>::Copy, Known>> copies;
     std::int64_t newest = 0;
     for (int step = 0; step < 20'000; ++step) {
+      // Keys of trials and of commands with the same numbers.
       const auto some = [&] {
-        return static_cast<std::int64_t>(random.below(4000)) - 500;
-      };  // Command keys are negative.
+        const auto number = static_cast<std::int64_t>(random.below(2000));
+        return (random.below(2) == 0 ? TaskKey(TrialId(number)) : TaskKey(CommandId(number))).packed();
+      };
       const std::uint64_t kind = random.below(1000);
       if (kind < 500) {
         const std::int64_t key = kind < 400 ? ++newest : some();
