@@ -120,7 +120,7 @@ void LogShip::run(std::stop_token stop) {
 
 LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token stop) {
   if (task.refused) return Sent::kAll;
-  // A damaged file cannot be followed beyond the damage: give up on it.
+  // A damaged file cannot be followed beyond the damage.
   const auto batch = read_log(task.dir.log(), task.position, kBatchLines, kBatchBytes);
   if (!batch) {
     log::warn("task log could not be read", {{"allocation", id}, {"reason", batch.error().message}});

@@ -5,7 +5,7 @@
 namespace det::cli {
 
 const std::vector<Command>& commands() {
-  // Built on first use, after all static initialisers have run.
+  // Built on first use, after all static initializers have run.
   static const std::vector<Command> table = [] {
     std::vector<Command> all{experiment_command(),     trial_command(),
                              checkpoint_command(),     agent_command(),

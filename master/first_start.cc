@@ -16,12 +16,12 @@ namespace det {
 namespace {
 
 constexpr const char* kName = "admin";
-constexpr std::size_t kShortest = 8;
+constexpr std::size_t kMinPassword = 8;
 
 Result<std::string> operators_password(const std::string& path) {
   TRY_ASSIGN(const std::string text, read_file(path, 4096));
   const std::string password(trim(text));
-  if (password.size() < kShortest) {
+  if (password.size() < kMinPassword) {
     return fail(Code::kInvalidArgument, path + ": the password must have at least 8 characters");
   }
   return password;

@@ -67,7 +67,7 @@ class Signals {
       log::info("stopping", {{"signal", number}});
       ends.try_push(End{});
       ::sigwait(&set, &number);
-      std::fprintf(stderr, "det-master: second signal, leaving at once\n");
+      std::fprintf(stderr, "det-master: second signal, exiting at once\n");
       ::_exit(1);
     }).detach();
   }
@@ -82,7 +82,7 @@ class StopLimit {
   StopLimit() {
     std::thread([] {
       (void)Event().wait_for(kStopLimit);
-      std::fprintf(stderr, "det-master: stopping took too long, leaving\n");
+      std::fprintf(stderr, "det-master: stopping took too long, exiting\n");
       ::_exit(1);
     }).detach();
   }

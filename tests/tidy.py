@@ -10,6 +10,7 @@ import sys
 import prose
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MARKDOWN = {".md"}
 CODE = {".h", ".cc", ".cpp", ".proto", ".py", ".sh", ".ts", ".tsx", ".mjs", ".sql", ".cmake"}
 CXX = {".h", ".cc", ".cpp"}
 
@@ -37,7 +38,7 @@ def full_folders():
     """A folder with more files is several rooms."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
     counts = collections.Counter(str(pathlib.PurePath(name).parent) for name in listed
-                                 if pathlib.PurePath(name).suffix in CODE and "migrations" not in name)
+                                 if pathlib.PurePath(name).suffix in CODE | MARKDOWN and "migrations" not in name)
     return [f"{folder}: {count} files; the maximum is 40" for folder, count in counts.items() if count > 40]
 
 
@@ -108,6 +109,47 @@ def sql_from_data():
     return wrong
 
 
+def words_of(text):
+    """The words of names and prose in lower case: kMaxUses, max_uses and "max uses" have `max uses`."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    return " " + re.sub(r"[^a-z0-9]+", " ", text.lower()) + " "
+
+
+def retired_words():
+    """The table of docs/glossary.md under "Retired words"."""
+    table = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").split("## Retired words")[1]
+    retired = []  # (word, only in code, words to use, folders that keep it)
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \| ?(.*?) ?\|$", table, re.M):
+        for word in re.findall(r"`([^`]+)`", row[0]):
+            retired.append((f" {word.removeprefix('code: ')} ", word.startswith("code: "), row[1],
+                            tuple(re.findall(r"`([^`]+)`", row[2]))))
+    wrong = []
+    for name, lines in files(CODE | MARKDOWN | {".case", ".css", ".html"}):
+        if name == "docs/glossary.md" or "/migrations/" in name:
+            continue
+        here = [(word, code, use) for word, code, use, kept in retired if not name.startswith(kept or ("|",))]
+        text = words_of("\n".join(lines))
+        here = [one for one in here if one[0] in text]
+        for number, line in enumerate(lines if here else [], 1):
+            for word, code, use in here:
+                if word in words_of(code_of(line) if code else line) and not (code and not name.endswith((".cc", ".h", ".ts", ".tsx"))):
+                    wrong.append(f"{name}:{number}: \"{word.strip()}\" is retired; use: {use}")
+    return wrong
+
+
+def dead_links():
+    """Relative links of documents lead to files."""
+    wrong = []
+    for name, lines in files(MARKDOWN):
+        fenced = False
+        for number, line in enumerate(lines, 1):
+            fenced ^= line.lstrip().startswith("```")
+            for target in [] if fenced else re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", re.sub(r"`[^`]*`", "", line)):
+                if not (ROOT / name).parent.joinpath(target).exists():
+                    wrong.append(f"{name}:{number}: no file {target}")
+    return wrong
+
+
 def machine_words():
     wrong = []
     words = [r"/work/" + "main", r"/work/" + "shared", "farm-" + "studio", "farm-" + "bench"]
@@ -147,6 +189,8 @@ RULES = {
     "the master, the agent and the CLI never see LibTorch": lambda: [
         wrong for wrong in banned(r"#include [<\"](torch|ATen|c10)/", CXX, ["harness/", "examples/", "tests/"],
                                   "LibTorch outside the harness")],
+    "no retired word of docs/glossary.md is used": retired_words,
+    "links between documents lead to files": dead_links,
     "no work is left for later": unfinished_words,
     "SQL is never built from data": sql_from_data,
     "no file names a development machine": machine_words,

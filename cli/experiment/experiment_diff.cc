@@ -124,7 +124,7 @@ Table changed_values(const Values& a, const Values& b, const char* what, const D
   return table;
 }
 
-/// Adds the colours of `git diff` when standard output is a terminal.
+/// Adds the colors of `git diff` when standard output is a terminal.
 std::string colored(const std::string& diff) {
   if (!wants_color(1)) return diff;
   std::string text;

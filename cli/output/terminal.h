@@ -1,4 +1,4 @@
-// Terminal: colour, width, prompts, hidden input, Ctrl-C.
+// Terminal: color, width, prompts, hidden input, Ctrl-C.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace det::cli {
 void set_up_signals();
 
 bool is_terminal(int fd);
-/// True when colours may be used on `fd`: it is a terminal, and NO_COLOR is unset or empty.
+/// True when colors may be used on `fd`: it is a terminal, and NO_COLOR is unset or empty.
 bool wants_color(int fd);
 /// Returns the columns of the terminal at `fd`; 80 when unknown.
 int terminal_width(int fd);

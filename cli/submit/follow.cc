@@ -20,7 +20,7 @@ constexpr Duration kFollowPatience = std::chrono::minutes(10);
 /// Polling interval, and refresh interval of the progress bar.
 constexpr Duration kOften = std::chrono::milliseconds(200);
 /// Lines between the reader thread and the terminal; a full queue blocks the reader (backpressure).
-constexpr std::size_t kMostWaitingLines = 1000;
+constexpr std::size_t kMaxWaitingLines = 1000;
 
 /// Polls with `ask` every `interval` until it returns true or an error. Returns the error.
 Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
@@ -54,7 +54,7 @@ Result<int> wait_for_first_trial(Client& client, int experiment) {
 /// Prints the log until the trial has ended. A second thread reads it, so that the progress bar moves while
 /// no lines arrive.
 Status print_followed_log(Client& client, int experiment, int trial) {
-  Queue<std::string> lines(kMostWaitingLines);
+  Queue<std::string> lines(kMaxWaitingLines);
   Status ended;
   std::jthread reader([&] {
     v1::TrialLogsRequest request;
@@ -67,7 +67,7 @@ Status print_followed_log(Client& client, int experiment, int trial) {
   for (;;) {
     // Read before the pop: a queue that is closed and then found empty yields no more lines.
     const bool all_there = lines.closed();
-    const std::vector<std::string> batch = lines.pop_batch(kMostWaitingLines, kOften);
+    const std::vector<std::string> batch = lines.pop_batch(kMaxWaitingLines, kOften);
     // Lines scroll above the bar, which is redrawn below them.
     if (!batch.empty()) bar.hide();
     for (const std::string& line : batch) std::cout << line;

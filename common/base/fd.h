@@ -23,7 +23,7 @@ class UniqueFd {
   /// The descriptor, or -1. Ownership stays here.
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// Gives up ownership without closing.
+  /// Releases ownership without closing.
   int release() { return std::exchange(fd_, -1); }
   /// Closes the current descriptor and takes ownership of `fd`.
   void reset(int fd = -1) {

@@ -53,7 +53,7 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
   ~TemporaryDirectory();
   const std::string& path() const { return path_; }
-  /// Gives up ownership: the directory is not removed.
+  /// Releases ownership: the directory is not removed.
   std::string release() { return std::exchange(path_, {}); }
 
  private:

@@ -89,7 +89,7 @@ class Child {
   Status signal(int number);
   /// Sends a signal to the child's whole process group. Succeeds if the child has already ended.
   Status signal_group(int number);
-  /// True if the child has ended. Does not reap it, so its group can still be signalled.
+  /// True if the child has ended. Does not reap it, so its group can still be signaled.
   bool ended() const;
   /// Waits up to `timeout` for the child to end, reaps it and returns its status; nothing if it still runs.
   /// Idempotent.
@@ -97,7 +97,7 @@ class Child {
   /// Sends SIGTERM to the group, SIGKILL after `grace`, and returns the child's status. Blocks until the
   /// child has ended.
   ExitStatus stop(Duration grace);
-  /// Gives up ownership: the destructor leaves the child running.
+  /// Releases ownership: the destructor leaves the child running.
   void detach();
 
  private:

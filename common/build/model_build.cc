@@ -89,7 +89,7 @@ Result<BuildOutcome> cached_outcome(const std::string& entry) {
 }
 
 /// Whether the compiler rejected the source, as opposed to failing for another reason.
-bool is_verdict(const ExitStatus& status, const std::string& output) {
+bool is_final(const ExitStatus& status, const std::string& output) {
   return status.signal == 0 && output.find(": error: ") != std::string::npos;
 }
 
@@ -117,7 +117,7 @@ Result<BuildOutcome> compile(const BuildRequest& request, const std::string& ent
   BuildOutcome outcome;
   TRY_ASSIGN(outcome.output, read_file(log));
   outcome.output = make_utf8(outcome.output.substr(0, kOutputBytes));
-  if (!status->ok() && !is_verdict(*status, outcome.output)) {
+  if (!status->ok() && !is_final(*status, outcome.output)) {
     const std::string said = outcome.output.empty() ? "" : ": " + outcome.output;
     // A missing header or library is not cached: it may exist the next time.
     if (status->signal == 0) return outcome;

@@ -133,7 +133,7 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
   if (cluster != nullptr && resolved.is_object())
     check_against(reader, merged.tree, resolved, *cluster, users, "resources.slots");
   if (!reader.ok()) return fail(reader.take_problems());
-  tell_overruled(reader, merged, policy_sources, "task");
+  report_overruled(reader, merged, policy_sources, "task");
   apply_limits(resolved, merged.tree, limits);
   return ParsedCommand{load_command(std::move(resolved)), reader.take_warnings()};
 }

@@ -98,7 +98,7 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
     name_both(reader, merged, problems);
     return fail(std::move(problems));
   }
-  tell_overruled(reader, merged, stack.policy_sources, "experiment");
+  report_overruled(reader, merged, stack.policy_sources, "experiment");
   // Defaults and limits apply to a valid configuration only.
   apply_defaults(resolved, merged.tree, defaults);
   apply_limits(resolved, merged.tree, stack.policies);

@@ -68,8 +68,8 @@ void tighten(Policies& policies, const Policies& others) {
     policies.priority_limit = others.priority_limit;
 }
 
-void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies,
-                    const char* whom) {
+void report_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies,
+                      const char* whom) {
   constexpr int kUser = 0;
   for (const Overruled& each : merged.overruled) {
     if (each.low.source == kUser &&

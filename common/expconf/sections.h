@@ -24,7 +24,8 @@ const Type& command_type();
 
 /// Warns of values of the user (source 0) that the sources `policies` replaced. The last argument is the noun
 /// for the message, such as "experiment".
-void tell_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies, const char* whom);
+void report_overruled(Reader& reader, const Merged& merged, const std::vector<int>& policies,
+                      const char* whom);
 /// Reports values of the merged tree that violate the administrator's constraints.
 void check_limits(Reader& reader, const YamlNode& root, const Policies& policies);
 /// Uses the constraints as defaults of unset fields.

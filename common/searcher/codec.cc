@@ -109,7 +109,7 @@ nlohmann::json Searcher::snapshot() const {
           {"trials", std::move(trials)},
           {"max_trials", state_->book.max_trials},
           {"max_time", state_->book.max_time},
-          {"gave_up", state_->book.gave_up},
+          {"gave_up", state_->book.too_many_invalid},
           {"shut_down", state_->shut_down},
           {"sampler", state_->sampler->snapshot()},
           {"method", state_->method->snapshot()}};
@@ -136,7 +136,7 @@ Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConf
              member<std::int64_t>(snapshot, "max_trials", &nlohmann::json::is_number_integer));
   TRY_ASSIGN(state.book.max_time,
              member<std::int64_t>(snapshot, "max_time", &nlohmann::json::is_number_integer));
-  TRY_ASSIGN(state.book.gave_up, member<bool>(snapshot, "gave_up", &nlohmann::json::is_boolean));
+  TRY_ASSIGN(state.book.too_many_invalid, member<bool>(snapshot, "gave_up", &nlohmann::json::is_boolean));
   TRY_ASSIGN(state.shut_down, member<bool>(snapshot, "shut_down", &nlohmann::json::is_boolean));
   TRY(state.sampler->restore(snapshot.contains("sampler") ? snapshot["sampler"] : nlohmann::json()));
   TRY(state.method->restore(snapshot.contains("method") ? snapshot["method"] : nlohmann::json(), state.book));

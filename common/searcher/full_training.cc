@@ -14,7 +14,7 @@ void FullTraining::fill(MethodContext& context) {
     if (!again_.empty()) {
       context.resume(again_.front());
       again_.pop_front();
-    } else if (context.book().gave_up || !create_next(context)) {
+    } else if (context.book().too_many_invalid || !create_next(context)) {
       return;
     }
   }

@@ -95,7 +95,7 @@ void Halving::fill(std::uint8_t bracket, MethodContext& context) {
   for (;;) {
     while (run.live < run.concurrency) {
       if (promote_one(run, context)) continue;
-      if (context.book().gave_up || run.created - run.invalid >= run.max_trials) break;
+      if (context.book().too_many_invalid || run.created - run.invalid >= run.max_trials) break;
       const TrialNumber trial = context.create();
       places_.resize(trial + 1);
       places_[trial].bracket = bracket;

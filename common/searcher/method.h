@@ -40,7 +40,7 @@ struct Book {
   /// 0: unset, the trial decides when it ends.
   std::int64_t max_time = 0;
   /// Too many invalid trials: no more are created.
-  bool gave_up = false;
+  bool too_many_invalid = false;
 
   /// Counts: trials in one state, ever created, not invalid, not closed.
   std::int64_t count(TrialState state) const { return counts[static_cast<std::size_t>(state)]; }

@@ -103,7 +103,7 @@ Result<Searcher> Searcher::create(std::shared_ptr<const expconf::ExperimentConfi
 }
 
 /// Updates the book, then calls the method. Events that change nothing are dropped.
-void Searcher::State::tell(const Event& event, MethodContext& context) {
+void Searcher::State::handle(const Event& event, MethodContext& context) {
   if (std::holds_alternative<Started>(event)) {
     if (!book.states.empty()) return;
     method->start(context);
@@ -123,7 +123,7 @@ void Searcher::State::tell(const Event& event, MethodContext& context) {
     book.set(known.trial, as_state(known.reason));
     set_progress(exited->trial, 0);
     // Limits the replacements of invalid trials, see kFreeReplacements.
-    book.gave_up |=
+    book.too_many_invalid |=
         book.count(TrialState::kInvalidHp) > kFreeReplacements + kReplacementsPerTrial * book.valid() &&
         fault != Fault::kEndlessReplacement;
     method->exited(known, before, context);
@@ -149,13 +149,13 @@ std::vector<Action> Searcher::handle(const Event& event) {
   if (asked ? !check(event) : state_->shut_down) return actions;
   Book& book = state_->book;
   MethodContext context(*state_->config, book, *state_->sampler, state_->random, actions);
-  state_->tell(event, context);
+  state_->handle(event, context);
   // The search is over when its last trial has closed and the method has created no other.
   if (book.states.empty() || book.open() > 0 || state_->shut_down) return actions;
   state_->shut_down = true;
   const std::int64_t valid = book.valid();
   const std::int64_t errored = book.count(TrialState::kErrored), canceled = book.count(TrialState::kCanceled);
-  const bool refused = book.gave_up || (valid == 0 && book.created() > 1);
+  const bool refused = book.too_many_invalid || (valid == 0 && book.created() > 1);
   std::string reason;
   if (refused)
     reason = std::to_string(book.count(TrialState::kInvalidHp)) + " of " + std::to_string(book.created()) +

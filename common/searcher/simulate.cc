@@ -38,7 +38,7 @@ class Simulator {
 
   /// Runs until no trial trains; consumes the simulator.
   Simulation run() {
-    tell(Started{});
+    handle(Started{});
     for (start(); !reports_.empty(); start()) {
       const Report report = reports_.top();
       reports_.pop();
@@ -91,13 +91,13 @@ class Simulator {
       best.emplace_back(now_, metric);
       result_.best_trial = report.trial;
     }
-    tell(Validated{report.trial, report.length, metric, static_cast<double>(report.length)});
+    handle(Validated{report.trial, report.length, metric, static_cast<double>(report.length)});
     // The searcher may have stopped or held the trial, and act() may have moved trials_.
     Trial& after = trials_[report.trial];
     if (after.state != State::kTraining) return;
     if (report.length < lengths_.back()) return train(report.trial);
     leave(after, report.trial, State::kClosed);
-    tell(Exited{report.trial, ExitReason::kCompleted});
+    handle(Exited{report.trial, ExitReason::kCompleted});
   }
   void leave(Trial& trial, TrialNumber number, State state) {
     if (trial.state == State::kTraining) {
@@ -107,7 +107,7 @@ class Simulator {
     trial.state = state;
   }
   // An action can cause further events (a stop closes its trial); all are handled at the same virtual time.
-  void tell(const Event& first) {
+  void handle(const Event& first) {
     events_.assign(1, first);
     for (std::size_t i = 0; i < events_.size(); ++i) {
       const Event event = events_[i];

@@ -24,7 +24,7 @@ struct Searcher::State {
   std::int64_t running = 0;  ///< sum of `progress`
 
   /// Applies one event to the book and calls the method.
-  void tell(const Event& event, MethodContext& context);
+  void handle(const Event& event, MethodContext& context);
   /// Sets the progress of one trial, clamped to 0..1. NaN counts as 0.
   void set_progress(TrialNumber trial, double value);
 };

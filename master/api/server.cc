@@ -50,7 +50,7 @@ constexpr int kHandshakeMs = 5'000;
 constexpr int kMaxRequestBytes = 4 << 20;
 constexpr int kMetadataBytes = 8 << 10;
 constexpr int kStreamsPerConnection = 100;
-// Keepalive pings of idle connections, and the time for their acknowledgement.
+// Keepalive pings of idle connections, and the time for their acknowledgment.
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kPingAnswerMs = 10'000;
 // Memory quota of the network server.

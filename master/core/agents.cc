@@ -62,9 +62,10 @@ Status Agents::check_connection(const AgentConnected& input) const {
   const auto held = held_.find(input.agent);
   const bool in_use = held != held_.end() || !known.leftovers.empty() || known.session != 0;
   if (known.instance != input.instance && in_use) {
-    return fail(Code::kAlreadyExists,
-                "another machine is agent " + input.agent.value +
-                    "; give this one a name of its own with --id, or wait until that one is given up");
+    return fail(
+        Code::kAlreadyExists,
+        "another machine is agent " + input.agent.value +
+            "; give this one a name of its own with --id, or wait until the lease of that one has ended");
   }
   if (held == held_.end()) return {};
   auto refuse = [&](const std::string& what) {

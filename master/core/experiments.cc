@@ -52,7 +52,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   experiment.code_archive = input.code_archive;
   experiment.submitted = step.now.wall;
   experiment.parent = input.parent;
-  experiment.queue = queue_place(*input.config, step.now.wall);
+  experiment.queue = queue_settings(*input.config, step.now.wall);
   put_job(experiment);
   searches_.emplace(id, Search{.searcher = std::move(searcher), .config = input.config});
   requests_[input.request_id] = id;
@@ -230,7 +230,7 @@ void Experiments::update_progress(Step& step, Experiment& experiment) {
 }
 
 scheduler::Job Experiments::job_of(const Experiment& experiment) const {
-  const QueuePlace& queue = experiment.queue;
+  const QueueSettings& queue = experiment.queue;
   scheduler::Job job{.id = experiment.id,
                      .user = experiment.owner,
                      .priority = queue.priority,

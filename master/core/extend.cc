@@ -99,7 +99,7 @@ Status Experiments::load_ended(const Recovered& rows) {
   // The last check has passed; from here on the state changes.
   TRY(number_trials(experiment, search, trials));
   Experiment& loaded = experiments_.emplace(experiment.id, experiment).first->second;
-  if (loaded.queue.priority == 0) loaded.queue = queue_place(*loaded.config, loaded.submitted);
+  if (loaded.queue.priority == 0) loaded.queue = queue_settings(*loaded.config, loaded.submitted);
   put_job(loaded);
   searches_.emplace(experiment.id, std::move(search));
   requests_[experiment.request_id] = experiment.id;

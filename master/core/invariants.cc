@@ -268,7 +268,7 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
     for (const scheduler::Running& one : known.running) {
       const Allocation* allocation = allocation_of(core, one.task);
       const bool same =
-          allocation && allocation->pool == name_of_pool && one.leaving == is_terminating(*allocation) &&
+          allocation && allocation->pool == name_of_pool && one.terminating == is_terminating(*allocation) &&
           std::equal(one.parts.begin(), one.parts.end(), allocation->parts.begin(), allocation->parts.end(),
                      [](const scheduler::Part& a, const AllocationPart& b) {
                        return a.agent == b.agent && a.slots == b.slots;
@@ -288,7 +288,7 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
       auto experiment = core.experiments().find(*id);
       if (experiment == core.experiments().end() || core.pool_of(experiment->second) != name_of_pool)
         continue;
-      const QueuePlace& queue = experiment->second.queue;
+      const QueueSettings& queue = experiment->second.queue;
       if (job.priority != queue.priority || job.position != queue.position) {
         broken.push_back("pool " + name_of_pool + " is wrong about the place of " +
                          name_of(experiment->first));

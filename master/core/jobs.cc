@@ -59,7 +59,7 @@ Result<ReplyValue> Jobs::handle(Step& step, const UpdateJob& input) {
   if (input.beside) {
     TRY_ASSIGN(moved, scheduler::move(jobs_of(pool), input.job, input.beside->side, input.beside->anchor));
   }
-  QueuePlace& queue = *entry.queue;
+  QueueSettings& queue = *entry.queue;
   if (input.weight) queue.weight = *input.weight;
   if (input.max_slots) queue.max_slots = *input.max_slots == 0 ? std::nullopt : input.max_slots;
   if (input.priority && *input.priority != queue.priority) {
@@ -109,7 +109,7 @@ void Jobs::place(Step& step, const std::vector<scheduler::Job>& moved) {
     const Entry entry = *find(job.id);
     entry.queue->priority = job.priority;
     entry.queue->position = job.position;
-    if (!owners_.is(Mutant::kMoveKeepsPlace)) {
+    if (!owners_.is(Mutant::kMoveKeepsPosition)) {
       put(step, entry);
     } else if (entry.experiment) {
       step.touch(*entry.experiment);

@@ -24,7 +24,7 @@ class Jobs {
     std::string name;  ///< for error messages
     Experiment* experiment = nullptr;
     Command* command = nullptr;  ///< exactly one of the two is set
-    QueuePlace* queue = nullptr;
+    QueueSettings* queue = nullptr;
     WallTime submitted;
     int slots = 0;           ///< slots of one trial, or of the command
     bool unmanaged = false;  ///< runs outside the cluster, so it is in no queue

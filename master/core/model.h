@@ -1,5 +1,5 @@
 // Data model of the master: experiments, trials, commands, allocations, agents and their states, as plain
-// values. No behaviour; legal state changes are in transitions.h.
+// values. No behavior; legal state changes are in transitions.h.
 #pragma once
 
 #include <cstdint>
@@ -79,13 +79,13 @@ struct Exit {
 };
 
 /// Queue settings of an experiment or command: as configured, then as users change them (UpdateJob).
-struct QueuePlace {
+struct QueueSettings {
   std::string pool;              ///< "" for the default pool of the cluster
   int priority = 42;             ///< 1..99, smaller is more important
   double weight = 1;             ///< > 0; share of the user's slots (fair_share)
   std::optional<int> max_slots;  ///< limit on the slots of all its allocations together
   std::int64_t position = 0;     ///< order within the priority, see scheduler/position.h
-  bool operator==(const QueuePlace&) const = default;
+  bool operator==(const QueueSettings&) const = default;
 };
 
 /// A search over hyperparameters, or a single training run: a configuration and its trials.
@@ -108,7 +108,7 @@ struct Experiment {
   /// Its single trial runs outside the cluster: it gets no slots, and ends by EndTrial or when its reports
   /// stop.
   bool unmanaged = false;
-  QueuePlace queue;
+  QueueSettings queue;
 };
 
 /// One training of an experiment's model with fixed hyperparameters: a sequence of runs (allocations), each
@@ -158,7 +158,7 @@ struct Command {
   WallTime submitted;
   std::optional<WallTime> ended;
   std::optional<Exit> exit;  ///< exit of its allocation; absent when it was killed before it had one
-  QueuePlace queue;
+  QueueSettings queue;
 };
 
 /// Returns the id of an allocation. It is a function of task and run, so it is unique and every component can

@@ -30,7 +30,7 @@ enum class Mutant {
   // Queues and service.
   kMaxSlotsIgnored,    ///< an experiment gets more slots than its max_slots
   kDisabledScheduled,  ///< a disabled agent gets work
-  kMoveKeepsPlace,     ///< the scheduler is not updated after a move in the queue
+  kMoveKeepsPosition,  ///< the scheduler is not updated after a move in the queue
 
   // Gangs.
   kGangOutlivesPart,  ///< the other parts of a gang live on when one has failed

@@ -4,7 +4,7 @@
 
 namespace det::core {
 
-QueuePlace queue_place(const expconf::ExperimentConfig& config, WallTime submitted) {
+QueueSettings queue_settings(const expconf::ExperimentConfig& config, WallTime submitted) {
   const expconf::Resources& resources = config.resources;
   return {.pool = resources.resource_pool,
           .priority = resources.priority,
@@ -60,7 +60,7 @@ void Queues::restore(const std::string& pool, const scheduler::Running& running,
 
 void Queues::terminating(const Allocation& allocation) {
   scheduler::Scheduler& its = change(allocation.pool);
-  its.leaving(allocation.task);
+  its.terminating(allocation.task);
   if (options_.mutant == Mutant::kSlotFreedAtKill && allocation.kill_requested) its.ended(allocation.task);
 }
 

@@ -12,7 +12,7 @@
 namespace det::core {
 
 /// Returns the queue settings of a new experiment.
-QueuePlace queue_place(const expconf::ExperimentConfig& config, WallTime submitted);
+QueueSettings queue_settings(const expconf::ExperimentConfig& config, WallTime submitted);
 
 /// A scheduler is never rebuilt: each change of an agent, a job, a request or an allocation must be followed
 /// by its update here. An update marks its pool for the next decision, except where noted.
@@ -21,7 +21,7 @@ class Queues {
   explicit Queues(const Options& options) : options_(options) {}
 
   /// Returns the pool of a job, with the default for "".
-  const std::string& pool_of(const QueuePlace& queue) const {
+  const std::string& pool_of(const QueueSettings& queue) const {
     return queue.pool.empty() ? options_.default_pool : queue.pool;
   }
   const std::map<std::string, scheduler::Scheduler>& pools() const { return pools_; }

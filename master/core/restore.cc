@@ -51,7 +51,7 @@ Status Experiments::restore(Experiment row, const Recovered::SearcherLog& log) {
   Experiment& experiment = stored->second;
   // Rows written before queue settings were stored have priority 0.
   if (experiment.queue.priority == 0) {
-    experiment.queue = queue_place(*experiment.config, experiment.submitted);
+    experiment.queue = queue_settings(*experiment.config, experiment.submitted);
   }
   put_job(experiment);
   TRY_ASSIGN(auto search, make_search(experiment, log));
@@ -187,12 +187,12 @@ void Allocations::restore_running(const Allocation& allocation) {
   if (const auto command = allocation.task.as<CommandId>()) {
     running.job = *command;
     running.preemptible = owners_.is(Mutant::kCommandPreempted);
-    running.leaving = allocation.kill_requested || allocation.exit;
+    running.terminating = allocation.kill_requested || allocation.exit;
     return owners_.queues.restore(allocation.pool, running, nullptr);
   }
   const Experiment& experiment = owners_.experiments.at(owners_.trials.of(allocation).experiment);
   running.job = experiment.id;
-  running.leaving = is_terminating(allocation);
+  running.terminating = is_terminating(allocation);
   // An experiment may have moved to another pool while its allocation was terminating.
   const bool moved = allocation.pool != owners_.queues.pool_of(experiment.queue);
   const scheduler::Job job = owners_.experiments.job_of(experiment);

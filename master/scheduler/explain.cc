@@ -8,8 +8,8 @@
 namespace det::scheduler {
 namespace {
 
-constexpr int kTries = 6;        // attempts for each kind of suggestion: each costs a whole decision
-constexpr int kMostEnds = 2000;  // decisions in the simulation of an estimate; without a start: no estimate
+constexpr int kTries = 6;       // attempts for each kind of suggestion: each costs a whole decision
+constexpr int kMaxEnds = 2000;  // decisions in the simulation of an estimate; without a start: no estimate
 
 int slots_of(const Running& one) {
   int slots = 0;
@@ -111,7 +111,7 @@ void Explainer::place_in_queue() {
   std::map<JobKey, double> jobs;
   if (pool_.rules.policy != Policy::kPriority) {
     for (const Running& one : pool_.running) {
-      if (one.leaving) continue;
+      if (one.terminating) continue;
       const Job& job = job_of(one.job);
       if (pool_.rules.policy == Policy::kRoundRobin) {
         jobs[job.id] += 1;
@@ -152,13 +152,13 @@ Reason Explainer::reason() {
   if (const auto hold = find(holds_, task_); hold != holds_.end()) {
     out_.reserves = true;
     out_.reserved = hold->agent;
-    if (hold->why != Hold::Why::kReserved) return Reason::kLeaving;
+    if (hold->why != Hold::Why::kReserved) return Reason::kComing;
   }
   return (request_.single_node ? largest_free : free()) >= request_.slots ? Reason::kKept : Reason::kBusy;
 }
 
 /// Collects the holders (kKept) or the allocations (other reasons, except kTooBig) that are in the way, the
-/// nearest first: leaving ones, then the largest.
+/// nearest first: terminating ones, then the largest.
 void Explainer::name_blockers() {
   std::vector<Blocker> found;
   if (out_.reason == Reason::kKept) {
@@ -185,20 +185,21 @@ void Explainer::name_blockers() {
                                    [&](const Part& part) { return !nearest || part.agent == nearest->id; });
     if (out_.reason == Reason::kMaxSlots ? one.job != job_.id : !there) continue;
     if ((slots_of(one) == 0) != (request_.slots == 0)) continue;
-    if (out_.reason == Reason::kLeaving && !one.leaving) continue;
+    if (out_.reason == Reason::kComing && !one.terminating) continue;
     running.push_back(&one);
   }
   std::sort(running.begin(), running.end(), [&](const Running* a, const Running* b) {
-    return std::tuple(!a->leaving, -slots_of(*a), a->task) < std::tuple(!b->leaving, -slots_of(*b), b->task);
+    return std::tuple(!a->terminating, -slots_of(*a), a->task) <
+           std::tuple(!b->terminating, -slots_of(*b), b->task);
   });
   for (const Running* one : running) {
     if (out_.reason == Reason::kTooBig || out_.reason == Reason::kKept) break;
-    const auto how = one->leaving ? Blocker::How::kLeaves : Blocker::How::kRuns;
+    const auto how = one->terminating ? Blocker::How::kTerminates : Blocker::How::kRuns;
     found.push_back({one->task, one->job, how, slots_of(*one), {}});
     for (const Part& part : one->parts) found.back().agents.push_back(part.agent);
   }
-  out_.more_blockers = std::max(0, static_cast<int>(found.size()) - kMostNamed);
-  if (out_.more_blockers > 0) found.resize(kMostNamed);
+  out_.more_blockers = std::max(0, static_cast<int>(found.size()) - kMaxBlockers);
+  if (out_.more_blockers > 0) found.resize(kMaxBlockers);
   out_.blockers = std::move(found);
 }
 
@@ -297,7 +298,7 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
     ends.insert({remaining(lengths, one.task, estimate.median), one.task});
   }
   Scheduler scheduler(pool_);
-  for (int count = 0; count < kMostEnds; ++count) {
+  for (int count = 0; count < kMaxEnds; ++count) {
     const Plan plan = scheduler.decide();
     if (starts(plan, task_)) return estimate;
     for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.task});

@@ -19,7 +19,7 @@ enum class Reason {
   kMaxSlots,    ///< it would exceed max_slots of its experiment
   kTooBig,      ///< the open agents could not hold it even when empty
   kZeroSlot,    ///< every open agent has its maximum of zero-slot allocations
-  kLeaving,     ///< it is a holder: slots are coming free for it
+  kComing,      ///< it is a holder: slots are coming free for it
   kKept,        ///< enough slots are free, but they are kept for requests ahead of it
   kBusy,        ///< too few slots are free
 };
@@ -29,9 +29,9 @@ std::string reason_name(Reason reason);
 /// An allocation or request that keeps slots from the explained request.
 struct Blocker {
   enum class How {
-    kRuns,    ///< an allocation
-    kLeaves,  ///< a leaving allocation
-    kHolds    ///< a waiting request that slots are kept for
+    kRuns,        ///< an allocation
+    kTerminates,  ///< a terminating allocation
+    kHolds        ///< a waiting request that slots are kept for
   };
   TaskKey task;
   JobKey job;
@@ -89,7 +89,7 @@ struct Explanation {
   AgentId reserved;
   /// Slots are kept for the request: it is a holder or has the reservation.
   bool reserves = false;
-  /// The nearest blockers, at most kMostNamed.
+  /// The nearest blockers, at most kMaxBlockers.
   std::vector<Blocker> blockers;
   /// Number of blockers left out.
   int more_blockers = 0;
@@ -99,7 +99,7 @@ struct Explanation {
   std::optional<Estimate> estimate;
 };
 /// Maximum number of blockers in an explanation.
-inline constexpr int kMostNamed = 8;
+inline constexpr int kMaxBlockers = 8;
 
 /// Explains why request `task` waits. `pool` must be the state after a decision: anything that can start has
 /// started.

@@ -47,7 +47,7 @@ std::string why(const Explanation& e) {
       return "the agents that take work now could not hold it, even if they were empty";
     case Reason::kZeroSlot:
       return "no agent takes another task without slots";
-    case Reason::kLeaving:
+    case Reason::kComing:
       return "slots are coming free for it";
     case Reason::kKept:
       return "enough slots are free, but they are kept for those ahead of it";
@@ -64,7 +64,7 @@ std::string blocker_text(const Blocker& blocker, const Names& names) {
   std::vector<std::string> agents;
   for (const AgentId& agent : blocker.agents) agents.push_back(agent.value);
   if (!agents.empty()) text += " on " + join(agents, ", ");
-  if (blocker.how == Blocker::How::kLeaves) text += " and leaves";
+  if (blocker.how == Blocker::How::kTerminates) text += " and is terminating";
   return text;
 }
 
@@ -93,7 +93,7 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
 // The names are part of the API: programs compare them. Order of enum Reason.
 std::string reason_name(Reason reason) {
   const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "TOO_BIG",
-                         "ZERO_SLOT",   "LEAVING",    "KEPT",      "BUSY"};
+                         "ZERO_SLOT",   "COMING",     "KEPT",      "BUSY"};
   return names[static_cast<int>(reason)];
 }
 

@@ -84,7 +84,7 @@ void Fleet::forget_if_empty(const AgentId& id) {
 
 /// Computes the counts of an agent from its slots, allocations and promises.
 void Fleet::tally(Node& node) const {
-  node.capacity = node.free = node.leaving = node.zero_slot = 0;
+  node.capacity = node.free = node.coming = node.zero_slot = 0;
   node.gains.clear();
   for (std::size_t slot = 0; slot < node.agent.slots.size(); ++slot) {
     if (node.usable(static_cast<int>(slot))) ++node.capacity;
@@ -100,12 +100,12 @@ void Fleet::tally(Node& node) const {
     const int gain = node.gain(*holding.part);
     node.free -= gain;
     if (gain == 0) continue;
-    if (holding.running->leaving) node.leaving += gain;
-    if (!holding.running->may_leave()) continue;
+    if (holding.running->terminating) node.coming += gain;
+    if (!holding.running->is_victim()) continue;
     holding.gain = gain;
     node.gains.emplace_back(level_of(*holding.running), gain);
   }
-  node.leaving -= node.promised_leaving;
+  node.coming -= node.promised_coming;
   if (node.gains.size() > 1) std::sort(node.gains.rbegin(), node.gains.rend());
 }
 
@@ -174,13 +174,13 @@ void Fleet::relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int
   }
 }
 
-void Fleet::promise(Node& node, int free, int leaving) {
+void Fleet::promise(Node& node, int free, int coming) {
   node.promised_free += free;
-  node.promised_leaving += leaving;
+  node.promised_coming += coming;
   node.free -= free;
-  node.leaving -= leaving;
+  node.coming -= coming;
   if (!node.filed) return;
-  leaving_ += node.leaving - std::exchange(node.entry.leaving, node.leaving);
+  coming_ += node.coming - std::exchange(node.entry.coming, node.coming);
   file_free(node, true);
   file_rooms(node);
 }
@@ -203,12 +203,12 @@ void Fleet::file(Node& node) {
   const bool was = std::exchange(node.filed, node.known && node.agent.open && !node.hidden);
   auto& entry = node.entry;
   if (was) {
-    leaving_ -= entry.leaving;
+    coming_ -= entry.coming;
     capacity_ -= entry.capacity;
     for (const auto& [level, slots] : entry.gains) gains_[level] -= slots;
   }
   if (node.filed) {
-    leaving_ += entry.leaving = node.leaving;
+    coming_ += entry.coming = node.coming;
     capacity_ += node.capacity;
     entry.gains = node.gains;
     for (const auto& [level, slots] : entry.gains) gains_[level] += slots;

@@ -24,11 +24,11 @@ struct JobState;
 struct RunningState {
   std::shared_ptr<const Running> running;  ///< as it started; shared with images
   JobState* job = nullptr;
-  bool preemptible = true, leaving = false;  ///< current values
-  int slots = 0;                             ///< over all parts
-  std::vector<struct Node*> nodes;           ///< the agent of each part
+  bool preemptible = true, terminating = false;  ///< current values
+  int slots = 0;                                 ///< over all parts
+  std::vector<struct Node*> nodes;               ///< the agent of each part
   /// The allocation may be chosen as a victim.
-  bool may_leave() const { return preemptible && !leaving && slots > 0; }
+  bool is_victim() const { return preemptible && !terminating && slots > 0; }
 };
 
 /// An agent: one that was put (`known`), or one that only an allocation names.
@@ -50,13 +50,13 @@ struct Node {
   int order = 0;  ///< position among the agents sorted by id; identifies the agent in the indexes
   std::vector<Holding> here;
   // State of the current pass.
-  int promised_free = 0;     ///< free slots promised to holders
-  int promised_leaving = 0;  ///< coming slots promised to holders
-  bool hidden = false;       ///< kept for the holder of the reservation: in no slot index
+  int promised_free = 0;    ///< free slots promised to holders
+  int promised_coming = 0;  ///< coming slots promised to holders
+  bool hidden = false;      ///< kept for the holder of the reservation: in no slot index
   // Counts of enabled slots, computed by Fleet::file.
   int capacity = 0;   ///< all
   int free = 0;       ///< free and not promised
-  int leaving = 0;    ///< held by leaving allocations and not promised
+  int coming = 0;     ///< held by terminating allocations and not promised
   int zero_slot = 0;  ///< number of zero-slot allocations
   /// (level, gain) of each potential victim, in descending order of the level.
   std::vector<std::pair<int, int>> gains;
@@ -71,14 +71,14 @@ struct Node {
   bool filed = false;  ///< the slot indexes contain this agent
   /// The values under which the slot indexes contain this agent.
   struct {
-    int capacity = 0, free = 0, leaving = 0;
+    int capacity = 0, free = 0, coming = 0;
     std::vector<std::pair<int, int>> gains;
     std::vector<Room> rooms;  ///< in descending order of the level
   } entry;
   int zero_slot_filed = -1;  ///< key in the zero-slot index; -1 when not in it
 
   /// Free and coming slots.
-  int base() const { return free + leaving; }
+  int base() const { return free + coming; }
   /// The slot exists, is enabled, and its agent takes new work.
   bool usable(int slot) const;
   /// Usable slots of `part`: those that return to the pool when its allocation ends.
@@ -123,11 +123,11 @@ class Fleet {
   /// Moves the gains of these parts to another level: the priority of their job has changed.
   void relevel(const std::vector<std::pair<Node*, const Part*>>& parts, int from, int to);
   /// Promises free and coming slots of an agent to a holder. Negative numbers take a promise back.
-  void promise(Node& node, int free, int leaving);
+  void promise(Node& node, int free, int coming);
 
   // Sums over the filed agents (open and not hidden), in slots.
   int free() const { return free_; }
-  int base() const { return free_ + leaving_; }
+  int base() const { return free_ + coming_; }
   int capacity() const { return capacity_; }
   /// Capacity of the largest agent.
   int largest() const { return capacities_.empty() ? 0 : capacities_.rbegin()->first; }
@@ -172,7 +172,7 @@ class Fleet {
   std::vector<Node::Room> rooms_;  ///< scratch space of file_rooms
   std::map<int, int> gains_;       ///< slots of potential victims by level
   std::map<int, int> capacities_;  ///< number of filed agents by capacity
-  int free_ = 0, leaving_ = 0, capacity_ = 0;
+  int free_ = 0, coming_ = 0, capacity_ = 0;
 };
 
 }  // namespace det::scheduler

@@ -140,7 +140,7 @@ bool Pass::hold_coming_slots(const Preemptor& preemptor) {
   // A single slot is not bound to an agent: the first one that comes free anywhere will do.
   Node* node = slots == 1 ? nullptr : pool_.fleet.tightest_coming(slots);
   if (!node && preemptor.shape.single_node) return false;
-  hold(preemptor, Hold::Why::kLeaving, node);
+  hold(preemptor, Hold::Why::kComing, node);
   return true;
 }
 
@@ -160,7 +160,7 @@ bool Pass::preempt(const Preemptor& preemptor) {
   for (RunningState* victim : victims) {
     plan_.preempt.push_back(victim->running->task);
     preempted_users_.push_back(victim->job->user);
-    pool_.leave(*victim);
+    pool_.terminate(*victim);
   }
   decided_ = true;
   hold(preemptor, Hold::Why::kPreempting, preemptor.shape.slots == 1 ? nullptr : node);
@@ -185,9 +185,9 @@ bool Pass::reserve(const Preemptor& preemptor) {
 
 void Pass::promise(Node& node, int slots) {
   // Coming slots first: free ones stay available to a request that can start at once.
-  const int leaving = std::min(node.leaving, slots);
-  pool_.fleet.promise(node, slots - leaving, leaving);
-  promises_.push_back({&node, slots - leaving, leaving});
+  const int coming = std::min(node.coming, slots);
+  pool_.fleet.promise(node, slots - coming, coming);
+  promises_.push_back({&node, slots - coming, coming});
 }
 
 void Pass::hold(const Preemptor& preemptor, Hold::Why why, Node* node) {
@@ -226,7 +226,7 @@ void Pass::close_reservation() {
 void Pass::take_back() {
   if (reservation_) open_reservation();
   for (const Promise& promise : promises_) {
-    pool_.fleet.promise(*promise.node, -promise.free, -promise.leaving);
+    pool_.fleet.promise(*promise.node, -promise.free, -promise.coming);
   }
   pool_.queue.release(held_);
 }

@@ -50,7 +50,7 @@ class Pass {
   struct Promise {
     Node* node = nullptr;
     int free = 0;
-    int leaving = 0;
+    int coming = 0;
   };
 
   // The walk.

@@ -57,7 +57,7 @@ Snapshot Image::snapshot() const {
   state_->waiting.each([&](const Request& request) { all.requests.push_back(request); });
   state_->running.each([&](const State::Runs& one) {
     all.running.push_back(*one.running);
-    all.running.back().leaving = one.leaving;
+    all.running.back().terminating = one.terminating;
   });
   // The tables are hashed. Sorting makes snapshots, and decisions on them, independent of the history.
   std::sort(all.jobs.begin(), all.jobs.end(), [](const Job& a, const Job& b) { return a.id < b.id; });
@@ -155,20 +155,20 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
   const TaskKey task = started.task;
   RunningState& state = running[task];
   state.preemptible = started.preemptible;
-  state.leaving = started.leaving;
+  state.terminating = started.terminating;
   state.running = std::make_shared<const Running>(std::move(started));
-  runs_.put(task.packed(), {state.running, state.leaving});
+  runs_.put(task.packed(), {state.running, state.terminating});
   state.nodes = std::move(nodes);
   state.job = &job;
   for (const Part& part : state.running->parts) state.slots += static_cast<int>(part.slots.size());
   queue.update(job, [&](JobState& of) {
     ++of.live;
     of.held += state.slots;
-    if (!state.leaving) {
+    if (!state.terminating) {
       of.used += state.slots;
       ++of.running;
     }
-    if (state.may_leave()) of.victims.insert(task);
+    if (state.is_victim()) of.victims.insert(task);
   });
   // `parts` and `state` have stable addresses: a shared immutable object, and a node of an unordered_map.
   change_nodes(state, [&](Node& node, const Part& part) {
@@ -176,8 +176,8 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
   });
 }
 
-void Pool::leave(RunningState& state) {
-  if (state.leaving) return;
+void Pool::terminate(RunningState& state) {
+  if (state.terminating) return;
   const TaskKey task = state.running->task;
   // The slots leave the share at once, but stay in `held`: max_slots counts them until the end.
   queue.update(*state.job, [&](JobState& of) {
@@ -185,7 +185,7 @@ void Pool::leave(RunningState& state) {
     --of.running;
     of.victims.erase(task);
   });
-  state.leaving = true;
+  state.terminating = true;
   runs_.put(task.packed(), {state.running, true});
   change_nodes(state, [](Node&, const Part&) {});
 }
@@ -198,7 +198,7 @@ void Pool::end(TaskKey task) {
   queue.update(job, [&](JobState& of) {
     --of.live;
     of.held -= state.slots;
-    if (state.leaving) return;
+    if (state.terminating) return;
     of.used -= state.slots;
     --of.running;
     of.victims.erase(task);
@@ -237,12 +237,12 @@ void Scheduler::put_request(Request request) { pool_->put_request(request); }
 void Scheduler::withdraw(TaskKey task) { pool_->withdraw(task); }
 void Scheduler::started(Running running) { pool_->start(std::move(running)); }
 void Scheduler::ended(TaskKey task) { pool_->end(task); }
-void Scheduler::leaving(TaskKey task) {
-  if (auto it = pool_->running.find(task); it != pool_->running.end()) pool_->leave(it->second);
+void Scheduler::terminating(TaskKey task) {
+  if (auto it = pool_->running.find(task); it != pool_->running.end()) pool_->terminate(it->second);
 }
 
 Plan Scheduler::decide() {
-  // Terminates: each start removes a request, each preemption makes an allocation leave, and neither comes
+  // Terminates: each start removes a request, each preemption terminates an allocation, and neither comes
   // back within one decision.
   Plan plan;
   while (walk(*pool_, plan)) {

@@ -17,11 +17,11 @@ namespace det::scheduler {
 
 /// Contents of an image. The tables share their memory with the pool (copy-on-write).
 struct Image::State {
-  /// An allocation. `leaving` is the value at the time of the image; Running::leaving is the one at its
-  /// start.
+  /// An allocation. `terminating` is the value at the time of the image; Running::terminating is the one at
+  /// its start.
   struct Runs {
     std::shared_ptr<const Running> running;
-    bool leaving = false;
+    bool terminating = false;
   };
   Rules rules;
   std::shared_ptr<const std::vector<Agent>> agents;
@@ -57,7 +57,7 @@ struct Pool {
   /// Starts the first request of the line that is not a holder. `nodes` are the agents of its parts, in
   /// order: spares the lookups of the other overload.
   void start(JobState& job, const Shape& shape, Running started, std::vector<Node*> nodes);
-  void leave(RunningState& state);
+  void terminate(RunningState& state);
   void end(TaskKey task);
 
  private:

@@ -91,7 +91,7 @@ struct UserRank {
 struct UserState {
   UserRank rank;
   double weight = 1;
-  int used = 0;  ///< slots of allocations that are not leaving, and of holders
+  int used = 0;  ///< slots of allocations that are not terminating, and of holders
   int jobs = 0;  ///< number of jobs; the user is removed with the last one
   boost::container::flat_map<Shape, std::set<JobRank>> waiting;  ///< jobs with eligible requests, by shape
   std::set<JobRank> victims;                                     ///< jobs with potential victims
@@ -111,9 +111,9 @@ struct JobState {
   };
   boost::container::flat_map<Shape, Line> waiting;
   std::set<TaskKey> victims;   ///< tasks of allocations that may be preempted
-  int held = 0;                ///< slots of all allocations, leaving ones included
-  int used = 0;                ///< slots of allocations that are not leaving
-  int running = 0;             ///< allocations that are not leaving
+  int held = 0;                ///< slots of all allocations, terminating ones included
+  int used = 0;                ///< slots of allocations that are not terminating
+  int running = 0;             ///< allocations that are not terminating
   int live = 0;                ///< allocations
   int promised = 0;            ///< slots of its holders in this pass
   int promised_count = 0;      ///< number of its holders in this pass

@@ -8,7 +8,7 @@
 //   task         a trial or a command
 //   request      a task that waits for slots
 //   allocation   a task that holds slots (struct Running)
-//   leaving      an allocation that is terminating; its slots are "coming free"
+//   terminating  of an allocation: preempted or being killed; its slots are "coming free"
 //   gang         a request or allocation over several agents; it starts with all of its slots or not at all
 //   preemptor    the request that victims are chosen for
 //   victim       an allocation that is preempted
@@ -43,9 +43,9 @@
 //                user: of an experiment) that keeps, after losing them, at least as many slots per weight as
 //                the preemptor's has after starting. A preemption is therefore never reversed (no thrashing).
 //   round_robin  The experiment with the fewest running allocations first. No preemption.
-// Ties are broken by user id (fair_share), then by (priority, position, job, task). Leaving allocations do
-// not count towards a share; holders do. `max_slots` limits the slots that an experiment holds at any moment,
-// in every policy; a request that would exceed it is passed over.
+// Ties are broken by user id (fair_share), then by (priority, position, job, task). Terminating allocations
+// do not count towards a share; holders do. `max_slots` limits the slots that an experiment holds at any
+// moment, in every policy; a request that would exceed it is passed over.
 //
 // Placement. Best fit: of the agents with enough free slots the one with the fewest, ties by id. Otherwise,
 // unless single_node, a gang over the fewest agents, and among these choices the one that leaves the fewest
@@ -144,7 +144,7 @@ struct Running {
   JobKey job;
   std::vector<Part> parts;
   bool preemptible = true;
-  bool leaving = false;  ///< it is terminating: its slots are coming free
+  bool terminating = false;  ///< its slots are coming free
   bool operator==(const Running&) const = default;
 };
 
@@ -176,12 +176,12 @@ struct Plan {
 /// A waiting request that keeps slots from the requests behind it.
 struct Hold {
   enum class Why {
-    kLeaving,     ///< enough slots are coming free without further preemption
+    kComing,      ///< enough slots are coming free without further preemption
     kPreempting,  ///< victims were preempted for it in this decision
     kReserved     ///< it has the reservation
   };
   TaskKey task;
-  Why why = Why::kLeaving;
+  Why why = Why::kComing;
   AgentId agent;  ///< "" when the slots may be anywhere in the pool
   int slots = 0;
 };
@@ -229,13 +229,13 @@ class Scheduler {
   void withdraw(TaskKey task);
   /// Adds an allocation that was not started by `decide` (found running after a restart of the master).
   void started(Running running);
-  /// Marks an allocation as leaving for a reason outside of the scheduler. Idempotent.
-  void leaving(TaskKey task);
+  /// Marks an allocation as terminating for a reason outside of the scheduler. Idempotent.
+  void terminating(TaskKey task);
   /// Removes an allocation and frees its slots.
   void ended(TaskKey task);
 
   /// Decides, and applies the decision to the pool: requests in Plan::start are allocations from here on, and
-  /// those in Plan::preempt are leaving.
+  /// those in Plan::preempt are terminating.
   Plan decide();
 
   /// Holders and the reservation as of the last `decide`, in the order of the walk.
@@ -249,7 +249,7 @@ class Scheduler {
   struct Standing {
     int requests = 0, slots = 0;  ///< requests, and the slots that they need together
     TaskKey first = {};           ///< smallest key among the requests; meaningless without requests
-    int running = 0, held = 0;    ///< allocations, leaving ones included, and their slots
+    int running = 0, held = 0;    ///< allocations, terminating ones included, and their slots
     bool operator==(const Standing&) const = default;
   };
   /// Returns the standing of every job with a request or an allocation, by job id.

@@ -247,7 +247,7 @@ RunningState* Pass::most_served(const Preemptor& preemptor) const {
   int examined = 0;
   const auto& users = pool_.queue.victims();
   for (auto user = users.rbegin(); user != users.rend(); ++user) {
-    // Skips users, and below jobs, that cannot give up even one slot.
+    // Skips users, and below jobs, that cannot lose even one slot.
     if (user->user != preemptor.job->user && !restores_share(preemptor, *user->user, 1)) continue;
     const auto& jobs = user->user->victims;
     for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {

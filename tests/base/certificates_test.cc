@@ -18,7 +18,7 @@ Identity authority() {
   return *made;
 }
 
-/// OpenSSL's own verdict on a certificate, with one trusted authority.
+/// OpenSSL's own check of a certificate, with one trusted authority.
 bool is_verified(const std::string& authority, const std::string& pem) {
   using namespace openssl;
   const Certificate anchor = read_next(reader(authority).get()), subject = read_next(reader(pem).get());

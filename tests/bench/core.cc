@@ -161,7 +161,7 @@ class Busy {
   void take() {
     for (StartAllocation& start : world_.started) running_.push_back(std::move(start));
     world_.started.clear();
-    for (const AllocationId& id : world_.asked_to_leave) leaving_.push_back(id);
+    for (const AllocationId& id : world_.asked_to_leave) terminating_.push_back(id);
     world_.asked_to_leave.clear();
   }
   void report(bool attach) {
@@ -176,11 +176,11 @@ class Busy {
   /// Ends a part of an allocation, one in termination if there is any.
   void end() {
     std::size_t index = static_cast<std::size_t>(below(static_cast<int>(running_.size())));
-    if (!leaving_.empty()) {
+    if (!terminating_.empty()) {
       for (std::size_t i = 0; i < running_.size(); ++i) {
-        if (running_[i].allocation.id == leaving_.back()) index = i;
+        if (running_[i].allocation.id == terminating_.back()) index = i;
       }
-      leaving_.pop_back();
+      terminating_.pop_back();
     }
     const Input input = world_.update(running_[index], AllocationState::kTerminated);
     running_[index] = std::move(running_.back());
@@ -209,7 +209,7 @@ class Busy {
   Random random_{7, 0};
   World world_;
   std::vector<StartAllocation> running_;
-  std::vector<AllocationId> leaving_;
+  std::vector<AllocationId> terminating_;
   std::optional<AgentId> closed_;
   std::int64_t steps_ = 0;
 };

@@ -43,7 +43,7 @@ class World {
   void event() {
     const int kind = below(100);
     const double start = cpu_micros();
-    if (kind < 46 && !(running_.empty() && leaving_.empty())) {
+    if (kind < 46 && !(running_.empty() && terminating_.empty())) {
       end();
     } else if (kind < 92) {
       request(below(jobs_), kSizes[below(8)]);
@@ -86,7 +86,7 @@ class World {
   }
   void end() {
     // Preempted trials end first.
-    std::vector<TaskKey>& from = leaving_.empty() ? running_ : leaving_;
+    std::vector<TaskKey>& from = terminating_.empty() ? running_ : terminating_;
     const auto index = static_cast<std::size_t>(below(static_cast<int>(from.size())));
     scheduler_.ended(from[index]);
     from[index] = from.back();
@@ -96,7 +96,7 @@ class World {
     for (const Placement& one : plan.start) running_.push_back(one.task);
     for (TaskKey task : plan.preempt) {
       std::erase(running_, task);
-      leaving_.push_back(task);
+      terminating_.push_back(task);
     }
     starts += static_cast<long>(plan.start.size());
     preempted += static_cast<long>(plan.preempt.size());
@@ -106,7 +106,7 @@ class World {
   Scheduler scheduler_;
   std::vector<Agent> agents_;
   std::size_t drained_ = 0;
-  std::vector<TaskKey> running_, leaving_;
+  std::vector<TaskKey> running_, terminating_;
   int jobs_ = 0;
   std::int64_t trial_ = 0;
 };

@@ -25,7 +25,7 @@ from cluster import Cluster, processes, wait_until  # noqa: E402
 
 AGENTS = {"a1": 2, "a2": 2, "a3": 1}
 FINISH = 120  # Seconds from the last fault to the end of everything.
-# An agent is given up after LEASE, its grace and the margin. A frozen machine may sleep longer than that.
+# An agent is lost after LEASE, its grace and the margin. A frozen machine may sleep longer than that.
 LEASE = 6
 TIMERS = ["--heartbeat", "1s", "--agent-lease", f"{LEASE}s", "--agent-kill-grace", "2s", "--agent-margin", "1s"]
 

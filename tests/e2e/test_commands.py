@@ -115,10 +115,10 @@ class Commands(unittest.TestCase):
         self.assertEqual(count.read_text(), "x\n")
 
     def test_a_bad_configuration_is_refused_with_all_its_problems(self):
-        done = self.cluster.run_det("cmd", "run", "--config", "resources.slots=-1", "--config", "colour=blue", "true")
+        done = self.cluster.run_det("cmd", "run", "--config", "resources.slots=-1", "--config", "shade=blue", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("resources.slots", done.stderr)
-        self.assertIn("colour", done.stderr)
+        self.assertIn("shade", done.stderr)
         done = self.cluster.run_det("cmd", "run", "--config", "resources.slots=2", "true")
         self.assertEqual(done.returncode, 2, "no agent has two slots")
         self.assertEqual(self.cluster.run_det("cmd", "run").returncode, 2)

@@ -201,9 +201,9 @@ TEST_CASE("images of every supported format are read as RGB") {
   write_png(here + "alpha.png",
             torch::cat({pixels, torch::zeros({21, 30, 1}, torch::kByte)}, 2).contiguous());
   CHECK(difference(read_image(here + "alpha.png"), pixels) == 0);
-  const torch::Tensor grey = pixels.slice(2, 0, 1).contiguous();
-  write_png(here + "grey.png", grey);
-  CHECK(difference(read_image(here + "grey.png"), grey.expand({21, 30, 3})) == 0);
+  const torch::Tensor gray = pixels.slice(2, 0, 1).contiguous();
+  write_png(here + "gray.png", gray);
+  CHECK(difference(read_image(here + "gray.png"), gray.expand({21, 30, 3})) == 0);
   ::stbi_write_bmp((here + "x.bmp").c_str(), 30, 21, 3, pixels.data_ptr());
   CHECK(difference(read_image(here + "x.bmp"), pixels) == 0);
   write(here + "x.ppm",
@@ -211,8 +211,8 @@ TEST_CASE("images of every supported format are read as RGB") {
   CHECK(difference(read_image(here + "x.ppm"), pixels) == 0);
   write(here + "x.jpg", jpeg(pixels));
   CHECK(difference(read_image(here + "x.jpg"), pixels) <= 6);
-  write(here + "grey.jpg", jpeg(grey, TJPF_GRAY, TJSAMP_GRAY));
-  CHECK(difference(read_image(here + "grey.jpg"), grey.expand({21, 30, 3})) <= 6);
+  write(here + "gray.jpg", jpeg(gray, TJPF_GRAY, TJSAMP_GRAY));
+  CHECK(difference(read_image(here + "gray.jpg"), gray.expand({21, 30, 3})) <= 6);
   // CMYK, stored inverted; full black covers the other inks.
   const torch::Tensor ink =
       torch::tensor({255, 128, 0, 255, 255, 255, 255, 0}).to(torch::kByte).view({1, 2, 1, 4});

@@ -113,7 +113,7 @@ void Machine::watch_edge(const LinkPtr& link) {
     if (!self->master_.up() || self->master_.life() != link->life) return;
     if (!self->master_.agent_is_open(link->session)) return;
     if (self->engine_.now() - link->master_heard > kSilence) {
-      self->engine_.trace("master gives up the link to " + self->instance_);
+      self->engine_.trace("master closes the link to " + self->instance_);
       return self->master_.close_agent(self->name_, link->session);
     }
     self->watch_edge(link);
@@ -124,7 +124,7 @@ void Machine::heartbeat(const LinkPtr& link) {
   engine_.after(kHeartbeat, [self = shared_from_this(), link] {
     if (!self->current(link)) return;
     if (self->engine_.now() - link->agent_heard > kSilence) {
-      self->engine_.trace(self->instance_ + " gives up its link");
+      self->engine_.trace(self->instance_ + " closes its link");
       return self->drop_link();
     }
     link->up.send([self, link, sent = self->engine_.now()] {

@@ -139,12 +139,13 @@ void Master::flush_later() {
 void Master::release() {
   std::size_t count = 0;
   while (count < outbox_.size() && outbox_[count].after <= durable_) ++count;
-  std::vector<Parcel> ready(std::make_move_iterator(outbox_.begin()),
-                            std::make_move_iterator(outbox_.begin() + static_cast<std::ptrdiff_t>(count)));
+  std::vector<ReleasedBatch> ready(
+      std::make_move_iterator(outbox_.begin()),
+      std::make_move_iterator(outbox_.begin() + static_cast<std::ptrdiff_t>(count)));
   outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(count));
-  for (Parcel& parcel : ready) {
-    for (const core::Send& send : parcel.sends) deliver(send);
-    for (core::Reply& reply : parcel.replies) deliver(reply);
+  for (ReleasedBatch& batch : ready) {
+    for (const core::Send& send : batch.sends) deliver(send);
+    for (core::Reply& reply : batch.replies) deliver(reply);
   }
 }
 

@@ -49,7 +49,7 @@ class Master {
   void close_harness(const AllocationId& allocation, std::uint64_t session);
 
  private:
-  struct Parcel {
+  struct ReleasedBatch {
     db::Sequence after = 0;
     std::vector<core::Send> sends;
     std::vector<core::Reply> replies;
@@ -74,7 +74,7 @@ class Master {
   int life_ = 0;
 
   std::vector<core::Input> inbox_;
-  std::vector<Parcel> outbox_;
+  std::vector<ReleasedBatch> outbox_;
   db::Sequence appended_ = 0, durable_ = 0;
   bool waking_ = false, flushing_ = false;
   MonoTime stalled_until_;

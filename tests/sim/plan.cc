@@ -274,7 +274,7 @@ std::string describe(const Plan& plan) {
         ", checkpoints every " + std::to_string(job.checkpoint_every);
     if (job.failures)
       text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
-    if (job.ignores_preemption) text += ", ignores pre-emption";
+    if (job.ignores_preemption) text += ", ignores preemption";
     if (job.nan) text += ", NaN";
     if (job.damages) text += ", damaged checkpoints";
     if (job.hangs) text += ", hangs";

@@ -151,7 +151,7 @@ void Process::acknowledged(std::uint64_t number, const Answer& answer) {
     steps_ = saved_ = resume->steps_completed;
     return start_training();
   }
-  if (leaving_) leave();
+  if (terminating_) leave();
 }
 
 void Process::check_ack(const core::Input& input) {
@@ -181,7 +181,7 @@ void Process::miss_a_peer() {
 
 void Process::train() {
   after(job_.chunk_time, [this] {
-    if (leaving_) return;
+    if (terminating_) return;
     const Checker::Gang gang = checker_.gang(truth_);
     if (gang == Checker::Gang::kBroken) return miss_a_peer();
     if (gang == Checker::Gang::kGathers) return train();
@@ -195,7 +195,7 @@ void Process::work() {
   const auto& trial = start_.trial;
   const RunNumber run = start_.allocation.run;
   if (job_.has_invalid_hp(trial.seed)) {
-    leaving_ = true;
+    terminating_ = true;
     return report(core::ReportInvalidHp{0, trial.id, run});
   }
   if (steps_ < job_.total) {
@@ -216,12 +216,12 @@ void Process::work() {
   if (steps_ >= job_.total && job_.hangs) return train();
   if (steps_ >= job_.total) {
     checker_.program_finished(trial.id);
-    leaving_ = true;
+    terminating_ = true;
     if (job_.unmanaged) return report(core::EndTrial{0, trial.id, run, core::State::kCompleted, ""});
     return leave();
   }
   if (preempted_ && !job_.ignores_preemption) {
-    leaving_ = true;
+    terminating_ = true;
     if (saved_ != steps_) save();
     return report(core::AcknowledgePreemption{0, trial.id, run});
   }
@@ -232,7 +232,7 @@ void Process::fail() {
   checker_.process_failed(start_.trial.id);
   // An unmanaged process reports its exit itself, or ends without a report.
   if (!job_.unmanaged || engine_.chance(50)) return exit(ExitKind::kFailed, 1, "exit code 1");
-  leaving_ = true;
+  terminating_ = true;
   report(core::EndTrial{0, start_.trial.id, start_.allocation.run, core::State::kError, "exit code 1"});
 }
 

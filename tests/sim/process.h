@@ -77,7 +77,7 @@ class Process : public std::enable_shared_from_this<Process> {
   std::string checkpoint_;  ///< Initial checkpoint.
   std::int64_t steps_ = 0, saved_ = -1;
   bool misses_peer_ = false;
-  bool preempted_ = false, leaving_ = false, tearing_down_ = false;
+  bool preempted_ = false, terminating_ = false, tearing_down_ = false;
   std::shared_ptr<Session> session_;
   std::uint64_t session_number_ = 0;
   MonoTime last_heard_;

@@ -58,7 +58,7 @@ void User::submitted(const Answer& answer) {
 void User::begin_process() {
   for (const auto& [id, trial] : master_.disk().trials) {
     if (trial.experiment != *experiment_) continue;
-    // The trial was given up before its user got the reply.
+    // The trial expired before its user got the reply.
     if (core::is_terminal(trial.state)) return checker_.process_failed(id);
     core::StartAllocation start{.trial = trial, .experiment = *experiment_, .config = job_.config};
     start.allocation.id = AllocationId(trial.task.value + ".1");

@@ -214,7 +214,7 @@ Bucket leavers(const Store& store) {
 
 }  // namespace
 
-TEST_CASE("a terminating process gives up a stalled store and sends it no further requests") {
+TEST_CASE("a terminating process abandons a stalled store and sends it no further requests") {
   const Store store;
   const Bucket bucket = leavers(store);
   const Files files;

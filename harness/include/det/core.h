@@ -146,7 +146,7 @@ class PreemptContext {
   /// process; with several and kWorkersAskChief it is a broadcast.
   ///
   /// `auto_ack` acknowledges the request when it is first returned. A process that exits with 0 after an
-  /// acknowledgement is restarted later; one that exits with 0 without it is considered complete. Throws
+  /// acknowledgment is restarted later; one that exits with 0 without it is considered complete. Throws
   /// std::logic_error when a rank other than the chief calls it with PreemptMode::kChiefOnly.
   bool should_preempt(bool auto_ack = true);
   /// Acknowledges preemption, for `auto_ack` = false. Idempotent. Throws std::logic_error unless

@@ -1,4 +1,4 @@
-// Time at which this process was requested to terminate. Storage calls then give up sooner on a stalled
+// Time at which this process was requested to terminate. Storage calls then fail sooner on a stalled
 // store.
 #pragma once
 

@@ -3,11 +3,11 @@
 // LibTorch.
 //
 //   training thread ── queue ──> reporter thread: spool (unacknowledged, in order) ──> stream
-//                                reporter thread <── acknowledgements, preemption ──── stream
+//                                reporter thread <── acknowledgments, preemption ──── stream
 //
 // States of a stream:
 //
-//   start → attach → attached → (reports out, acknowledgements in)* → any failure → finish → wait → start
+//   start → attach → attached → (reports out, acknowledgments in)* → any failure → finish → wait → start
 #include <google/protobuf/util/time_util.h>
 #include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
@@ -43,7 +43,7 @@ namespace {
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
 constexpr std::size_t kMaxMessage = 1000;
-/// Several threads may wait for acknowledgements, but each wake-up reaches only one; none waits longer than
+/// Several threads may wait for acknowledgments, but each wake-up reaches only one; none waits longer than
 /// this.
 constexpr Duration kNudge = std::chrono::seconds(1);
 /// Back-off between connection attempts.
@@ -155,17 +155,17 @@ class Reporter {
     switch (event) {
       case kStarted:
         --outstanding_;
-        ok && !failed_ ? attach() : give_up();
+        ok && !failed_ ? attach() : fail_attempt();
         break;
       case kRead:
         --outstanding_;
         // Reading continues after a failure: gRPC delivers the status only when all messages have been read.
-        ok ? receive() : give_up();
+        ok ? receive() : fail_attempt();
         break;
       case kWrote:
         --outstanding_;
         writing_ = false;
-        ok && !failed_ ? send_next() : give_up();
+        ok && !failed_ ? send_next() : fail_attempt();
         break;
       case kFinished:
         finished();
@@ -293,7 +293,7 @@ class Reporter {
   }
 
   /// Called when the stream is broken: waits for outstanding operations, then requests the status.
-  void give_up() {
+  void fail_attempt() {
     failed_ = true;
     if (outstanding_ == 0) stream_->Finish(&status_, tag(kFinished));
   }

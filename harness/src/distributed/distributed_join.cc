@@ -163,7 +163,7 @@ class Gate {
 
   std::vector<Peer> admit_all() {
     while (missing() > 0) {
-      if (milliseconds_left(deadline_) == 0) give_up(absent_ranks());
+      if (milliseconds_left(deadline_) == 0) fail_join(absent_ranks());
       admit_some();
     }
     const std::string places = pack_places();
@@ -205,8 +205,8 @@ class Gate {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       // An admitted rank sends nothing yet, so an event on its connection means that it ended.
       if (waits[first_peer + i].revents == 0) continue;
-      give_up("rank " + std::to_string(ranks[i]) + " (on host " + peers_[ranks[i]].host +
-              ") is gone: it ended before all ranks had joined");
+      fail_join("rank " + std::to_string(ranks[i]) + " (on host " + peers_[ranks[i]].host +
+                ") is gone: it ended before all ranks had joined");
     }
     for (std::size_t i = first_peer - 1; i-- > 0;) {
       if (waits[1 + i].revents != 0 && !hear(strangers_[i])) {
@@ -280,7 +280,7 @@ class Gate {
   }
 
   /// Sends the reason to all ranks that have joined, then throws.
-  [[noreturn]] void give_up(const std::string& why) {
+  [[noreturn]] void fail_join(const std::string& why) {
     for (const Peer& peer : peers_) {
       if (peer.values) reply(peer.values.get(), 1, why);
     }

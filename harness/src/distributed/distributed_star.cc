@@ -87,8 +87,8 @@ DistributedContext::Star::Star(const RankInfo& info, Duration timeout)
 DistributedContext::Star::~Star() {
   // An orderly departure is announced, so that the end of the connection is not taken for a crash.
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    tell(static_cast<int>(rank),
-         {static_cast<std::uint32_t>(info_.rank), static_cast<std::uint32_t>(Presence::kLeft)});
+    notify(static_cast<int>(rank),
+           {static_cast<std::uint32_t>(info_.rank), static_cast<std::uint32_t>(Presence::kLeft)});
   }
   const std::uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof one);
@@ -209,7 +209,7 @@ void DistributedContext::Star::fail() {
   throw std::runtime_error(first_absence());
 }
 
-void DistributedContext::Star::tell(int rank, News news) {
+void DistributedContext::Star::notify(int rank, News news) {
   const UniqueFd& fd = peers_[static_cast<std::size_t>(rank)].news;
   if (fd) (void)::send(fd.get(), &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -223,7 +223,7 @@ void DistributedContext::Star::mark(int rank, Presence presence) {
   if (chief()) {
     for (int other = 1; other < info_.size; ++other) {
       if (other != rank)
-        tell(other, {static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(presence)});
+        notify(other, {static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(presence)});
     }
   }
   absences_.fetch_add(1);

@@ -76,12 +76,12 @@ class DistributedContext::Star {
   /// Throws with the first absence; see the implementation for the race it waits out.
   [[noreturn]] void fail();
 
-  /// The watcher thread: reads presence messages until stop_ is signalled.
+  /// The watcher thread: reads presence messages until stop_ is signaled.
   void watch();
   bool read_news(int rank);
   /// Records an absence once, forwards it (chief), and for a crash shuts the value connections down.
   void mark(int rank, Presence presence);
-  void tell(int rank, News news);
+  void notify(int rank, News news);
   std::string describe(int rank, Presence presence) const;
 
   const RankInfo info_;

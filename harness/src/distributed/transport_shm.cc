@@ -46,7 +46,7 @@ class ShmTransport final : public Transport {
         ring_(std::move(ring)) {}
 
   const char* name() const override { return "shm"; }
-  void cancel() override { cancelled_ = true; }
+  void cancel() override { canceled_ = true; }
 
   void all_reduce(torch::Tensor& tensor, Reduction how) override {
     const SumFunction sum = sum_of(tensor.scalar_type());
@@ -118,7 +118,7 @@ class ShmTransport final : public Transport {
   /// Waits for another rank. Throws std::runtime_error when a rank is gone or the transport was cancelled.
   void await(int rank, Step step, std::uint32_t chunks) const {
     ring_.await(rank, step, chunks, [&]() -> std::string {
-      if (cancelled_) return "shm: the communicator was closed";
+      if (canceled_) return "shm: the communicator was closed";
       const std::string gone = distributed_.first_gone();
       const std::string why = gone.empty() ? distributed_.absence(rank) : gone;
       return why.empty() ? "" : "shm: " + why;
@@ -214,7 +214,7 @@ class ShmTransport final : public Transport {
   DistributedContext& distributed_;
   const int rank_, ranks_;
   ShmRing ring_;
-  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> canceled_ = false;
   std::uint32_t next_ = 0;  ///< number of the next chunk
   std::uint64_t tag_ = 0;   ///< tag of the current collective
   double scale_ = 1;

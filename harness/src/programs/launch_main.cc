@@ -156,7 +156,7 @@ void say_why(const Ranks& ranks, std::size_t failed, const det::ExitStatus& stat
 
 /// Returns the exit code of the launch: that of the first failure, 0 when all ranks have succeeded, -1 while
 /// undecided.
-int verdict(Ranks& ranks) {
+int exit_code_of(Ranks& ranks) {
   std::size_t well = 0, failed = ranks.children.size();
   det::ExitStatus cause;
   for (std::size_t i = 0; i < ranks.children.size(); ++i) {
@@ -195,7 +195,7 @@ int supervise(Ranks& ranks, int signals) {
     for (std::size_t i = 0; i < ranks.relays.size(); ++i) {
       if (waits[1 + ranks.children.size() + i].revents != 0) ranks.relays[i].pump();
     }
-    code = verdict(ranks);
+    code = exit_code_of(ranks);
   }
   stop_all(ranks);
   // Output that is still in the pipes is forwarded. The pipes are made non-blocking, because a process that

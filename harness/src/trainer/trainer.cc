@@ -170,7 +170,7 @@ class Fit {
       // The open metric window goes into the checkpoint; the run that completes the window reports it.
       want_checkpoint();
       save_if_due();
-      // The master may start another run as soon as it has the acknowledgement, so
+      // The master may start another run as soon as it has the acknowledgment, so
       // the checkpoint must be durable.
       await_checkpoints();
       state_.run.client->acknowledge_preemption();

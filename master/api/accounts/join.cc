@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kDefaultJoinLifespan = std::chrono::hours(1),
                    kMaxJoinLifespan = std::chrono::hours(24 * 30);
-constexpr int kMostUses = 1000;
+constexpr int kMaxJoinUses = 1000;
 constexpr std::size_t kMaxAgentName = 128;
 
 bool is_name(const std::string& text) {
@@ -72,7 +72,7 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
                   std::string(field) + ": at most 128 characters, none of them control characters");
   }
   // 0 is the default, a single use.
-  if (request.uses() < 0 || request.uses() > kMostUses)
+  if (request.uses() < 0 || request.uses() > kMaxJoinUses)
     return fail(Code::kInvalidArgument,
                 "uses: must be from 1 to 1000, got " + std::to_string(request.uses()));
   Duration lifetime = kDefaultJoinLifespan;

@@ -9,9 +9,9 @@
 namespace det::api {
 namespace {
 
-constexpr std::size_t kLongestDescription = 4096;
-constexpr std::size_t kLongestNote = 1 << 20;
-constexpr int kMostNotes = 100;
+constexpr std::size_t kMaxProjectDescription = 4096;
+constexpr std::size_t kMaxProjectNote = 1 << 20;
+constexpr int kMaxProjectNotes = 100;
 
 /// A column of experiment lists, under its name in the HTTP API.
 struct Column {
@@ -38,7 +38,7 @@ constexpr Column kColumns[] = {{"id", "ID", v1::COLUMN_TYPE_NUMBER},
                                {"archived", "Archived", v1::COLUMN_TYPE_TEXT}};
 
 Status check_project_description(const std::string& text) {
-  if (text.size() <= kLongestDescription && !find_bad_utf8(text)) return {};
+  if (text.size() <= kMaxProjectDescription && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
 }
 
@@ -68,13 +68,13 @@ template <typename Notes>
 Result<std::string> notes_text(const Notes& notes) {
   Json list = Json::array();
   for (const v1::Note& note : notes) {
-    if (note.name().size() > 256 || note.contents().size() > kLongestNote || find_bad_utf8(note.name()) ||
+    if (note.name().size() > 256 || note.contents().size() > kMaxProjectNote || find_bad_utf8(note.name()) ||
         find_bad_utf8(note.contents()) || note.contents().find('\0') != std::string::npos ||
         has_control_characters(note.name()))
       return fail(Code::kInvalidArgument, "notes: a name of at most 256 bytes, at most 1 MiB of text");
     list.push_back({{"name", note.name()}, {"contents", note.contents()}});
   }
-  if (list.size() > kMostNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
+  if (list.size() > kMaxProjectNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
   return dump_json(list);
 }
 
@@ -250,7 +250,7 @@ Status ProjectService::AddProjectNote(const Caller&, const v1::AddProjectNoteReq
   TRY_ASSIGN(const std::string notes, notes_text(std::vector{request.note()}));
   v1::ProjectNotesResponse known;
   TRY(show_notes(request.project_id(), &known));
-  if (known.notes_size() >= kMostNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
+  if (known.notes_size() >= kMaxProjectNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
   TRY(db::add_project_notes(context_.pool, request.project_id(), notes));
   return show_notes(request.project_id(), response);
 }

@@ -63,8 +63,8 @@ void by_role(const std::vector<db::GrantRow>& rows, List* out) {
 }
 
 Result<std::vector<db::Grant>> read_grants(const v1::AssignRolesRequest& request) {
-  constexpr int kMost = 1000;
-  if (request.user_role_assignments_size() == 0 || request.user_role_assignments_size() > kMost)
+  constexpr int kMaxAssignments = 1000;
+  if (request.user_role_assignments_size() == 0 || request.user_role_assignments_size() > kMaxAssignments)
     return fail(Code::kInvalidArgument, "user_role_assignments: name 1 to 1000; groups do not exist here");
   std::vector<db::Grant> grants;
   for (const v1::UserRoleAssignment& one : request.user_role_assignments()) {

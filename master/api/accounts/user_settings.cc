@@ -5,15 +5,16 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostSettings = 1000;
-constexpr std::size_t kLongestKey = 256, kLongestValue = 1 << 20;
+constexpr int kMaxUserSettings = 1000;
+constexpr std::size_t kMaxSettingKey = 256, kMaxSettingValue = 1 << 20;
 
 Result<std::vector<db::UserSetting>> read_settings(const v1::PostUserSettingRequest& request) {
-  if (request.settings_size() > kMostSettings) return fail(Code::kInvalidArgument, "settings: at most 1000");
+  if (request.settings_size() > kMaxUserSettings)
+    return fail(Code::kInvalidArgument, "settings: at most 1000");
   std::vector<db::UserSetting> out;
   for (const v1::UserWebSetting& one : request.settings()) {
-    const bool plain = !one.key().empty() && one.key().size() <= kLongestKey &&
-                       one.storage_path().size() <= kLongestKey && one.value().size() <= kLongestValue;
+    const bool plain = !one.key().empty() && one.key().size() <= kMaxSettingKey &&
+                       one.storage_path().size() <= kMaxSettingKey && one.value().size() <= kMaxSettingValue;
     if (!plain || find_bad_utf8(one.key() + one.storage_path() + one.value()) ||
         has_control_characters(one.key() + one.storage_path()) || one.value().find('\0') != std::string::npos)
       return fail(Code::kInvalidArgument,
@@ -42,7 +43,7 @@ Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSett
   TRY_ASSIGN(const auto settings, read_settings(request));
   TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
   // Replaced settings are counted as new ones.
-  if (known.size() + settings.size() > 2 * kMostSettings)
+  if (known.size() + settings.size() > 2 * kMaxUserSettings)
     return fail(Code::kFailedPrecondition, "settings: too many; reset them first");
   return db::put_user_settings(context_.pool, caller.user.id, settings);
 }

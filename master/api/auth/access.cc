@@ -371,7 +371,7 @@ std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request
 }
 
 std::string object_text(const Access& access, const pb::Message& request) {
-  constexpr std::size_t kMost = 256;
+  constexpr std::size_t kMaxAuditText = 256;
   std::vector<std::string> parts;
   for (const Rule& rule : access.rules()) {
     if (*rule.field == '\0') continue;
@@ -379,7 +379,7 @@ std::string object_text(const Access& access, const pb::Message& request) {
     for (const std::string& id : object_ids(rule, request))
       parts.push_back(noun + (noun.empty() ? "" : " ") + id);
   }
-  return make_utf8(join(parts, ", ").substr(0, kMost));
+  return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 
 // Also used in error messages, so the nouns match those of the queries.

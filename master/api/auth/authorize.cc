@@ -13,7 +13,7 @@ namespace det::api {
 namespace {
 
 // Objects of one request.
-constexpr std::size_t kMostObjects = 10'000;
+constexpr std::size_t kMaxObjectsPerCall = 10'000;
 
 std::string metadata(const grpc::ServerContextBase& context, const char* key) {
   const auto& all = context.client_metadata();
@@ -166,8 +166,8 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
 
 Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
                  db::Pool& pool) {
-  if (ids.size() > kMostObjects)
-    return fail(Code::kInvalidArgument, "at most " + std::to_string(kMostObjects) + " objects at once");
+  if (ids.size() > kMaxObjectsPerCall)
+    return fail(Code::kInvalidArgument, "at most " + std::to_string(kMaxObjectsPerCall) + " objects at once");
   if (target == Target::kNothing || target == Target::kListed || target == Target::kInside) return {};
   if (target == Target::kCluster) return authorize_cluster(caller, action);
   if (target == Target::kToken) return authorize_tokens(caller, action, ids, pool);

@@ -19,8 +19,8 @@ constexpr std::string_view kSalt = "GubPEmmotfiK9TMD6Zdw";
 constexpr std::size_t kMaxPassword = 1024;
 constexpr int kFreeGuesses = 5;
 constexpr int kPerMinute = 60;
-constexpr Duration kLongestWait = std::chrono::minutes(15);
-constexpr std::size_t kMostEntries = 100'000;
+constexpr Duration kMaxLoginWait = std::chrono::minutes(15);
+constexpr std::size_t kMaxThrottledLogins = 100'000;
 
 std::string pair_key(const std::string& user, const std::string& address) {
   return to_lower(user) + '\0' + address;
@@ -127,9 +127,9 @@ void Throttle::failed(const std::string& user, const std::string& address, MonoT
   ++guesses.failures;
   ++addresses_[address].guesses;
   if (guesses.failures >= kFreeGuesses) {
-    // Bounds the shift; the wait itself is bounded by kLongestWait.
+    // Bounds the shift; the wait itself is bounded by kMaxLoginWait.
     const int doublings = std::min(guesses.failures - kFreeGuesses, 10);
-    guesses.next = now + std::min<Duration>(std::chrono::seconds(1 << doublings), kLongestWait);
+    guesses.next = now + std::min<Duration>(std::chrono::seconds(1 << doublings), kMaxLoginWait);
   } else {
     guesses.next = now;
   }
@@ -141,16 +141,16 @@ void Throttle::succeeded(const std::string& user, const std::string& address) {
 
 void Throttle::forget_old(MonoTime now) {
   // In three steps: entries idle for 15 min, then all that cause no wait, then any.
-  if (pairs_.size() > kMostEntries) {
-    std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next + kLongestWait <= now; });
-    if (pairs_.size() > kMostEntries)
+  if (pairs_.size() > kMaxThrottledLogins) {
+    std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next + kMaxLoginWait <= now; });
+    if (pairs_.size() > kMaxThrottledLogins)
       std::erase_if(pairs_, [&](const auto& entry) { return entry.second.next <= now; });
-    while (pairs_.size() > kMostEntries) pairs_.erase(pairs_.begin());
+    while (pairs_.size() > kMaxThrottledLogins) pairs_.erase(pairs_.begin());
   }
-  if (addresses_.size() > kMostEntries) {
+  if (addresses_.size() > kMaxThrottledLogins) {
     std::erase_if(addresses_,
                   [&](const auto& entry) { return now - entry.second.start >= std::chrono::minutes(1); });
-    while (addresses_.size() > kMostEntries) addresses_.erase(addresses_.begin());
+    while (addresses_.size() > kMaxThrottledLogins) addresses_.erase(addresses_.begin());
   }
 }
 

@@ -9,7 +9,7 @@
 namespace det::api {
 namespace {
 
-constexpr int kLongestPoll = 60;  // seconds
+constexpr int kMaxPoll = 60;  // seconds
 
 /// Index of the part that resources_id names as "<allocation>.<part>". 0 for any other name.
 std::size_t part_of(const std::string& resources, const Reporter& reporter) {
@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
   poll->reactor = call->DefaultReactor();
   poll->response = response;
   poll->allocation = AllocationId(request->allocation_id());
-  const int seconds = std::clamp(request->timeout_seconds(), 0, kLongestPoll);
+  const int seconds = std::clamp(request->timeout_seconds(), 0, kMaxPoll);
   Credentials credentials = read_credentials(*call);
   const auto open = [this, poll, credentials, seconds]() -> Status {
     TRY_ASSIGN(const Caller caller, authorize("/det.v1.AllocationService/AllocationPreemptionSignal",

@@ -7,9 +7,9 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostPeers = 10'000;
+constexpr int kMaxGatherPeers = 10'000;
 // Data of one peer.
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMaxGatherBytes = 1 << 20;
 constexpr std::size_t kKeptRounds = 2;
 // Maximum wait of a call. The peer repeats it under the same request_uuid.
 constexpr Duration kPatience = std::chrono::seconds(60);
@@ -117,9 +117,9 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
     TRY(find_reporter(context_, caller, {.allocation = id}));
     if (request->request_uuid().empty() || request->request_uuid().size() > 128)
       return fail(Code::kInvalidArgument, "request_uuid: a name of the peer of 1 to 128 bytes");
-    if (request->num_peers() < 1 || request->num_peers() > kMostPeers)
+    if (request->num_peers() < 1 || request->num_peers() > kMaxGatherPeers)
       return fail(Code::kInvalidArgument, "num_peers: 1 to 10000");
-    if (request->data().ByteSizeLong() > kMostBytes)
+    if (request->data().ByteSizeLong() > kMaxGatherBytes)
       return fail(Code::kInvalidArgument, "data: at most 1 MiB");
     return {};
   };

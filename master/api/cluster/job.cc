@@ -42,7 +42,7 @@ std::map<JobKey, Slots> slots_of(const core::Core& core) {
 /// Copy of a job in a queue, experiment or command.
 struct Queued {
   std::string pool;
-  core::QueuePlace place;
+  core::QueueSettings place;
   JobKey id;
   Slots slots;
   UserId owner;

@@ -10,7 +10,7 @@ namespace det::api {
 namespace {
 
 // A little more than ten years.
-constexpr int kMostDays = 3700;
+constexpr int kMaxUsageDays = 3700;
 
 int digits(const std::string& text, std::size_t at, std::size_t count) {
   int value = 0;
@@ -88,7 +88,8 @@ Status UsageService::ResourceAllocationAggregated(const Caller& caller,
   TRY_ASSIGN(const auto first, read_date("start_date", request.start_date()));
   TRY_ASSIGN(const auto last, read_date("end_date", request.end_date()));
   if (last < first) return fail(Code::kInvalidArgument, "end_date: is before start_date");
-  if ((last - first).count() > kMostDays) return fail(Code::kInvalidArgument, "at most ten years at once");
+  if ((last - first).count() > kMaxUsageDays)
+    return fail(Code::kInvalidArgument, "at most ten years at once");
   const bool monthly = request.period() == v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY;
   TRY_ASSIGN(const auto periods, db::usage_periods(context_.pool, request.start_date(), request.end_date(),
                                                    monthly, caller.grants.visible()));

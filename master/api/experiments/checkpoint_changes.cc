@@ -133,7 +133,7 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
 
 Status HarnessService::FallBack(const Caller& caller, const v1::FallBackRequest& request,
                                 v1::FallBackResponse* response) {
-  constexpr std::size_t kLongestReason = 1000;
+  constexpr std::size_t kMaxDamageReason = 1000;
   TRY_ASSIGN(const Reporter reporter,
              find_reporter(context_, caller, {.allocation = AllocationId(request.allocation_id())}));
   const CheckpointId uuid(request.checkpoint_uuid());
@@ -149,7 +149,7 @@ Status HarnessService::FallBack(const Caller& caller, const v1::FallBackRequest&
   core::ReportDamage input{.trial = reporter.trial,
                            .run = reporter.run,
                            .uuid = uuid,
-                           .reason = make_utf8(request.reason().substr(0, kLongestReason)),
+                           .reason = make_utf8(request.reason().substr(0, kMaxDamageReason)),
                            .older = std::nullopt};
   if (older) input.older = {older->uuid, older->steps_completed, older->validation};
   TRY_ASSIGN(const auto value, context_.loop.ask(std::move(input)));

@@ -17,8 +17,8 @@ namespace det::api {
 namespace {
 
 // In bytes.
-constexpr std::size_t kMaxExperimentName = 256, kLongestText = 4096, kMaxExperimentNotes = 256 * 1024,
-                      kLongestLabel = 128;
+constexpr std::size_t kMaxExperimentName = 256, kMaxExperimentText = 4096, kMaxExperimentNotes = 256 * 1024,
+                      kMaxExperimentLabel = 128;
 constexpr std::size_t kMaxExperimentLabels = 100;
 
 Status check_text(const std::string& field, const std::string& text, std::size_t longest, bool lines) {
@@ -31,7 +31,7 @@ Status check_text(const std::string& field, const std::string& text, std::size_t
 
 Status check_label(const std::string& label) {
   if (trim(label).empty()) return fail(Code::kInvalidArgument, "label: must not be empty");
-  return check_text("label", label, kLongestLabel, false);
+  return check_text("label", label, kMaxExperimentLabel, false);
 }
 
 Result<std::vector<std::string>> labels_of(const google::protobuf::ListValue& list) {
@@ -57,7 +57,7 @@ Result<db::ExperimentPatch> patch_of(const v1::PatchExperiment& patch) {
   }
   if (patch.has_description()) {
     out.description = patch.description().value();
-    TRY(check_text("description", *out.description, kLongestText, true));
+    TRY(check_text("description", *out.description, kMaxExperimentText, true));
   }
   if (patch.has_notes()) {
     out.notes = patch.notes().value();

@@ -77,7 +77,8 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
   if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
   if (const core::Allocation* allocation = allocation_of(core, trial)) {
     return name +
-           (allocation->state == core::AllocationState::kTerminating ? " is leaving " : " has slots: ") +
+           (allocation->state == core::AllocationState::kTerminating ? " is terminating on "
+                                                                     : " has slots: ") +
            where(*allocation) + who_is_away(core, *allocation);
   }
   // Without an allocation the trial has ended, is paused, is held by its search, or waits for a restart.
@@ -128,13 +129,14 @@ void set_ids(const Sight& sight, TaskKey task, JobKey job, Message* out) {
     if (its != sight.commands.end()) out->set_command_id(its->second.value);
     return;
   }
+  if (task == TaskKey()) return;
   out->set_trial_id(static_cast<int>(task.number()));
   if constexpr (requires { out->set_experiment_id(0); })
     out->set_experiment_id(static_cast<int>(job.number()));
 }
 
 void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
-  constexpr const char* kHow[] = {"RUNS", "LEAVES", "HOLDS"};
+  constexpr const char* kHow[] = {"RUNS", "TERMINATES", "HOLDS"};
   set_ids(sight, blocker.task, blocker.job, out);
   out->set_how(kHow[static_cast<int>(blocker.how)]);
   out->set_slots(blocker.slots);
@@ -199,8 +201,8 @@ Status explain_command(const Context& context, const core::Command& command, v1:
                // A command runs once: its allocation has run number 1.
                auto allocation = core.allocations().find(AllocationId(live->second.task.value + ".1"));
                if (allocation != core.allocations().end()) {
-                 const bool leaves = allocation->second.state == core::AllocationState::kTerminating;
-                 seen.otherwise = its + (leaves ? " is leaving " : " has slots: ") +
+                 const bool terminates = allocation->second.state == core::AllocationState::kTerminating;
+                 seen.otherwise = its + (terminates ? " is terminating on " : " has slots: ") +
                                   where(allocation->second) + who_is_away(core, allocation->second);
                  return;
                }

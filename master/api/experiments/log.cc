@@ -17,7 +17,7 @@ namespace {
 // Lines of one query.
 constexpr std::int64_t kTrialLogPage = 1000;
 // Lines of a tail without a limit.
-constexpr std::int64_t kLongestTail = 10'000;
+constexpr std::int64_t kMaxLogTail = 10'000;
 
 /// One log stream. Keeps itself alive until gRPC calls OnDone.
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
@@ -41,7 +41,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   }
   void OnCancel() override {
     on_edge([self = self_] {
-      self->cancelled_ = true;
+      self->canceled_ = true;
       if (self->state_ == State::kWaiting) self->finish(grpc::Status::CANCELLED);
     });
   }
@@ -89,7 +89,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       // until it is unsubscribed.
       subscription_ = context_.hub.subscribe(
           [self = shared_from_this()](const std::shared_ptr<const loop::Event>& event) {
-            if (event && self->concerns(event->change)) self->on_edge([self] { self->told(); });
+            if (event && self->concerns(event->change)) self->on_edge([self] { self->on_change(); });
           });
     }
     read();
@@ -106,7 +106,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     db::LogFilter filter = filter_;
     filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
     // A tail is a single page.
-    if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kLongestTail) : kLongestTail;
+    if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kMaxLogTail) : kMaxLogTail;
     auto rows = db::read_logs(context_.pool, filter);
     if (!rows) return finish_later(rows.error());
     on_edge([self = shared_from_this(), rows = std::move(*rows), ended]() mutable {
@@ -126,7 +126,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
             change.kind == loop::Change::Kind::kCommand);
   }
 
-  void told() {
+  void on_change() {
     news_ = true;
     if (state_ == State::kWaiting) read_again();
   }
@@ -144,7 +144,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   }
 
   void page_read(std::vector<db::LogRow> rows, bool ended) {
-    if (cancelled_) return finish(grpc::Status::CANCELLED);
+    if (canceled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
     if (rows.empty()) {
       if (!reading_.follow || ended) return finish(grpc::Status::OK);
@@ -165,7 +165,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   }
 
   void page_written(bool ok) {
-    if (!ok || cancelled_) return finish(grpc::Status::CANCELLED);
+    if (!ok || canceled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
     // The next page starts after the last line of this one, also for a tail that turned forward.
     filter_.after_id = newest_;
@@ -208,7 +208,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   std::int64_t newest_ = 0;
   State state_ = State::kReading;
   // A change was announced since the last read began.
-  bool news_ = false, cancelled_ = false;
+  bool news_ = false, canceled_ = false;
   // Set when the caller has lost its rights.
   std::optional<grpc::Status> cut_;
   Streams::Id watched_ = 0;

@@ -17,7 +17,7 @@
 namespace det::api {
 namespace {
 
-constexpr int kMostCompared = 100;
+constexpr int kMaxComparedTrials = 100;
 
 /// Metric group of a request: a name, or one of the two built-in types. "" when neither is given.
 std::string group_of(v1::MetricType type, const std::string& group) {
@@ -32,8 +32,9 @@ template <typename Request>
 Result<db::SeriesRequest> series_request(const Request& request) {
   if (request.trial_ids_size() == 0)
     return fail(Code::kInvalidArgument, "trial_ids: name at least one trial");
-  if (request.trial_ids_size() > kMostCompared) {
-    return fail(Code::kInvalidArgument, "trial_ids: at most " + std::to_string(kMostCompared) + " trials");
+  if (request.trial_ids_size() > kMaxComparedTrials) {
+    return fail(Code::kInvalidArgument,
+                "trial_ids: at most " + std::to_string(kMaxComparedTrials) + " trials");
   }
   if (request.start_batches() < 0 || request.end_batches() < 0) {
     return fail(Code::kInvalidArgument, "start_batches and end_batches must not be negative");

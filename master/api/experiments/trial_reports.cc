@@ -34,8 +34,8 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
 /// Fast path: JSON text of metrics that are finite numbers under plain names, as nearly all are. Nothing for
 /// other metrics. The result satisfies the limits of report_check.h.
 std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
-  constexpr std::size_t kMost = 100, kMaxReportName = 256;
-  if (metrics.fields_size() == 0 || metrics.fields().size() > kMost) return std::nullopt;
+  constexpr std::size_t kMaxReportMetrics = 100, kMaxReportName = 256;
+  if (metrics.fields_size() == 0 || metrics.fields().size() > kMaxReportMetrics) return std::nullopt;
   std::string text = "{";
   for (const auto& [name, value] : metrics.fields()) {
     const auto odd = [](unsigned char c) { return c < 0x20 || c > 0x7e || c == '"' || c == '\\'; };

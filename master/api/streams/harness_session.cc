@@ -252,7 +252,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   }
 
   void take(const v1::Report& report) {
-    // Sequence numbers order the acknowledgements; gaps are accepted.
+    // Sequence numbers order the acknowledgments; gaps are accepted.
     if (report.sequence() <= last_sequence_) {
       return refuse({Code::kInvalidArgument, "report numbers must grow", {}});
     }
@@ -361,7 +361,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   }
 
   void acknowledge(std::int64_t sequence) {
-    // Acknowledgements are cumulative: a queued one is replaced.
+    // Acknowledgments are cumulative: a queued one is replaced.
     if (v1::MasterMessage* last = last_unsent(); last && last->has_acknowledged())
       return last->mutable_acknowledged()->set_sequence(sequence);
     v1::MasterMessage message;

@@ -92,7 +92,7 @@ class Lane {
     const Status status = attempt_patiently(
         connection_, pause_,
         [&](Duration waited) {
-          return waited > options_.give_up || (queue.closed() && waited > std::chrono::seconds(5));
+          return waited > options_.retry_for || (queue.closed() && waited > std::chrono::seconds(5));
         },
         [&]() -> Status {
           if (!connection_) TRY(connect());

@@ -70,7 +70,7 @@ struct BulkOptions {
   ConnectOptions connect;
   std::size_t queue = 256;  ///< Capacity of each queue, in batches.
   /// A database outage longer than this fails the batch with kUnavailable.
-  Duration give_up = std::chrono::seconds(20);
+  Duration retry_for = std::chrono::seconds(20);
 };
 
 /// Queues batches and stores them on its own threads. Thread-safe.

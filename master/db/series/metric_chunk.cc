@@ -134,7 +134,7 @@ Status store_chunk(Connection& connection, TrialId trial, const std::string& gro
   RunNumber run_now = 0;
   std::int64_t packed_now = 0;
   if (!before.empty()) before[0].into(run_now, packed_now);
-  // Changed meanwhile: give up; later rows schedule packing again.
+  // Changed meanwhile: later rows schedule packing again.
   if (locked.empty() || packed_now != packed || same[0].next<std::int64_t>() != read.rows) {
     connection.rollback();
     return {};

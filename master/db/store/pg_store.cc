@@ -133,7 +133,7 @@ struct PgStore::Impl {
     return attempt_patiently(
         connection, pause,
         [&](Duration waited) {
-          return waited > options.give_up || (queue.closed() && waited > std::chrono::seconds(10));
+          return waited > options.retry_for || (queue.closed() && waited > std::chrono::seconds(10));
         },
         [&]() -> Status {
           if (!connection) TRY(reconnect(batch));

@@ -22,7 +22,7 @@ struct PgStoreOptions {
   std::string host;
   Duration connect_patience = std::chrono::seconds(30);  ///< Wait for the database at start.
   /// A database outage longer than this is a failure.
-  Duration give_up = std::chrono::seconds(60);
+  Duration retry_for = std::chrono::seconds(60);
   /// Wait for a lock held by another master.
   Duration lock_patience = std::chrono::milliseconds(1500);
   /// Interval at which an idle writer checks that it still holds the lock.

@@ -80,7 +80,7 @@ const Table<core::PutExperiment>& experiments_table() {
   using Config = expconf::ExperimentConfig;
   using core::Experiment;
   using core::PutExperiment;
-  using core::QueuePlace;
+  using core::QueueSettings;
   constexpr auto row = &PutExperiment::row;
   constexpr auto queue = &Experiment::queue;
   // Written first only: the configuration and its derived columns, which users change afterwards, and
@@ -116,12 +116,12 @@ const Table<core::PutExperiment>& experiments_table() {
           derived<&Config::searcher, &expconf::SearcherConfig::metric>("searcher_metric"),
           derived<&Config::searcher, &expconf::SearcherConfig::smaller_is_better>("smaller_is_better"),
           field<row, &Experiment::unmanaged>("unmanaged"),
-          field<row, queue, &QueuePlace::pool>("resource_pool"),
-          field<row, queue, &QueuePlace::priority>("priority", kAlways, "", "coalesce(priority, 0)"),
-          field<row, queue, &QueuePlace::weight>("weight", kAlways, "", "coalesce(weight, 1)"),
-          field<row, queue, &QueuePlace::max_slots>("max_slots"),
-          field<row, queue, &QueuePlace::position>("queue_position", kAlways, "",
-                                                   "coalesce(queue_position, 0)"),
+          field<row, queue, &QueueSettings::pool>("resource_pool"),
+          field<row, queue, &QueueSettings::priority>("priority", kAlways, "", "coalesce(priority, 0)"),
+          field<row, queue, &QueueSettings::weight>("weight", kAlways, "", "coalesce(weight, 1)"),
+          field<row, queue, &QueueSettings::max_slots>("max_slots"),
+          field<row, queue, &QueueSettings::position>("queue_position", kAlways, "",
+                                                      "coalesce(queue_position, 0)"),
       });
   return table;
 }
@@ -157,7 +157,7 @@ const Table<core::Trial>& trials_table() {
 
 const Table<core::Command>& commands_table() {
   using core::Command;
-  using core::QueuePlace;
+  using core::QueueSettings;
   constexpr auto queue = &Command::queue;
   static const Table<Command> table(
       "commands",
@@ -176,11 +176,11 @@ const Table<core::Command>& commands_table() {
            "::json"},
           {"description", kFirst, [](const Command& row, Params& out) { out.add(row.config->description); }},
           field<&Command::code_archive>("context", kFirst),
-          field<queue, &QueuePlace::pool>("resource_pool"),
-          field<queue, &QueuePlace::priority>("priority"),
-          field<queue, &QueuePlace::weight>("weight"),
-          field<queue, &QueuePlace::max_slots>("max_slots"),
-          field<queue, &QueuePlace::position>("queue_position"),
+          field<queue, &QueueSettings::pool>("resource_pool"),
+          field<queue, &QueueSettings::priority>("priority"),
+          field<queue, &QueueSettings::weight>("weight"),
+          field<queue, &QueueSettings::max_slots>("max_slots"),
+          field<queue, &QueueSettings::position>("queue_position"),
           field<&Command::submitted>("submitted", kFirst),
           field<&Command::ended>("ended"),
       }));

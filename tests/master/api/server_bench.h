@@ -22,7 +22,7 @@ struct Bench {
   loop::Hub hub;
   db::ConnectOptions where;
   db::Pool pool{where, 1};
-  db::BulkWriter bulk{{.connect = where, .give_up = std::chrono::milliseconds(200)}};
+  db::BulkWriter bulk{{.connect = where, .retry_for = std::chrono::milliseconds(200)}};
   db::MetricCache metrics{pool, bulk};
   std::atomic<Server*> ticked{nullptr};
   loop::Workers edge{1, 1 << 16,

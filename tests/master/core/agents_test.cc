@@ -212,7 +212,7 @@ TEST_CASE("messages of an earlier session are ignored") {
   CHECK(bench.core().agents().at(AgentId("a1")).session == 2);
 }
 
-TEST_CASE("a silent agent is given up at the end of its lease, not before") {
+TEST_CASE("a silent agent is lost at the end of its lease, not before") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());

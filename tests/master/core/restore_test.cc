@@ -6,7 +6,7 @@
 namespace det::core {
 namespace {
 
-TEST_CASE("after a restart, an agent that never reconnects is given up") {
+TEST_CASE("after a restart, an agent that never reconnects is lost") {
   Bench bench;
   bench.connect("a1", 1);
   bench.submit(bench.config());

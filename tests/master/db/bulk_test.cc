@@ -148,8 +148,8 @@ TEST_CASE("acknowledged rows are stored once although sessions are killed") {
 }
 
 TEST_CASE("a bulk writer without its database reports unavailability and stops") {
-  db::BulkWriter bulk(
-      {.connect = {.url = "host='/nonexistent' user=x dbname=x"}, .give_up = std::chrono::milliseconds(100)});
+  db::BulkWriter bulk({.connect = {.url = "host='/nonexistent' user=x dbname=x"},
+                       .retry_for = std::chrono::milliseconds(100)});
   CHECK(send(bulk, 1, {row(1)}).error().code == Code::kUnavailable);
   bulk.stop();
   db::MetricBatch late{TrialId(1), 1, {row(1)}, [](const Status&) {}};

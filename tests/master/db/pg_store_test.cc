@@ -131,7 +131,7 @@ TEST_CASE("an idle master reopens a lost session, and fails if another master to
   Proxy proxy(database.url());
   const auto look = std::chrono::milliseconds(50);
   auto opened = db::PgStore::open(
-      {.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300), .look = look});
+      {.connect = proxy.connect(), .retry_for = std::chrono::milliseconds(300), .look = look});
   REQUIRE(opened);
   db::PgStore& store = **opened;
   RunningStore running(std::move(*opened));
@@ -150,7 +150,7 @@ TEST_CASE("an idle master reopens a lost session, and fails if another master to
 TEST_CASE("an unreachable database is retried until the deadline") {
   const Database database;
   Proxy proxy(database.url());
-  auto opened = db::PgStore::open({.connect = proxy.connect(), .give_up = std::chrono::milliseconds(300)});
+  auto opened = db::PgStore::open({.connect = proxy.connect(), .retry_for = std::chrono::milliseconds(300)});
   REQUIRE(opened);
   RunningStore running(std::move(*opened));
   running.write({line(1)});

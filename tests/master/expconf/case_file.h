@@ -22,9 +22,9 @@ inline Duration cpu_now() {
 
 /// Time limit for reading any document. Instrumented builds get a larger one.
 #ifdef DET_SANITIZED
-constexpr Duration kLongest = std::chrono::seconds(2);
+constexpr Duration kMaxParseTime = std::chrono::seconds(2);
 #else
-constexpr Duration kLongest = std::chrono::milliseconds(50);
+constexpr Duration kMaxParseTime = std::chrono::milliseconds(50);
 #endif
 
 struct Case {

@@ -154,7 +154,7 @@ class World {
         if (!now.requests.empty()) scheduler_.withdraw(any(now.requests).task);
         return;
       case 4:
-        if (!now.running.empty()) scheduler_.leaving(any(now.running).task);
+        if (!now.running.empty()) scheduler_.terminating(any(now.running).task);
         return;
       case 5:
         if (one_in(6) && !now.jobs.empty()) scheduler_.remove_job(any(now.jobs).id);
@@ -231,7 +231,7 @@ class World {
                                        [&](const Running& one) { return one.task == task; });
       REQUIRE(victim != after.running.end());
       REQUIRE(victim->preemptible);
-      REQUIRE(victim->leaving);
+      REQUIRE(victim->terminating);
     }
   }
 

@@ -48,7 +48,7 @@ class Walk {
   int used(JobKey id) const {
     int slots = promised_to_.contains(id) ? promised_to_.at(id).first : 0;
     for (std::size_t i = 0; i < s_.running.size(); ++i) {
-      if (s_.running[i].job == id && !s_.running[i].leaving && !lost_.contains(i))
+      if (s_.running[i].job == id && !s_.running[i].terminating && !lost_.contains(i))
         slots += size(s_.running[i]);
     }
     return slots;
@@ -67,7 +67,7 @@ class Walk {
     if (by_priority()) return 0;
     if (s_.rules.policy == Policy::kFairShare) return used(j.id) / j.weight;
     int count = promised_to_.contains(j.id) ? promised_to_.at(j.id).second : 0;
-    for (const Running& r : s_.running) count += r.job == j.id && !r.leaving;
+    for (const Running& r : s_.running) count += r.job == j.id && !r.terminating;
     return count;
   }
   auto rank(JobKey id, TaskKey task) const {
@@ -120,15 +120,15 @@ class Walk {
     for (const Running& r : s_.running) slots -= gain_on(a, r);
     return slots - (promised_.contains(a.id) ? promised_.at(a.id).first : 0);
   }
-  int leaving(const Agent& a) const {
+  int coming(const Agent& a) const {
     int slots = 0;
-    for (const Running& r : s_.running) slots += r.leaving ? gain_on(a, r) : 0;
+    for (const Running& r : s_.running) slots += r.terminating ? gain_on(a, r) : 0;
     return slots - (promised_.contains(a.id) ? promised_.at(a.id).second : 0);
   }
-  int base(const Agent& a) const { return free(a) + leaving(a); }
+  int base(const Agent& a) const { return free(a) + coming(a); }
   int total(const Agent& a, int level) const {
     int slots = base(a);
-    for (const Running& r : s_.running) slots += may_leave(r) && this->level(r) >= level ? gain_on(a, r) : 0;
+    for (const Running& r : s_.running) slots += is_victim(r) && this->level(r) >= level ? gain_on(a, r) : 0;
     return slots;
   }
   int slack() const {
@@ -137,7 +137,7 @@ class Walk {
     for (const Agent& a : s_.agents) slots += seen(a) ? base(a) : 0;
     return slots;
   }
-  static bool may_leave(const Running& r) { return r.preemptible && !r.leaving && size(r) > 0; }
+  static bool is_victim(const Running& r) { return r.preemptible && !r.terminating && size(r) > 0; }
   int level(const Running& r) const { return by_priority() ? job(r.job).priority : 0; }
 
   void serve(const Request& r) {
@@ -224,9 +224,9 @@ class Walk {
   void keep(const Request& r, const Agent* a, Hold::Why why) {
     if (r.slots == 1) a = nullptr;  // Any agent will do.
     if (a) {
-      const int coming = std::min(leaving(*a), r.slots);
-      promised_[a->id].first += r.slots - coming;
-      promised_[a->id].second += coming;
+      const int from_coming = std::min(coming(*a), r.slots);
+      promised_[a->id].first += r.slots - from_coming;
+      promised_[a->id].second += from_coming;
     } else {
       anywhere_ += r.slots;
     }
@@ -244,7 +244,7 @@ class Walk {
       if (!best || std::pair(base(a), a.id) < std::pair(base(*best), best->id)) best = &a;
     }
     if (!best && shape(r).single) return false;
-    keep(r, best, Hold::Why::kLeaving);
+    keep(r, best, Hold::Why::kComing);
     return true;
   }
 
@@ -259,7 +259,7 @@ class Walk {
     if (victims.empty() && !shape(r).single) victims = victims_anywhere(r);
     if (victims.empty()) return false;
     for (std::size_t victim : victims) {
-      s_.running[victim].leaving = true;
+      s_.running[victim].terminating = true;
       plan_.preempt.push_back(s_.running[victim].task);
     }
     decided_ = true;
@@ -288,7 +288,7 @@ class Walk {
     while (gained < need) {
       Victims order;
       for (std::size_t i = 0; i < s_.running.size(); ++i) {
-        if (may_leave(s_.running[i]) && !lost_.contains(i) && owes(i)) order.push_back(i);
+        if (is_victim(s_.running[i]) && !lost_.contains(i) && owes(i)) order.push_back(i);
       }
       auto key = [&](std::size_t i) { return rank(s_.running[i].job, s_.running[i].task); };
       std::sort(order.begin(), order.end(), [&](auto a, auto b) { return key(b) < key(a); });
@@ -321,7 +321,7 @@ class Walk {
     Victims victims;
     std::set<int, std::greater<>> levels;
     for (const Running& one : s_.running) {
-      if (may_leave(one) && level(one) > above(r)) levels.insert(level(one));
+      if (is_victim(one) && level(one) > above(r)) levels.insert(level(one));
     }
     for (int level : levels) {
       std::vector<const Agent*> agents;
@@ -397,7 +397,7 @@ class Walk {
   std::map<Shape, int> dropped_;
   std::set<TaskKey> holding_;
   std::map<JobKey, std::pair<int, int>> promised_to_;  // Slots, requests.
-  std::map<AgentId, std::pair<int, int>> promised_;    // Free, leaving.
+  std::map<AgentId, std::pair<int, int>> promised_;    // Free, coming.
   int anywhere_ = 0;
   std::optional<Reserved> reserved_;
   bool lifted_ = false;
@@ -455,7 +455,7 @@ std::string show(const Snapshot& snapshot) {
   }
   for (const Running& one : snapshot.running) {
     text += "running " + show(one.task) + " of " + show(one.job) + show(one.parts) +
-            (one.leaving ? " leaving" : "") + (one.preemptible ? "" : " fixed") + "\n";
+            (one.terminating ? " terminating" : "") + (one.preemptible ? "" : " fixed") + "\n";
   }
   for (const Request& one : snapshot.requests) {
     text += "request " + show(one.task) + " of " + show(one.job) + " slots " + std::to_string(one.slots) +
@@ -476,7 +476,7 @@ std::string show(const Plan& plan) {
 std::string show(const std::vector<Hold>& holds) {
   std::string text;
   for (const Hold& hold : holds) {
-    const char* why[] = {"leaving", "preempting", "reserved"};
+    const char* why[] = {"coming", "preempting", "reserved"};
     text += "hold " + show(hold.task) + " " + why[static_cast<int>(hold.why)];
     if (!hold.agent.value.empty()) text += " on " + hold.agent.value;
     text += " slots " + std::to_string(hold.slots) + "\n";

@@ -4,13 +4,13 @@
 //   pool [policy priority|fair_share|round_robin] [preemption off] [holders <n>] [weight <user>=<w>,…]
 //   agent <id> <slots> [closed] [disabled <a,b>] [links <group of each slot>] [zero <max zero-slot>]
 //   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>]
-//   running <trial> [of <job>] on <agent[:a,b]>… [leaving] [fixed]
+//   running <trial> [of <job>] on <agent[:a,b]>… [terminating] [fixed]
 //   request <trial> [of <job>] slots <n> [single] [fixed]
 // Job keys on a running or request line apply to its job. Without `of` the job has the trial's number.
 //   start <trial> on <agent:slots>… | preempt <trial> | nothing        expected, in order
-//   hold <trial> leaving|preempting|reserved [on <agent>] slots <n>    checked when a block has one
+//   hold <trial> coming|preempting|reserved [on <agent>] slots <n>    checked when a block has one
 //   then <any of the first lines>                                      changes the pool after a decision
-//   then ended|leaving|withdraw|forget <id> | then gone <agent>        the same
+//   then ended|terminating|withdraw|forget <id> | then gone <agent>        the same
 //   explain <trial> [recent <seconds,…>] [age <trial>=<seconds>]       after the decision; `| line` follows
 //   shape <pool> <slots of each agent>                                 a pool for `fits`
 //   fits <pool> <slots> [single]                                       `| message` or `| yes` follows
@@ -47,7 +47,7 @@ struct Words {
   explicit Words(std::istringstream& in) {
     bool places = false;
     for (std::string word; in >> word;) {
-      const bool flag = word == "leaving" || word == "fixed" || word == "closed" || word == "single";
+      const bool flag = word == "terminating" || word == "fixed" || word == "closed" || word == "single";
       const bool known = flag || word == "of" || word == "slots" || word == "user" || word == "priority" ||
                          word == "position" || word == "weight" || word == "max_slots";
       if (places && !known) {
@@ -125,7 +125,7 @@ class Play {
     if (kind == "pool") return pool(words);
     const std::int64_t id = std::stoll(name);
     if (kind == "ended") return scheduler_.ended(TrialId(id));
-    if (kind == "leaving") return scheduler_.leaving(TrialId(id));
+    if (kind == "terminating") return scheduler_.terminating(TrialId(id));
     if (kind == "withdraw") return scheduler_.withdraw(TrialId(id));
     if (kind == "forget") return scheduler_.remove_job(ExperimentId(id));
     if (kind == "job") return job(id, words);
@@ -136,7 +136,7 @@ class Play {
           {TrialId(id), of, words.number("slots", 1), words.has("single"), !words.has("fixed")});
     }
     REQUIRE(kind == "running");
-    scheduler_.started({TrialId(id), of, words.parts, !words.has("fixed"), words.has("leaving")});
+    scheduler_.started({TrialId(id), of, words.parts, !words.has("fixed"), words.has("terminating")});
   }
   std::string explained(std::istringstream& in) {
     std::int64_t trial = 0;
