@@ -32,51 +32,24 @@ storage::Done perform_in_bucket(const std::string& json, const std::vector<std::
   return done;
 }
 
-/// Loads the input of the retention policy for an experiment: settings, trials and checkpoints with files.
-/// Leaves out checkpoints of an unmanaged experiment, because their files belong to the user. kNotFound.
+/// Loads the input of the retention policy for an experiment. kNotFound.
 Result<Retention> load_retention(db::Pool& pool, ExperimentId id) {
-  Retention input;
-  TRY_ASSIGN(
-      const db::Rows policy,
-      pool.query(
-          "SELECT coalesce((s->>'save_experiment_best')::int, 0), coalesce((s->>'save_trial_best')::int, 1),"
-          " coalesce((s->>'save_trial_latest')::int, 1), smaller_is_better FROM (SELECT"
-          " config->'checkpoint_storage' AS s, smaller_is_better FROM experiments WHERE id = $1) e",
-          id));
-  if (policy.empty()) return fail(Code::kNotFound, "experiment " + std::to_string(id.value) + " not found");
-  policy[0].into(input.keep.experiment_best, input.keep.trial_best, input.keep.trial_latest,
-                 input.keep.smaller_is_better);
-  // Read trials before checkpoints: a trial that has ended at this point gets no more checkpoints. A failed
-  // trial counts as resumable while its experiment is open.
-  static const std::string trials_sql =
-      "SELECT t.id, t.latest_checkpoint, t.state NOT IN " + db::kEndedStates + ", t.state NOT IN " +
-      db::kEndedStates + " OR t.state = 'ERROR' AND e.state NOT IN " + db::kEndedStates +
-      " FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE e.id = $1";
-  TRY_ASSIGN(const db::Rows trials, pool.query(trials_sql, id));
-  for (db::Rows::Row row : trials) {
-    TrialId trial;
-    CheckpointId latest;
-    bool open = false, resumable = false;
-    row.into(trial, latest, open, resumable);
-    if (open) input.open.insert(trial);
-    if (resumable && !latest.value.empty()) input.needed.insert(latest);
+  TRY_ASSIGN(const db::KeepRow keep, db::get_keep(pool, id));
+  Retention input{.keep = {keep.experiment_best, keep.trial_best, keep.trial_latest, keep.smaller_is_better}};
+  TRY_ASSIGN(const auto trials, db::list_keep_trials(pool, id));
+  for (const db::KeepTrial& trial : trials) {
+    if (trial.open) input.open.insert(trial.id);
+    if (trial.resumable && !trial.latest.value.empty()) input.needed.insert(trial.latest);
   }
-  TRY_ASSIGN(
-      const db::Rows rows,
-      pool.query(
-          "SELECT c.uuid, c.trial_id, c.steps_completed, v.searcher_metric, c.state = 'ERROR'"
-          " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
-          " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
-          " AND v.steps_completed = c.steps_completed"
-          " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
-          " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
-          " ORDER BY c.trial_id, c.steps_completed, c.uuid",
-          id));
-  for (db::Rows::Row row : rows) {
-    Checkpoint& one = input.checkpoints.emplace_back();
-    row.into(one.uuid, one.trial, one.steps, one.metric, one.damaged);
+  TRY_ASSIGN(const auto checkpoints, db::list_keep_checkpoints(pool, id));
+  for (const db::KeepCheckpoint& row : checkpoints) {
     // NaN compares with nothing, so the policy must not rank by it.
-    if (one.metric && std::isnan(*one.metric)) one.metric.reset();
+    const bool ranked = row.metric && !std::isnan(*row.metric);
+    input.checkpoints.push_back({.uuid = row.uuid,
+                                 .trial = row.trial,
+                                 .steps = row.steps,
+                                 .metric = ranked ? row.metric : std::nullopt,
+                                 .damaged = row.damaged});
   }
   return input;
 }

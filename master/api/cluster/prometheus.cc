@@ -6,6 +6,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "master/db/queries/cluster.h"
 
 namespace det::api {
 namespace {
@@ -88,20 +89,16 @@ Result<std::shared_ptr<CoreFigures>> see(const Context& context) {
 
 /// Row counts of experiments, trials and commands by state.
 Status add_counts(const Context& context, PromText& text) {
-  constexpr std::array kTables{
-      // Ended objects are only in the database.
-      std::pair{"det_experiments", "SELECT state, count(*) FROM experiments GROUP BY state"},
-      std::pair{"det_trials", "SELECT state, count(*) FROM trials GROUP BY state"},
-      std::pair{"det_commands", "SELECT state, count(*) FROM commands GROUP BY state"}};
-  for (const auto& [name, sql] : kTables) {
-    text.metric(name, "gauge", "How many there are, by state.");
-    TRY_ASSIGN(const db::Rows rows, context.pool.query(sql));
-    for (int i = 0; i < rows.size(); ++i) {
-      db::Rows::Row row = rows[i];
-      const auto state = row.next<std::string>();
-      text.sample({{"state", state}}, static_cast<double>(row.next<std::int64_t>()));
-    }
-  }
+  // From the database: ended objects are not in the core.
+  TRY_ASSIGN(const db::StateCounts counts, db::count_states(context.pool));
+  const auto add = [&](const char* name, const char* noun,
+                       const std::map<std::string, std::int64_t>& states) {
+    text.metric(name, "gauge", ("Number of " + std::string(noun) + " by state.").c_str());
+    for (const auto& [state, count] : states) text.sample({{"state", state}}, static_cast<double>(count));
+  };
+  add("det_experiments", "experiments", counts.experiments);
+  add("det_trials", "trials", counts.trials);
+  add("det_commands", "commands", counts.commands);
   return {};
 }
 

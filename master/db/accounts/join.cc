@@ -27,7 +27,7 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   JoinToken token;
   tokens[0].into(token.id, token.pool, token.agent, token.uses_left);
   if (!token.agent.empty() && token.agent != certificate.agent.value)
-    return fail(Code::kPermissionDenied, "the join token is for the agent " + token.agent);
+    return fail(Code::kPermissionDenied, "the join token is for agent " + token.agent);
   // An agent id belongs to one key at a time; a second machine must not take it over.
   TRY_ASSIGN(const Rows others,
              connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
@@ -124,7 +124,7 @@ Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& f
   rows[0].into(found.agent, found.key_digest, found.pool, found.expires, good, revoked);
   if (!good || revoked) {
     return fail(Code::kPermissionDenied, "the certificate of agent " + found.agent.value +
-                                             (revoked ? " was revoked" : " is over") +
+                                             (revoked ? " was revoked" : " has expired") +
                                              "; join again with a new token");
   }
   return found;

@@ -11,7 +11,6 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/queue.h"
-#include "master/db/series/metric_chunk.h"
 #include "master/db/store/locks.h"
 
 namespace det::db {
@@ -197,7 +196,7 @@ Status answer_for(const MetricBatch& batch, const std::map<TrialId, Standing>& s
   if (found == standing.end()) return fail(Code::kNotFound, name + " not found");
   if (found->second.run == batch.run) return {};
   return fail(Code::kAborted, "run " + std::to_string(batch.run) + " of " + name +
-                                  " is over; its current run is " + std::to_string(found->second.run));
+                                  " has ended; the current run is " + std::to_string(found->second.run));
 }
 
 /// Fast path: COPY for rows that are all new. Also ends the transaction. kAlreadyExists: fall back to

@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "master/db/pg/pg.h"
+#include "master/db/series/metric_chunk.h"
 
 namespace det::db {
 
@@ -74,7 +75,7 @@ struct BulkOptions {
 };
 
 /// Queues batches and stores them on its own threads. Thread-safe.
-class BulkWriter {
+class BulkWriter : public SeriesWriter {
  public:
   /// Starts the threads. They connect when the first batch arrives.
   explicit BulkWriter(BulkOptions options);
@@ -92,14 +93,8 @@ class BulkWriter {
   bool push(MetricBatch&& batch);
   bool push(LogBatch&& batch);
 
-  /// Schedules packing of the rows of a group into chunks (metric_chunk.h). Best effort: dropped when the
-  /// queue is full. Also happens after every kChunkRows stored rows.
-  void pack(TrialId trial, const std::string& group);
-
-  /// Counter that increases when rows of this trial were stored below existing steps of their group. Trials
-  /// share counters, so it can also increase because of another trial. Readers use it to invalidate cached
-  /// series.
-  std::uint64_t late_rows(TrialId trial) const;
+  void pack(TrialId trial, const std::string& group) override;
+  std::uint64_t late_rows(TrialId trial) const override;
 
  private:
   struct Impl;

@@ -23,4 +23,18 @@ Result<DatabaseFacts> database_facts(Pool& pool) {
   return facts;
 }
 
+Result<StateCounts> count_states(Pool& pool) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT 'experiments', state, count(*) FROM experiments GROUP BY state"
+                        " UNION ALL SELECT 'trials', state, count(*) FROM trials GROUP BY state"
+                        " UNION ALL SELECT 'commands', state, count(*) FROM commands GROUP BY state"));
+  StateCounts counts;
+  for (Rows::Row row : rows) {
+    const auto table = row.next<std::string>(), state = row.next<std::string>();
+    auto& of = table == "trials" ? counts.trials : table == "commands" ? counts.commands : counts.experiments;
+    of[state] = row.next<std::int64_t>();
+  }
+  return counts;
+}
+
 }  // namespace det::db

@@ -1,6 +1,8 @@
 // Identity of the cluster and facts about its database.
 #pragma once
 
+#include <map>
+
 #include "master/db/queries/page.h"
 
 namespace det::db {
@@ -20,5 +22,11 @@ struct DatabaseFacts {
 };
 /// Queries the facts. kUnavailable.
 Result<DatabaseFacts> database_facts(Pool& pool);
+
+/// Numbers of rows by state, ended ones included.
+struct StateCounts {
+  std::map<std::string, std::int64_t> experiments, trials, commands;
+};
+Result<StateCounts> count_states(Pool& pool);
 
 }  // namespace det::db

@@ -5,6 +5,9 @@
 namespace det::db {
 namespace {
 
+/// SQL list of the terminal states of experiments and trials.
+const std::string kEndedStates = "('COMPLETED', 'CANCELED', 'ERROR')";
+
 const Columns<Marked>& marked_columns() {
   static const Columns<Marked> columns(column<&Marked::uuid>("c.uuid"),
                                        column<&Marked::experiment>("t.experiment_id"),
@@ -29,6 +32,45 @@ std::vector<std::string> texts(const std::vector<CheckpointId>& uuids) {
 }
 
 }  // namespace
+
+Result<KeepRow> get_keep(Pool& pool, ExperimentId id) {
+  using K = KeepRow;
+  static const Columns<K> columns(
+      column<&K::experiment_best>("coalesce((s->>'save_experiment_best')::int, 0)"),
+      column<&K::trial_best>("coalesce((s->>'save_trial_best')::int, 1)"),
+      column<&K::trial_latest>("coalesce((s->>'save_trial_latest')::int, 1)"),
+      column<&K::smaller_is_better>("smaller_is_better"));
+  static const std::string sql = columns.select(
+      " FROM (SELECT config->'checkpoint_storage' AS s, smaller_is_better FROM experiments WHERE id = $1) e");
+  return columns.one(pool.query(sql, id), name_of(id));
+}
+
+Result<std::vector<KeepTrial>> list_keep_trials(Pool& pool, ExperimentId id) {
+  using K = KeepTrial;
+  static const Columns<K> columns(
+      column<&K::id>("t.id"), column<&K::latest>("t.latest_checkpoint"),
+      column<&K::open>("t.state NOT IN " + kEndedStates),
+      column<&K::resumable>("t.state NOT IN " + kEndedStates + " OR t.state = 'ERROR' AND e.state NOT IN " +
+                            kEndedStates));
+  static const std::string sql =
+      columns.select(" FROM trials t JOIN experiments e ON e.id = t.experiment_id WHERE e.id = $1");
+  return columns.read(pool.query(sql, id));
+}
+
+Result<std::vector<KeepCheckpoint>> list_keep_checkpoints(Pool& pool, ExperimentId id) {
+  using K = KeepCheckpoint;
+  static const Columns<K> columns(
+      column<&K::uuid>("c.uuid"), column<&K::trial>("c.trial_id"), column<&K::steps>("c.steps_completed"),
+      column<&K::metric>("v.searcher_metric"), column<&K::damaged>("c.state = 'ERROR'"));
+  static const std::string sql = columns.select(
+      " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
+      " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
+      " AND v.steps_completed = c.steps_completed"
+      " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
+      " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
+      " ORDER BY c.trial_id, c.steps_completed, c.uuid");
+  return columns.read(pool.query(sql, id));
+}
 
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool) {
   TRY_ASSIGN(const Rows rows,

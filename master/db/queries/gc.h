@@ -8,9 +8,6 @@
 
 namespace det::db {
 
-/// SQL list of the terminal states of experiments and trials.
-inline const std::string kEndedStates = "('COMPLETED', 'CANCELED', 'ERROR')";
-
 /// Returns the experiments that have checkpoints with files; the second overload only among the given ones.
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool);
 Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
@@ -18,6 +15,35 @@ Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
 /// Returns the checkpoints that unfinished experiments warm-start from, and those registered as model
 /// versions.
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool);
+
+/// How many checkpoints an experiment keeps (`checkpoint_storage` of its configuration).
+struct KeepRow {
+  int experiment_best = 0, trial_best = 0, trial_latest = 0;
+  bool smaller_is_better = true;
+};
+/// Errors: kNotFound.
+Result<KeepRow> get_keep(Pool& pool, ExperimentId id);
+/// A trial, as far as it matters to its checkpoints.
+struct KeepTrial {
+  TrialId id;
+  CheckpointId latest;     ///< "" without a checkpoint
+  bool open = false;       ///< has not ended
+  bool resumable = false;  ///< open, or failed while its experiment is open
+};
+/// Lists the trials of an experiment. A trial that has ended gets no more checkpoints, so read the trials
+/// before the checkpoints.
+Result<std::vector<KeepTrial>> list_keep_trials(Pool& pool, ExperimentId id);
+/// A checkpoint that has files and is not marked.
+struct KeepCheckpoint {
+  CheckpointId uuid;
+  TrialId trial;
+  std::int64_t steps = 0;
+  std::optional<double> metric;  ///< of the validation at the same step; may be NaN
+  bool damaged = false;
+};
+/// Lists the checkpoints of an experiment by trial and steps. Empty for an unmanaged experiment, whose files
+/// belong to the user.
+Result<std::vector<KeepCheckpoint>> list_keep_checkpoints(Pool& pool, ExperimentId id);
 
 /// Marks checkpoints for deletion and returns those that are now marked. Skips registered ones and those that
 /// an unfinished trial would resume from. Idempotent.

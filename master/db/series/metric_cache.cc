@@ -32,7 +32,7 @@ struct MetricCache::Impl {
     std::uint64_t clock = 0;
   };
 
-  Impl(Pool& p, BulkWriter& b, std::size_t points) : pool(p), bulk(b), max_points(points / kShards) {
+  Impl(Pool& p, SeriesWriter& w, std::size_t points) : pool(p), writer(w), max_points(points / kShards) {
     for (auto& place : shards) place.try_push(std::make_unique<Shard>());
   }
 
@@ -41,7 +41,7 @@ struct MetricCache::Impl {
     std::vector<std::int64_t> ids;
     // Read before the rows: a late row that arrives in between is noticed by the next call.
     std::map<TrialId, std::uint64_t> late;
-    for (TrialId trial : trials) ids.push_back(trial.value), late[trial] = bulk.late_rows(trial);
+    for (TrialId trial : trials) ids.push_back(trial.value), late[trial] = writer.late_rows(trial);
     // Loose index scan over the groups: a million rows of one group cost one lookup.
     TRY_ASSIGN(
         const Rows rows,
@@ -86,7 +86,7 @@ struct MetricCache::Impl {
     }
     // Rows written before chunks existed, or by another path, are not packed yet.
     if (group.rows >= (now.chunks + 2) * kChunkRows && now.group != "validation")
-      bulk.pack(now.trial, now.group);
+      writer.pack(now.trial, now.group);
     group.used = ++shard.clock;
     shard.points += group.points - before;
     if (!status) return tl::unexpected(status.error());
@@ -127,7 +127,7 @@ struct MetricCache::Impl {
   }
 
   Pool& pool;
-  BulkWriter& bulk;
+  SeriesWriter& writer;
   const std::size_t max_points;
   /// A reader holds a shard while it reads; a long first read blocks one eighth of the trials.
   std::array<Queue<std::unique_ptr<Shard>>, kShards> shards{
@@ -136,8 +136,8 @@ struct MetricCache::Impl {
       Queue<std::unique_ptr<Shard>>(1), Queue<std::unique_ptr<Shard>>(1)};
 };
 
-MetricCache::MetricCache(Pool& pool, BulkWriter& bulk, std::size_t max_points)
-    : impl_(std::make_unique<Impl>(pool, bulk, max_points)) {}
+MetricCache::MetricCache(Pool& pool, SeriesWriter& writer, std::size_t max_points)
+    : impl_(std::make_unique<Impl>(pool, writer, max_points)) {}
 MetricCache::~MetricCache() = default;
 
 Result<std::vector<Series>> MetricCache::series(const SeriesRequest& request) {

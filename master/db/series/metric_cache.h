@@ -6,11 +6,17 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "master/db/ingest/bulk.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
 #include "master/db/pg/pool.h"
 
 namespace det::db {
+
+class SeriesWriter;
 
 /// A query for chart series.
 struct SeriesRequest {
@@ -47,12 +53,12 @@ struct MetricSummary {
 
 /// Thread-safe; readers of trials in different shards do not block each other. A trial is read again when
 /// rows below its newest known one may have changed: on a new run (a rollback archives rows), on a late row
-/// (BulkWriter::late_rows()) and when the number of validations changes.
+/// (SeriesWriter::late_rows()) and when the number of validations changes.
 class MetricCache {
  public:
   /// Keeps about `max_points` points of 24 bytes each and evicts the least recently used groups. `pool` and
-  /// `bulk` must outlive the cache.
-  MetricCache(Pool& pool, BulkWriter& bulk, std::size_t max_points = 8 << 20);
+  /// `writer` must outlive the cache.
+  MetricCache(Pool& pool, SeriesWriter& writer, std::size_t max_points = 8 << 20);
   ~MetricCache();
 
   /// Returns series of rows that are not archived, ordered by the trials of the request, then group, then

@@ -7,7 +7,11 @@
 // deleted in the transaction that archives one of them or inserts another between them.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include "master/db/pg/pg.h"
 #include "master/db/series/metric_column.h"
@@ -18,6 +22,21 @@ namespace det::db {
 constexpr std::int64_t kChunkRows = 16'384;
 /// Points per block; each block keeps its minimum and maximum.
 constexpr std::size_t kExtremesOf = 64;
+
+/// The writer of metric rows, as readers of series need it. Thread-safe; no call blocks.
+class SeriesWriter {
+ public:
+  /// Schedules packing of the rows of a group into chunks. Best effort: dropped when the queue is full. Also
+  /// happens after every kChunkRows stored rows.
+  virtual void pack(TrialId trial, const std::string& group) = 0;
+  /// Returns a counter that increases when rows of this trial were stored below existing steps of their
+  /// group. Trials share counters, so it can also increase because of another trial. Readers use it to
+  /// invalidate cached series.
+  virtual std::uint64_t late_rows(TrialId trial) const = 0;
+
+ protected:
+  ~SeriesWriter() = default;
+};
 
 /// Series of one group by metric name.
 using MetricColumns = std::map<std::string, MetricColumn>;

@@ -16,7 +16,7 @@ struct GroupNow {
   std::int64_t validations = 0;  ///< Number of validations; 0 for other groups.
   /// Number of packed chunks.
   std::int64_t chunks = 0;
-  /// BulkWriter::late_rows(), read before the query.
+  /// SeriesWriter::late_rows(), read before the query.
   std::uint64_t late = 0;
 };
 
