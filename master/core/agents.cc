@@ -69,8 +69,9 @@ Status Agents::check_connection(const AgentConnected& input) const {
   }
   if (held == held_.end()) return {};
   auto refuse = [&](const std::string& what) {
-    return fail(Code::kFailedPrecondition, "agent " + input.agent.value + " came back with " + what +
-                                               " while its allocations run; restore them or let these end");
+    return fail(Code::kFailedPrecondition,
+                "agent " + input.agent.value + " reconnected with " + what +
+                    " while its allocations run; restore them, or wait until the allocations have ended");
   };
   const std::string& pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);

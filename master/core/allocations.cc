@@ -227,7 +227,7 @@ void Allocations::finish(Step& step, Allocation& allocation, AllocationPart& par
                      "a part of it ended: " + first_line(*allocation.exit) + "; the others are killed",
                      "ERROR");
   if (only_daemons_live(allocation))
-    kill_rest(step, allocation, "all but its helpers have ended; these are ended too", "INFO");
+    kill_rest(step, allocation, "only daemon parts are left; they are ended too", "INFO");
 }
 
 /// When an agent of a gang is lost, the parts on other agents fail first: they lose their peer at once, while
@@ -240,7 +240,7 @@ void Allocations::excuse(Step& step, Allocation& allocation) {
     if (!lost && (part.exit || owners_.agents.find(part.agent)->session != 0)) continue;
     allocation.exit->kind = ExitKind::kLost;
     append_to_first_line(*allocation.exit,
-                         ", agent " + part.agent.value + (lost ? " lost it" : " being out of reach"));
+                         ", agent " + part.agent.value + (lost ? " was lost" : " is unreachable"));
     step.touch(allocation);
     return;
   }
@@ -288,10 +288,10 @@ void Allocations::classify_exit(Allocation& allocation) const {
   Exit& exit = *allocation.exit;
   if (trial->early_exit_invalid_hp && (exit.kind == ExitKind::kSucceeded || exit.kind == ExitKind::kFailed)) {
     exit.kind = ExitKind::kInvalidHp;
-    exit.message = "the trial says that its hyperparameters are invalid";
+    exit.message = "the trial rejected its hyperparameters";
   } else if (allocation.preempt_acknowledged && exit.kind == ExitKind::kSucceeded) {
     exit.kind = ExitKind::kPreempted;
-    exit.message = "left as it was asked to, its checkpoint saved";
+    exit.message = "preempted, with its checkpoint saved";
   }
 }
 
@@ -325,7 +325,7 @@ void Allocations::abandon(Step& step, Allocation& allocation) {
     owners_.agents.set_leftover(agent, allocation.id, true);
     finish(step, allocation, part,
            {ExitKind::kStopped, 0,
-            "agent " + part.agent.value + " is out of reach, and ends it when it is back"});
+            "agent " + part.agent.value + " is unreachable; it ends its processes when it reconnects"});
   }
 }
 
@@ -335,7 +335,7 @@ void Allocations::on_deadline(Step& step, const AllocationId& id) {
   Allocation& allocation = *found;
   if (const auto at = abandoned_at(allocation); at && *at <= step.now.mono) return abandon(step, allocation);
   if (allocation.preempt_deadline && *allocation.preempt_deadline <= step.now.mono) {
-    kill(step, allocation, "it did not leave in time");
+    kill(step, allocation, "it did not exit in time");
   } else if (allocation.kill_again && *allocation.kill_again <= step.now.mono) {
     allocation.kill_again = step.now.mono + owners_.options.kill_repeat;
     set_timer(allocation);

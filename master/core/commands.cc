@@ -165,7 +165,7 @@ Status Commands::restore_requests() {
   for (const auto& [id, command] : commands_) {
     if (owners_.allocations.of(id)) continue;
     if (is_stopping(command.state))
-      return contradiction("command " + command.task.value + " is ending but nothing of it runs");
+      return contradiction("command " + command.task.value + " is stopping and has no allocation");
     if (!owners_.is(Mutant::kCommandForgotten)) put_request(command);
   }
   return {};

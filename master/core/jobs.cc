@@ -27,7 +27,7 @@ Result<Jobs::Entry> Jobs::find(JobKey job) {
 
 Status Jobs::check(const UpdateJob& input, const Entry& entry) {
   auto wrong = [](const std::string& what) { return fail(Code::kInvalidArgument, what); };
-  if (entry.unmanaged) return wrong(entry.name + " runs outside the cluster and stands in no queue");
+  if (entry.unmanaged) return wrong(entry.name + " runs outside the cluster and is in no queue");
   if (input.priority && (*input.priority < 1 || *input.priority > 99)) {
     return wrong("priority must be from 1 to 99, not " + std::to_string(*input.priority));
   }

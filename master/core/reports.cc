@@ -107,7 +107,7 @@ Result<ReplyValue> Reports::handle(Step& step, const ReportDamage& input) {
   // Too late once the run has trained: its metrics lie beyond the older checkpoint and would be archived.
   if (trial.steps_completed > trial.latest_steps || trial.last_validation > trial.latest_steps) {
     return fail(Code::kFailedPrecondition, "run " + number(input.run) + " of " + name_of(trial.id) +
-                                               " has trained already; leave, and start again");
+                                               " has trained already; exit and start again");
   }
   const ReportDamage::Older older = input.older.value_or(ReportDamage::Older{});
   step.log(trial, trial.run,
@@ -144,7 +144,7 @@ Result<ReplyValue> Reports::handle(Step& step, const ReportInvalidHp& input) {
   if (trial.early_exit_invalid_hp) return Done{};
   trial.early_exit_invalid_hp = true;
   step.touch(trial);
-  step.log(trial, trial.run, "the trial says its hyperparameters are invalid; it ends here");
+  step.log(trial, trial.run, "the trial rejected its hyperparameters; it ends");
   if (owners_.trials.is_unmanaged(trial)) {
     owners_.trials.end(step, trial, State::kCompleted);
     return Done{};
@@ -161,7 +161,7 @@ Result<ReplyValue> Reports::handle(Step& step, const AcknowledgePreemption& inpu
   Allocation* const allocation = owners_.allocations.of(input.trial);
   if (!allocation || !allocation->preempt_requested) {
     return fail(Code::kFailedPrecondition,
-                "run " + number(input.run) + " of " + name_of(input.trial) + " was not asked to leave");
+                "run " + number(input.run) + " of " + name_of(input.trial) + " was not preempted");
   }
   if (allocation->preempt_acknowledged) return Done{};
   allocation->preempt_acknowledged = true;
@@ -178,8 +178,9 @@ Result<ReplyValue> Reports::handle(Step& step, const HarnessAlive& input) {
 Result<ReplyValue> Reports::handle(Step& step, const AskToLeave& input) {
   TRY(owners_.trials.fence(step, input.trial, input.run));
   Allocation* const allocation = owners_.allocations.of(input.trial);
-  if (!allocation) return fail(Code::kFailedPrecondition, "the cluster does not run this trial");
-  owners_.allocations.preempt(step, *allocation, "its process says that its machine is about to go");
+  if (!allocation) return fail(Code::kFailedPrecondition, "the trial runs outside the cluster");
+  owners_.allocations.preempt(step, *allocation,
+                              "its process reported that its machine is about to shut down");
   return Done{};
 }
 
@@ -194,7 +195,7 @@ Result<ReplyValue> Reports::handle(Step& step, const MarkDaemon& input) {
       std::any_of(allocation->parts.begin(), allocation->parts.end(),
                   [&](const AllocationPart& other) { return !other.daemon && &other != &part; });
   if (!others) {
-    return fail(Code::kInvalidArgument, "one part of an allocation must do its work: not all are helpers");
+    return fail(Code::kInvalidArgument, "at least one part of an allocation must not be a daemon");
   }
   if (part.daemon) return Done{};
   part.daemon = true;

@@ -86,7 +86,7 @@ Result<ReplyValue> Trials::handle(Step& step, const TakeUpTrial& input) {
   }
   Trial& trial = *found;
   if (!is_unmanaged(trial)) {
-    return fail(Code::kFailedPrecondition, name + " is the cluster's: it starts it by itself");
+    return fail(Code::kFailedPrecondition, name + " runs on the cluster, which starts it");
   }
   step.touch(trial);
   restart_deadline(step, trial);
@@ -96,7 +96,7 @@ Result<ReplyValue> Trials::handle(Step& step, const TakeUpTrial& input) {
   ++trial.run;
   begin_from_checkpoint(step, trial);
   step.log(trial, trial.run,
-           name + " is taken up outside the cluster, at step " + std::to_string(trial.steps_completed));
+           name + " continues outside the cluster from step " + std::to_string(trial.steps_completed));
   return Done{};
 }
 
@@ -181,7 +181,7 @@ void Trials::reopen(Step& step, Trial& trial) {
   trial.held = false;
   ++owners_.experiments.search(trial.experiment).open;
   step.touch(trial);
-  step.log(trial, trial.run, "taken up again from step " + std::to_string(trial.latest_steps));
+  step.log(trial, trial.run, "continues from step " + std::to_string(trial.latest_steps));
   if (trial.state == State::kActive) request_slots(step, trial);
 }
 
@@ -192,8 +192,8 @@ void Trials::restart_deadline(const Step& step, const Trial& trial) {
 
 void Trials::expire(Step& step, TrialId id) {
   Trial& trial = trials_.at(id);
-  trial.exit_reason = "nothing was heard of it for " +
-                      std::to_string(owners_.options.unmanaged_limit / std::chrono::seconds(1)) + " s";
+  trial.exit_reason =
+      "no report for " + std::to_string(owners_.options.unmanaged_limit / std::chrono::seconds(1)) + " s";
   step.log(trial, trial.run, trial.exit_reason, "ERROR");
   end(step, trial, State::kError);
 }
@@ -268,7 +268,7 @@ void Trials::stop(Step& step, Trial& trial, State stopping) {
   switch (stopping) {
     case State::kStoppingCompleted:
       if (owners_.is(Mutant::kStopKeepsSlots)) return;
-      return allocations.preempt(step, *allocation, "the searcher has seen enough of this trial");
+      return allocations.preempt(step, *allocation, "the searcher stopped this trial");
     case State::kStoppingCanceled:
       return allocations.preempt(step, *allocation, "it was canceled");
     case State::kStoppingError:
@@ -303,7 +303,7 @@ void Trials::end_stopping(Step& step, Trial& trial, const Allocation& allocation
   const bool failed = bad && !allocation.kill_requested && trial.state != State::kStoppingKilled &&
                       trial.state != State::kStoppingCompleted;
   if (failed) trial.exit_reason = exit.message;
-  if (trial.early_exit_invalid_hp) trial.exit_reason = "the trial says that its hyperparameters are invalid";
+  if (trial.early_exit_invalid_hp) trial.exit_reason = "the trial rejected its hyperparameters";
   end(step, trial, failed ? State::kError : end_of(trial.state));
 }
 
@@ -344,7 +344,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
                                kFreeStorageFull - 1);
   }
   if (infrastructure && !allocation.attached) {
-    return request_slots_later(step, trial, "it was lost again before it began", 6);
+    return request_slots_later(step, trial, "it was lost again before it started", 6);
   }
   request_slots(step, trial);
 }
@@ -363,7 +363,7 @@ Status Trials::restore_requests(Step& step) {
     if (owners_.allocations.of(trial->id) || is_terminal(trial->state)) continue;
     // A stopping trial without an allocation would have ended in the step that stopped it.
     if (is_stopping(trial->state)) {
-      return contradiction(name_of(trial->id) + " is ending but nothing of it runs");
+      return contradiction(name_of(trial->id) + " is stopping and has no allocation");
     }
     if (is_unmanaged(*trial)) {
       if (!owners_.is(Mutant::kUnmanagedForever)) restart_deadline(step, *trial);

@@ -95,7 +95,7 @@ class Detached(unittest.TestCase):
         dead.tell("go")
         dead.kill()
         wait_until("the killed program's trial to fail", lambda: self.trial_state(dead) == "ERROR", 30)
-        self.assertEqual(self.cluster.trial(dead.trial)["exitReason"], "nothing was heard of it for 4 s")
+        self.assertEqual(self.cluster.trial(dead.trial)["exitReason"], "no report for 4 s")
         # The other program has sent only heartbeats meanwhile.
         self.assertEqual(self.trial_state(living), "RUNNING")
         self.assertEqual(living.tell("go"), "step 1")

@@ -66,9 +66,9 @@ class Exits(unittest.TestCase):
         wait_until("the first to run", lambda: cluster.task_processes(first))
         cluster.kill_agent("a1")
         told = wait_until("its agent to be missed", lambda: [
-            text for text in [cluster.det("explain", "experiment", first_id)] if "out of reach" in text])[0]
-        self.assertRegex(told, rf"; trial {first} is on agent a1 \(1 slot\); agent a1 is out of reach, .*, or in \d+ s, ")
-        self.assertIn("agent a1 is out of reach", cluster.det("explain", "trial", first))
+            text for text in [cluster.det("explain", "experiment", first_id)] if "unreachable" in text])[0]
+        self.assertRegex(told, rf"; trial {first} is on agent a1 \(1 slot\); agent a1 is unreachable: .*, or in \d+ s, ")
+        self.assertIn("agent a1 is unreachable", cluster.det("explain", "trial", first))
         cluster.det("experiment", "kill", first_id)
         cluster.wait_state(first_id, "CANCELED", timeout=15)
         self.assertTrue(cluster.task_processes(first), "nobody was there to end it")

@@ -68,7 +68,7 @@ class Search(unittest.TestCase):
         steps = self.steps(trials)
         self.assertEqual(steps[-1], 8)
         self.assertLess(sum(steps), 8 * 8)
-        self.assertIn("the searcher has seen enough", "".join(self.cluster.logs(trial["id"]) for trial in trials))
+        self.assertIn("the searcher stopped this trial", "".join(self.cluster.logs(trial["id"]) for trial in trials))
 
     def test_promoting_halving_holds_trials_and_resumes_the_best(self):
         id = self.create({"name": "async_halving", "max_trials": 8, "num_rungs": 3, "divisor": 2, "max_time": 8,

@@ -130,7 +130,7 @@ class Tls(unittest.TestCase):
         self.agent_is_refused("a4", "not of this master")
         # With the certificate of another agent.
         shutil.copytree(cluster.dir / "agent-a1" / "tls", cluster.dir / "agent-a5" / "tls")
-        self.agent_is_refused("a5", "this certificate is of the agent a1")
+        self.agent_is_refused("a5", "this certificate belongs to agent a1")
         # With a token for another agent, under a taken name, and without a valid token.
         self.assertIn("is for the agent a7", self.agent_fails("a6", "--join-token-file", self.token("--agent", "a7")))
         shutil.rmtree(cluster.dir / "agent-a6")

@@ -58,7 +58,7 @@ void Checker::check_commands(const MemoryDisk& disk) {
     if (!core::is_terminal(row->state)) fail(is + " and never ends");
     if (row->state == core::State::kCompleted && !ended_well) fail(is + " but its process did not end well");
     if (row->state == core::State::kCanceled && !plan.kill_after) fail(is + " and nobody asked for it");
-    if (row->state == core::State::kError && !row->exit) fail(is + " and nobody knows why");
+    if (row->state == core::State::kError && !row->exit) fail(is + " without an exit");
     if (row->exit && row->exit->kind == core::ExitKind::kFailed && failed == 0)
       fail(is + " and its process did not fail");
   }

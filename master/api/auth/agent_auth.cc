@@ -7,7 +7,7 @@ namespace det::api {
 
 Status AgentCaller::check_name(const std::string& name) const {
   if (!agent || agent->value == name) return {};
-  return fail(Code::kPermissionDenied, "this certificate is of the agent " + agent->value);
+  return fail(Code::kPermissionDenied, "this certificate belongs to agent " + agent->value);
 }
 
 Peer peer_of(const grpc::ServerContextBase& context) {
@@ -35,7 +35,7 @@ Status may_be_agent(const Peer& peer) {
   if (peer.believed) return {};
   return fail(
       Code::kPermissionDenied,
-      "the agent's certificate is over, or not of this master's authority; join again with a new token");
+      "the agent's certificate has expired, or another authority issued it; join again with a new token");
 }
 
 Result<AgentCaller> authorize_agent(const Peer& peer, db::Pool& pool) {

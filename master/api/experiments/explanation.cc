@@ -50,12 +50,11 @@ std::string who_is_away(const core::Core& core, const core::Allocation& allocati
     const bool ended = part.state == core::AllocationState::kTerminated;
     if (ended || agent == core.agents().end() || agent->second.session != 0) continue;
     const std::string away =
-        "; agent " + part.agent.value +
-        " is out of reach, and nobody knows what runs there: that is over when it is back";
+        "; agent " + part.agent.value + " is unreachable: its slots are free again when it reconnects";
     if (!agent->second.lost_at) return away;
     const auto left =
         std::chrono::ceil<std::chrono::seconds>(std::max(*agent->second.lost_at - mono_now(), Duration(0)));
-    return away + ", or in " + number(left.count()) + " s, when the agent must have ended it by itself";
+    return away + ", or in " + number(left.count()) + " s, when its lease has ended";
   }
   return "";
 }
@@ -85,10 +84,11 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
   if (core::is_terminal(trial.state))
     return name + " has ended: " + std::string(core::state_name(trial.state));
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
-  if (trial.held) return name + " waits at a rung of its search, which may let it go on";
+  if (trial.held) return name + " waits at a rung of its search, which may resume it";
   // The first line is the reason; the lines below are output of the process.
   const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
-  return name + " is tried again later, its log says when" + (why.empty() ? "" : "; the last time: " + why);
+  return name + " runs again after a back-off; its log has the time" +
+         (why.empty() ? "" : "; last failure: " + why);
 }
 
 void copy_pool(const core::Core& core, Sight& sight) {

@@ -73,7 +73,7 @@ TEST_CASE("killing a trial on an unreachable agent ends it within seconds and fr
   CHECK(bench.experiment(id).state == State::kCanceled);
   CHECK(bench.trial(kTrial).state == State::kCanceled);
   CHECK(bench.disk().allocations.at(old.id).exit->message ==
-        "agent a1 is out of reach, and ends it when it is back");
+        "agent a1 is unreachable; it ends its processes when it reconnects");
   bench.submit(bench.config());
   CHECK_FALSE(bench.live(TrialId(2)));
 

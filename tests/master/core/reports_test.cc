@@ -155,7 +155,7 @@ TEST_CASE("invalid hyperparameters complete the trial") {
     bench.exit(kTrial, ExitKind::kStopped);
   }
   CHECK(bench.trial(kTrial).state == State::kCompleted);
-  CHECK(bench.trial(kTrial).exit_reason == "the trial says that its hyperparameters are invalid");
+  CHECK(bench.trial(kTrial).exit_reason == "the trial rejected its hyperparameters");
   CHECK(searcher_events(bench).back().find("invalid_hp") != std::string::npos);
 }
 

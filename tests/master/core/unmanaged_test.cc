@@ -118,7 +118,7 @@ TEST_CASE("silence beyond the limit ends the trial in error, and any message res
   CHECK(bench.trial(kTrial).state == State::kActive);
   bench.pass(std::chrono::seconds(1));
   CHECK(bench.trial(kTrial).state == State::kError);
-  CHECK(bench.trial(kTrial).exit_reason == "nothing was heard of it for 300 s");
+  CHECK(bench.trial(kTrial).exit_reason == "no report for 300 s");
   CHECK(bench.experiment(kExperiment).state == State::kError);
   CHECK(bench.trial(kTrial).restarts == 0);
 }
