@@ -23,11 +23,8 @@ constexpr std::int64_t kMaxFileBytes = 1 << 20;
 
 /// Files of the agent's identity.
 struct Files {
-  explicit Files(const std::string& directory)
-      : directory(directory),
-        key(directory + "/agent.key"),
-        cert(directory + "/agent.pem"),
-        ca(directory + "/ca.pem") {}
+  explicit Files(const std::string& in)
+      : directory(in), key(in + "/agent.key"), cert(in + "/agent.pem"), ca(in + "/ca.pem") {}
   std::string directory, key, cert, ca;
 };
 

@@ -32,23 +32,23 @@ struct Parser {
 
   void add(CLI::App& parent, const Command& command, const std::string& above) {
     const std::string path = above + command.names.front();
-    CLI::App& app = *parent.add_subcommand(command.names.front(), command.summary);
-    for (std::size_t i = 1; i < command.names.size(); ++i) app.alias(command.names[i]);
+    CLI::App& node = *parent.add_subcommand(command.names.front(), command.summary);
+    for (std::size_t i = 1; i < command.names.size(); ++i) node.alias(command.names[i]);
     // Global flags such as -m are accepted after the verb as well.
-    app.fallthrough();
-    if (command.declare) actions[&app] = command.declare(app);
+    node.fallthrough();
+    if (command.declare) actions[&node] = command.declare(node);
     if (const std::string example = example_of(path); !example.empty())
-      app.footer((app.get_footer().empty() ? "" : app.get_footer() + "\n\n") + "Example:\n  " + example);
+      node.footer((node.get_footer().empty() ? "" : node.get_footer() + "\n\n") + "Example:\n  " + example);
     // At most one verb: a noun alone is legal and runs `list`.
     if (command.verbs.empty()) return;
-    app.require_subcommand(0, 1);
-    for (const Command& verb : command.verbs) add(app, verb, path + " ");
-    add_help(app);
+    node.require_subcommand(0, 1);
+    for (const Command& verb : command.verbs) add(node, verb, path + " ");
+    add_help(node);
   }
 
-  void add_help(CLI::App& app) {
-    actions[app.add_subcommand("help", "Show help.")] = [&app](Session&) -> Result<int> {
-      std::cout << help_of(app);
+  void add_help(CLI::App& node) {
+    actions[node.add_subcommand("help", "Show help.")] = [&node](Session&) -> Result<int> {
+      std::cout << help_of(node);
       return 0;
     };
   }

@@ -140,7 +140,7 @@ void LogFlags::declare(CLI::App& app) {
   repeated(app.add_option("--source", sources, "Only lines of this source; repeatable."));
   repeated(app.add_option("--stdtype", stdtypes, "Only lines of this stream: stdout or stderr; repeatable."));
   std::vector<std::string> names;
-  for (const auto& [name, level] : levels()) names.push_back(name);
+  for (const auto& known : levels()) names.push_back(known.first);
   app.add_option("--level", level, "Only lines of this level or above.")
       ->check(CLI::IsMember(names, CLI::ignore_case))
       ->transform([](std::string value) { return to_upper(value); });

@@ -130,15 +130,15 @@ Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const 
   // One batch, reported at once; validation and checkpoint follow at the end of training.
   if (options.test_mode) return {.length = 1, .reporting = {.every = 1}};
   const auto period = [&](const std::optional<Length>& length, const char* option) {
-    Period period;
-    if (!length) return period;
+    Period found;
+    if (!length) return found;
     for (const std::int64_t moment : length->at) {
-      period.at.push_back(in_batches(length->unit, moment, option, batches_per_epoch, context));
+      found.at.push_back(in_batches(length->unit, moment, option, batches_per_epoch, context));
     }
-    std::sort(period.at.begin(), period.at.end());
+    std::sort(found.at.begin(), found.at.end());
     if (length->at.empty())
-      period.every = in_batches(length->unit, length->count, option, batches_per_epoch, context);
-    return period;
+      found.every = in_batches(length->unit, length->count, option, batches_per_epoch, context);
+    return found;
   };
   const std::optional<Length> length =
       options.max_length ? options.max_length : fit_options(context.get_experiment_config()).max_length;
