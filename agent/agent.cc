@@ -228,7 +228,7 @@ void Agent::start(const v1::StartAllocation& command) {
 }
 
 void Agent::work(const v1::StorageWork& command) {
-  storage::Work work{.root = command.root(),
+  storage::Work work{.root = {.base = command.root(), .below = command.below()},
                      .remove = {command.remove().begin(), command.remove().end()},
                      .list = command.list()};
   // Storage may hang, so each command gets a thread of its own.

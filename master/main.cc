@@ -185,7 +185,8 @@ class Master {
         downloads_(kDownloads, 64),
         json_(2),
         chores_(1, 16, [this] { restart_database(); }),
-        collector_(pool, {.cluster_id = settings_.cluster_id}, storage_agents()),
+        storages_(std::make_shared<storage::Storages>(config.storages)),
+        collector_(pool, {.cluster_id = settings_.cluster_id, .storages = storages_}, storage_agents()),
         context_{.settings = settings_,
                  .loop = loop_,
                  .hub = hub_,
@@ -196,6 +197,7 @@ class Master {
                  .passwords = passwords_,
                  .edge = edge_,
                  .downloads = downloads_,
+                 .storages = storages_,
                  .collector = &collector_},
         server_(context_, std::move(authority)) {}
 
@@ -293,6 +295,7 @@ class Master {
   db::BulkWriter bulk_;
   db::MetricCache metrics_;
   loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
+  const std::shared_ptr<storage::Storages> storages_;
   gc::Collector collector_;
   api::Context context_;
   api::Server server_;

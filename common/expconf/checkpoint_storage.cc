@@ -14,6 +14,8 @@ constexpr const char* kWhich =
     "shared_fs: directory shared by all agents; directory: path in the task; s3: bucket";
 
 std::vector<Field> with_common(std::vector<Field> fields) {
+  fields.push_back(optional("name", text({.min = 1, .max = 128}),
+                            "storage of the cluster (`det storage list`), which sets type and location"));
   const Type count = whole(0, 1'000'000);
   fields.push_back(
       defaulted("save_experiment_best", count, 0, "number of best checkpoints to keep across all trials"));
@@ -147,7 +149,10 @@ Json read_storage(Reader& reader, const YamlNode& node, const std::string& path)
     // An empty map defers the choice to the master.
     if (node.entries.empty()) return nullptr;
     if (reader.partial()) return table(storage_fields())(reader, node, path);
-    reader.problem(node, child(path, "type"), "E-CFG-MISSING", "is required: shared_fs, directory or s3");
+    // Without a cluster, a name is all that is known.
+    if (node.find("name") != nullptr) return table(with_common({}), check_kept)(reader, node, path);
+    reader.problem(node, child(path, "type"), "E-CFG-MISSING",
+                   "is required: shared_fs, directory or s3; or set name to a storage of the cluster");
     return nullptr;
   }
   if (type->kind != YamlNode::Kind::kString)

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "common/base/text.h"
+#include "common/expconf/node.h"
 #include "common/expconf/sections.h"
 
 namespace det::expconf {
@@ -111,9 +112,20 @@ void check_host_path(const Subject& subject, const ClusterFacts& cluster, const 
       wanted + " may not be mounted; the cluster's allowed_host_paths are " + join(cluster.host_paths, ", "));
 }
 
+void check_storage(const Subject& subject, const ClusterFacts& cluster) {
+  const Json storage = subject.value("checkpoint_storage");
+  // Without a type the section has a name that is not known, which is reported already.
+  if (!cluster.storage_refusal || !storage.is_object() || !storage.contains("type")) return;
+  const std::string why = cluster.storage_refusal(storage);
+  if (why.empty()) return;
+  std::string path = "checkpoint_storage";
+  for (const char* field : {"host_path", "container_path", "bucket"}) {
+    if (storage.contains(field)) path = child("checkpoint_storage", field);
+  }
+  subject.problem(path, "E-CFG-SECURITY", why);
+}
+
 void check_host_paths(const Subject& subject, const ClusterFacts& cluster) {
-  check_host_path(subject, cluster, subject.at("checkpoint_storage.host_path"),
-                  "checkpoint_storage.host_path", subject.value("checkpoint_storage.host_path"));
   const Json mounts = subject.value("bind_mounts");
   const YamlNode& nodes = subject.at("bind_mounts");
   for (std::size_t i = 0; i < mounts.size() && i < nodes.items.size(); ++i) {
@@ -131,7 +143,36 @@ void check_against(Reader& reader, const YamlNode& root, const Json& resolved, c
   check_pool(subject, cluster);
   check_project(subject, cluster);
   check_source(subject, cluster);
+  check_storage(subject, cluster);
   check_host_paths(subject, cluster);
+}
+
+void fill_in_storage(Reader& reader, YamlNode& root, const ClusterFacts& cluster) {
+  const auto section = std::find_if(root.entries.begin(), root.entries.end(), [](const YamlEntry& entry) {
+    return entry.key == "checkpoint_storage" && entry.value.is_map();
+  });
+  if (section == root.entries.end() || !cluster.storage_section) return;
+  YamlNode& storage = section->value;
+  const YamlNode* found = storage.find("name");
+  // The type of the section reports any other kind of value.
+  if (found == nullptr || found->kind != YamlNode::Kind::kString) return;
+  const YamlNode name = *found;
+  const auto full = cluster.storage_section(name.text);
+  if (!full) return reader.problem(name, "checkpoint_storage.name", "E-CFG-REF", full.error().message);
+  for (const auto& [key, value] : full->items()) {
+    const std::string path = child("checkpoint_storage", key);
+    const YamlNode* given = storage.find(key);
+    if (given != nullptr && !given->is_null()) {
+      if (to_json(*given) != value)
+        reader.problem(*given, path, "E-CFG-SECURITY",
+                       "the storage \"" + name.text + "\" fixes it; leave it out");
+      continue;
+    }
+    std::erase_if(storage.entries, [&](const YamlEntry& entry) { return entry.key == key; });
+    YamlNode node = node_from_json(value);
+    set_source(node, name.source);
+    storage.entries.push_back({key, name.line, name.column, std::move(node)});
+  }
 }
 
 }  // namespace det::expconf

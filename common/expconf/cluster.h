@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/json.h"
+#include "common/base/result.h"
+
 namespace det::expconf {
 
 /// Unset or empty members disable their check. Callbacks are called on the thread of parse().
@@ -24,6 +27,11 @@ struct ClusterFacts {
   std::function<bool(const std::string& workspace, const std::string& project)> has_project;
   /// Directories that may be mounted, with all below them; empty: any.
   std::vector<std::string> host_paths;
+  /// Returns why an experiment may not use a resolved `checkpoint_storage`; "" if it may. Null: not checked.
+  std::function<std::string(const Json& storage)> storage_refusal;
+  /// Returns the section that stands for a named storage. Errors: kNotFound with the names that exist. Null:
+  /// names stay as they are.
+  std::function<Result<Json>(const std::string& name)> storage_section;
   /// whether the trial has a checkpoint to start from; null: not checked
   std::function<bool(std::int64_t trial)> has_trial;
   /// whether the checkpoint is available; null: not checked

@@ -80,9 +80,14 @@ bool is_common(const std::string& path) {
 }
 /// Whether both sides name a searcher or storage, but not the same kind.
 bool are_different(const std::string& path, const YamlNode& high, const YamlNode& low) {
-  const char* tag = path == "searcher" ? "name" : path == "checkpoint_storage" ? "type" : nullptr;
-  if (tag == nullptr) return false;
-  const std::string one = text_of(high, tag), other = text_of(low, tag);
+  if (path != "searcher" && path != "checkpoint_storage") return false;
+  const auto kind = [&](const YamlNode& section) {
+    const std::string name = text_of(section, "name");
+    if (path == "searcher") return name;
+    // A named storage differs from one that is described by its type.
+    return name.empty() ? text_of(section, "type") : "name " + name;
+  };
+  const std::string one = kind(high), other = kind(low);
   return !one.empty() && !other.empty() && one != other;
 }
 

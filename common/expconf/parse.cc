@@ -87,8 +87,9 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
   // An empty file is enough if a template completes it.
   if (!user.is_map() && !(user.is_null() && defaults.template_)) return not_a_map(user, file);
   TRY_ASSIGN(const Stack stack, stack_of(std::move(user), file, defaults));
-  const Merged merged = merge(stack.layers);
+  Merged merged = merge(stack.layers);
   Reader reader(stack.names);
+  if (cluster != nullptr) fill_in_storage(reader, merged.tree, *cluster);
   Json resolved = top_level()(reader, merged.tree, "");
   check_limits(reader, merged.tree, stack.policies);
   if (cluster != nullptr && resolved.is_object())

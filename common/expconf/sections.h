@@ -19,6 +19,9 @@ void apply_defaults(Json& resolved, const YamlNode& root, const Defaults& defaul
 /// exempt. `slots`: path of the field with the number of slots needed at once.
 void check_against(Reader& reader, const YamlNode& root, const Json& resolved, const ClusterFacts& cluster,
                    const std::vector<int>& users, const std::string& slots = "resources.slots_per_trial");
+/// Adds type and location of the storage that `checkpoint_storage.name` names. Reports an unknown name, and
+/// fields of the section that differ from the storage.
+void fill_in_storage(Reader& reader, YamlNode& root, const ClusterFacts& cluster);
 /// Type of a command's whole document.
 const Type& command_type();
 

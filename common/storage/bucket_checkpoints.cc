@@ -10,6 +10,7 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
+#include "common/storage/checkpoint_files.h"
 
 namespace det::storage {
 namespace {
@@ -146,13 +147,13 @@ Status find_all(const Bucket& bucket, Done& done) {
   for (const Object& object : listing.objects) {
     const std::string name =
         object.key.substr(0, object.key.size() - std::min(object.key.size(), sizeof kPartial - 1));
-    if (!object.key.ends_with(kPartial) || !is_checkpoint_name(name)) continue;
+    if (!object.key.ends_with(kPartial) || !parse_checkpoint_id(name)) continue;
     marked.insert(name);
     TRY(note(name, object.key));
   }
   for (const std::string& folder : listing.folders) {
     const std::string name = folder.substr(0, folder.size() - 1);
-    if (is_checkpoint_name(name) && !marked.contains(name)) TRY(note(name, name + kManifest));
+    if (parse_checkpoint_id(name) && !marked.contains(name)) TRY(note(name, name + kManifest));
   }
   return {};
 }
@@ -206,7 +207,7 @@ Result<std::vector<std::string>> list_checkpoints(const Bucket& bucket) {
   std::vector<std::string> names;
   for (const std::string& folder : listing.folders) {
     const std::string name = folder.substr(0, folder.size() - 1);
-    if (!is_checkpoint_name(name)) continue;
+    if (!parse_checkpoint_id(name)) continue;
     TRY_ASSIGN(const auto manifest, bucket.list(name + kManifest, false, 1));
     if (!manifest.objects.empty()) names.push_back(name);
   }
@@ -216,7 +217,7 @@ Result<std::vector<std::string>> list_checkpoints(const Bucket& bucket) {
 Done perform(const Bucket& bucket, const std::vector<std::string>& remove, bool list) {
   Done done;
   for (const std::string& name : remove) {
-    const auto was_there = is_checkpoint_name(name) ? remove_one(bucket, name) : Result<bool>(false);
+    const auto was_there = parse_checkpoint_id(name) ? remove_one(bucket, name) : Result<bool>(false);
     // Continues after a failure; the first error is reported.
     if (!was_there) {
       if (done.error.empty()) done.error = was_there.error().message;

@@ -1,12 +1,15 @@
 #include "common/storage/work.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/base/files.h"
+#include "common/storage/checkpoint_files.h"
 
 namespace det::storage {
 namespace {
@@ -16,64 +19,79 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTensorboard = "tensorboard/experiment_";
 constexpr std::int64_t kManifestBytes = 16 << 20;
 
-/// True for a checkpoint UUID or a name of the form of tensorboard_name().
-bool is_name(const std::string& name) {
-  if (is_checkpoint_name(name)) return true;
-  if (!name.starts_with(kTensorboard)) return false;
-  const std::string number = name.substr(kTensorboard.size());
-  return !number.empty() && number.find_first_not_of("0123456789") == number.npos;
+/// Directory of a name that may be removed, held open, and the entry in it.
+struct Entry {
+  PinnedRoot directory;
+  std::string leaf;
+};
+
+/// Returns the entry of a checkpoint or of a TensorBoard directory; nothing for other names, and where the
+/// directory above is absent or a link.
+Result<std::optional<Entry>> entry_of(const PinnedRoot& root, const std::string& name) {
+  std::string above = ".", leaf = name;
+  if (!parse_checkpoint_id(name)) {
+    const std::string number = name.starts_with(kTensorboard) ? name.substr(kTensorboard.size()) : "";
+    if (number.empty() || number.find_first_not_of("0123456789") != number.npos) return std::nullopt;
+    const std::size_t slash = name.find('/');
+    above = name.substr(0, slash);
+    leaf = name.substr(slash + 1);
+  }
+  auto directory = root.directory(above);
+  if (directory) return Entry{std::move(*directory), std::move(leaf)};
+  if (directory.error().code == Code::kNotFound || directory.error().code == Code::kFailedPrecondition)
+    return std::nullopt;
+  return tl::unexpected(directory.error());
 }
 
-bool there(const std::string& path) {
+bool there(const PinnedRoot& directory, const std::string& leaf) {
   struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0;
+  return ::fstatat(directory.fd(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/// Removes a directory. Returns false if it did not exist.
-Result<bool> remove_one(const std::string& path) {
-  // Users can write to the storage: a symbolic link in place of "tensorboard" would redirect the removal.
-  std::error_code error;
-  if (fs::is_symlink(fs::path(path).parent_path(), error) && path.find(kTensorboard) != path.npos)
-    return false;
-  const std::string hidden = path + ".partial";
-  const bool was_there = there(path);
+/// Removes a directory, or the link in its place. Returns false if it did not exist.
+Result<bool> remove_one(const PinnedRoot& root, const std::string& shown, const std::string& name) {
+  TRY_ASSIGN(const auto entry, entry_of(root, name));
+  if (!entry) return false;
+  const std::string hidden = entry->leaf + ".partial";
+  const std::string hidden_path = entry->directory.path() + "/" + hidden;
+  const bool was_there = there(entry->directory, entry->leaf);
   // rename fails if the target is a non-empty directory, so the rest of an interrupted removal goes first.
-  if (there(hidden)) TRY(remove_tree(hidden));
-  if (was_there && ::rename(path.c_str(), hidden.c_str()) != 0 && errno != ENOENT) return fail_errno(path);
-  TRY(remove_tree(hidden));
+  if (there(entry->directory, hidden)) TRY(remove_tree(hidden_path));
+  const int fd = entry->directory.fd();
+  if (was_there && ::renameat(fd, entry->leaf.c_str(), fd, hidden.c_str()) != 0 && errno != ENOENT)
+    return fail_errno(shown + "/" + name);
+  TRY(remove_tree(hidden_path));
   return was_there;
 }
 
-/// Reads the owner from the manifest of a checkpoint directory.
-Owner owner_of(const std::string& directory) {
-  const auto text = read_file(directory + "/manifest.json", kManifestBytes);
-  if (!text) return {};
-  const auto manifest = parse_json(*text, {.bytes = static_cast<std::size_t>(kManifestBytes)});
+/// Reads the owner from the manifest of a checkpoint.
+Owner owner_of(const PinnedRoot& root, const CheckpointId& id) {
+  const auto files = CheckpointFiles::open(root, id);
+  const auto file = files ? files->file("manifest.json") : tl::unexpected(files.error());
+  if (!file || file->size() > kManifestBytes) return {};
+  std::string text;
+  while (static_cast<std::int64_t>(text.size()) < file->size()) {
+    const auto piece = file->read(file->size() - static_cast<std::int64_t>(text.size()));
+    if (!piece) return {};
+    text += *piece;
+  }
+  const auto manifest = parse_json(text, {.bytes = static_cast<std::size_t>(kManifestBytes)});
   return manifest && manifest->is_object() ? read_owner(*manifest) : Owner{};
 }
 
-void find_all(const Work& work, Done& done) {
+void find_all(const Work& work, const PinnedRoot& root, Done& done) {
   std::error_code error;
-  for (fs::directory_iterator walk(work.root, error), end; !error && walk != end; walk.increment(error)) {
-    const std::string name = walk->path().filename().string();
+  for (fs::directory_iterator walk(root.path(), error), end; !error && walk != end; walk.increment(error)) {
+    const auto id = parse_checkpoint_id(walk->path().filename().string());
+    // A link is not a checkpoint.
     std::error_code ignored;
-    if (!is_checkpoint_name(name) || !walk->is_directory(ignored)) continue;
-    done.found.push_back({name, owner_of(walk->path().string())});
+    if (!id || !fs::is_directory(walk->symlink_status(ignored))) continue;
+    done.found.push_back({id->value, owner_of(root, *id)});
   }
-  if (error) done.error = work.root + ": " + error.message();
+  if (error) done.error = work.root.path() + ": " + error.message();
 }
 
 }  // namespace
-
-bool is_checkpoint_name(std::string_view name) {
-  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-  if (name.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool digit = std::string_view("0123456789abcdefABCDEF").find(name[i]) != std::string_view::npos;
-    if (kForm[i] == 'x' ? !digit : name[i] != '-') return false;
-  }
-  return true;
-}
 
 Owner read_owner(const Json& manifest) {
   const Json* cluster = find_path(manifest, "owner.cluster");
@@ -92,13 +110,13 @@ std::string tensorboard_name(ExperimentId experiment) {
 
 Done perform(const Work& work) {
   Done done;
-  std::error_code error;
-  if (!fs::is_directory(work.root, error)) {
-    done.error = "the storage " + work.root + " is not there";
+  const auto root = PinnedRoot::open(work.root);
+  if (!root) {
+    done.error = root.error().message;
     return done;
   }
   for (const std::string& name : work.remove) {
-    const auto was_there = is_name(name) ? remove_one(work.root + "/" + name) : Result<bool>(false);
+    const auto was_there = remove_one(*root, work.root.path(), name);
     // Continues after a failure; the first error is reported.
     if (!was_there) {
       if (done.error.empty()) done.error = was_there.error().message;
@@ -106,7 +124,7 @@ Done perform(const Work& work) {
       (*was_there ? done.removed : done.absent).push_back(name);
     }
   }
-  if (work.list) find_all(work, done);
+  if (work.list) find_all(work, *root, done);
   return done;
 }
 

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/storage/root.h"
 
 namespace det::storage {
 
@@ -32,7 +33,7 @@ struct Found {
 
 /// A maintenance request.
 struct Work {
-  std::string root;
+  Root root;
   std::vector<std::string> remove;  ///< names below root: UUIDs, or tensorboard_name()
   bool list = false;                ///< also return the checkpoints that exist
 };
@@ -45,8 +46,6 @@ struct Done {
   std::string error;  ///< first failure; "" if all requested work is done
 };
 
-/// True for a UUID. Other names are never removed, which protects unrelated directories and rules out paths.
-bool is_checkpoint_name(std::string_view name);
 /// Returns the directory, relative to the root, for TensorBoard files of an experiment.
 std::string tensorboard_name(ExperimentId experiment);
 

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/kill_grace.h"
+#include "common/storage/policy.h"
 #include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"
 #include "master/api/streams/streams.h"
@@ -76,6 +77,8 @@ struct Context {
   std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
   /// The server calls tick().
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();
+  /// Storages that experiments may use.
+  std::shared_ptr<storage::Storages> storages = std::make_shared<storage::Storages>();
   /// Never null while calls are served.
   gc::Collector* collector = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();

@@ -10,6 +10,7 @@
 #include "common/base/options.h"
 #include "common/base/result.h"
 #include "common/storage/egress_policy.h"
+#include "common/storage/policy.h"
 #include "master/config/pools.h"
 
 namespace det {
@@ -37,6 +38,8 @@ struct MasterConfig {
   Json shown;
   bool launch_error = true;
   std::vector<std::string> allowed_host_paths;
+  /// Storages that experiments may name, besides those of the database.
+  storage::StoragePolicy storages;
   /// Storage hosts that the master may contact.
   storage::EgressPolicy storage_egress;
   /// Settings that were read but have no effect.

@@ -8,7 +8,6 @@
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
-#include "common/expconf/config.h"
 #include "common/storage/bucket_checkpoints.h"
 #include "master/db/queries/experiments.h"
 #include "master/gc/policy.h"
@@ -23,9 +22,10 @@ constexpr int kStorages = 100;
 /// Few attempts and a short time-out: a failed removal is retried later anyway.
 constexpr storage::BucketOptions kPatience{.attempts = 3, .connect_timeout = std::chrono::seconds(5)};
 
-storage::Done perform_in_bucket(const std::string& json, const std::vector<std::string>& remove, bool list) {
+storage::Done perform_in_bucket(const storage::StoragePolicy& policy, const std::string& json,
+                                const std::vector<std::string>& remove, bool list) {
   const auto storage = parse_json(json);
-  const auto location = storage ? storage::read_location(*storage) : tl::unexpected(storage.error());
+  const auto location = storage ? policy.bucket_of(*storage) : tl::unexpected(storage.error());
   if (location) return storage::perform(storage::Bucket(*location, kPatience), remove, list);
   storage::Done done;
   done.error = location.error().message;
@@ -65,14 +65,15 @@ Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& c
 }
 
 /// Removes dead uploads of an experiment that has ended. Later sweeps no longer search its bucket.
-Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, ExperimentId id) {
+Status remove_dead_uploads(db::Pool& pool, const storage::StoragePolicy& policy, const std::string& cluster,
+                           ExperimentId id) {
   TRY_ASSIGN(const auto experiment, db::get_experiment(pool, id));
   TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
   const Json* storage = find_path(config, "checkpoint_storage");
   if (storage == nullptr || !storage::is_bucket(*storage)) return {};
-  const storage::Done seen = perform_in_bucket(storage->dump(), {}, true);
+  const storage::Done seen = perform_in_bucket(policy, storage->dump(), {}, true);
   TRY_ASSIGN(const auto orphans, orphans_of(pool, cluster, seen));
-  const storage::Done done = perform_in_bucket(storage->dump(), orphans, false);
+  const storage::Done done = perform_in_bucket(policy, storage->dump(), orphans, false);
   const std::string& error = seen.error.empty() ? done.error : seen.error;
   return error.empty() ? Status() : fail(Code::kFailedPrecondition, error);
 }
@@ -81,28 +82,35 @@ Status remove_dead_uploads(db::Pool& pool, const std::string& cluster, Experimen
 
 /// A storage; for a local directory, also the agent that wrote the files.
 struct Collector::Storage {
-  std::string root;
+  storage::Root root;
+  std::string name;     ///< for messages
   bool shared = false;  ///< all machines with the directory see the same files
   AgentId writer;
   /// Storage configuration as JSON for a bucket, which the master accesses itself; else "".
   std::string bucket;
+  std::string refusal;  ///< why the storage may not be accessed; "" if it may
 
-  static Storage of(const db::Marked& marked) {
-    expconf::CheckpointStorage storage;
-    const auto json = parse_json(marked.storage);
-    const auto text = [&](const char* key) {
-      const Json* value = json && json->is_object() ? find_path(*json, key) : nullptr;
-      return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-    };
-    storage.type = text("type");
-    storage.host_path = text("host_path");
-    storage.storage_path = text("storage_path");
-    storage.container_path = text("container_path");
-    if (storage.type == "s3") {
-      const storage::Location bucket{.bucket = text("bucket"), .prefix = text("prefix")};
-      return {bucket.name(), true, {}, marked.storage};
+  static Storage of(const storage::StoragePolicy& policy, const db::Marked& marked) {
+    const Json storage = parse_json(marked.storage).value_or(Json());
+    Storage place;
+    if (storage::is_bucket(storage)) {
+      const auto at = policy.bucket_of(storage);
+      place.shared = true;
+      place.bucket = marked.storage;
+      place.name = at ? at->name() : "a bucket";
+      if (!at) place.refusal = at.error().message;
+      return place;
     }
-    return {storage.root(), storage.type == "shared_fs", marked.writer, {}};
+    place.shared = storage.is_object() && storage.value("type", Json()) == "shared_fs";
+    place.name = storage::directory_of(storage);
+    const auto root = policy.root_of(storage);
+    if (!root) {
+      place.refusal = root.error().message;
+      return place;
+    }
+    place.root = *root;
+    place.writer = marked.writer;
+    return place;
   }
   auto operator<=>(const Storage&) const = default;
 };
@@ -209,9 +217,10 @@ Status Collector::remove_all(ExperimentId id) {
               {{"experiment", id}, {"reason", done.error().message}});
   TRY(remove_marked({inside, marked.end()}));
   // Best effort: the database has no record of these files.
+  const auto policy = options_.storages->get();
   std::set<Storage> places;
-  for (const db::Marked& one : marked) places.insert(Storage::of(one));
-  TRY(remove_dead_uploads(pool_, options_.cluster_id, id));
+  for (const db::Marked& one : marked) places.insert(Storage::of(*policy, one));
+  TRY(remove_dead_uploads(pool_, *options_.storages->get(), options_.cluster_id, id));
   for (const Storage& place : places) {
     if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
@@ -234,8 +243,9 @@ Status Collector::finish_marked() {
 }
 
 Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
+  const auto policy = options_.storages->get();
   std::map<Storage, std::vector<std::string>> places;
-  for (const db::Marked& one : marked) places[Storage::of(one)].push_back(one.uuid.value);
+  for (const db::Marked& one : marked) places[Storage::of(*policy, one)].push_back(one.uuid.value);
   Status first;
   for (auto& [place, names] : places) {
     std::vector<CheckpointId> gone;
@@ -243,7 +253,7 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
     if (!done && first) first = done;
     if (gone.empty()) continue;
     TRY(db::set_removed(pool_, gone));
-    log::info("deleted checkpoints", {{"count", gone.size()}, {"storage", place.root}});
+    log::info("deleted checkpoints", {{"count", gone.size()}, {"storage", place.name}});
   }
   return first;
 }
@@ -252,6 +262,7 @@ Status Collector::remove_marked(const std::vector<db::Marked>& marked) {
 /// has the directory.
 Status Collector::remove_at(const Storage& place, std::vector<std::string> names,
                             std::vector<CheckpointId>& gone) const {
+  if (!place.refusal.empty()) return fail(Code::kFailedPrecondition, place.refusal);
   std::string why = "no agent is connected that has it";
   const auto take = [&](const std::vector<std::string>& done) {
     for (const std::string& name : done) {
@@ -259,10 +270,10 @@ Status Collector::remove_at(const Storage& place, std::vector<std::string> names
       std::erase(names, name);
     }
   };
-  if (!place.bucket.empty() || path_exists(place.root)) {
+  if (!place.bucket.empty() || path_exists(place.root.path())) {
     const storage::Done done = place.bucket.empty()
                                    ? storage::perform({.root = place.root, .remove = names, .list = false})
-                                   : perform_in_bucket(place.bucket, names, false);
+                                   : perform_in_bucket(*options_.storages->get(), place.bucket, names, false);
     take(done.removed);
     if (!done.error.empty()) why = done.error;
     if (place.shared) take(done.absent);
@@ -278,7 +289,7 @@ Status Collector::remove_at(const Storage& place, std::vector<std::string> names
   if (names.empty()) return {};
   return fail(Code::kFailedPrecondition,
               "the files of " + std::to_string(names.size()) + " checkpoints in " +
-                  (place.root.empty() ? "a storage that is not known" : place.root) +
+                  (place.name.empty() ? "a storage that is not known" : place.name) +
                   " cannot be reached: " + why);
 }
 
@@ -298,16 +309,18 @@ std::vector<AgentId> Collector::agents_for(const Storage& place) const {
 
 Result<std::size_t> Collector::sweep() {
   TRY_ASSIGN(const auto storages, db::storages_in_use(pool_, kStorages));
+  const auto policy = options_.storages->get();
   std::set<Storage> places;
-  for (const db::Marked& one : storages) places.insert(Storage::of(one));
+  for (const db::Marked& one : storages) places.insert(Storage::of(*policy, one));
   std::size_t count = 0;
   for (const Storage& place : places) {
+    if (!place.refusal.empty()) continue;
     storage::Done seen;
     if (!place.bucket.empty()) {
-      seen = perform_in_bucket(place.bucket, {}, true);
+      seen = perform_in_bucket(*policy, place.bucket, {}, true);
       if (!seen.error.empty())
-        log::warn("storage could not be searched", {{"storage", place.root}, {"reason", seen.error}});
-    } else if (path_exists(place.root)) {
+        log::warn("storage could not be searched", {{"storage", place.name}, {"reason", seen.error}});
+    } else if (path_exists(place.root.path())) {
       seen = storage::perform({.root = place.root, .remove = {}, .list = true});
     } else {
       for (const AgentId& agent : agents_for(place)) {
@@ -322,7 +335,7 @@ Result<std::size_t> Collector::sweep() {
     std::vector<CheckpointId> gone;
     const Status done = remove_at(place, orphans, gone);
     count += gone.size();
-    log::info("deleted orphaned checkpoints", {{"count", gone.size()}, {"storage", place.root}});
+    log::info("deleted orphaned checkpoints", {{"count", gone.size()}, {"storage", place.name}});
     if (!done) log::warn("orphaned checkpoints could not be deleted", {{"reason", done.error().message}});
   }
   return count;

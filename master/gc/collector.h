@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "common/storage/policy.h"
 #include "common/storage/work.h"
 #include "master/db/queries/gc.h"
 #include "master/loop/change.h"
@@ -27,6 +29,8 @@ struct StorageAgents {
 /// Identity of the cluster and timing of the collector.
 struct CollectorOptions {
   std::string cluster_id;
+  /// Storages that the master may access. Others are left alone, and their removals wait.
+  std::shared_ptr<const storage::Storages> storages = std::make_shared<storage::Storages>();
   Duration pause = std::chrono::milliseconds(500);  ///< between two checks
   /// Initial back-off after a failed removal; doubles up to 20 times this.
   Duration retry = std::chrono::seconds(30);

@@ -66,10 +66,10 @@ class Attacker:
         assert status == 200, body
         return trial["taskId"]
 
-    def report_checkpoint(self, task, uuid, files):
+    def report_checkpoint(self, task, uuid, files, steps=1):
         """(status, body) of a report; `files` maps names to sizes."""
         return self.call("POST", "/api/v1/checkpoints", {
-            "uuid": uuid, "taskId": task, "allocationId": task, "metadata": {"steps_completed": 1},
+            "uuid": uuid, "taskId": task, "allocationId": task, "metadata": {"steps_completed": steps},
             "state": "STATE_COMPLETED", "training": {}, "resources": {name: str(size) for name, size in files.items()}})
 
     def download(self, uuid):

@@ -32,3 +32,46 @@ class CheckpointLinks(unittest.TestCase):
         found = self.editor.download(uuid)
         self.assertNotIn("password", found)
         self.assertEqual(found.get("model", b"mine"), b"mine")
+
+    def reported_link(self, number, name):
+        """A checkpoint whose directory is a link to the master's data directory, with one file."""
+        uuid = UUID % number
+        self.storage.mkdir(exist_ok=True)
+        (self.storage / uuid).symlink_to(self.cluster.dir / "master")
+        status, body = self.editor.report_checkpoint(self.task, uuid, {name: 4})
+        self.assertEqual(status, 200, body)
+        return uuid
+
+    def test_a_link_in_place_of_the_directory_is_not_followed(self):
+        uuid = self.reported_link(2, "admin-password")
+        self.assertEqual(self.editor.download(uuid), {})
+
+    def test_a_link_in_place_of_the_directory_deletes_nothing(self):
+        probe = self.cluster.dir / "master" / "probe"
+        probe.write_text("keep")
+        deleted = self.reported_link(3, "probe")
+        newest = UUID % 4
+        status, body = self.editor.report_checkpoint(self.task, newest, {"model": 4}, steps=2)
+        self.assertEqual(status, 200, body)
+        status, body = self.editor.call("POST", "/api/v1/checkpoints/rm", {
+            "checkpointUuids": [deleted], "checkpointGlobs": ["**"]})
+        self.assertNotEqual(status, 200, body)
+        self.assertTrue(probe.exists())
+        # The removal of the whole checkpoint removes the link.
+        self.editor.call("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [deleted]})
+        self.assertTrue(probe.exists())
+
+    def test_a_link_on_the_way_to_the_storage_is_not_followed(self):
+        """The configuration names a directory of the allowed one; the link is made afterwards."""
+        inside = self.storage / "mine"
+        self.storage.mkdir(exist_ok=True)
+        status, body = self.editor.put_experiment("way", "checkpoint_storage: {storage_path: mine}")
+        self.assertEqual(status, 200, body)
+        task = self.editor.start_trial(json.loads(body)["experiment"]["id"])
+        target = self.cluster.dir / "elsewhere"
+        (target / (UUID % 5)).mkdir(parents=True)
+        (target / (UUID % 5) / "model").write_text("mine")
+        inside.symlink_to(target)
+        status, body = self.editor.report_checkpoint(task, UUID % 5, {"model": 4})
+        self.assertEqual(status, 200, body)
+        self.assertEqual(self.editor.download(UUID % 5), {})

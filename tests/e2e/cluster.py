@@ -47,13 +47,16 @@ class Failed(AssertionError):
 
 
 class Cluster:
-    """`with Cluster(build) as cluster:` starts the master. Agents are started by start_agent()."""
+    """`with Cluster(build) as cluster:` starts the master. Agents are started by start_agent(). Experiments may
+    name the directories `storage_paths`, relative to the cluster's own, as checkpoint storage."""
 
-    def __init__(self, build, master_options=(), listen="127.0.0.1", tls=False):
+    def __init__(self, build, master_options=(), listen="127.0.0.1", tls=False, storage_paths=(".",)):
         self.bin = pathlib.Path(build).resolve() / "bin"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-e2e-"))
         self.listen, self.tls = listen, tls
         self.master_options = list(master_options) + (["--security-tls-enabled"] if tls else [])
+        allowed = ",".join(os.path.normpath(self.dir / path) for path in storage_paths)
+        self.master_options += ["--allowed-storage-paths", allowed]
         self.master = None
         self.agents = {}
         self.url = None

@@ -23,7 +23,10 @@ class Bucket(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.store = self.enterContext(s3_server.Store(self.folder / "store"))
         self.store.make_bucket(BUCKET)
-        self.cluster = Cluster(BUILD, ["--log-level", "trace", "--allowed-storage-hosts", "127.0.0.1"])
+        buckets = [f"{self.store.url}/{BUCKET}", f"{self.store.url}/nobodys", f"http://127.0.0.1:1/{BUCKET}",
+                   f"http://localhost:1/{BUCKET}"]
+        self.cluster = Cluster(BUILD, ["--log-level", "trace", "--allowed-storage-hosts", "127.0.0.1",
+                                       "--allowed-storage-buckets", ",".join(buckets)])
         self.cluster.__enter__()
         self.addCleanup(self.cluster.close)
         self.cluster.start_agent()
@@ -155,9 +158,12 @@ class OthersStores(unittest.TestCase):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         store = self.enterContext(s3_server.Store(folder / "store"))
         store.make_bucket(BUCKET)
-        cluster = self.enterContext(Cluster(BUILD))
         port = store.url.rsplit(":", 1)[1]
-        for host in ("127.0.0.1", "localhost", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
+        hosts = ("127.0.0.1", "localhost", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0")
+        # The bucket is named at each host, so that the check of the host decides.
+        buckets = ",".join(f"http://{host}:{port}/{BUCKET}" for host in hosts)
+        cluster = self.enterContext(Cluster(BUILD, ["--allowed-storage-buckets", buckets]))
+        for host in hosts:
             storage = {"type": "s3", "bucket": BUCKET, "endpoint_url": f"http://{host}:{port}",
                        "access_key": s3_server.ACCESS_KEY, "secret_key": s3_server.SECRET_KEY}
             with self.assertRaises(Failed, msg=host) as refused:

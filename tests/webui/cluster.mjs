@@ -76,6 +76,8 @@ export class Cluster {
       path.join(this.directory, 'master'),
       '--listen',
       `127.0.0.1:${this.port}`,
+      '--allowed-storage-paths',
+      this.directory,
       ...(this.tls ? ['--security-tls-enabled'] : []),
     ]);
     this.port = await untilSaid(this.master, 'det-master', (said) => {

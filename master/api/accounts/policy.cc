@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
+#include "master/api/experiments/facts.h"
 #include "master/api/submit/secrets.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/workspaces.h"
@@ -96,6 +97,7 @@ Status ConfigPolicyService::put(const db::PolicyKey& key, const std::string& tex
       key.workload == name_of(Workload::kTask) ? Workload::kTask : Workload::kExperiment;
   // Parsed before it is stored, so that stored policies are valid.
   TRY_ASSIGN(const expconf::Policies policies, expconf::read_policies(text, file, workload));
+  TRY(check_storage_of_part(context_, policies.invariants, file));
   TRY(db::set_config_policies(context_.pool, key, text, caller.user.id));
   log::info(
       "config policies set",

@@ -3,6 +3,7 @@
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
 #include "master/api/convert/convert.h"
+#include "master/api/experiments/facts.h"
 #include "master/api/submit/secrets.h"
 #include "master/db/queries/templates.h"
 #include "master/db/queries/workspaces.h"
@@ -65,6 +66,8 @@ Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller&
                                                        : make_utf8(request.file_name().substr(0, 256));
   // A part may lack required fields, but the ones it has must be valid.
   TRY_ASSIGN(const std::vector<Problem> warnings, expconf::check_part(text, file));
+  TRY_ASSIGN(const YamlNode tree, parse_yaml(text, file));
+  TRY(check_storage_of_part(context_, tree, file));
   TRY(db::set_template(context_.pool, {name, text, workspace}, replace));
   for (const Problem& warning : warnings) response->add_warnings(make_utf8(to_string(warning)));
   to_proto({name, text, workspace}, response->mutable_template_());
@@ -107,7 +110,10 @@ Status TemplateService::PatchTemplateConfig(const Caller&, const v1::PatchTempla
   const std::string& name = request.template_name();
   TRY_ASSIGN(auto row, db::get_template(context_.pool, name));
   row.text = to_yaml(from_struct(request.config()));
-  TRY(expconf::check_part(row.text, "template \"" + name + "\""));
+  const std::string file = "template \"" + name + "\"";
+  TRY(expconf::check_part(row.text, file));
+  TRY_ASSIGN(const YamlNode tree, parse_yaml(row.text, file));
+  TRY(check_storage_of_part(context_, tree, file));
   TRY(db::set_template(context_.pool, row, true));
   to_proto(row, response->mutable_template_());
   return {};

@@ -4,27 +4,14 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
-#include "master/api/submit/bucket.h"
+#include "master/api/submit/stored_checkpoint.h"
 #include "master/db/queries/cluster.h"
 
 namespace det::api {
 namespace {
 
-/// Directory of a file storage as the master sees it; "" for other types.
-std::string directory_of(const Json& storage) {
-  const auto text = [&](const char* key) {
-    return storage.contains(key) && storage[key].is_string() ? storage[key].get<std::string>()
-                                                             : std::string();
-  };
-  const std::string type = text("type");
-  if (type == "directory") return text("container_path");
-  if (type != "shared_fs") return "";
-  const std::string inner = text("storage_path");
-  if (inner.empty()) return text("host_path");
-  return inner.starts_with('/') ? inner : text("host_path") + "/" + inner;
-}
-
-void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
+void look_at_storage(const storage::StoragePolicy& policy, v1::StorageDiagnosis& out) {
+  const Json& storage = policy.own;
   if (!storage.is_object()) {
     out.set_problem("the master's checkpoint_storage is not set: each experiment must name its own");
     // Not an error: experiments may name their own storage.
@@ -34,10 +21,11 @@ void look_at_storage(const Json& storage, v1::StorageDiagnosis& out) {
   if (storage::is_bucket(storage)) {
     const auto location = storage::read_location(storage);
     if (location) out.set_path(location->name());
-    if (const Status good = check_bucket(storage); !good) out.set_problem(make_utf8(good.error().message));
+    if (const Status good = check_bucket(policy, storage); !good)
+      out.set_problem(make_utf8(good.error().message));
     return;
   }
-  out.set_path(directory_of(storage));
+  out.set_path(storage::directory_of(storage));
   if (out.path().empty()) return;
   // A random name, so that concurrent checks do not collide.
   const std::string probe = out.path() + "/.det-doctor-" + uuid4();
@@ -68,7 +56,7 @@ DiagnosisService::DiagnosisService(const Context& context) : Service(context, "d
 Status DiagnosisService::GetDiagnosis(const Caller&, const v1::GetDiagnosisRequest&,
                                       v1::GetDiagnosisResponse* response) {
   TRY(look_at_database(context_.pool, *response->mutable_database()));
-  look_at_storage(context_.settings.checkpoint_storage, *response->mutable_storage());
+  look_at_storage(*context_.storages->get(), *response->mutable_storage());
   to_proto(wall_now(), response->mutable_now());
   return {};
 }

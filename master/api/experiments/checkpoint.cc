@@ -3,23 +3,15 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <atomic>
 #include <future>
 #include <memory>
 #include <utility>
 
-#include "common/base/fd.h"
-#include "common/base/files.h"
-#include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/trial.h"
-#include "master/api/submit/bucket.h"
 #include "master/api/submit/secrets.h"
 
 namespace det::api {
@@ -52,15 +44,6 @@ la_ssize_t write_output(archive*, void* data, const void* bytes, std::size_t cou
   return static_cast<la_ssize_t>(count);
 }
 
-/// Opens a file below `directory`. openat2 refuses symbolic links and ".." that leave it: the paths come from
-/// reports of processes and are not trusted.
-UniqueFd open_beneath(int directory, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
-}
-
 struct FreeArchive {
   void operator()(archive* a) const { archive_write_free(a); }
 };
@@ -68,15 +51,7 @@ struct FreeEntry {
   void operator()(archive_entry* e) const { archive_entry_free(e); }
 };
 
-/// A file to pack. `read` returns the next bytes: at least one, at most `left`.
-struct Incoming {
-  std::int64_t size = 0, changed = 0;  ///< size in bytes; modification time in seconds since 1970
-  std::function<Result<std::string>(std::int64_t left)> read;
-};
-/// Opens the file of a path.
-using Open = std::function<Result<Incoming>(const std::string& path)>;
-
-Status pack_file(archive* writer, const std::string& path, const Incoming& file) {
+Status pack_file(archive* writer, const std::string& path, const OpenFile& file) {
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   archive_entry_set_pathname(entry.get(), path.c_str());
   archive_entry_set_filetype(entry.get(), AE_IFREG);
@@ -93,50 +68,6 @@ Status pack_file(archive* writer, const std::string& path, const Incoming& file)
       return fail(Code::kCancelled, "the download was broken off");
     }
     left -= static_cast<std::int64_t>(bytes.size());
-  }
-  return {};
-}
-
-Result<Incoming> open_file(int directory, const std::string& path) {
-  const auto file = std::make_shared<UniqueFd>(open_beneath(directory, path));
-  struct stat status {};
-  if (!*file || ::fstat(file->get(), &status) != 0) return fail_errno("checkpoint file " + path);
-  if (!S_ISREG(status.st_mode))
-    return fail(Code::kDataLoss, "checkpoint file " + path + " is no regular file");
-  const auto read = [file, path](std::int64_t left) -> Result<std::string> {
-    std::string buffer(std::min<std::size_t>(256 * 1024, static_cast<std::size_t>(left)), '\0');
-    ssize_t count = 0;
-    do count = ::read(file->get(), buffer.data(), buffer.size());
-    while (count < 0 && errno == EINTR);
-    if (count < 0) return fail_errno("checkpoint file " + path);
-    if (count == 0)
-      return fail(Code::kDataLoss, "checkpoint file " + path + " became shorter while it was read");
-    buffer.resize(static_cast<std::size_t>(count));
-    return buffer;
-  };
-  return Incoming{status.st_size, status.st_mtime, read};
-}
-
-Status pack(const std::vector<std::string>& paths, const Open& open,
-            const std::function<bool(std::string)>& sink) {
-  Output output{sink, {}};
-  std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
-  archive_write_set_format_pax_restricted(writer.get());
-  archive_write_add_filter_gzip(writer.get());
-  // Level 1: checkpoints hardly compress, and the download should not be bound by the CPU.
-  archive_write_set_options(writer.get(), "gzip:compression-level=1,gzip:!timestamp");
-  archive_write_set_bytes_per_block(writer.get(), 64 * 1024);
-  // The output ends with the gzip trailer, without padding.
-  archive_write_set_bytes_in_last_block(writer.get(), 1);
-  if (archive_write_open(writer.get(), &output, nullptr, write_output, nullptr) != ARCHIVE_OK) {
-    return fail(Code::kInternal, std::string("archive: ") + archive_error_string(writer.get()));
-  }
-  for (const std::string& path : paths) {
-    TRY_ASSIGN(const Incoming file, open(path));
-    TRY(pack_file(writer.get(), path, file));
-  }
-  if (archive_write_close(writer.get()) != ARCHIVE_OK || !output.flush()) {
-    return fail(Code::kCancelled, "the download was broken off");
   }
   return {};
 }
@@ -169,17 +100,14 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
   }
 
   Status run() {
-    const CheckpointId uuid(request_.checkpoint_uuid());
-    TRY_ASSIGN(const db::CheckpointRow row, db::get_checkpoint(context_.pool, uuid));
+    TRY_ASSIGN(const db::CheckpointRow row,
+               db::get_checkpoint(context_.pool, CheckpointId(request_.checkpoint_uuid())));
     TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
-    const std::string root = storage_root(experiment.config);
-    if (root.empty()) return fail(Code::kFailedPrecondition, "the checkpoint's storage is not known");
-    v1::Checkpoint checkpoint;
-    to_proto(row, root, &checkpoint);
+    TRY_ASSIGN(const Json resources, parse_json(row.resources, {.bytes = 8 << 20, .depth = 4}));
     std::map<std::string, std::int64_t> files;
-    // Directories end with a slash and are not packed.
-    for (const auto& [path, size] : checkpoint.resources()) {
-      if (!path.ends_with('/')) files[path] = size;
+    for (const auto& [path, size] : resources.items()) {
+      // Directories end with a slash and are not packed.
+      if (!path.ends_with('/') && size.is_number_integer()) files[path] = size.get<std::int64_t>();
     }
     const auto send = [this](std::string piece) {
       if (*cut_) return false;
@@ -190,11 +118,9 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
       StartWrite(&response_);
       return written.get();
     };
-    TRY_ASSIGN(const auto bucket, bucket_of(experiment.config));
-    if (bucket) return pack_objects(*bucket, uuid.value, files, send);
-    std::vector<std::string> paths;
-    for (const auto& [path, size] : files) paths.push_back(path);
-    return pack_files(checkpoint.storage_path(), paths, send);
+    TRY_ASSIGN(const auto stored,
+               StoredCheckpoint::open(*context_.storages->get(), experiment.config, row.uuid));
+    return pack(stored, files, send);
   }
 
   const Context& context_;
@@ -207,33 +133,28 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>
 
 }  // namespace
 
-Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
-                  const std::function<bool(std::string)>& sink) {
-  UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root) {
-    return fail(Code::kFailedPrecondition, "the master cannot read the checkpoint's directory " + directory +
-                                               "; download it where the storage is mounted");
+Status pack(const StoredCheckpoint& checkpoint, const std::map<std::string, std::int64_t>& files,
+            const std::function<bool(std::string)>& sink) {
+  Output output{sink, {}};
+  std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
+  archive_write_set_format_pax_restricted(writer.get());
+  archive_write_add_filter_gzip(writer.get());
+  // Level 1: checkpoints hardly compress, and the download should not be bound by the CPU.
+  archive_write_set_options(writer.get(), "gzip:compression-level=1,gzip:!timestamp");
+  archive_write_set_bytes_per_block(writer.get(), 64 * 1024);
+  // The output ends with the gzip trailer, without padding.
+  archive_write_set_bytes_in_last_block(writer.get(), 1);
+  if (archive_write_open(writer.get(), &output, nullptr, write_output, nullptr) != ARCHIVE_OK) {
+    return fail(Code::kInternal, std::string("archive: ") + archive_error_string(writer.get()));
   }
-  return pack(
-      paths, [&](const std::string& path) { return open_file(root.get(), path); }, sink);
-}
-
-Status pack_objects(const storage::Bucket& bucket, const std::string& start,
-                    const std::map<std::string, std::int64_t>& paths,
-                    const std::function<bool(std::string)>& sink) {
-  // Size of a range request.
-  static constexpr std::int64_t kPiece = 8 << 20;
-  std::vector<std::string> names;
-  for (const auto& [path, size] : paths) names.push_back(path);
-  const auto open = [&](const std::string& path) -> Result<Incoming> {
-    const std::int64_t size = paths.at(path);
-    const auto read = [&bucket, key = start + "/" + path, size](std::int64_t left) {
-      return bucket.get_range(key, size - left, std::min(left, kPiece));
-    };
-    // Objects carry no modification time here.
-    return Incoming{size, 0, read};
-  };
-  return pack(names, open, sink);
+  for (const auto& [name, size] : files) {
+    TRY_ASSIGN(const OpenFile file, checkpoint.file(name, size));
+    TRY(pack_file(writer.get(), name, file));
+  }
+  if (archive_write_close(writer.get()) != ARCHIVE_OK || !output.flush()) {
+    return fail(Code::kCancelled, "the download was broken off");
+  }
+  return {};
 }
 
 CheckpointService::CheckpointService(const Context& context) : Service(context, "det.v1.CheckpointService") {

@@ -4,9 +4,9 @@
 #include <functional>
 #include <map>
 
-#include "common/storage/bucket.h"
 #include "det/v1/checkpoint.pb.h"
 #include "master/api/service.h"
+#include "master/api/submit/stored_checkpoint.h"
 #include "master/db/queries/checkpoints.h"
 
 namespace det::api {
@@ -50,15 +50,10 @@ class CheckpointService final : public Service {
                                 v1::PostCheckpointMetadataResponse* response);
 };
 
-/// Packs the files `paths` below `directory` as tar.gz and passes it to `sink` in pieces of at most 1 MiB.
-/// `sink` returns false to stop. Paths cannot escape the directory: symbolic links are refused. Blocks.
-/// Errors: kFailedPrecondition when the directory cannot be opened, kDataLoss when a file shrinks meanwhile,
-/// kCancelled when the sink stops.
-Status pack_files(const std::string& directory, const std::vector<std::string>& paths,
-                  const std::function<bool(std::string)>& sink);
-/// Like pack_files(), for objects of a bucket below `start`. `paths` maps names to sizes in bytes.
-Status pack_objects(const storage::Bucket& bucket, const std::string& start,
-                    const std::map<std::string, std::int64_t>& paths,
-                    const std::function<bool(std::string)>& sink);
+/// Packs files of a checkpoint as tar.gz and passes it to `sink` in pieces of at most 1 MiB. `files` maps
+/// names to sizes in bytes. `sink` returns false to stop. Blocks. Errors: those of StoredCheckpoint,
+/// kDataLoss when a file shrinks meanwhile, kCancelled when the sink stops.
+Status pack(const StoredCheckpoint& checkpoint, const std::map<std::string, std::int64_t>& files,
+            const std::function<bool(std::string)>& sink);
 
 }  // namespace det::api

@@ -1,22 +1,14 @@
 // Handlers that report, change and delete checkpoints. Files are removed from storages that the master can
 // reach.
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "common/archive/ignore.h"
-#include "common/base/fd.h"
-#include "common/base/files.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/checkpoint.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/trial.h"
 #include "master/api/streams/harness_session.h"
-#include "master/api/submit/bucket.h"
 #include "master/db/queries/checkpoints.h"
 #include "master/db/queries/model_registry.h"
 #include "master/gc/collector.h"
@@ -26,25 +18,10 @@ namespace {
 
 constexpr int kMaxCheckpointsPerCall = 1000;
 
-/// Removes one file below `directory`. Follows no symbolic link and does not leave the directory. Idempotent.
-Status remove_beneath(int directory, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string above = slash == std::string::npos ? "." : path.substr(0, slash);
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  // Only the parent is opened: unlinkat() does not follow a link in the last component.
-  const UniqueFd parent(static_cast<int>(::syscall(SYS_openat2, directory, above.c_str(), &how, sizeof how)));
-  if (!parent) return errno == ENOENT ? Status() : fail_errno("checkpoint file " + path);
-  if (::unlinkat(parent.get(), path.substr(slash + 1).c_str(), 0) == 0 || errno == ENOENT) return {};
-  return fail_errno("checkpoint file " + path);
-}
-
-/// A checkpoint and its storage: either a bucket or a directory below `root`.
+/// A checkpoint and the configuration of its experiment (JSON).
 struct Known {
   db::CheckpointRow row;
-  std::string root;
-  std::optional<storage::Bucket> bucket;
+  std::string config;
 };
 
 /// Loads checkpoints for deletion. Errors: kNotFound; kFailedPrecondition when one is a version of a
@@ -65,25 +42,9 @@ Result<std::vector<Known>> find_all(const Context& context,
                   "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
     }
     TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, row.experiment));
-    TRY_ASSIGN(auto bucket, bucket_of(experiment.config));
-    found.push_back({std::move(row), storage_root(experiment.config), std::move(bucket)});
+    found.push_back({std::move(row), experiment.config});
   }
   return found;
-}
-
-Status remove_from_storage(const Known& known, const std::vector<std::string>& paths) {
-  if (known.bucket) {
-    std::vector<std::string> keys;
-    for (const std::string& path : paths) keys.push_back(known.row.uuid.value + "/" + path);
-    return known.bucket->remove(keys);
-  }
-  const std::string directory = known.root + "/" + known.row.uuid.value;
-  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root)
-    return fail(Code::kFailedPrecondition,
-                "the master cannot reach " + directory + "; mount the storage here");
-  for (const std::string& path : paths) TRY(remove_beneath(root.get(), path));
-  return {};
 }
 
 /// Removes the files that match `rules` and stores the list of the remaining ones. Files first: a repeat
@@ -100,7 +61,9 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
     }
   }
   if (gone.empty()) return {};
-  TRY(remove_from_storage(known, gone));
+  TRY_ASSIGN(const auto stored,
+             StoredCheckpoint::open(*context.storages->get(), known.config, known.row.uuid));
+  TRY(stored.remove(gone));
   return db::set_checkpoint_files(
       context.pool, {known.row.uuid, dump_json(left), left.empty() ? "DELETED" : "PARTIALLY_DELETED"});
 }
@@ -172,7 +135,10 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
     TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
     if (!patch.has_resources()) continue;
     Json left = Json::object();
-    for (const auto& [path, size] : patch.resources().resources()) left[make_utf8(path)] = size;
+    for (const auto& [path, size] : patch.resources().resources()) {
+      TRY(storage::check_file_name(path));
+      left[path] = size;
+    }
     const std::string text = dump_json(left);
     TRY(db::check_json_object(text, 4 << 20));
     // An unchanged list keeps its state, e.g. COMPLETED.

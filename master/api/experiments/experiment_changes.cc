@@ -250,6 +250,9 @@ Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueEx
     return fail(Code::kFailedPrecondition,
                 "experiment " + std::to_string(id.value) + " has not ended; activate it");
   }
+  // The storage may have been allowed when the experiment was submitted, and not now.
+  TRY_ASSIGN(const Json config, parse_json(row.config, {.bytes = 16 << 20, .depth = 64}));
+  TRY(context_.storages->get()->check(config.value("checkpoint_storage", Json())));
   Status done = continue_search(id, more, request.validate_only());
   // The core reports one error for all totals together.
   if (!done && done.error().code == Code::kInvalidArgument) {

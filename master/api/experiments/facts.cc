@@ -42,6 +42,10 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     const Status fits = scheduler::fits(shapes, pool, slots, single_node);
     return fits ? std::string() : fits.error().message;
   };
+  facts.storage_refusal = [policy = context.storages->get()](const Json& storage) {
+    const Status allowed = policy->check(storage);
+    return allowed ? std::string() : allowed.error().message;
+  };
   facts.has_project = [&context, &caller](const std::string& workspace, const std::string& project) {
     // Only a definite kNotFound is a defect of the configuration.
     const auto found = db::find_project(context.pool, workspace, project, caller.grants.visible());
@@ -62,6 +66,28 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     return checkpoint ? checkpoint->state == "COMPLETED" : checkpoint.error().code != Code::kNotFound;
   };
   return facts;
+}
+
+Status check_storage_of_part(const Context& context, const YamlNode& document, const std::string& file) {
+  const YamlNode* section = document.find("checkpoint_storage");
+  if (section == nullptr || !section->is_map()) return {};
+  const auto policy = context.storages->get();
+  const Json storage = to_json(*section);
+  const YamlNode* name = section->find("name");
+  Status allowed;
+  if (name != nullptr && name->kind == YamlNode::Kind::kString) {
+    if (const auto known = policy->section_of(name->text, 0); !known) allowed = tl::unexpected(known.error());
+  } else if (storage::is_bucket(storage) || !storage::directory_of(storage).empty()) {
+    // Counts of checkpoints may stand alone; the location comes from another layer.
+    allowed = policy->check(storage);
+  }
+  if (allowed) return {};
+  return fail({Problem{.code = "E-CFG-SECURITY",
+                       .path = "checkpoint_storage",
+                       .message = allowed.error().message,
+                       .file = file,
+                       .line = section->line,
+                       .column = section->column}});
 }
 
 }  // namespace det::api

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/expconf/cluster.h"
+#include "common/yaml/yaml.h"
 #include "master/api/context.h"
 #include "master/scheduler/fits.h"
 
@@ -31,5 +32,9 @@ class Pools {
 /// callbacks block on the database and treat an unavailable one as a success; they must not outlive `caller`.
 /// Errors: kUnavailable.
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools);
+
+/// Checks the `checkpoint_storage` of a part of an experiment's configuration, such as a template. `document`
+/// is the part, `file` its name in problems. Errors: kInvalidArgument with a Problem.
+Status check_storage_of_part(const Context& context, const YamlNode& document, const std::string& file);
 
 }  // namespace det::api

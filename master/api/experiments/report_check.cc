@@ -6,6 +6,7 @@
 #include "common/base/metric_limits.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/storage/checkpoint_files.h"
 #include "master/db/ingest/bulk.h"
 
 namespace det::api {
@@ -34,19 +35,19 @@ Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport
   const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
-  // The uuid becomes a directory name in the checkpoint storage, so only hex digits and dashes are accepted.
-  if (report.uuid().empty() || report.uuid().size() > 64 ||
-      report.uuid().find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos)
-    return fail(Code::kInvalidArgument, "checkpoint: uuid is no uuid");
+  // Id and names become paths in the storage.
+  TRY_ASSIGN(CheckpointId uuid, storage::parse_checkpoint_id(report.uuid()));
   Json resources = Json::object();
-  // JSON needs valid UTF-8.
-  for (const auto& [path, size] : report.resources()) resources[make_utf8(path)] = size;
+  for (const auto& [path, size] : report.resources()) {
+    TRY(storage::check_file_name(path));
+    resources[path] = size;
+  }
   const std::string resources_text = dump_json(resources);
   TRY(db::check_json_object(metadata));
   TRY(db::check_json_object(resources_text, 4 << 20));
   return core::ReportCheckpoint{.trial = trial,
                                 .run = run,
-                                .uuid = CheckpointId(report.uuid()),
+                                .uuid = std::move(uuid),
                                 .steps_completed = report.steps_completed(),
                                 .resources = resources_text,
                                 .metadata = metadata,

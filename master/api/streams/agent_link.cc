@@ -282,7 +282,8 @@ Result<storage::Done> AgentService::ask(const AgentId& agent, const storage::Wor
         v1::AgentCommand command;
         v1::StorageWork* order = command.mutable_storage_work();
         order->set_number(number);
-        order->set_root(work.root);
+        order->set_root(work.root.base);
+        order->set_below(work.root.below);
         order->mutable_remove()->Assign(work.remove.begin(), work.remove.end());
         order->set_list(work.list);
         link->send(std::move(command));

@@ -13,9 +13,9 @@
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/facts.h"
-#include "master/api/submit/bucket.h"
 #include "master/api/submit/code_archive.h"
 #include "master/api/submit/secrets.h"
+#include "master/api/submit/stored_checkpoint.h"
 #include "master/db/queries/code_archives.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/templates.h"
@@ -86,8 +86,12 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
 
 Result<expconf::Parsed> parse_config(const Context& context, const Caller& caller,
                                      const v1::CreateExperimentRequest& request,
-                                     const expconf::Defaults& defaults, Pools& pools) {
+                                     const expconf::Defaults& defaults, Pools& pools,
+                                     std::int64_t workspace) {
   TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  facts.storage_section = [policy = context.storages->get(), workspace](const std::string& name) {
+    return policy->section_of(name, workspace);
+  };
   if (request.unmanaged()) facts.pools.clear();  // takes no slots of this cluster
   return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
 }
@@ -156,8 +160,9 @@ Status check_request(const Context& context, const Caller& caller,
 
 /// Fails for a bucket that cannot be written, before any time is spent on training. A trial outside the
 /// cluster may reach storages that the master does not.
-Status check_storage(const expconf::ExperimentConfig& config, const v1::CreateExperimentRequest& request) {
-  const Status good = check_bucket(config.resolved.at("checkpoint_storage"));
+Status check_storage(const Context& context, const expconf::ExperimentConfig& config,
+                     const v1::CreateExperimentRequest& request) {
+  const Status good = check_bucket(*context.storages->get(), config.resolved.at("checkpoint_storage"));
   if (good || request.unmanaged()) return {};
   return fail({Problem{.code = "E-CFG-REF",
                        .path = "checkpoint_storage",
@@ -207,7 +212,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   const Status open = check_destination(context, caller, to, request.project_id());
   // Policies of a workspace are only revealed to callers that may use it.
   defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
-  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools));
+  TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools, to.workspace));
   TRY(open);  // after parsing, so that all problems of the file are reported at once
   TRY_ASSIGN(CodeArchive files, code_archive_of(request.model_definition(), std::move(archive)));
   if (files.bytes.empty() && request.parent_id() != 0) {
@@ -215,7 +220,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   }
   if (!request.unmanaged())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
-  TRY(check_storage(parsed.config, request));
+  TRY(check_storage(context, parsed.config, request));
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
   // Nothing has been stored at this point.
   if (request.validate_only()) {

@@ -68,6 +68,7 @@ struct Lab {
 
   Lab() {
     bench.settings.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
+    bench.allow_storage("/tmp");
     {
       test::RunningStore store(test::open_store(database));
       core::Experiment experiment = test::plain_experiment();

@@ -64,6 +64,25 @@ TEST_CASE("storage destinations come from the master storage and the list of all
   CHECK(owner->storage_egress.own == "http://127.0.0.1:9000");
 }
 
+TEST_CASE("experiments may name the master's own storage and what the options add") {
+  const auto config = read({"--data-dir", "/d"});
+  REQUIRE(config);
+  const auto shared = [](const char* path) { return Json{{"type", "shared_fs"}, {"host_path", path}}; };
+  CHECK(config->storages.check(shared("/d/checkpoints")));
+  CHECK_FALSE(config->storages.check(shared("/d")));
+  CHECK_FALSE(config->storages.check(shared("/srv")));
+  const auto more = read({"--data-dir", "/d", "--allowed-storage-paths", "/srv, /nfs/a",
+                          "--allowed-storage-buckets", "s3://models/team, https://minio:9000/lab"});
+  REQUIRE(more);
+  CHECK(more->storages.check(shared("/nfs/a/b")));
+  CHECK(more->storages.check({{"type", "s3"}, {"bucket", "lab"}, {"endpoint_url", "https://minio:9000"}}));
+  CHECK_FALSE(more->storages.check({{"type", "s3"}, {"bucket", "lab"}}));
+  CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-paths", "srv"})),
+             Catch::Contains("allowed_storage_paths") && Catch::Contains("absolute"));
+  CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-buckets", "models"})),
+             Catch::Contains("allowed_storage_buckets") && Catch::Contains("s3://BUCKET"));
+}
+
 TEST_CASE("listening beyond loopback requires TLS or explicit permission") {
   CHECK(problem(read({"--data-dir", "/d", "--listen", "0.0.0.0:80"})).find("security.tls.enabled") !=
         std::string::npos);

@@ -83,16 +83,25 @@ TEST_CASE("random names have three words") {
 TEST_CASE("checkpoint files are packed, and links outside the checkpoint are not followed") {
   auto directory = TemporaryDirectory::create();
   REQUIRE(directory);
-  const std::string root = directory->path() + "/ckpt";
+  const CheckpointId id("00000000-0000-4000-8000-000000000001");
+  const std::string root = directory->path() + "/" + id.value;
   REQUIRE(make_directories(root + "/sub"));
   REQUIRE(write_file_atomic(directory->path() + "/secret", "secret"));
   REQUIRE(write_file_atomic(root + "/model.pt", std::string(3 << 20, 'w')));
   REQUIRE(write_file_atomic(root + "/sub/state", "state"));
   std::filesystem::create_symlink(directory->path() + "/secret", root + "/link");
+  const storage::StoragePolicy policy{
+      .own = {}, .data_dir = {}, .directories = {directory->path()}, .buckets = {}, .named = {}};
+  const auto config_of = [](const std::string& path) {
+    return dump_json({{"checkpoint_storage", {{"type", "directory"}, {"container_path", path}}}});
+  };
+  const auto checkpoint = StoredCheckpoint::open(policy, config_of(directory->path()), id);
+  INFO((checkpoint ? "" : checkpoint.error().message));
+  REQUIRE(checkpoint);
 
   std::string bytes;
   std::size_t largest = 0;
-  REQUIRE(pack_files(root, {"model.pt", "sub/state"}, [&](std::string piece) {
+  REQUIRE(pack(*checkpoint, {{"model.pt", 3 << 20}, {"sub/state", 5}}, [&](std::string piece) {
     largest = std::max(largest, piece.size());
     bytes += piece;
     return true;
@@ -106,12 +115,13 @@ TEST_CASE("checkpoint files are packed, and links outside the checkpoint are not
   CHECK((*entries)[1].path == "sub/state");
 
   const auto ignore = [](std::string) { return true; };
-  CHECK_FALSE(pack_files(root, {"link"}, ignore));
-  CHECK_FALSE(pack_files(root, {"../secret"}, ignore));
-  CHECK_FALSE(pack_files(root, {"/etc/passwd"}, ignore));
-  CHECK_FALSE(pack_files(root, {"absent"}, ignore));
-  CHECK_FALSE(pack_files(root + "/none", {"model.pt"}, ignore));
-  CHECK_FALSE(pack_files(root, {"model.pt"}, [](std::string) { return false; }));
+  for (const char* name : {"link", "../secret", "/etc/passwd", "absent", "sub"})
+    CHECK_FALSE(pack(*checkpoint, {{name, 6}}, ignore));
+  CHECK_FALSE(pack(*checkpoint, {{"model.pt", 1}}, [](std::string) { return false; }));
+  // No call gets as far as the directory where the id, the storage or the directory is wrong.
+  CHECK_FALSE(StoredCheckpoint::open(policy, config_of(directory->path()), CheckpointId("1")));
+  CHECK_FALSE(StoredCheckpoint::open(policy, config_of("/etc"), id));
+  CHECK_FALSE(StoredCheckpoint::open(policy, config_of(directory->path() + "/none"), id));
 }
 
 }  // namespace

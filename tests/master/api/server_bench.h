@@ -45,6 +45,12 @@ struct Bench {
                   .collector = &collector};
   Server server{context};
 
+  /// Lets experiments keep checkpoints in a directory.
+  void allow_storage(const std::string& directory) {
+    context.storages->set(
+        {.own = {}, .data_dir = {}, .directories = {directory}, .buckets = {}, .named = {}});
+  }
+
   Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}
   explicit Bench(db::ConnectOptions database, core::Options core_options = {})
       : options(std::move(core_options)), where(std::move(database)) {

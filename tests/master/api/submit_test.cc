@@ -29,6 +29,7 @@ struct Desk {
   explicit Desk(core::Options options = {}) : bench(database.connect(), std::move(options)) {
     const auto other = db::create_user(bench.pool, "eve", "x", false).value();
     bench.settings.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/tmp"}};
+    bench.allow_storage("/tmp");
     REQUIRE(db::create_session(bench.pool, UserId(1), token_hash("admin's token"), std::chrono::hours(1)));
     REQUIRE(db::create_session(bench.pool, other, token_hash("eve's token"), std::chrono::hours(1)));
     REQUIRE(bench.pool.query("UPDATE users SET admin = (id = 1)"));

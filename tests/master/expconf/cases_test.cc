@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "case_file.h"
@@ -9,6 +10,7 @@
 #include "common/base/json.h"
 #include "common/expconf/entrypoint.h"
 #include "common/expconf/parse.h"
+#include "common/storage/policy.h"
 #include "common/yaml/yaml.h"
 
 namespace det::expconf::test {
@@ -56,7 +58,17 @@ void check_value(const std::string& expectation, const Json& resolved) {
 
 /// A pool of eight slots with at most four on one machine, a second pool, one project, one mountable
 /// directory.
-ClusterFacts small_cluster(bool launch_error) {
+ClusterFacts small_cluster(bool launch_error, const Json& own) {
+  const auto storages = std::make_shared<storage::StoragePolicy>(
+      storage::StoragePolicy{.own = own,
+                             .data_dir = {},
+                             .directories = {"/shared"},
+                             .buckets = {},
+                             .named = {{.name = "archive",
+                                        .location = {{"type", "shared_fs"}, {"host_path", "/archive"}},
+                                        .access_key = {},
+                                        .secret_key = {},
+                                        .per_workspace = true}}});
   return {.pools = {"default", "gpu"},
           .unfit = [](const std::string& pool, int slots, bool single_node) -> std::string {
             const int most = single_node ? 4 : 8;
@@ -69,6 +81,12 @@ ClusterFacts small_cluster(bool launch_error) {
                 return workspace == "Uncategorized" && project == workspace;
               },
           .host_paths = {"/shared"},
+          .storage_refusal =
+              [storages](const Json& storage) {
+                const Status allowed = storages->check(storage);
+                return allowed ? std::string() : allowed.error().message;
+              },
+          .storage_section = [storages](const std::string& name) { return storages->section_of(name, 7); },
           .has_trial = [](std::int64_t trial) { return trial == 1; },
           .has_checkpoint = [](const std::string& uuid) { return uuid == "there"; }};
 }
@@ -104,8 +122,9 @@ Defaults defaults_of(const Case& test) {
 Result<Parsed> read(const Case& test) {
   std::vector<Override> overrides;
   for (const std::string& assignment : test.overrides) overrides.push_back({assignment});
-  const ClusterFacts cluster = small_cluster(!test.has("queue"));
-  TRY_ASSIGN(Parsed parsed, parse(document_of(test), "t.yaml", defaults_of(test), overrides,
+  const Defaults defaults = defaults_of(test);
+  const ClusterFacts cluster = small_cluster(!test.has("queue"), defaults.checkpoint_storage);
+  TRY_ASSIGN(Parsed parsed, parse(document_of(test), "t.yaml", defaults, overrides,
                                   test.has("cluster") ? &cluster : nullptr));
   if (test.has("context")) TRY(check_entrypoint(parsed.config, {"train", "pkg/net.cpp"}, "command line"));
   return parsed;

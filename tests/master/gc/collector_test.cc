@@ -30,6 +30,8 @@ struct World {
   core::Experiment experiment = plain_experiment();
   core::Trial trial = plain_trial(1, 1, 2);
   std::vector<std::string> asked;
+  std::shared_ptr<storage::Storages> storages = std::make_shared<storage::Storages>(
+      storage::StoragePolicy{.own = {}, .data_dir = {}, .directories = {root}, .buckets = {}, .named = {}});
 
   explicit World(const std::string& type = "shared_fs") {
     auto config = std::make_shared<expconf::ExperimentConfig>(*experiment.config);
@@ -51,7 +53,7 @@ struct World {
         {core::PutExperiment{experiment, true}, core::PutTrial{trial}, core::PutAllocation{allocation}});
   }
   gc::Collector collector(gc::StorageAgents agents = {}) {
-    return {pool, {.cluster_id = kCluster, .watch = false}, std::move(agents)};
+    return {pool, {.cluster_id = kCluster, .storages = storages, .watch = false}, std::move(agents)};
   }
   void make_files(const std::string& name, const Json& owner = nullptr) {
     REQUIRE(make_directories(root + "/" + name + "/code"));
@@ -92,7 +94,7 @@ struct World {
     return {.ask = [this](const AgentId& agent, const storage::Work& work) -> Result<storage::Done> {
               asked.push_back(agent.value);
               storage::Work there = work;
-              there.root = place.path() + "/" + agent.value;
+              there.root = {place.path() + "/" + agent.value};
               return storage::perform(there);
             },
             .connected =
@@ -297,6 +299,22 @@ TEST_CASE("unmanaged checkpoints are removed on request only, never by the polic
   CHECK(world.collector().remove_all(ExperimentId(1)));
 }
 
+TEST_CASE("checkpoints in a storage that is no longer allowed stay, and their removal waits") {
+  World world;
+  for (const int number : {1, 2, 3}) world.save(number);
+  world.end();
+  const auto before = world.storages->get();
+  world.storages->set({});
+  const Status refused = world.collector(world.agents({"a1"})).collect(ExperimentId(1));
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("is not in a storage of this cluster"));
+  CHECK((world.there(1) && world.there(2)));
+  CHECK(world.asked.empty());
+  world.storages->set(*before);
+  REQUIRE(world.collector().remove({CheckpointId(name_of(1))}));
+  CHECK_FALSE(world.there(1));
+}
+
 TEST_CASE("no checkpoint name escapes the storage") {
   const auto place = TemporaryDirectory::create("gc").value();
   REQUIRE(make_directories(place.path() + "/storage"));
@@ -306,7 +324,7 @@ TEST_CASE("no checkpoint name escapes the storage") {
         "tensorboard/experiment_../../precious", "x.partial"}) {
     INFO(name);
     const storage::Done done =
-        storage::perform({.root = place.path() + "/storage", .remove = {name}, .list = false});
+        storage::perform({.root = {place.path() + "/storage"}, .remove = {name}, .list = false});
     CHECK(done.removed.empty());
   }
   REQUIRE(make_directories(place.path() + "/elsewhere/experiment_1"));
@@ -314,12 +332,13 @@ TEST_CASE("no checkpoint name escapes the storage") {
           0);
   REQUIRE(::symlink((place.path() + "/precious").c_str(),
                     (place.path() + "/storage/" + name_of(1)).c_str()) == 0);
-  const storage::Done done = storage::perform(
-      {.root = place.path() + "/storage", .remove = {"tensorboard/experiment_1", name_of(1)}, .list = false});
+  const storage::Done done = storage::perform({.root = {place.path() + "/storage"},
+                                               .remove = {"tensorboard/experiment_1", name_of(1)},
+                                               .list = false});
   CHECK(done.error.empty());
   CHECK(path_exists(place.path() + "/elsewhere/experiment_1"));
   CHECK(path_exists(place.path() + "/precious"));
-  CHECK_FALSE(storage::perform({.root = place.path() + "/none", .remove = {name_of(1)}, .list = false})
+  CHECK_FALSE(storage::perform({.root = {place.path() + "/none"}, .remove = {name_of(1)}, .list = false})
                   .error.empty());
 }
 
@@ -336,6 +355,7 @@ struct BucketWorld : World {
         pool.query("UPDATE experiments SET config = jsonb_set(config::jsonb, '{checkpoint_storage}',"
                    " (config->'checkpoint_storage')::jsonb || $1::jsonb)::json",
                    config));
+    storages->set({.own = store.config(), .data_dir = {}, .directories = {}, .buckets = {}, .named = {}});
   }
   /// Uploads a checkpoint. Without `whole` it lacks the manifest, like an interrupted upload.
   void upload(int number, RunNumber run, bool whole) {
