@@ -14,8 +14,9 @@ constexpr const char* kWhich =
     "shared_fs: directory shared by all agents; directory: path in the task; s3: bucket";
 
 std::vector<Field> with_common(std::vector<Field> fields) {
-  fields.push_back(optional("name", text({.min = 1, .max = 128}),
-                            "storage of the cluster (`det storage list`), which sets type and location"));
+  fields.push_back(
+      optional("name", text({.min = 1, .max = 128}),
+               "storage of the cluster (`storages` of the master), which sets type and location"));
   const Type count = whole(0, 1'000'000);
   fields.push_back(
       defaulted("save_experiment_best", count, 0, "number of best checkpoints to keep across all trials"));

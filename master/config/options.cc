@@ -10,6 +10,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
+#include "master/config/storages.h"
 
 namespace det {
 namespace {
@@ -125,27 +126,6 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
 
-/// Reads the storages that experiments may name.
-void read_storages(const Options& options, MasterConfig& config, Checker& checker) {
-  storage::StoragePolicy& policy = config.storages;
-  policy.own = config.checkpoint_storage;
-  policy.data_dir = config.data_dir;
-  for (const std::string& piece : split(options.text("allowed_storage_paths"), ',')) {
-    const std::string path(trim(piece));
-    if (path.empty()) continue;
-    if (!path.starts_with('/'))
-      checker.add("allowed_storage_paths", "must be absolute directories, got " + path);
-    policy.directories.push_back(path);
-  }
-  for (const std::string& piece : split(options.text("allowed_storage_buckets"), ',')) {
-    const std::string text(trim(piece));
-    if (text.empty()) continue;
-    const auto bucket = storage::parse_bucket(text);
-    if (!bucket) checker.add("allowed_storage_buckets", bucket.error().message);
-    if (bucket) policy.buckets.push_back(*bucket);
-  }
-}
-
 /// Reads the egress policy for object stores. The master's own default store is always allowed.
 void read_egress_policy(const Options& options, MasterConfig& config, Checker& checker) {
   config.storage_egress.anywhere = false;
@@ -244,6 +224,12 @@ OptionTable all_options() {
            "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait."},
           {"allowed_host_paths", Kind::kTree, "",
            "Directories of agents that experiments may mount, with subdirectories. Empty: any."},
+          {"storages", Kind::kTree, "",
+           "Storages that experiments may use by name (checkpoint_storage: {name: NAME}): a list of maps "
+           "with name, "
+           "type, the location and keys as in checkpoint_storage, and per_workspace (true: each workspace "
+           "has a "
+           "directory or prefix of its own)."},
           {"allowed_storage_paths", Kind::kString, "",
            "Directories that experiments may name in checkpoint_storage (shared_fs, directory), with "
            "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and the "
@@ -301,7 +287,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
   read_experiment_defaults(options, config, checker);
-  read_storages(options, config, checker);
+  config.storages = read_storages(options, config.checkpoint_storage, config.data_dir, checker.problems);
   read_egress_policy(options, config, checker);
   // Trees are shown as resolved, with the defaults that the master adds.
   config.shown = settings_json(master_options(), options);

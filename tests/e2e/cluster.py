@@ -56,7 +56,7 @@ class Cluster:
         self.listen, self.tls = listen, tls
         self.master_options = list(master_options) + (["--security-tls-enabled"] if tls else [])
         allowed = ",".join(os.path.normpath(self.dir / path) for path in storage_paths)
-        self.master_options += ["--allowed-storage-paths", allowed]
+        self.master_options += ["--allowed-storage-paths", allowed] if allowed else []
         self.master = None
         self.agents = {}
         self.url = None

@@ -250,6 +250,14 @@ void AgentService::start(core::StartAllocation command) {
   v1::AgentCommand message;
   to_proto(command, allocation_token(context_.settings.cluster_secret, command.allocation.id),
            message.mutable_start());
+  const auto storages = context_.storages->get();
+  if (command.config && !storages->named.empty()) {
+    // Keys of storages are added here, so that no stored configuration has them.
+    Json config = command.config->resolved;
+    Json& storage = config["checkpoint_storage"];
+    storage = storages->for_process(std::move(storage));
+    message.mutable_start()->set_experiment_config(dump_json(config));
+  }
   send(command.agent, command.session, std::move(message));
 }
 

@@ -92,6 +92,8 @@ bool mask_secrets(Json& config) {
 
 void mask_master_config(Json& config) {
   mask_secrets(config);
+  if (config.is_object() && config.contains("storages") && config["storages"].is_array())
+    for (Json& storage : config["storages"]) mask_fields(storage, {"access_key", "secret_key"});
   // Has the fields of an experiment's environment section.
   if (config.contains("task_container_defaults")) mask_secrets(config["task_container_defaults"]);
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/files.h"
 #include "common/base/kill_grace.h"
+#include "master/api/submit/secrets.h"
 #include "master/config/options.h"
 
 namespace det {
@@ -81,6 +82,43 @@ TEST_CASE("experiments may name the master's own storage and what the options ad
              Catch::Contains("allowed_storage_paths") && Catch::Contains("absolute"));
   CHECK_THAT(problem(read({"--data-dir", "/d", "--allowed-storage-buckets", "models"})),
              Catch::Contains("allowed_storage_buckets") && Catch::Contains("s3://BUCKET"));
+}
+
+TEST_CASE("storages are defined by name, and their keys are not shown") {
+  const TemporaryDirectory place = TemporaryDirectory::create().value();
+  const std::string file = place.path() + "/master.yaml";
+  const auto with = [&](const std::string& storages) {
+    REQUIRE(write_file_atomic(file, "storages:\n" + storages));
+    return read({"--data-dir", "/d", "--config", file});
+  };
+  const auto good = with(
+      "- {name: cold, type: s3, bucket: models, prefix: det, access_key: key-4711, secret_key: secret-4711}\n"
+      "- {name: archive, type: shared_fs, host_path: /nfs, per_workspace: true}\n");
+  REQUIRE(good);
+  CHECK(good->storages.section_of("archive", 3)->dump() ==
+        R"({"type":"shared_fs","host_path":"/nfs","storage_path":"workspace-3","name":"archive"})");
+  CHECK_FALSE(good->storages.section_of("cold", 3)->contains("secret_key"));
+  CHECK(good->storages.bucket_of(good->storages.section_of("cold", 3).value())->secret_key == "secret-4711");
+  Json shown = good->shown;
+  api::mask_master_config(shown);
+  CHECK_THAT(shown.dump(), !Catch::Contains("4711") && Catch::Contains("archive"));
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"- {type: shared_fs, host_path: /nfs}", "storages[0].name"},
+      {"- {name: A B, type: shared_fs, host_path: /nfs}", "storages[0].name"},
+      {"- {name: a}", "needs type"},
+      {"- {name: a, type: shared_fs}", "needs type"},
+      {"- {name: a, type: gcs, bucket: b}", "not available yet"},
+      {"- {name: a, type: shared_fs, host_path: nfs}", "storages[0].host_path"},
+      {"- {name: a, type: shared_fs, host_path: /nfs, size: 3}", "storages[0].size"},
+      {"- {name: a, type: shared_fs, host_path: /nfs, save_trial_best: 3}", "storages[0].save_trial_best"},
+      {"- {name: a, type: shared_fs, host_path: /nfs, per_workspace: 3}", "storages[0].per_workspace"},
+      {"- {name: a, type: s3}", "storages[0].bucket"},
+      {"- {name: a, type: directory, container_path: /a}\n- {name: a, type: directory, container_path: /b}",
+       "twice"}};
+  for (const auto& [text, words] : bad) {
+    INFO(text);
+    CHECK_THAT(problem(with(text + "\n")), Catch::Contains(words));
+  }
 }
 
 TEST_CASE("listening beyond loopback requires TLS or explicit permission") {
