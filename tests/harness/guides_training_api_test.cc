@@ -4,6 +4,7 @@
 #include "guides/checkpoints.h"
 #include "guides/data.h"
 #include "guides/features.h"
+#include "guides/optimizers.h"
 
 // The guide's programs, with their mains renamed.
 #define main train_fit_main
@@ -128,6 +129,12 @@ TEST_CASE("the skeleton learns, and its checkpoint can be used") {
 TEST_CASE("two models with an optimizer each learn together") {
   Folder folder;
   check_that_it_learns<PairTrial>({.max_length = det::Epochs(8)}, in_folder(folder));
+}
+
+TEST_CASE("a trial's own optimizer and one with a closure learn") {
+  Folder folder;
+  check_that_it_learns<LionTrial>({.max_length = det::Epochs(8)}, in_folder(folder));
+  check_that_it_learns<ClosureTrial>({.max_length = det::Epochs(24)}, in_folder(folder));
 }
 
 TEST_CASE("learning rates change as the guide describes") {

@@ -212,8 +212,6 @@ TEST_CASE("errors name the missing item and the existing ones") {
   context.wrap_model(loose);
   torch::optim::SGD stray(loose->parameters(), 0.1);
   CHECK_THROWS_WITH(context.step_optimizer(stray), Catch::Contains("not the one wrap_optimizer returned"));
-  CHECK_THROWS_WITH(context.wrap_optimizer(torch::optim::LBFGS(loose->parameters())),
-                    Catch::Contains("use SGD, Adam"));
   Record bare;
   CHECK_THROWS_WITH(fit(bare, storage, {}), Catch::Contains("how long to train is unknown"));
   CHECK_THROWS_WITH(fit(bare, storage, {.max_length = Batches(0)}),
@@ -306,6 +304,34 @@ TEST_CASE("a file of tensors survives a round trip, and only plain data is read"
     std::ofstream(path, std::ios::binary) << good.substr(0, size);
     CHECK_THROWS_AS(pickle::load(path), std::runtime_error);
   }
+}
+
+TEST_CASE("an optimizer with a closure evaluates the loss of a batch several times") {
+  Folder storage;
+  Record record;
+  TrialContext context(make_state(record, storage));
+  torch::nn::Linear line = context.wrap_model(torch::nn::Linear(3, 1));
+  auto& lbfgs = context.wrap_optimizer(
+      torch::optim::LBFGS(line->parameters(), torch::optim::LBFGSOptions(1).line_search_fn("strong_wolfe")));
+  const torch::Tensor data = torch::arange(30, torch::kFloat).reshape({10, 3}).sin();
+  int evaluations = 0;
+  const auto loss_of = [&] { return torch::mse_loss(line(data), data.sum(1, true) + 2); };
+  const torch::Tensor before = loss_of().detach();
+  const torch::Tensor first = context.step_optimizer(lbfgs, [&] {
+    ++evaluations;
+    torch::Tensor loss = loss_of();
+    context.backward(loss);
+    return loss;
+  });
+  CHECK(evaluations > 3);
+  CHECK(first.item<double>() == before.item<double>());
+  CHECK_FALSE(first.requires_grad());
+  CHECK(loss_of().item<double>() < 1e-8);
+  CHECK_FALSE(line->weight.grad().defined());
+  CHECK_THROWS_WITH(context.step_optimizer(lbfgs, [] { return torch::Tensor(); }),
+                    Catch::Contains("the closure returned no loss"));
+  context.state().gradients.aggregation.frequency = 2;
+  CHECK_THROWS_WITH(context.step_optimizer(lbfgs, loss_of), Catch::Contains("aggregation_frequency > 1"));
 }
 
 }  // namespace

@@ -145,9 +145,10 @@ class TrialContext {
   }
 
   /// Registers an optimizer and takes ownership: `torch::optim::SGD& optimizer =
-  /// context.wrap_optimizer(torch::optim::SGD(…));`. The reference is valid as long as the context. SGD,
-  /// Adam, AdamW, RMSprop, Adagrad and det::optim::Adadelta are supported. Throws std::invalid_argument for
-  /// other optimizers, and when a parameter belongs to no wrapped model.
+  /// context.wrap_optimizer(torch::optim::SGD(…));`. The reference is valid as long as the context.
+  /// Checkpoints contain the state of LibTorch's optimizers and of det::optim; that of any other class is
+  /// what its save() writes and load() reads. Throws std::invalid_argument when save() writes nothing, when
+  /// the options cannot be serialized, and when a parameter belongs to no wrapped model.
   template <typename Optimizer,
             typename = std::enable_if_t<std::is_base_of_v<torch::optim::Optimizer, Optimizer>>>
   Optimizer& wrap_optimizer(Optimizer optimizer) {
@@ -221,6 +222,13 @@ class TrialContext {
   /// aggregation or `reproducibility: exact`.
   void step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients = nullptr,
                       bool auto_zero_grads = true);
+  /// Steps an optimizer that evaluates the loss several times, such as torch::optim::LBFGS. `closure`
+  /// computes the loss of the batch, calls backward() and returns the loss. Gradients are cleared before each
+  /// evaluation and after the step; losses are averaged over the processes, so that all take equal steps.
+  /// Returns the loss of the first evaluation. Throws std::logic_error when the optimizer is not wrapped, and
+  /// for aggregation, a scaler and `reproducibility: exact`, which do not repeat a batch.
+  torch::Tensor step_optimizer(torch::optim::Optimizer& optimizer,
+                               const torch::optim::Optimizer::LossClosure& closure);
   /// Gradient accumulation of this trial.
   const Aggregation& aggregation() const;
 

@@ -1,15 +1,11 @@
 #include "harness/src/checkpoint/state_optimizer.h"
 
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
-
+#include <deque>
 #include <tuple>
 
-#include "det/optim.h"
 #include "harness/src/base/torch_compat.h"
+#include "harness/src/checkpoint/optimizer_archive.h"
+#include "harness/src/optim/optimizer_fields.h"
 
 namespace det {
 namespace {
@@ -19,89 +15,6 @@ using pickle::expect;
 using pickle::List;
 using pickle::misfit;
 using pickle::Value;
-
-// fields() calls f(name, field) for each field of an options or state struct, under PyTorch's names. One list
-// serves saving and loading.
-template <typename F>
-void fields(torch::optim::SGDOptions& o, F&& f) {
-  f("lr", o.lr()), f("momentum", o.momentum()), f("dampening", o.dampening());
-  f("weight_decay", o.weight_decay()), f("nesterov", o.nesterov());
-}
-template <typename F>
-void fields(torch::optim::SGDParamState& s, F&& f) {
-  f("momentum_buffer", s.momentum_buffer());
-}
-template <typename Adam, typename F>
-void adam_options(Adam& o, F&& f) {
-  f("lr", o.lr()), f("betas", o.betas()), f("eps", o.eps());
-  f("weight_decay", o.weight_decay()), f("amsgrad", o.amsgrad());
-}
-template <typename Adam, typename F>
-void adam_state(Adam& s, F&& f) {
-  f("step", s.step()), f("exp_avg", s.exp_avg()), f("exp_avg_sq", s.exp_avg_sq());
-  f("max_exp_avg_sq", s.max_exp_avg_sq());
-}
-template <typename F>
-void fields(torch::optim::AdamOptions& o, F&& f) {
-  adam_options(o, f);
-}
-template <typename F>
-void fields(torch::optim::AdamParamState& s, F&& f) {
-  adam_state(s, f);
-}
-template <typename F>
-void fields(torch::optim::AdamWOptions& o, F&& f) {
-  adam_options(o, f);
-}
-template <typename F>
-void fields(torch::optim::AdamWParamState& s, F&& f) {
-  adam_state(s, f);
-}
-template <typename F>
-void fields(torch::optim::RMSpropOptions& o, F&& f) {
-  f("lr", o.lr()), f("alpha", o.alpha()), f("eps", o.eps()), f("weight_decay", o.weight_decay());
-  f("momentum", o.momentum()), f("centered", o.centered());
-}
-template <typename F>
-void fields(torch::optim::RMSpropParamState& s, F&& f) {
-  f("step", s.step()), f("square_avg", s.square_avg());
-  f("momentum_buffer", s.momentum_buffer()), f("grad_avg", s.grad_avg());
-}
-template <typename F>
-void fields(torch::optim::AdagradOptions& o, F&& f) {
-  f("lr", o.lr()), f("lr_decay", o.lr_decay()), f("weight_decay", o.weight_decay());
-  f("initial_accumulator_value", o.initial_accumulator_value()), f("eps", o.eps());
-}
-template <typename F>
-void fields(torch::optim::AdagradParamState& s, F&& f) {
-  f("step", s.step()), f("sum", s.sum());
-}
-
-template <typename F>
-void fields(det::optim::AdadeltaOptions& o, F&& f) {
-  f("lr", o.lr()), f("rho", o.rho()), f("eps", o.eps()), f("weight_decay", o.weight_decay());
-}
-template <typename F>
-void fields(det::optim::AdadeltaParamState& s, F&& f) {
-  f("step", s.step()), f("square_avg", s.square_avg()), f("acc_delta", s.acc_delta());
-}
-
-/// Calls `use.template operator()<Options, ParamState>()` for the optimizer's kind; false when it is unknown.
-template <typename Use>
-bool with_kind(torch::optim::Optimizer& optimizer, Use&& use) {
-  auto* options = &optimizer.defaults();
-  const auto is = [&]<typename Options, typename State>() {
-    if (dynamic_cast<Options*>(options) == nullptr) return false;
-    use.template operator()<Options, State>();
-    return true;
-  };
-  return is.template operator()<torch::optim::SGDOptions, torch::optim::SGDParamState>() ||
-         is.template operator()<torch::optim::AdamOptions, torch::optim::AdamParamState>() ||
-         is.template operator()<torch::optim::AdamWOptions, torch::optim::AdamWParamState>() ||
-         is.template operator()<torch::optim::RMSpropOptions, torch::optim::RMSpropParamState>() ||
-         is.template operator()<torch::optim::AdagradOptions, torch::optim::AdagradParamState>() ||
-         is.template operator()<det::optim::AdadeltaOptions, det::optim::AdadeltaParamState>();
-}
 
 /// Adds each field to a dictionary; undefined tensors are omitted.
 struct SaveField {
@@ -113,8 +26,19 @@ struct SaveField {
   void operator()(const char* name, const torch::Tensor& value) const {
     if (value.defined()) out.add(name, Value(value));
   }
+  void operator()(const char* name, const AnyShape& value) const { (*this)(name, value.tensor); }
   void operator()(const char* name, const std::tuple<double, double>& value) const {
     out.add(name, Value(List{Value(std::get<0>(value)), Value(std::get<1>(value))}));
+  }
+  void operator()(const char* name, const std::vector<double>& value) const {
+    out.add(name, Value(List(value.begin(), value.end())));
+  }
+  void operator()(const char* name, const std::deque<torch::Tensor>& value) const {
+    out.add(name, Value(List(value.begin(), value.end())));
+  }
+  template <typename T>
+  void operator()(const char* name, const c10::optional<T>& value) const {
+    out.add(name, value ? Value(*value) : Value());
   }
 };
 
@@ -132,6 +56,32 @@ struct LoadField {
     if (any != nullptr) *any = true;
   }
   void operator()(const char* name, bool& value) const { value = expect<bool>(need(name), path(name)); }
+  void operator()(const char* name, std::string& value) const {
+    value = expect<std::string>(need(name), path(name));
+  }
+  template <typename T>
+  void operator()(const char* name, c10::optional<T>& value) const {
+    value = c10::nullopt;
+    if (need(name).as<std::monostate>() == nullptr) (*this)(name, *(value = T{}));
+  }
+  void operator()(const char* name, std::vector<double>& value) const {
+    value.clear();
+    for (const Value& item : expect<List>(need(name), path(name))) value.push_back(number(item, name));
+  }
+  void operator()(const char* name, std::deque<torch::Tensor>& value) const {
+    value.clear();
+    for (const Value& item : expect<List>(need(name), path(name)))
+      value.push_back(copy_of(expect<torch::Tensor>(item, path(name))));
+  }
+  void operator()(const char* name, const AnyShape& value) const {
+    const Value* saved = in.find(name);
+    if (saved == nullptr || saved->as<std::monostate>() != nullptr) return;
+    // Python's LBFGS begins with a number.
+    const auto* tensor = saved->as<torch::Tensor>();
+    value.tensor =
+        tensor != nullptr ? copy_of(*tensor) : torch::full({}, number(*saved, name), like->options());
+    *any = true;
+  }
   void operator()(const char* name, torch::Tensor& value) const {
     const Value* saved = in.find(name);
     // Absent or None: the optimizer had not created the tensor when the state was saved.
@@ -141,16 +91,21 @@ struct LoadField {
       misfit(path(name) + " is " + compat::shape_text(tensor) + ", the parameter " +
              compat::shape_text(*like));
     }
-    value = torch::empty_like(tensor, tensor.options().device(like->device())).copy_(tensor);
+    value = copy_of(tensor);
     *any = true;
   }
   void operator()(const char* name, std::tuple<double, double>& value) const {
     const auto& pair = expect<List>(need(name), path(name));
     if (pair.size() != 2) misfit(path(name) + " has " + std::to_string(pair.size()) + " numbers, not 2");
-    value = {number(pair[0], name), number(pair[1], name)};
+    // Adafactor's eps is (None, number) in Python: None is the default.
+    if (pair[0].as<std::monostate>() == nullptr) std::get<0>(value) = number(pair[0], name);
+    std::get<1>(value) = number(pair[1], name);
   }
 
  private:
+  torch::Tensor copy_of(const torch::Tensor& tensor) const {
+    return torch::empty_like(tensor, tensor.options().device(like->device())).copy_(tensor);
+  }
   std::string path(const char* name) const { return owner + "." + name; }
   const Value& need(const char* name) const {
     const Value* value = in.find(name);
@@ -173,13 +128,27 @@ std::string saved_name(const List& members, std::size_t index, const ParameterNa
   return names.at(parameter.unsafeGetTensorImpl());
 }
 
-}  // namespace
+/// Refuses Python's options that change the step and that LibTorch's optimizers do not have.
+void refuse_foreign_options(const Dict& group, const std::string& owner) {
+  for (const char* name : {"maximize", "decoupled_weight_decay"}) {
+    const Value* value = group.find(name);
+    const bool* set = value == nullptr ? nullptr : value->as<bool>();
+    if (set != nullptr && *set) misfit(owner + "." + name + " is set, which is not supported");
+  }
+}
 
 bool is_known_optimizer(torch::optim::Optimizer& optimizer) {
   return with_kind(optimizer, []<typename Options, typename State>() {});
 }
 
+}  // namespace
+
+void check_can_be_saved(const ParameterNames& names, torch::optim::Optimizer& optimizer) {
+  if (!is_known_optimizer(optimizer)) collect_optimizer_archive(names, optimizer);
+}
+
 Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer) {
+  if (!is_known_optimizer(optimizer)) return collect_optimizer_archive(names, optimizer);
   Dict states;
   List groups;
   with_kind(optimizer, [&]<typename Options, typename State>() {
@@ -209,6 +178,7 @@ Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& op
 
 void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer, const Value& saved,
                      const std::string& owner) {
+  if (!is_known_optimizer(optimizer)) return apply_optimizer_archive(names, optimizer, saved, owner);
   const Dict& states = expect<Dict>(pickle::member(saved, "state"), owner + ".state");
   const List& groups = expect<List>(pickle::member(saved, "param_groups"), owner + ".param_groups");
   if (groups.size() != optimizer.param_groups().size()) {
@@ -222,7 +192,9 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
     kept.clear();
     for (std::size_t g = 0; g < groups.size(); ++g) {
       auto& group = optimizer.param_groups()[g];
-      fields(static_cast<Options&>(group.options()), LoadField{expect<Dict>(groups[g], owner), owner});
+      const Dict& entry = expect<Dict>(groups[g], owner);
+      refuse_foreign_options(entry, owner);
+      fields(static_cast<Options&>(group.options()), LoadField{entry, owner});
       const List& members = expect<List>(pickle::member(groups[g], "params"), owner + ".params");
       if (members.size() != group.params().size()) {
         misfit(owner + ": parameter group " + std::to_string(g) + " has " + std::to_string(members.size()) +
@@ -231,12 +203,12 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
       for (std::size_t i = 0; i < group.params().size(); ++i) {
         const torch::Tensor& parameter = group.params()[i];
         const std::string name = saved_name(members, i, names, parameter);
-        const Value* entry = states.find(name);
-        if (entry == nullptr) continue;
+        const Value* own = states.find(name);
+        if (own == nullptr) continue;
         auto state = std::make_unique<State>();
         const std::string path = owner + "." + name;
         bool any = false;
-        fields(*state, LoadField{expect<Dict>(*entry, path), path, &parameter, &any});
+        fields(*state, LoadField{expect<Dict>(*own, path), path, &parameter, &any});
         if (any) kept[compat::state_key(optimizer, parameter)] = std::move(state);
       }
     }

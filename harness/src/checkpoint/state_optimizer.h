@@ -13,11 +13,12 @@ namespace det {
 /// Maps parameters of the wrapped models to names such as "model_0.conv1.weight".
 using ParameterNames = std::unordered_map<const c10::TensorImpl*, std::string>;
 
-/// True when the state of this kind of optimizer can be saved.
-bool is_known_optimizer(torch::optim::Optimizer& optimizer);
+/// Throws std::invalid_argument naming the reason when the state of the optimizer could not be saved.
+void check_can_be_saved(const ParameterNames& names, torch::optim::Optimizer& optimizer);
 
 /// Returns {"state": {parameter: {…}}, "param_groups": [{options…, "params": [parameter…]}]} with PyTorch's
-/// field names. The tensors are those in use. Empty for an unknown kind of optimizer.
+/// field names. The tensors are those in use. A class that is not LibTorch's or this library's own is stored
+/// as optimizer_archive.h describes.
 pickle::Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer);
 
 /// Restores a state of this library, or of a Python optimizer of the same kind with the same

@@ -41,13 +41,6 @@ void TrialContext::add_model(std::shared_ptr<torch::nn::Module> model) {
 
 torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
-  // Reject it now rather than when the first checkpoint is saved.
-  if (!is_known_optimizer(*optimizer)) {
-    throw std::invalid_argument(
-        "wrap_optimizer: the state of this kind of optimizer cannot be saved; use SGD, Adam, AdamW, RMSprop, "
-        "Adagrad or "
-        "det::optim::Adadelta");
-  }
   // The state of a parameter is saved under its name in a model, so every parameter needs one.
   const ParameterNames names = parameter_names(state_->wrapped);
   for (const auto& group : optimizer->param_groups()) {
@@ -58,6 +51,8 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
       }
     }
   }
+  // Refused now rather than when the first checkpoint is saved.
+  check_can_be_saved(names, *optimizer);
   // `stepping` and `optimizers` are parallel arrays.
   state_->gradients.stepping.push_back({std::make_unique<FusedStep>(*optimizer), {}, {}});
   state_->wrapped.optimizers.push_back(std::move(optimizer));

@@ -92,6 +92,24 @@ void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
   }
 }
 
+/// Throws std::logic_error for an optimizer that is not wrapped.
+Stepping& stepping_of(ContextState& state, const torch::optim::Optimizer& optimizer) {
+  const auto& wrapped = state.wrapped.optimizers;
+  const auto found =
+      std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
+  if (found == wrapped.end()) {
+    throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
+  }
+  return state.gradients.stepping[found - wrapped.begin()];
+}
+
+/// Cheaper than zeros: the next backward pass moves its gradient in.
+void clear_gradients(torch::optim::Optimizer& optimizer) {
+  for (auto& group : optimizer.param_groups()) {
+    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();
+  }
+}
+
 }  // namespace
 
 void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& options) {
@@ -115,14 +133,8 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
 
 void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients,
                                   bool auto_zero_grads) {
-  const auto& wrapped = state_->wrapped.optimizers;
-  const auto found =
-      std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
-  if (found == wrapped.end()) {
-    throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
-  }
+  Stepping& stepping = stepping_of(*state_, optimizer);
   const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
-  Stepping& stepping = state_->gradients.stepping[found - wrapped.begin()];
   const Aggregation& aggregation = state_->gradients.aggregation;
   if (!auto_zero_grads && (aggregation.frequency > 1 || state_->gradients.exact)) {
     throw std::logic_error(
@@ -153,11 +165,31 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
     step();
   }
   if (state_->gradients.exact) hide_step(*state_, optimizer, before);
-  if (!auto_zero_grads) return;
-  for (auto& group : optimizer.param_groups()) {
-    // Cheaper than zeros: the next backward pass moves its gradient in.
-    for (torch::Tensor& parameter : group.params()) parameter.mutable_grad().reset();
-  }
+  if (auto_zero_grads) clear_gradients(optimizer);
+}
+
+torch::Tensor TrialContext::step_optimizer(torch::optim::Optimizer& optimizer,
+                                           const torch::optim::Optimizer::LossClosure& closure) {
+  stepping_of(*state_, optimizer);
+  const char* conflict = state_->gradients.exact                       ? "reproducibility: exact"
+                         : state_->gradients.aggregation.frequency > 1 ? "aggregation_frequency > 1"
+                         : state_->wrapped.scaler != nullptr           ? "a scaler"
+                                                                       : nullptr;
+  if (conflict != nullptr)
+    throw std::logic_error(std::string("step_optimizer: a closure does not go with ") + conflict);
+  const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
+  torch::Tensor first = optimizer.step([&] {
+    clear_gradients(optimizer);
+    const torch::Tensor own = closure();
+    if (!own.defined()) throw std::invalid_argument("step_optimizer: the closure returned no loss");
+    torch::Tensor loss = own.detach().clone();
+    // The steps depend on the loss. Its value must be equal on all ranks, like the gradients.
+    if (state_->run.communicator != nullptr)
+      state_->run.communicator->all_reduce(loss, Reduction::kMean, Start::kOnWait)->wait();
+    return loss;
+  });
+  clear_gradients(optimizer);
+  return first;
 }
 
 }  // namespace det

@@ -73,10 +73,13 @@ struct Fixture {
   void train(int steps) {
     for (int i = 0; i < steps; ++i) {
       for (auto& optimizer : wrapped.optimizers) {
-        optimizer->zero_grad();
-        const torch::Tensor input = at::randn({4, 3});
-        at::mse_loss(model->forward(input), at::randn({4, 2})).backward();
-        optimizer->step();
+        const torch::Tensor input = at::randn({4, 3}), target = at::randn({4, 2});
+        optimizer->step([&] {
+          optimizer->zero_grad();
+          torch::Tensor loss = at::mse_loss(model->forward(input), target);
+          loss.backward();
+          return loss;
+        });
       }
     }
   }

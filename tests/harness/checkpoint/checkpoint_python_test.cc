@@ -6,6 +6,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
@@ -14,6 +15,7 @@
 #include "checkpoint_fixture.h"
 #include "common/base/process.h"
 #include "det/checkpoint.h"
+#include "det/optim.h"
 
 namespace det {
 namespace {
@@ -52,12 +54,22 @@ struct Trial {
     if (kind == "adamw") use(optim::AdamW(parameters, optim::AdamWOptions(0.5)));
     if (kind == "rmsprop") use(optim::RMSprop(parameters, optim::RMSpropOptions(0.5)));
     if (kind == "adagrad") use(optim::Adagrad(parameters, optim::AdagradOptions(0.5)));
+    if (kind == "lbfgs") use(optim::LBFGS(parameters, optim::LBFGSOptions(0.5)));
+    if (kind == "adadelta") use(det::optim::Adadelta(parameters));
+    if (kind == "adamax") use(det::optim::Adamax(parameters));
+    if (kind == "nadam") use(det::optim::NAdam(parameters));
+    if (kind == "radam") use(det::optim::RAdam(parameters));
+    if (kind == "asgd") use(det::optim::ASGD(parameters));
+    if (kind == "rprop") use(det::optim::Rprop(parameters));
   }
   void step() {
     const torch::Tensor images = at::arange(2 * 16).reshape({2, 1, 4, 4}).to(torch::kFloat).mul(0.7).sin();
-    wrapped.optimizers[0]->zero_grad();
-    model->forward(images).square().mean().backward();
-    wrapped.optimizers[0]->step();
+    wrapped.optimizers[0]->step([&] {
+      wrapped.optimizers[0]->zero_grad();
+      torch::Tensor loss = model->forward(images).square().mean();
+      loss.backward();
+      return loss;
+    });
   }
   torch::nn::Sequential model = network();
   RunInfo run;
@@ -75,7 +87,9 @@ void check_close(const torch::nn::Module& model, const std::string& file) {
   }
 }
 
-const std::vector<std::string> kKinds{"sgd", "momentum", "adam", "amsgrad", "adamw", "rmsprop", "adagrad"};
+const std::vector<std::string> kKinds{"sgd",     "momentum", "adam",     "amsgrad", "adamw",
+                                      "rmsprop", "adagrad",  "adadelta", "adamax",  "nadam",
+                                      "radam",   "asgd",     "rprop",    "lbfgs"};
 
 TEST_CASE("training continues in C++ from a Python state, with Python's options") {
   auto directory = TemporaryDirectory::create().value();
@@ -93,7 +107,8 @@ TEST_CASE("training continues in Python from a det state") {
   auto directory = TemporaryDirectory::create().value();
   const std::string ours = directory.path() + "/ours.pth", next = directory.path() + "/next.pth";
   python({"write", directory.path()});
-  for (const std::string kind : {"momentum", "amsgrad"}) {
+  for (const std::string& kind : kKinds) {
+    if (kind == "sgd") continue;  // it has no state
     INFO(kind);
     Trial trial(kind);
     apply_state(trial.run, trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);

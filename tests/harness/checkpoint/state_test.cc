@@ -6,6 +6,7 @@
 #include <ATen/ops/rand.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
@@ -26,31 +27,101 @@ void one(Fixture& fixture, const Options& options) {
   fixture.optimize(Optimizer(fixture.model->parameters(), options));
 }
 namespace optim = torch::optim;
-const std::vector<std::pair<std::string, Optimize>> kOptimizers{
+/// Moves each parameter against the sign of its momentum (Chen et al., Symbolic Discovery of Optimization
+/// Algorithms, 2023). The momentum is a member, so only save() and load() reach it.
+class OwnOptimizer final : public optim::Optimizer {
+ public:
+  OwnOptimizer(std::vector<torch::Tensor> parameters, double lr)
+      : Optimizer(std::move(parameters), std::make_unique<optim::SGDOptions>(lr)) {
+    for (const torch::Tensor& p : param_groups_[0].params()) momentum_.push_back(torch::zeros_like(p));
+  }
+  torch::Tensor step(LossClosure closure = nullptr) override {
+    if (closure != nullptr) closure();
+    torch::NoGradGuard no_grad;
+    const double lr = param_groups_[0].options().get_lr();
+    for (std::size_t i = 0; i < momentum_.size(); ++i) {
+      torch::Tensor& p = param_groups_[0].params()[i];
+      p.sub_(lr * momentum_[i].lerp(p.grad(), 0.1).sign());
+      momentum_[i].lerp_(p.grad(), 0.01);
+    }
+    ++steps_;
+    return {};
+  }
+  void save(torch::serialize::OutputArchive& archive) const override {
+    archive.write("steps", steps_);
+    archive.write("text", std::string("lion"));
+    archive.write("pair", std::tuple<double, double>(0.1, 0.2));
+    archive.write("momentum", momentum_);
+  }
+  void load(torch::serialize::InputArchive& archive) override {
+    torch::IValue steps, pair, momentum;
+    archive.read("steps", steps), archive.read("pair", pair), archive.read("momentum", momentum);
+    steps_ = steps.toInt();
+    if (pair.to<std::tuple<double, double>>() != std::tuple<double, double>(0.1, 0.2)) std::abort();
+    momentum_ = momentum.toTensorVector();
+  }
+
+ private:
+  std::vector<torch::Tensor> momentum_;
+  std::int64_t steps_ = 0;
+};
+
+/// A class derived from one of LibTorch's is not taken for it.
+class OwnAdam final : public optim::Adam {
+ public:
+  using Adam::Adam;
+};
+
+void nesterov(Fixture& f) {
+  one<optim::SGD>(f, optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01));
+}
+void amsgrad(Fixture& f) { one<optim::Adam>(f, optim::AdamOptions(0.01).amsgrad(true).betas({0.8, 0.95})); }
+void two_with_groups(Fixture& f) {
+  auto sgd = optim::SGD(f.model[0]->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+  sgd.add_param_group(optim::OptimizerParamGroup(
+      f.model[1]->parameters(), std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.3))));
+  f.optimize(std::move(sgd));
+  f.optimize(optim::Adam(f.model[2]->parameters(), optim::AdamOptions(0.01)));
+}
+void muon_and_adamw(Fixture& f) {
+  f.optimize(det::optim::Muon(std::vector<torch::Tensor>{f.model[0]->named_parameters()["weight"]},
+                              det::optim::MuonOptions(0.02).adjust_lr_fn("match_rms_adamw")));
+  f.optimize(optim::AdamW(f.model[2]->parameters(), optim::AdamWOptions(0.01)));
+}
+
+using Optimizers = std::vector<std::pair<std::string, Optimize>>;
+const Optimizers kOptimizers{
     {"SGD", [](Fixture& f) { one<optim::SGD>(f, optim::SGDOptions(0.1)); }},
-    {"SGD with momentum",
-     [](Fixture& f) {
-       one<optim::SGD>(f, optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01));
-     }},
+    {"SGD with momentum", nesterov},
     {"Adam", [](Fixture& f) { one<optim::Adam>(f, optim::AdamOptions(0.01)); }},
-    {"Adam with amsgrad",
-     [](Fixture& f) {
-       one<optim::Adam>(f, optim::AdamOptions(0.01).amsgrad(true).betas({0.8, 0.95}));
-     }},
+    {"Adam with amsgrad", amsgrad},
     {"AdamW", [](Fixture& f) { one<optim::AdamW>(f, optim::AdamWOptions(0.01).weight_decay(0.1)); }},
     {"RMSprop", [](Fixture& f) { one<optim::RMSprop>(f, optim::RMSpropOptions(0.01)); }},
     {"RMSprop, centered, with momentum",
      [](Fixture& f) { one<optim::RMSprop>(f, optim::RMSpropOptions(0.01).centered(true).momentum(0.9)); }},
     {"Adagrad", [](Fixture& f) { one<optim::Adagrad>(f, optim::AdagradOptions(0.1).lr_decay(0.01)); }},
-    {"two optimizers with groups",
-     [](Fixture& f) {
-       auto sgd = optim::SGD(f.model[0]->parameters(), optim::SGDOptions(0.1).momentum(0.9));
-       sgd.add_param_group(optim::OptimizerParamGroup(
-           f.model[1]->parameters(), std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.3))));
-       f.optimize(std::move(sgd));
-       f.optimize(optim::Adam(f.model[2]->parameters(), optim::AdamOptions(0.01)));
-     }},
+    {"two optimizers with groups", two_with_groups},
 };
+
+const Optimizers kMoreOptimizers{
+    {"Adadelta", [](Fixture& f) { one<det::optim::Adadelta>(f, det::optim::AdadeltaOptions()); }},
+    {"Adamax", [](Fixture& f) { one<det::optim::Adamax>(f, det::optim::AdamaxOptions(0.02)); }},
+    {"NAdam", [](Fixture& f) { one<det::optim::NAdam>(f, det::optim::NAdamOptions(0.02)); }},
+    {"RAdam", [](Fixture& f) { one<det::optim::RAdam>(f, det::optim::RAdamOptions(0.02)); }},
+    {"ASGD", [](Fixture& f) { one<det::optim::ASGD>(f, det::optim::ASGDOptions(0.02).t0(2)); }},
+    {"Rprop", [](Fixture& f) { one<det::optim::Rprop>(f, det::optim::RpropOptions(0.02)); }},
+    {"Adafactor", [](Fixture& f) { one<det::optim::Adafactor>(f, det::optim::AdafactorOptions(0.02)); }},
+    {"Muon and AdamW", muon_and_adamw},
+    {"LBFGS", [](Fixture& f) { one<optim::LBFGS>(f, optim::LBFGSOptions(0.1).max_iter(3).history_size(2)); }},
+    {"a user's class", [](Fixture& f) { f.optimize(OwnOptimizer(f.model->parameters(), 0.01)); }},
+    {"a user's class derived from Adam", [](Fixture& f) { one<OwnAdam>(f, optim::AdamOptions(0.01)); }},
+};
+
+Optimizers all_optimizers() {
+  Optimizers all = kOptimizers;
+  all.insert(all.end(), kMoreOptimizers.begin(), kMoreOptimizers.end());
+  return all;
+}
 
 /// Passes a value through a file, like a checkpoint.
 pickle::Value through_file(const pickle::Value& value) {
@@ -60,7 +131,7 @@ pickle::Value through_file(const pickle::Value& value) {
 }
 
 TEST_CASE("a trial with any optimizer continues from its state bit for bit") {
-  for (const auto& [name, optimize] : kOptimizers) {
+  for (const auto& [name, optimize] : all_optimizers()) {
     INFO(name);
     Fixture first(1), second(2);
     optimize(first), optimize(second);
@@ -79,7 +150,7 @@ TEST_CASE("a trial with any optimizer continues from its state bit for bit") {
 }
 
 TEST_CASE("a state saved before the first step is restored as such") {
-  for (const auto& [name, optimize] : kOptimizers) {
+  for (const auto& [name, optimize] : all_optimizers()) {
     INFO(name);
     Fixture first(1), second(2);
     optimize(first), optimize(second);
@@ -89,6 +160,32 @@ TEST_CASE("a state saved before the first step is restored as such") {
     CHECK(second.digest() == first.digest());
     second.train(1);
   }
+}
+
+TEST_CASE("the learning rate of a user's optimizer is part of the state") {
+  for (const bool own : {true, false}) {
+    Fixture first(1), second(2);
+    for (Fixture* f : {&first, &second}) {
+      own ? void(f->optimize(OwnOptimizer(f->model->parameters(), 0.01)))
+          : void(f->optimize(OwnAdam(f->model->parameters(), optim::AdamOptions(0.01))));
+    }
+    first.wrapped.optimizers[0]->param_groups()[0].options().set_lr(0.125);
+    apply_state(second.run, second.wrapped, through_file(first.state()), true, 0);
+    CHECK(second.wrapped.optimizers[0]->param_groups()[0].options().get_lr() == 0.125);
+  }
+}
+
+TEST_CASE("an optimizer whose save() writes nothing is refused") {
+  class Forgetful final : public optim::Optimizer {
+   public:
+    explicit Forgetful(std::vector<torch::Tensor> parameters)
+        : Optimizer(std::move(parameters), std::make_unique<optim::SGDOptions>(0.1)) {}
+    torch::Tensor step(LossClosure /*closure*/ = nullptr) override { return {}; }
+  };
+  Fixture fixture(1);
+  Forgetful optimizer(fixture.model->parameters());
+  CHECK_THROWS_WITH(check_can_be_saved(parameter_names(fixture.wrapped), optimizer),
+                    Catch::Contains("its save() writes nothing; override save() and load()"));
 }
 
 TEST_CASE("schedules, callbacks and the loss scale are part of the state") {
@@ -163,6 +260,11 @@ TEST_CASE("a mismatch is reported by name") {
     second.wrapped.optimizers.clear();
     second.optimize(torch::optim::SGD(second.model->parameters(), 0.1));
     expected = "optimizer_0.momentum is missing";
+  }
+  SECTION("a user's optimizer") {
+    second.wrapped.optimizers.clear();
+    second.optimize(OwnOptimizer(second.model->parameters(), 0.1));
+    expected = "optimizer_0 is the state of another class of optimizer";
   }
   SECTION("no schedule") {
     second.wrapped.lr_schedulers.clear();

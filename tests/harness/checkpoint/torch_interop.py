@@ -44,13 +44,24 @@ def optimizers(model):
         "adamw": torch.optim.AdamW(model.parameters(), lr=0.01),
         "rmsprop": torch.optim.RMSprop(model.parameters(), lr=0.01, momentum=0.9, centered=True),
         "adagrad": torch.optim.Adagrad(model.parameters(), lr=0.1),
+        "adadelta": torch.optim.Adadelta(model.parameters(), lr=0.5),
+        "adamax": torch.optim.Adamax(model.parameters(), lr=0.01),
+        "nadam": torch.optim.NAdam(model.parameters(), lr=0.01, foreach=True),  # see optim/golden.py
+        "radam": torch.optim.RAdam(model.parameters(), lr=0.01),
+        "asgd": torch.optim.ASGD(model.parameters(), lr=0.1, t0=1),
+        "rprop": torch.optim.Rprop(model.parameters(), lr=0.01),
+        "lbfgs": torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3),
     }
 
 
 def step(model, optimizer):
-    optimizer.zero_grad()
-    model(images()).square().mean().backward()
-    optimizer.step()
+    def closure():
+        optimizer.zero_grad()
+        loss = model(images()).square().mean()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
 
 
 def load_weights_only(path):
@@ -109,6 +120,8 @@ def go_on(path, out, name):
     model.load_state_dict(state["models_state_dict"][0])
     optimizer = optimizers(model)[name]
     optimizer.load_state_dict(state["optimizers_state_dict"][0])
+    for group in optimizer.param_groups:
+        group["foreach"] = name == "nadam"
     step(model, optimizer)
     torch.save(model.state_dict(), out)
 

@@ -6,13 +6,15 @@ another implementation after 20 steps. Prints:
   hand       the same with learning rates halved by hand after step 30
   states     the states after 20 steps
   continued  rows 21 to 60, continued from the states read
-golden.py optimizers: prints the parameters after 10 steps on the problem of `gradient`.
+golden.py optimizers: prints the parameters after 10 steps on the problem of `gradient`; beside them those of
+optimizers with other problems or none in PyTorch.
 """
 import json
 import math
 import sys
 import warnings
 
+import numpy as np
 import torch
 from torch.optim import lr_scheduler as lr
 
@@ -161,6 +163,17 @@ OPTIMIZERS = {
     "RMSprop centered": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.05, weight_decay=0.01),
     "Adadelta": lambda p: torch.optim.Adadelta(p),
+    "Adamax": lambda p: torch.optim.Adamax(p, lr=0.02),
+    "Adamax decay": lambda p: torch.optim.Adamax(p, lr=0.02, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.05),
+    # Without foreach, PyTorch 1.13 multiplies by the momentum twice; 2.0 does not.
+    "NAdam": lambda p: torch.optim.NAdam(p, lr=0.02, foreach=True),
+    "NAdam decay": lambda p: torch.optim.NAdam(p, lr=0.02, weight_decay=0.05, momentum_decay=0.02, foreach=True),
+    "RAdam": lambda p: torch.optim.RAdam(p, lr=0.02),
+    "RAdam decay": lambda p: torch.optim.RAdam(p, lr=0.02, betas=(0.8, 0.95), weight_decay=0.05),
+    "ASGD": lambda p: torch.optim.ASGD(p, lr=0.05),
+    "ASGD averaged": lambda p: torch.optim.ASGD(p, lr=0.05, lambd=0.01, alpha=0.6, t0=3, weight_decay=0.02),
+    "Rprop": lambda p: torch.optim.Rprop(p, lr=0.01),
+    "Rprop bounds": lambda p: torch.optim.Rprop(p, lr=0.02, etas=(0.4, 1.5), step_sizes=(0.005, 0.04)),
     "Adadelta decay": lambda p: torch.optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-5, weight_decay=0.1),
 }
 
@@ -180,9 +193,103 @@ def optimized(name):
     return [value for p in parameters for value in p.detach().tolist()]
 
 
+def rms(x):
+    return np.sqrt(np.mean(x * x))
+
+
+def adafactor(w, g, state, step, lr=0.01, beta2_decay=-0.8, eps=(float(np.finfo(np.float32).eps), 1e-3), d=1.0,
+              weight_decay=0.0):
+    """Shazeer and Stern 2018, algorithms 4 (matrices) and 5 (the whole), with parameter scaling and weight decay."""
+    beta2 = 1 - step ** beta2_decay
+    rate = max(eps[1], rms(w)) * min(lr, 1 / math.sqrt(step))
+    w = w * (1 - lr * weight_decay)
+    if w.ndim == 1:
+        state["v"] = v = beta2 * state.get("v", 0) + (1 - beta2) * g ** 2
+    else:
+        state["r"] = r = beta2 * state.get("r", 0) + (1 - beta2) * (g ** 2).mean(-1)
+        state["c"] = c = beta2 * state.get("c", 0) + (1 - beta2) * (g ** 2).mean(-2)
+        v = r[..., :, None] * c[..., None, :] / np.maximum(r.mean(-1), eps[0])[..., None, None]
+    u = g / np.sqrt(np.maximum(v, eps[0] ** 2))
+    return w - rate * u / max(1.0, rms(u) / d)
+
+
+def muon(w, g, state, step, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, adjust="original"):
+    """Jordan et al. 2024; Liu et al. 2025, section 2.2."""
+    state["m"] = m = momentum * state.get("m", 0) + (1 - momentum) * g
+    x = (1 - momentum) * g + momentum * m if nesterov else m
+    x = x / np.linalg.norm(x)
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.775 * gram + 2.0315 * gram @ gram) @ x
+    rows, columns = w.shape
+    scale = math.sqrt(max(1, rows / columns)) if adjust == "original" else 0.2 * math.sqrt(max(rows, columns))
+    return w * (1 - lr * weight_decay) - lr * scale * x
+
+
+# Optimizers that PyTorch 1.13 does not have, transcribed from their papers in double precision.
+TRANSCRIBED = {
+    "Adafactor": (adafactor, {}),
+    "Adafactor decay": (adafactor, {"lr": 0.05, "beta2_decay": -0.6, "d": 1.5, "weight_decay": 0.1}),
+    "Muon": (muon, {"lr": 0.02}),
+    "Muon scaled": (muon, {"lr": 0.05, "nesterov": False, "momentum": 0.8, "adjust": "match_rms_adamw",
+                           "weight_decay": 0}),
+}
+
+
+def transcribed(name):
+    """Parameters after ten steps: two matrices, and for Adafactor a vector."""
+    step_of, options = TRANSCRIBED[name]
+    shapes = [(6, 4), (3, 7)] + ([(5,)] if step_of is adafactor else [])
+    out = []
+    for shift, shape in enumerate(shapes):
+        w = np.sin(shift + np.arange(np.prod(shape), dtype=np.float64)).reshape(shape)
+        state = {}
+        for step in range(10):
+            factor = 1 + 0.1 * np.arange(w.size).reshape(shape)
+            g = (w - 0.5) * factor + 0.05 * np.cos(step + np.arange(w.size)).reshape(shape)
+            w = step_of(w, g, state, step + 1, **options)
+        out += w.flatten().tolist()
+    return out
+
+
+def sparse_adam():
+    """An embedding of which two rows have a gradient in each step."""
+    table = torch.nn.Embedding(5, 3, sparse=True)
+    with torch.no_grad():
+        table.weight.copy_(torch.arange(15.0).sin().reshape(5, 3))
+    optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.05, betas=(0.8, 0.95))
+    for step in range(10):
+        optimizer.zero_grad()
+        table(torch.tensor([step % 5, (2 * step + 1) % 5, step % 5])).square().sum().backward()
+        optimizer.step()
+    return table.weight.flatten().tolist()
+
+
+def lbfgs(**options):
+    """A sum of squares with a quartic term, two steps of up to six iterations."""
+    p = parameter(0, 7)
+    optimizer = torch.optim.LBFGS([p], max_iter=6, history_size=4, **options)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((p - 0.5) ** 2 * torch.arange(1.0, 8.0)).sum() + p.pow(4).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        optimizer.step(closure)
+    return p.detach().tolist()
+
+
 def main():
     if sys.argv[1] == "optimizers":
-        print(json.dumps({name: optimized(name) for name in OPTIMIZERS}))
+        print(json.dumps({
+            "dense": {name: optimized(name) for name in OPTIMIZERS},
+            "transcribed": {name: transcribed(name) for name in TRANSCRIBED},
+            "SparseAdam": sparse_adam(),
+            "LBFGS": lbfgs(lr=0.1),
+            "LBFGS search": lbfgs(line_search_fn="strong_wolfe"),
+        }))
         return
     read = json.load(sys.stdin)["states"]
     out = {"values": {}, "hand": {}, "states": {}, "continued": {}}

@@ -3,11 +3,14 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
@@ -59,12 +62,26 @@ const std::map<std::string, std::function<MadeOptimizer(Tensors)>>& optimizers()
       {"RMSprop centered", with<lib::RMSprop>(RMSpropOptions(0.01).momentum(0.9).centered(true))},
       {"Adagrad", with<lib::Adagrad>(AdagradOptions(0.1).lr_decay(0.05).weight_decay(0.01))},
       {"Adadelta", with<optim::Adadelta>(AdadeltaOptions())},
+      {"Adamax", with<optim::Adamax>(optim::AdamaxOptions(0.02))},
+      {"Adamax decay",
+       with<optim::Adamax>(optim::AdamaxOptions(0.02).betas({0.8, 0.95}).eps(1e-6).weight_decay(0.05))},
+      {"NAdam", with<optim::NAdam>(optim::NAdamOptions(0.02))},
+      {"NAdam decay", with<optim::NAdam>(optim::NAdamOptions(0.02).weight_decay(0.05).momentum_decay(0.02))},
+      {"RAdam", with<optim::RAdam>(optim::RAdamOptions(0.02))},
+      {"RAdam decay", with<optim::RAdam>(optim::RAdamOptions(0.02).betas({0.8, 0.95}).weight_decay(0.05))},
+      {"ASGD", with<optim::ASGD>(optim::ASGDOptions(0.05))},
+      {"ASGD averaged",
+       with<optim::ASGD>(optim::ASGDOptions(0.05).lambd(0.01).alpha(0.6).t0(3).weight_decay(0.02))},
+      {"Rprop", with<optim::Rprop>(optim::RpropOptions(0.01))},
+      {"Rprop bounds",
+       with<optim::Rprop>(optim::RpropOptions(0.02).etas({0.4, 1.5}).step_sizes({0.005, 0.04}))},
       {"Adadelta decay", with<optim::Adadelta>(AdadeltaOptions(0.5).rho(0.8).eps(1e-5).weight_decay(0.1))},
   };
   return all;
 }
 bool is_fusable(const std::string& name) {
-  return name.find("RMSprop") == std::string::npos && name.find("Adagrad") == std::string::npos;
+  const std::string kind = name.substr(0, name.find(' '));
+  return kind == "SGD" || kind == "Adam" || kind == "AdamW" || kind == "Adadelta";
 }
 
 Tensor parameter(double shift, int count) {
@@ -82,11 +99,12 @@ void set_gradient(Tensor& p, int step) {
   p.mutable_grad() = g;
 }
 
-void check_values(const Tensors& parameters, const Json& expected) {
+void check_values(const Tensors& parameters, const Json& expected, double epsilon = 1e-5) {
   std::size_t next = 0;
   for (const Tensor& p : parameters) {
     for (int i = 0; i < p.numel(); ++i) {
-      CHECK(p.data_ptr<float>()[i] == Approx(expected.at(next++).get<double>()).epsilon(1e-5).margin(1e-6));
+      CHECK(p.data_ptr<float>()[i] ==
+            Approx(expected.at(next++).get<double>()).epsilon(epsilon).margin(epsilon / 10));
     }
   }
   CHECK(next == expected.size());
@@ -114,6 +132,12 @@ struct Weights {
   Tensors parameters;
 };
 
+/// The output of golden.py for optimizers; null without Python's PyTorch.
+const Json& golden_optimizers() {
+  static const Json values = golden("optimizers");
+  return values;
+}
+
 /// The largest relative difference of a tensor in the 2-norm. Elements count as at least 1, since they may
 /// pass 0.
 double difference(const Tensors& a, const Tensors& b) {
@@ -128,11 +152,11 @@ double difference(const Tensors& a, const Tensors& b) {
 }  // namespace
 
 TEST_CASE("Optimizers match PyTorch in Python") {
-  const Json expected = golden("optimizers");
-  if (expected.is_null()) {
+  if (golden_optimizers().is_null()) {
     WARN("no PyTorch for Python on this machine: nothing compared");
     return;
   }
+  const Json& expected = golden_optimizers().at("dense");
   CHECK(expected.size() == optimizers().size());
   for (const auto& [name, make] : optimizers()) {
     for (const bool fused : {false, true}) {
@@ -151,6 +175,79 @@ TEST_CASE("Optimizers match PyTorch in Python") {
       }
       check_values(parameters, expected.at(name));
     }
+  }
+}
+
+TEST_CASE("Adafactor and Muon match transcriptions of their papers") {
+  if (golden_optimizers().is_null()) {
+    WARN("no PyTorch for Python on this machine: nothing compared");
+    return;
+  }
+  const std::map<std::string, std::function<MadeOptimizer(Tensors)>> made = {
+      {"Adafactor", with<optim::Adafactor>(optim::AdafactorOptions())},
+      {"Adafactor decay",
+       with<optim::Adafactor>(optim::AdafactorOptions(0.05).beta2_decay(-0.6).d(1.5).weight_decay(0.1))},
+      {"Muon", with<optim::Muon>(optim::MuonOptions(0.02))},
+      {"Muon scaled", with<optim::Muon>(optim::MuonOptions(0.05)
+                                            .nesterov(false)
+                                            .momentum(0.8)
+                                            .adjust_lr_fn("match_rms_adamw")
+                                            .weight_decay(0))}};
+  const Json& expected = golden_optimizers().at("transcribed");
+  CHECK(expected.size() == made.size());
+  for (const auto& [name, make] : made) {
+    INFO(name);
+    Tensors parameters{parameter(0, 24).detach().view({6, 4}).requires_grad_(),
+                       parameter(1, 21).detach().view({3, 7}).requires_grad_()};
+    if (name.starts_with("Adafactor")) parameters.push_back(parameter(2, 5));
+    const MadeOptimizer optimizer = make(parameters);
+    for (int step = 0; step < 10; ++step) {
+      for (Tensor& p : parameters) set_gradient(p, step);
+      optimizer->step();
+    }
+    check_values(parameters, expected.at(name), 1e-4);
+  }
+}
+
+TEST_CASE("SparseAdam matches PyTorch, and leaves rows without a gradient as they are") {
+  auto table = torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 3).sparse(true));
+  table->weight.set_data(parameter(0, 15).detach().view({5, 3}));
+  optim::SparseAdam optimizer(table->parameters(), optim::SparseAdamOptions(0.05).betas({0.8, 0.95}));
+  for (int step = 0; step < 10; ++step) {
+    const Tensor before = table->weight.detach().clone();
+    optimizer.zero_grad();
+    table(torch::tensor({step % 5, (2 * step + 1) % 5, step % 5})).square().sum().backward();
+    optimizer.step();
+    for (int row = 0; row < 5; ++row) {
+      const bool used = row == step % 5 || row == (2 * step + 1) % 5;
+      CHECK(at::equal(before[row], table->weight[row]) != used);
+    }
+  }
+  if (!golden_optimizers().is_null()) check_values({table->weight}, golden_optimizers().at("SparseAdam"));
+  table->weight.mutable_grad() = at::zeros({5, 3});
+  CHECK_THROWS_WITH(optimizer.step(), Catch::Contains("[5, 3] is dense; SparseAdam takes sparse"));
+}
+
+TEST_CASE("LBFGS matches PyTorch") {
+  if (golden_optimizers().is_null()) {
+    WARN("no PyTorch for Python on this machine: nothing compared");
+    return;
+  }
+  for (const std::string name : {"LBFGS", "LBFGS search"}) {
+    INFO(name);
+    Tensor p = parameter(0, 7);
+    auto options = lib::LBFGSOptions(name == "LBFGS" ? 0.1 : 1).max_iter(6).history_size(4);
+    if (name != "LBFGS") options.line_search_fn("strong_wolfe");
+    lib::LBFGS optimizer(Tensors{p}, options);
+    for (int step = 0; step < 2; ++step) {
+      optimizer.step([&] {
+        optimizer.zero_grad();
+        Tensor loss = ((p - 0.5).square() * torch::arange(1.0, 8.0)).sum() + p.pow(4).sum();
+        loss.backward();
+        return loss;
+      });
+    }
+    check_values({p}, golden_optimizers().at(name), 1e-4);
   }
 }
 
@@ -250,24 +347,45 @@ TEST_CASE("The fused step follows added parameter groups and replaced state") {
   CHECK(at::equal(state.momentum_buffer(), weights.parameters[0].grad()));
 }
 
-TEST_CASE("Adadelta supports LibTorch's archives and refuses options out of range") {
-  Weights first(5), second(5);
-  optim::Adadelta one(first.parameters, optim::AdadeltaOptions(0.7).rho(0.8));
-  optim::Adadelta two(second.parameters, optim::AdadeltaOptions(0.1));
-  first.set_gradients(0), second.set_gradients(0);
-  one.step();
-  std::stringstream stream;
-  torch::save(one, stream);
-  torch::load(two, stream);
-  CHECK(two.state().size() == one.state().size());
-  // LibTorch 1.13 restores the state alone, 2.6 the options as well.
-  for (std::size_t i = 0; i < first.parameters.size(); ++i)
-    second.parameters[i].detach().copy_(first.parameters[i]);
-  static_cast<optim::AdadeltaOptions&>(two.param_groups()[0].options()).lr(0.7).rho(0.8);
-  one.step(), two.step();
-  CHECK(same_bits(first.parameters, second.parameters));
-  CHECK_THROWS_WITH(optim::Adadelta(first.parameters, optim::AdadeltaOptions().rho(1.5)),
-                    Catch::Contains("rho"));
+TEST_CASE("The optimizers support LibTorch's archives") {
+  for (const auto& [name, make] : optimizers()) {
+    if (name.find(' ') != std::string::npos) continue;
+    INFO(name);
+    Weights first(5), second(5);
+    const MadeOptimizer one = make(first.parameters), two = make(second.parameters);
+    first.set_gradients(0), second.set_gradients(0);
+    one->step();
+    std::stringstream stream;
+    torch::save(*one, stream);
+    torch::load(*two, stream);
+    CHECK(two->state().size() == one->state().size());
+    // LibTorch 1.13 restores the state alone, 2.6 the options as well.
+    for (std::size_t i = 0; i < first.parameters.size(); ++i)
+      second.parameters[i].detach().copy_(first.parameters[i]);
+    one->step(), two->step();
+    CHECK(same_bits(first.parameters, second.parameters));
+  }
+}
+
+TEST_CASE("The optimizers refuse options out of range and gradients of the wrong layout") {
+  Tensors one{parameter(0, 4)};
+  const auto refused = [&]<typename Kind, typename Options>(Options options, const char* reason) {
+    CHECK_THROWS_WITH(Kind(one, options), Catch::Contains(reason));
+  };
+  using namespace optim;
+  refused.operator()<Adadelta>(AdadeltaOptions().rho(1.5), "rho is 1.5, not in [0, 1]");
+  refused.operator()<Adamax>(AdamaxOptions().betas({0.9, 1}), "betas is 1, not in [0, 1)");
+  refused.operator()<NAdam>(NAdamOptions().momentum_decay(-1), "momentum_decay is -1");
+  refused.operator()<RAdam>(RAdamOptions(-1), "lr is -1");
+  refused.operator()<ASGD>(ASGDOptions().weight_decay(-1), "weight_decay is -1");
+  refused.operator()<Rprop>(RpropOptions().etas({0.5, 1}), "the second must be above 1");
+  refused.operator()<SparseAdam>(SparseAdamOptions().eps(0), "must be above 0");
+  refused.operator()<Adafactor>(AdafactorOptions().d(0.5), "d is 0.5");
+  refused.operator()<Muon>(MuonOptions().adjust_lr_fn("best"), "\"best\", neither");
+  one[0].mutable_grad() = at::ones({4});
+  CHECK_THROWS_WITH(Muon(one).step(), Catch::Contains("[4]; it takes those with two dimensions"));
+  one[0].mutable_grad() = at::ones({4}).to_sparse();
+  CHECK_THROWS_WITH(Adamax(one).step(), Catch::Contains("sparse; only SparseAdam"));
 }
 
 TEST_CASE("Clipping by norm scales all gradients together, like torch.nn.utils") {
