@@ -13,7 +13,9 @@ build_packages=(
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
   libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
-test_packages=(git catch2 clang-format python3-torch fio libbenchmark-dev clang chromium python3 python3-botocore)
+test_packages=(
+  git catch2 clang-format python3-torch python3-torchvision fio libbenchmark-dev clang chromium python3 python3-botocore
+)
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.
 case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in
   bookworm) test_packages+=(libclang-rt-14-dev) ;;

@@ -61,4 +61,8 @@ void save_safetensors(const torch::nn::Module& module, const std::string& path);
 /// missing, superfluous or of another shape.
 void load_safetensors(const std::string& path, torch::nn::Module& module);
 
+/// The same for a .pth file with a state dictionary, as Python's torch.save(model.state_dict(), path) writes
+/// it. Loading executes no code of the file.
+void load_state_dict(const std::string& path, torch::nn::Module& module);
+
 }  // namespace det

@@ -16,6 +16,7 @@
 #include "det/lr_scheduler.h"
 #include "det/lr_scheduler_composed.h"
 #include "det/metrics.h"
+#include "det/models.h"
 #include "det/optim.h"
 #include "det/profiler.h"
 #include "det/samplers.h"

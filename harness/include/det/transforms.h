@@ -1,4 +1,5 @@
-// Image transforms with the names, parameters and semantics of torchvision.transforms.
+// Image transforms with the names, parameters and semantics of torchvision.transforms. Random parameters come
+// from the record's RecordRandom; det/transforms_functional.h has the same transforms with given parameters.
 #pragma once
 
 #include <torch/types.h>
@@ -6,11 +7,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "det/record_random.h"
+#include "det/transforms_functional.h"
 
 namespace det::transforms {
 
@@ -84,5 +87,93 @@ Transform random_resized_crop(std::int64_t size, std::array<double, 2> scale = {
                               std::array<double, 2> ratio = {3.0 / 4, 4.0 / 3});
 /// Mirrors the image horizontally with probability `p`.
 Transform random_horizontal_flip(double p = 0.5);
+
+/// The same vertically.
+Transform random_vertical_flip(double p = 0.5);
+/// Adds {left, top, right, bottom} pixels around the image.
+Transform pad(std::array<std::int64_t, 4> padding, double fill = 0,
+              PaddingMode mode = PaddingMode::kConstant);
+/// Converts color to gray, in 1 or 3 equal channels.
+Transform grayscale(std::int64_t channels = 1);
+/// The same with probability `p`; the number of channels stays.
+Transform random_grayscale(double p = 0.1);
+
+/// Ranges of random changes of color.
+struct ColorJitter {
+  /// Factors are uniform in [max(0, 1 - value), 1 + value].
+  double brightness = 0, contrast = 0, saturation = 0;
+  double hue = 0;  ///< uniform in [-hue, hue]; at most 0.5
+};
+/// Changes brightness, contrast, saturation and hue in random order.
+Transform color_jitter(const ColorJitter& ranges);
+/// Rotates by an angle that is uniform in `degrees`, counter-clockwise.
+Transform random_rotation(std::array<double, 2> degrees,
+                          Interpolation interpolation = Interpolation::kNearest, bool expand = false,
+                          Fill fill = 0);
+
+/// Ranges of random affine maps. Each value is uniform in its range.
+struct RandomAffine {
+  std::array<double, 2> degrees = {0, 0};
+  /// Largest translation as a share of width and height.
+  std::array<double, 2> translate = {0, 0};
+  std::array<double, 2> scale = {1, 1};
+  /// Degrees: {least x, most x, least y, most y}.
+  std::array<double, 4> shear = {0, 0, 0, 0};
+  Interpolation interpolation = Interpolation::kNearest;
+  Fill fill = 0;
+};
+Transform random_affine(const RandomAffine& ranges);
+/// With probability `p`, moves each corner by up to `distortion` of half the size towards the center.
+Transform random_perspective(double distortion = 0.5, double p = 0.5,
+                             Interpolation interpolation = Interpolation::kBilinear, Fill fill = 0);
+/// Blurs with a standard deviation that is uniform in `sigma`.
+Transform gaussian_blur(std::int64_t kernel_size, std::array<double, 2> sigma = {0.1, 2.0});
+/// With probability `p`, overwrites a rectangle (Zhong et al., Random Erasing Data Augmentation, AAAI 2020).
+/// `scale` is the range of its share of the area, `ratio` that of height / width. Without a `value` each
+/// pixel is standard normal. After ten draws that do not fit, the image is unchanged.
+Transform random_erasing(double p = 0.5, std::array<double, 2> scale = {0.02, 0.33},
+                         std::array<double, 2> ratio = {0.3, 3.3}, std::optional<double> value = 0);
+
+/// Each of these applies the function of the same name with probability `p`.
+Transform random_invert(double p = 0.5);
+Transform random_posterize(std::int64_t bits, double p = 0.5);
+Transform random_solarize(double threshold, double p = 0.5);
+Transform random_adjust_sharpness(double factor, double p = 0.5);
+Transform random_autocontrast(double p = 0.5);
+Transform random_equalize(double p = 0.5);
+
+/// Applies all transforms with probability `p`, one of them (with equal probability), or all in random order.
+Transform random_apply(std::vector<Transform> transforms, double p = 0.5);
+Transform random_choice(std::vector<Transform> transforms);
+Transform random_order(std::vector<Transform> transforms);
+
+/// Applies `num_ops` random operations (Cubuk et al., RandAugment, NeurIPS 2020), all of the same magnitude,
+/// out of `num_magnitude_bins`. Takes bytes.
+struct RandAugment {
+  std::int64_t num_ops = 2, magnitude = 9, num_magnitude_bins = 31;
+  Interpolation interpolation = Interpolation::kNearest;
+  Fill fill = {};
+};
+Transform rand_augment(const RandAugment& options = {});
+/// Applies one random operation of random magnitude (Müller and Hutter, TrivialAugment, ICCV 2021).
+Transform trivial_augment_wide(std::int64_t num_magnitude_bins = 31,
+                               Interpolation interpolation = Interpolation::kNearest, Fill fill = {});
+/// Applies two operations of a learned policy (Cubuk et al., AutoAugment, CVPR 2019, tables 7 to 9).
+enum class AutoAugmentPolicy { kImageNet, kCifar10, kSvhn };
+Transform auto_augment(AutoAugmentPolicy policy = AutoAugmentPolicy::kImageNet,
+                       Interpolation interpolation = Interpolation::kNearest, Fill fill = {});
+
+// For a whole batch, in train_batch: `images` [B, C, H, W] on any device, `labels` [B] with class numbers or
+// [B, classes] with probabilities. Targets of the result are [B, classes] probabilities, which
+// torch::cross_entropy_loss accepts. λ is drawn from Beta(alpha, alpha). A stream of
+// RecordRandom(seed, epoch, batch * size + rank) differs for each batch and process and repeats after a
+// resume.
+
+/// Mixes each record with the previous one (Zhang et al., mixup, ICLR 2018).
+functional::MixedBatch mixup(const torch::Tensor& images, const torch::Tensor& labels, std::int64_t classes,
+                             double alpha, RecordRandom& random);
+/// Copies a random rectangle of the previous record into each record (Yun et al., CutMix, ICCV 2019).
+functional::MixedBatch cutmix(const torch::Tensor& images, const torch::Tensor& labels, std::int64_t classes,
+                              double alpha, RecordRandom& random);
 
 }  // namespace det::transforms

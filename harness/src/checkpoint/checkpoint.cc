@@ -69,14 +69,19 @@ const pickle::Value& model_at(const std::vector<const pickle::Value*>& models, i
                            std::to_string(models.size()));
 }
 
-/// Calls `use()` and adds the checkpoint's directory to the message of its errors.
+/// Calls `use()` and adds the file to the message of its errors.
 template <typename Use>
-auto about(const std::string& directory, Use&& use) {
+auto about_file(const std::string& file, Use&& use) {
   try {
     return use();
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error("checkpoint " + directory + ": " + error.what());
+    throw std::runtime_error(file + ": " + error.what());
   }
+}
+/// The same with the checkpoint's directory.
+template <typename Use>
+auto about(const std::string& directory, Use&& use) {
+  return about_file("checkpoint " + directory, std::forward<Use>(use));
 }
 
 }  // namespace
@@ -189,11 +194,12 @@ void save_safetensors(const torch::nn::Module& module, const std::string& path) 
 
 void load_safetensors(const std::string& path, torch::nn::Module& module) {
   const pickle::Value tensors = safetensors::load(path);
-  try {
-    apply_model(module, tensors, "model");
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error(path + ": " + error.what());
-  }
+  about_file(path, [&] { apply_model(module, tensors, "model"); });
+}
+
+void load_state_dict(const std::string& path, torch::nn::Module& module) {
+  const pickle::Value tensors = pickle::load(path);
+  about_file(path, [&] { apply_model(module, tensors, "model"); });
 }
 
 }  // namespace det

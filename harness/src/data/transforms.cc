@@ -1,8 +1,6 @@
 #include "det/transforms.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,49 +9,20 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/src/base/torch_compat.h"
+#include "harness/src/data/image_check.h"
 #include "harness/src/data/normalize.h"
 #include "harness/src/data/resample.h"
 
 namespace det::transforms {
 namespace {
 
-/// Throws std::invalid_argument "transforms::<what>" unless `fits`.
-void require(bool fits, const std::string& what) {
-  if (!fits) throw std::invalid_argument("transforms::" + what);
-}
-
-void require_image(const torch::Tensor& image, const char* transform) {
-  const bool fits = image.defined() && image.dim() == 3 && image.numel() > 0 &&
-                    (image.scalar_type() == torch::kByte || image.scalar_type() == torch::kFloat);
-  if (fits) return;
-  require(false,
-          std::string(transform) + ": an image is [C, H, W] of bytes or floats, not " +
-              (image.defined() ? compat::shape_text(image) + " of " + c10::toString(image.scalar_type())
-                               : std::string("an undefined tensor")));
-}
-
 /// A rectangle of an image.
 struct Box {
   std::int64_t top, left, height, width;
 };
 
-/// Returns the part of the image in `box`. Areas of the box outside the image are zero. A view when the box
-/// lies inside the image, else a copy.
 torch::Tensor crop(const torch::Tensor& image, const Box& box) {
-  const std::int64_t top = std::max<std::int64_t>(0, box.top), left = std::max<std::int64_t>(0, box.left);
-  const std::int64_t bottom = std::min(image.size(1), box.top + box.height);
-  const std::int64_t right = std::min(image.size(2), box.left + box.width);
-  const bool inside =
-      top == box.top && left == box.left && bottom - top == box.height && right - left == box.width;
-  if (inside) return image.narrow(1, top, box.height).narrow(2, left, box.width);
-  torch::Tensor result = at::zeros({image.size(0), box.height, box.width}, image.options());
-  if (bottom > top && right > left) {
-    result.narrow(1, top - box.top, bottom - top)
-        .narrow(2, left - box.left, right - left)
-        .copy_(image.narrow(1, top, bottom - top).narrow(2, left, right - left));
-  }
-  return result;
+  return functional::crop(image, box.top, box.left, box.height, box.width);
 }
 
 /// Decoders only shrink, so a scale is limited to 1.
@@ -219,14 +188,6 @@ Transform random_resized_crop(std::int64_t size, std::array<double, 2> scale, st
         const Box box = draw_resized_crop(height, width, scale, ratio, random);
         return at_most_one(static_cast<double>(size) / static_cast<double>(std::min(box.height, box.width)));
       });
-}
-
-Transform random_horizontal_flip(double p) {
-  require(p >= 0 && p <= 1, "random_horizontal_flip: p must be in [0, 1], not " + std::to_string(p));
-  return [p](const torch::Tensor& image, RecordRandom& random) {
-    require_image(image, "random_horizontal_flip");
-    return random.uniform() < p ? at::flip(image, {2}) : image;
-  };
 }
 
 }  // namespace det::transforms
