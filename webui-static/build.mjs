@@ -30,7 +30,7 @@ const result = await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'eof',
-  loader: { '.svg': 'copy' },
+  loader: { '.svg': 'copy', '.woff2': 'file' },
   logLevel: 'warning',
 });
 
@@ -45,7 +45,8 @@ const page = template
   .replace('{{script}}', asset(/^main-.*\.js$/))
   .replace('{{worker}}', asset(/^events-.*\.js$/))
   .replace('{{style}}', asset(/^main-.*\.css$/))
-  .replace('{{icon}}', asset(/^icon-.*\.svg$/));
+  .replace('{{icon}}', asset(/^icon-.*\.svg$/))
+  .replace('{{font}}', asset(/^geist-.*\.woff2$/));
 await writeFile(path.join(out, 'index.html'), page);
 
 let total = 0;

@@ -353,6 +353,30 @@ const looking = [
     },
   ],
   [
+    'the command palette finds pages, experiments by name and trials by number',
+    async () => {
+      await page.keyboard.press('Control+k');
+      const field = page.getByRole('combobox', { name: 'Search or jump to' });
+      await field.waitFor();
+      await audit('palette');
+      await field.fill('queue');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/det/cluster?tab=queue');
+      await page.keyboard.press('Control+k');
+      await field.fill('img src');
+      await page.getByRole('option', { name: PROBE }).waitFor();
+      assert.equal(await page.$('dialog img'), null);
+      await field.fill('trial 1');
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/det/trials/1');
+      await page.keyboard.press('Control+k');
+      await field.fill('nothing is called that');
+      await untilText('Nothing matches');
+      await page.keyboard.press('Escape');
+      await until(() => !document.querySelector('dialog[open]'));
+    },
+  ],
+  [
     'theme and density are chosen and kept; the keys are explained',
     async () => {
       await page.goto(`${cluster.url}/det/settings`);

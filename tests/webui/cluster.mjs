@@ -40,6 +40,7 @@ const ended = (process) =>
 export class Cluster {
   constructor(build) {
     this.bin = path.join(build, 'bin');
+    this.webui = path.join(build, 'share/det/webui');
     this.directory = mkdtempSync(path.join(tmpdir(), 'det-webui-test-'));
     this.port = 0;
     this.slots = 1;
@@ -78,6 +79,8 @@ export class Cluster {
       `127.0.0.1:${this.port}`,
       '--allowed-storage-paths',
       this.directory,
+      '--webui-dir',
+      this.webui,
       ...(this.tls ? ['--security-tls-enabled'] : []),
     ]);
     this.port = await untilSaid(this.master, 'det-master', (said) => {

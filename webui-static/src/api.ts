@@ -172,26 +172,33 @@ export const series = async (
   return answers.flatMap((answer) => answer.trials);
 };
 
-// Metrics as columns, for charts; at most 100 trials.
+// Trials per request of columns().
+const MAX_COLUMNS = 100;
+
+// Metrics as columns, for charts.
 export const columns = async (
   trialIds: readonly number[],
   query: SeriesQuery,
   signal?: AbortSignal,
-): Promise<MetricSeries[]> =>
-  trialIds.length === 0
-    ? []
-    : ((
-        await get<{ series?: MetricSeries[] }>(
-          address('/api/v1/trials/metric-series', {
-            trialIds,
-            maxDatapoints: query.points,
-            ...(query.from === undefined ? {} : { startBatches: query.from }),
-            ...(query.to === undefined ? {} : { endBatches: query.to }),
-            ...(query.group === undefined ? {} : { group: query.group }),
-          }),
-          signal,
-        )
-      ).series ?? []);
+): Promise<MetricSeries[]> => {
+  const parts: (readonly number[])[] = [];
+  for (let at = 0; at < trialIds.length; at += MAX_COLUMNS) parts.push(trialIds.slice(at, at + MAX_COLUMNS));
+  const answers = await Promise.all(
+    parts.map((ids) =>
+      get<{ series?: MetricSeries[] }>(
+        address('/api/v1/trials/metric-series', {
+          trialIds: ids,
+          maxDatapoints: query.points,
+          ...(query.from === undefined ? {} : { startBatches: query.from }),
+          ...(query.to === undefined ? {} : { endBatches: query.to }),
+          ...(query.group === undefined ? {} : { group: query.group }),
+        }),
+        signal,
+      ),
+    ),
+  );
+  return answers.flatMap((answer) => answer.series ?? []);
+};
 
 async function logEntries(url: string, signal?: AbortSignal): Promise<LogEntry[]> {
   const response = await request('GET', url, undefined, signal);

@@ -15,9 +15,9 @@ export function themeColor(name: string): string {
   return getComputedStyle(probe).color;
 }
 
-export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `--series-${n}`);
+export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
-// Colors for `count` series. Beyond the theme's eight colors, hues a golden angle apart keep neighbors
+// Colors for `count` series. Beyond the theme's ten colors, hues a golden angle apart keep neighbors
 // distinct. Computed together, because every read of the theme makes the browser compute styles.
 export function seriesColors(count: number): string[] {
   if (count <= SERIES_COLORS.length) return SERIES_COLORS.slice(0, count).map(themeColor);

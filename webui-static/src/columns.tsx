@@ -1,7 +1,8 @@
 // Columns of the experiment table: content, width, and the name under which the master sorts.
 import type { ComponentChildren } from 'preact';
 import { Progress, StateBadge } from './components/notes';
-import { bytes, dateTime, metric, progressOf, span } from './format';
+import { Time } from './components/Time';
+import { bytes, metric, progressOf, span } from './format';
 import { paths } from './address';
 import type { FoundExperiment, JsonValue } from './wire';
 
@@ -52,10 +53,10 @@ const FIXED: Column[] = [
   {
     key: 'startTime',
     title: 'Started',
-    width: 185,
-    cell: ({ experiment }) => dateTime(experiment.startTime),
+    width: 120,
+    cell: ({ experiment }) => <Time at={experiment.startTime} />,
   },
-  { key: 'endTime', title: 'Ended', width: 185, cell: ({ experiment }) => dateTime(experiment.endTime) },
+  { key: 'endTime', title: 'Ended', width: 120, cell: ({ experiment }) => <Time at={experiment.endTime} /> },
   {
     key: 'duration',
     title: 'Duration',

@@ -2,6 +2,7 @@
 // an event only names the data that is out of date.
 import { signal } from '@preact/signals';
 import type { Experiment } from './wire';
+import { PING_MS, type Alive, type Request } from './ports';
 import { EventStream, type Change, type Connection, type Notice, type ServerEvent } from './stream';
 
 export { backoff, EventParser, toChange, type Change, type EventKind, type ServerEvent } from './stream';
@@ -37,21 +38,55 @@ interface Link {
   leave: () => void;
 }
 
-// Attaches to the stream of the browser, or opens one for this page.
-function attach(notify: (notice: Notice) => void): Link {
-  const url = document.querySelector<HTMLMetaElement>('meta[name="events-worker"]')?.content;
-  if (url && typeof SharedWorker === 'function') {
-    const { port } = new SharedWorker(url, { name: 'events' });
-    port.onmessage = ({ data }) => notify(data);
-    const leave = (): void => {
-      port.onmessage = null;
-      port.postMessage('leave');
-    };
-    return { renew: () => port.postMessage('renew'), leave };
-  }
+// A worker that does not answer a report within this time is dead.
+const ANSWER_MS = 5000;
+
+function ownStream(notify: (notice: Notice) => void): Link {
   const stream = new EventStream(notify);
   stream.open();
   return { renew: () => stream.renew(), leave: () => stream.close() };
+}
+
+// Attaches to the shared worker. `failed` is called once if the worker cannot start or stops answering.
+function sharedStream(worker: SharedWorker, notify: (notice: Notice) => void, failed: () => void): Link {
+  const { port } = worker;
+  let late = 0;
+  const leave = (): void => {
+    clearInterval(timer);
+    clearTimeout(late);
+    worker.onerror = null;
+    port.onmessage = null;
+    port.postMessage('leave' satisfies Request);
+    port.close();
+  };
+  const fail = (): void => {
+    leave();
+    failed();
+  };
+  const ask = (request: Request): void => {
+    clearTimeout(late);
+    late = window.setTimeout(fail, ANSWER_MS);
+    port.postMessage(request);
+  };
+  const timer = window.setInterval(() => ask('ping'), PING_MS);
+  worker.onerror = fail;
+  port.onmessage = ({ data }: MessageEvent<Notice | Alive>) => {
+    clearTimeout(late);
+    if (!('alive' in data)) notify(data);
+  };
+  ask('ping');
+  return { renew: () => ask('renew'), leave };
+}
+
+// Attaches to the stream of the browser, or opens one for this page where shared workers are missing or fail.
+function attach(notify: (notice: Notice) => void): Link {
+  const url = document.querySelector<HTMLMetaElement>('meta[name="events-worker"]')?.content;
+  if (!url || typeof SharedWorker !== 'function') return ownStream(notify);
+  let link = sharedStream(new SharedWorker(url, { name: 'events' }), notify, () => {
+    link = ownStream(notify);
+    notify({ change: 'everything' });
+  });
+  return { renew: () => link.renew(), leave: () => link.leave() };
 }
 
 // Keeps the page attached between start() and stop(), except while it is hidden or in the back/forward cache: a

@@ -1,8 +1,16 @@
 // Formats values for display: states, times, durations, numbers. Pure.
 import type { JsonValue } from './wire';
 
+// Names that say what happens, where the API's word does not.
+const STATE_NAMES: Record<string, string> = {
+  STATE_PULLING: 'Building',
+  STATE_WAITING: 'Queued',
+};
+
 // "STATE_STOPPING_CANCELED" → "Stopping canceled".
 export function stateName(state: string): string {
+  const own = STATE_NAMES[state];
+  if (own) return own;
   const words = state
     .replace(/^STATE_/, '')
     .toLowerCase()
@@ -51,6 +59,24 @@ export function duration(seconds: number): string {
   if (s < 3600) return `${Math.floor(s / 60)}m ${two(s % 60)}s`;
   if (s < 86400) return `${Math.floor(s / 3600)}h ${two(Math.floor((s % 3600) / 60))}m`;
   return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
+}
+
+// "now", "5 min ago", "3 h ago", "2 d ago", and the date after four weeks; "in 5 min" for the future.
+export function ago(time: string, nowMs: number): string {
+  const seconds = (nowMs - Date.parse(time)) / 1000;
+  const [size, future] = [Math.abs(seconds), seconds < 0];
+  const text = (count: number, unit: string): string => (future ? `in ${count} ${unit}` : `${count} ${unit} ago`);
+  if (size < 45) return 'now';
+  if (size < 3600) return text(Math.max(1, Math.round(size / 60)), 'min');
+  if (size < 86400) return text(Math.floor(size / 3600), 'h');
+  if (size < 28 * 86400) return text(Math.floor(size / 86400), 'd');
+  return localDate(new Date(time));
+}
+
+// The remaining seconds at a progress of 0..1; undefined before 2 %, where it would be a guess.
+export function remaining(progress: number | undefined, startTime: string | null | undefined, nowMs: number): number | undefined {
+  if (progress === undefined || progress < 0.02 || progress >= 1 || !startTime) return undefined;
+  return Math.max(0, (((nowMs - Date.parse(startTime)) / 1000) * (1 - progress)) / progress);
 }
 
 // Time from start to end, or to now while running; "" before the start.

@@ -41,10 +41,11 @@ export interface RowUpdates<T> {
   load: (ids: number[], signal: AbortSignal) => Promise<T[]>;
 }
 
-// Changed rows are requested at most this often.
+// Changed rows are requested at most this often, and this many at once.
 const ROW_GAP_MS = 2000;
+const ROWS_AT_ONCE = 100;
 
-class Store<T> {
+export class Store<T> {
   pages = new Map<number, T[]>();
   stale = new Set<number>();
   changed = new Set<number>(); // ids of rows to request
@@ -78,6 +79,13 @@ class Store<T> {
       return true;
     }
     return false;
+  }
+
+  // Removes up to `most` changed ids, oldest first.
+  take(most: number): number[] {
+    const ids = [...this.changed].slice(0, most);
+    for (const id of ids) this.changed.delete(id);
+    return ids;
   }
 
   outdate(): void {
@@ -131,14 +139,21 @@ export function usePaged<T>(
       () =>
         attempt(async () => {
           const { updates: how } = latest.current;
-          const ids = [...rows.changed];
-          rows.changed.clear();
+          const ids = rows.take(ROWS_AT_ONCE);
           if (!how || ids.length === 0) return;
-          const found = await how.load(ids, abort.signal);
+          let found: T[];
+          try {
+            found = await how.load(ids, abort.signal);
+          } catch (cause) {
+            // They are requested again with the next change or after the reconnection.
+            for (const id of ids) rows.changed.add(id);
+            throw cause;
+          }
           if (abort.signal.aborted) return;
           for (const row of found) rows.replace(how.id(row), how.id, () => row);
           redraw();
           if (found.length < ids.length) reloadAll();
+          if (rows.changed.size > 0) single.request();
         }),
       ROW_GAP_MS,
     );

@@ -115,9 +115,10 @@ export class EventStream {
     this.notify({ connection: 'connecting' });
   }
 
-  // Connects again with the current session cookie.
+  // Connects again with the current session cookie, also after a refusal.
   renew(): void {
     if (this.wanted) this.connect();
+    else this.open();
   }
 
   private disconnect(): void {
@@ -164,6 +165,8 @@ export class EventStream {
       cache: 'no-store',
       signal: abort.signal,
     });
+    // A refusal that arrives after renew() is about the old session.
+    if (abort.signal.aborted) return;
     if (response.status === 401) {
       this.close();
       this.notify({ refused: true });

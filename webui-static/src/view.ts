@@ -127,11 +127,7 @@ export function toSearch(view: View): SearchQuery {
 // The experiments with these ids among those that the query finds.
 export function withIds(search: SearchQuery, ids: readonly number[]): SearchQuery {
   const own = search.filter ? JSON.parse(search.filter) : {};
-  const rows = {
-    kind: 'group',
-    conjunction: 'or',
-    children: ids.map((value) => ({ kind: 'field', columnName: 'id', operator: '=', value })),
-  };
+  const rows = { kind: 'field', columnName: 'id', operator: '=', value: ids };
   const children = own.filterGroup ? [own.filterGroup, rows] : [rows];
   return { ...search, filter: JSON.stringify({ ...own, filterGroup: { kind: 'group', conjunction: 'and', children } }) };
 }

@@ -4,12 +4,14 @@ import test from 'node:test';
 import { safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
 import {
+  ago,
   bytes,
   counted,
   duration,
   isActive,
   isEnded,
   metric,
+  remaining,
   percent,
   progressOf,
   sorted,
@@ -102,4 +104,22 @@ test('sign-in leads back only to pages of ours', () => {
   ]) {
     assert.equal(safeNext(bad), '/det/');
   }
+});
+
+test('a moment is told relative to now, and by its date after four weeks', () => {
+  const now = Date.parse('2026-03-01T12:00:00Z');
+  const at = (seconds: number): string => ago(new Date(now - seconds * 1000).toISOString(), now);
+  assert.deepEqual([10, 60, 3599, 7200, 86400 * 3, -120].map(at), ['now', '1 min ago', '60 min ago', '2 h ago', '3 d ago', 'in 2 min']);
+  assert.match(at(86400 * 40), /^\d{4}-\d\d-\d\d$/);
+});
+
+test('the remaining time follows from the progress, and is unknown at the start', () => {
+  const start = '2026-03-01T12:00:00Z';
+  const now = Date.parse(start) + 60_000;
+  assert.equal(remaining(0.25, start, now), 180);
+  assert.deepEqual([remaining(0.01, start, now), remaining(undefined, start, now), remaining(1, start, now)], [undefined, undefined, undefined]);
+});
+
+test('states have plain names', () => {
+  assert.deepEqual(['STATE_PULLING', 'STATE_WAITING', 'STATE_RUNNING'].map(stateName), ['Building', 'Queued', 'Running']);
 });

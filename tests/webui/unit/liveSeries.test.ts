@@ -1,7 +1,7 @@
 // Points that are added to the series of a running trial.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { lastBatch, merge } from '../../../webui-static/src/charts/liveSeries';
+import { lastBatch, merge, requestsOf } from '../../../webui-static/src/charts/liveSeries';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 const series = (name: string, firstMs: number, batches: number[], milliseconds: number[]): MetricSeries => ({
@@ -28,4 +28,26 @@ test('a new metric becomes a series, a series without news stays as it is', () =
   assert.deepEqual(merged.map(({ name }) => name), ['loss', 'accuracy']);
   assert.equal(merged[0], loss);
   assert.equal(lastBatch([], 1, 'training'), 0);
+});
+
+test('points that a series has already are not added again', () => {
+  const older = series('loss', 1000, [10, 10], [0, 500]);
+  const [merged] = merge([older], [series('loss', 1000, [10, 10, 10], [0, 500, 300])]);
+  assert.deepEqual(merged?.batches, [10, 10, 10]);
+  assert.deepEqual(merged?.milliseconds, [0, 500, 300]);
+  assert.deepEqual(merged?.values, [0, 1, 2]);
+  assert.equal(merge([older], [series('loss', 1000, [10, 10], [0, 500])])[0], older);
+});
+
+test('new points of several trials are requested once for each group', () => {
+  const of = (trialId: number, group: string, batches: number[]): MetricSeries => ({ ...series('loss', 0, batches, batches), trialId, group });
+  const data = [of(1, 'training', [10, 10]), of(2, 'training', [15]), of(1, 'validation', [5])];
+  const stale = new Map([
+    ['training', new Set([2, 1])],
+    ['validation', new Set([1])],
+  ]);
+  assert.deepEqual(requestsOf(stale, data), [
+    { group: 'training', trialIds: [1, 2], from: 16 },
+    { group: 'validation', trialIds: [1], from: 6 },
+  ]);
 });

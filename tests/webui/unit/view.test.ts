@@ -4,7 +4,7 @@ import test from 'node:test';
 import { isComplete, keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/view';
 import { available, column, openValue } from '../../../webui-static/src/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/heat';
-import { pagesOf } from '../../../webui-static/src/paged';
+import { pagesOf, Store } from '../../../webui-static/src/paged';
 import { readSettings } from '../../../webui-static/src/settings';
 import type { FoundExperiment } from '../../../webui-static/src/wire';
 
@@ -100,10 +100,7 @@ test('a query for some rows keeps the filter of the list', () => {
   assert.equal(filter.showArchived, true);
   assert.equal(filter.filterGroup.conjunction, 'and');
   assert.deepEqual(filter.filterGroup.children[0], JSON.parse(toSearch(view).filter ?? '').filterGroup);
-  assert.deepEqual(
-    filter.filterGroup.children[1].children.map(({ value }: { value: number }) => value),
-    [3, 5],
-  );
+  assert.deepEqual(filter.filterGroup.children[1], { kind: 'field', columnName: 'id', operator: '=', value: [3, 5] });
   assert.equal(JSON.parse(withIds({}, [3]).filter ?? '').filterGroup.children.length, 1);
 });
 
@@ -116,4 +113,10 @@ test('updates of rows keep the order unless a changing column sorts', () => {
 test('a condition without a value is incomplete, except for emptiness', () => {
   const conditions = readView({ f: '[["name","contains",""],["name","isEmpty",""],["name","=","x"]]' }).conditions;
   assert.deepEqual(conditions.map(isComplete), [false, true, true]);
+});
+
+test('changed rows are taken in portions, oldest first', () => {
+  const store = new Store<number>();
+  for (const id of [5, 3, 9]) store.changed.add(id);
+  assert.deepEqual([store.take(2), store.take(2), store.take(2)], [[5, 3], [9], []]);
 });

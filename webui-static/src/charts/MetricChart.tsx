@@ -64,7 +64,7 @@ const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 function options(props: Props, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
-  const axis = { stroke: themeColor('--text-dim'), font: '12px system-ui, sans-serif' };
+  const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif" };
   const grid = { stroke: themeColor('--line'), width: 1 };
   const colors = colorsOf(props);
   const card = themeColor('--card');

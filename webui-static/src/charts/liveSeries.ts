@@ -6,17 +6,24 @@ import type { MetricSeries } from '../wire';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-// The series with the points of `newer`, which are all later. The first differences of `newer` count from zero and
-// from its own first time, so they are converted.
+// The series with those points of `newer` that are later than its own. The first differences of `newer` count from
+// zero and from its own first time, so they are converted.
 function append(older: MetricSeries, newer: MetricSeries): MetricSeries {
-  const [batch = 0, ...batches] = newer.batches;
-  const [millisecond = 0, ...milliseconds] = newer.milliseconds;
+  const last = sum(older.batches);
+  let [batch, at] = [newer.batches[0] ?? 0, 0];
+  let elapsed = newer.milliseconds[0] ?? 0;
+  while (at < newer.batches.length && batch <= last) {
+    at++;
+    batch += newer.batches[at] ?? 0;
+    elapsed += newer.milliseconds[at] ?? 0;
+  }
+  if (at >= newer.batches.length) return older;
   const between = Date.parse(newer.firstTime ?? '') - Date.parse(older.firstTime ?? '') - sum(older.milliseconds);
   return {
     ...older,
-    batches: [...older.batches, batch - sum(older.batches), ...batches],
-    values: [...older.values, ...newer.values],
-    milliseconds: [...older.milliseconds, Number.isFinite(between) ? between + millisecond : 0, ...milliseconds],
+    batches: [...older.batches, batch - last, ...newer.batches.slice(at + 1)],
+    values: [...older.values, ...newer.values.slice(at)],
+    milliseconds: [...older.milliseconds, Number.isFinite(between) ? between + elapsed : 0, ...newer.milliseconds.slice(at + 1)],
   };
 }
 
@@ -36,42 +43,66 @@ export function merge(older: readonly MetricSeries[], newer: readonly MetricSeri
 export const lastBatch = (all: readonly MetricSeries[], trialId: number, group: string): number =>
   Math.max(0, ...all.filter((series) => series.trialId === trialId && series.group === group).map(({ batches }) => sum(batches)));
 
-// Groups of trials with new points; 'all' when everything must be loaded.
-type Stale = Map<string, { trialId: number; group: string }> | 'all';
+// Trials with new points, by group.
+export type Stale = Map<string, Set<number>>;
 
-// Series of trials within a range of batches. Without a range only new points are requested, until the series have
-// twice the requested number of points.
+// One request per group: its trials, and the first batch that one of them lacks. merge() drops what others have.
+export function requestsOf(stale: Stale, data: readonly MetricSeries[]): { group: string; trialIds: number[]; from: number }[] {
+  return [...stale].map(([group, trials]) => {
+    const trialIds = [...trials].sort((a, b) => a - b);
+    return { group, trialIds, from: 1 + Math.min(...trialIds.map((id) => lastBatch(data, id, group))) };
+  });
+}
+
+interface Held {
+  scope: string; // range and number of points
+  trials: Set<number>; // whose series are loaded
+  data: MetricSeries[];
+  stale: Stale;
+}
+
+const hold = (scope: string): Held => ({ scope, trials: new Set(), data: [], stale: new Map() });
+
+// Series of trials within a range of batches, at most 100 trials a request. Series of trials that stay are kept when
+// `ids` changes. Without a range only new points are requested, until a series has twice the requested points.
 export function useSeries(ids: readonly number[], points: number, range: readonly [number, number] | undefined, gapMs: number): Live<MetricSeries[]> {
-  const key = `series ${ids.join()} ${range?.join() ?? ''}`;
-  const held = useRef<{ key: string; data: MetricSeries[]; stale: Stale }>({ key: '', data: [], stale: 'all' });
+  const scope = `${range?.join() ?? ''} ${points}`;
+  const held = useRef<Held>(hold(scope));
+  const wanted = useRef(ids);
+  wanted.current = ids;
   const load = async (signal: AbortSignal): Promise<MetricSeries[]> => {
-    const { data, stale } = held.current;
-    const full = range || stale === 'all' || held.current.key !== key || data.some(({ values }) => values.length > 2 * points);
-    held.current = { key, data, stale: new Map() };
+    if (held.current.scope !== scope) held.current = hold(scope);
+    const own = held.current;
+    const stale = own.stale;
+    own.stale = new Map();
+    const long = new Set(own.data.filter(({ values }) => values.length > 2 * points).map(({ trialId }) => trialId));
+    const whole = ids.filter((id) => !own.trials.has(id) || long.has(id) || (range !== undefined && [...stale.values()].some((all) => all.has(id))));
+    const loaded = new Set(whole);
+    const part = new Map([...stale].map(([group, all]) => [group, new Set([...all].filter((id) => own.trials.has(id) && !loaded.has(id) && ids.includes(id)))] as const).filter(([, all]) => all.size > 0));
     try {
-      if (full) {
-        held.current.data = await api.columns(ids, { points, from: range?.[0], to: range?.[1] }, signal);
-      } else {
-        const parts = [...stale.values()].map(({ trialId, group }) =>
-          api.columns([trialId], { points, group, from: lastBatch(data, trialId, group) + 1 }, signal),
-        );
-        held.current.data = merge(data, (await Promise.all(parts)).flat());
-      }
+      const [fresh, newer] = await Promise.all([
+        api.columns(whole, { points, from: range?.[0], to: range?.[1] }, signal),
+        Promise.all(requestsOf(part, own.data).map(({ trialIds, ...query }) => api.columns(trialIds, { points, ...query }, signal))),
+      ]);
+      const kept = own.data.filter(({ trialId }) => ids.includes(trialId) && !loaded.has(trialId));
+      own.data = merge([...kept, ...fresh], newer.flat());
+      own.trials = new Set(ids);
     } catch (cause) {
-      held.current.stale = 'all';
+      own.trials.clear();
       throw cause;
     }
-    return held.current.data;
+    return own.data;
   };
   return useLive(
-    key,
+    `series ${ids.join()} ${scope}`,
     load,
     (change) => {
-      if (change !== 'everything' && (change.kind !== 'metrics' || !ids.includes(change.trialId ?? 0))) return false;
-      const { stale } = held.current;
+      if (change !== 'everything' && (change.kind !== 'metrics' || !wanted.current.includes(change.trialId ?? 0))) return false;
+      const own = held.current;
       // A change without a group: points were removed, because a trial went back to a checkpoint.
-      if (change === 'everything' || !change.group || !change.trialId) held.current.stale = 'all';
-      else if (stale !== 'all') stale.set(`${change.trialId} ${change.group}`, { trialId: change.trialId, group: change.group });
+      if (change === 'everything') own.trials.clear();
+      else if (!change.group || !change.trialId) own.trials.delete(change.trialId ?? 0);
+      else own.stale.set(change.group, (own.stale.get(change.group) ?? new Set()).add(change.trialId));
       return true;
     },
     gapMs,

@@ -1,15 +1,18 @@
-// The frame of every page: navigation, the signed-in user, and the state of the connection.
+// The frame of every page: navigation, cluster name, command palette, the signed-in user, and the connection.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
 import { useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
-import { ApiError } from '../api';
+import { ApiError, masterInfo } from '../api';
 import { connection } from '../events';
 import { followKeys, helpOpen } from '../keys';
+import { useLive } from '../live';
 import { signOut, user } from '../session';
+import { Icon, Logo, type IconName } from './Icon';
 import { KeyList } from './KeyList';
 import { ErrorNote } from './notes';
+import { Palette, paletteOpen } from './Palette';
 import { useCurrentInSight } from './sight';
 
 function Freshness() {
@@ -26,15 +29,15 @@ function Freshness() {
   );
 }
 
-const PLACES: [string, string][] = [
-  ['Dashboard', paths.home],
-  ['Experiments', paths.experiments],
-  ['Models', paths.models],
-  ['Tasks', paths.tasks],
-  ['Workspaces', paths.workspaces],
-  ['Cluster', paths.cluster],
-  ['Users', paths.users],
-  ['Settings', paths.settings],
+const PLACES: [string, string, IconName][] = [
+  ['Dashboard', paths.home, 'dashboard'],
+  ['Experiments', paths.experiments, 'experiments'],
+  ['Models', paths.models, 'models'],
+  ['Tasks', paths.tasks, 'tasks'],
+  ['Workspaces', paths.workspaces, 'workspaces'],
+  ['Cluster', paths.cluster, 'cluster'],
+  ['Users', paths.users, 'users'],
+  ['Settings', paths.settings, 'settings'],
 ];
 
 // Pages that belong to a navigation entry without sharing its address.
@@ -52,12 +55,9 @@ function Navigation() {
       : path.startsWith(to) || (BELOW[to] ?? []).some((start) => path.startsWith(start));
   return (
     <nav aria-label="Main" ref={row}>
-      {PLACES.map(([name, to]) => (
-        <a
-          key={to}
-          href={to}
-          aria-current={here(to) ? 'page' : undefined}
-        >
+      {PLACES.map(([name, to, icon]) => (
+        <a key={to} href={to} aria-current={here(to) ? 'page' : undefined}>
+          <Icon name={icon} />
           {name}
         </a>
       ))}
@@ -82,6 +82,11 @@ function KeyHelp() {
   );
 }
 
+function ClusterName() {
+  const info = useLive('master', masterInfo, () => false);
+  return <span class="cluster-name">{info.data?.clusterName || 'Determinant'}</span>;
+}
+
 export function Shell({ children }: { children: ComponentChildren }) {
   const { route } = useLocation();
   useEffect(() => followKeys(route), []);
@@ -92,20 +97,28 @@ export function Shell({ children }: { children: ComponentChildren }) {
     );
   };
   return (
-    <>
+    <div class="frame">
       <a class="skip" href="#content">
         Skip to the content
       </a>
-      <header class="top">
-        <a class="brand" href={paths.home}>
-          Determinant
+      <div class="rail">
+        <a class="brand" href={paths.home} aria-label="Determinant">
+          <Logo />
         </a>
         <Navigation />
+      </div>
+      <header class="top">
+        <ClusterName />
+        <button type="button" class="jump" onClick={() => (paletteOpen.value = true)}>
+          <Icon name="search" />
+          <span>Search or jump to…</span>
+          <kbd>Ctrl K</kbd>
+        </button>
         <span class="spring" />
         <Freshness />
         <span class="who">{user.value?.displayName || user.value?.username}</span>
-        <button type="button" class="plain" onClick={leave}>
-          Sign out
+        <button type="button" class="plain" onClick={leave} title="Sign out" aria-label="Sign out">
+          <Icon name="signout" />
         </button>
       </header>
       {connection.value === 'lost' && (
@@ -118,6 +131,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {children}
       </main>
       <KeyHelp />
-    </>
+      <Palette />
+    </div>
   );
 }

@@ -1,6 +1,23 @@
-// One timer for all running durations on the page; active only while one is shown.
+// Timers of the page: one for running durations, one for relative times; each active only while something uses it.
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+
+const MINUTE_MS = 20000;
+const minute = signal(Date.now());
+let minuteUsers = 0;
+let minuteTimer = 0;
+
+// The current time in milliseconds, updated every 20 s.
+export function useMinute(): number {
+  useEffect(() => {
+    if (minuteUsers++ === 0) minuteTimer = window.setInterval(() => (minute.value = Date.now()), MINUTE_MS);
+    if (Date.now() - minute.value > MINUTE_MS) minute.value = Date.now();
+    return () => {
+      if (--minuteUsers === 0) clearInterval(minuteTimer);
+    };
+  }, []);
+  return minute.value;
+}
 
 const now = signal(Date.now());
 let users = 0;

@@ -3,10 +3,11 @@ import { paths, useQuery } from '../address';
 import { flatten, metricOf } from '../charts/search';
 import { Swatch } from '../components/Swatch';
 import { errorLine } from '../failure';
-import { dateTime, isEnded, metric, sorted, span } from '../format';
+import { isEnded, metric, sorted, span } from '../format';
 import type { JsonObject, JsonValue, Trial } from '../wire';
 import { useNow } from '../components/clock';
 import { StateBadge } from '../components/notes';
+import { Time } from '../components/Time';
 
 // Maximum number of rows drawn initially; a button shows the rest.
 const FIRST_ROWS = 200;
@@ -65,7 +66,9 @@ function Row({ trial, now, drawn, toggle }: { trial: Trial; now: number } & Pick
       <td class="number">{metric(trial.searcherMetricValue)}</td>
       <td class="number">{trial.restarts}</td>
       <td class="number">{trial.checkpointCount}</td>
-      <td>{dateTime(trial.startTime)}</td>
+      <td>
+        <Time at={trial.startTime} />
+      </td>
       <td class="number">{span(trial.startTime, trial.endTime, now)}</td>
       <td class="hparams">{hparamText(trial.hparams)}</td>
     </tr>

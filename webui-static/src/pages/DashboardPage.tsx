@@ -3,7 +3,8 @@ import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
-import { dateTime, isEnded, metric, progressOf, span } from '../format';
+import { Time } from '../components/Time';
+import { duration, isEnded, metric, progressOf, remaining, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import type { Experiment } from '../wire';
@@ -60,7 +61,7 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
               <Progress value={progressOf(one)} label={`Progress of experiment ${one.id}`} />
             )}
             <span class="quiet">
-              {isEnded(one.state) ? dateTime(one.endTime) : span(one.startTime, undefined, now)}
+              {isEnded(one.state) ? <Time at={one.endTime} /> : timeText(one, now)}
               {one.bestTrialSearcherMetric != null &&
                 ` · ${one.searcherMetric} ${metric(one.bestTrialSearcherMetric)}`}
             </span>
@@ -69,6 +70,12 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
       </ul>
     </section>
   );
+}
+
+// The elapsed and the remaining time of an experiment that has not ended.
+function timeText(one: Experiment, now: number): string {
+  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
+  return span(one.startTime, undefined, now) + (left === undefined ? '' : ` · about ${duration(left)} left`);
 }
 
 const waits = (one: Experiment): boolean => one.state === 'STATE_QUEUED';

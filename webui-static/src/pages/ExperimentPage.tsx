@@ -17,8 +17,9 @@ import { LogView } from '../components/LogView';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
+import { Time } from '../components/Time';
 import { TrialTable } from '../experiment/TrialTable';
-import { bytes, dateTime, isEnded, metric, progressOf, sorted, span } from '../format';
+import { bytes, duration, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -34,6 +35,7 @@ const RELOAD_GAP_MS = 1500;
 
 function Head({ one, reload }: { one: Experiment; reload: () => void }) {
   const now = useNow(!isEnded(one.state));
+  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
   return (
     <>
       <div class="page-head">
@@ -50,11 +52,12 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
         <StateBadge state={one.state} />
         {one.archived && <span class="quiet">archived</span>}
         <Progress value={progressOf(one)} label="Progress" />
+        {left !== undefined && <span class="quiet">about {duration(left)} left</span>}
       </div>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
       <Facts
         facts={[
-          ['Started', dateTime(one.startTime)],
+          ['Started', <Time at={one.startTime} />],
           ['Elapsed', span(one.startTime, one.endTime, now)],
           ['User', one.username],
           ['Searcher', one.searcherType],

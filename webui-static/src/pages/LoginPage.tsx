@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect } from 'preact/hooks';
 import { safeNext, useTitle } from '../address';
+import { Logo } from '../components/Icon';
 import { signIn, user } from '../session';
 
 export function LoginPage() {
@@ -30,6 +31,7 @@ export function LoginPage() {
   };
   return (
     <main class="login" id="content">
+      <Logo />
       <h1>Determinant</h1>
       <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
         <label>

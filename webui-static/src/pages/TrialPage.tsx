@@ -10,6 +10,7 @@ import { Confirm } from '../components/Confirm';
 import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
+import { Time } from '../components/Time';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
@@ -58,7 +59,7 @@ function Head({ trial }: { trial: Trial }) {
       {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
       <Facts
         facts={[
-          ['Started', dateTime(trial.startTime)],
+          ['Started', <Time at={trial.startTime} />],
           ['Elapsed', span(trial.startTime, trial.endTime, now)],
           ['Slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
           ['Batches', trial.totalBatchesProcessed.toLocaleString()],

@@ -1,0 +1,25 @@
+// The command palette: which entries fit a text, and numbers of objects.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { found, numbered, type Entry } from '../../../webui-static/src/palette';
+
+const entry = (title: string, kind = 'Page'): Entry => ({ kind, title, to: `/${title}` });
+const titles = (text: string, all: Entry[]): string[] => found(text, all).map(({ title }) => title);
+
+test('entries need every word; a match at the start of the title comes first', () => {
+  const all = [entry('Sign out', 'Action'), entry('Cluster: queue'), entry('Queue')];
+  assert.deepEqual(titles('queue', all), ['Queue', 'Cluster: queue']);
+  assert.deepEqual(titles('cluster QUEUE', all), ['Cluster: queue']);
+  assert.deepEqual(titles('', all), ['Sign out', 'Cluster: queue', 'Queue']);
+  assert.deepEqual(titles('nothing', all), []);
+});
+
+test('the kind of an entry is searched, too', () => {
+  assert.deepEqual(titles('action', [entry('Sign out', 'Action'), entry('Users')]), ['Sign out']);
+});
+
+test('a number names an experiment and a trial, a word before it one of them', () => {
+  assert.deepEqual(numbered('12'), { experiment: 12, trial: 12 });
+  assert.deepEqual([numbered('trial 7'), numbered('t7'), numbered('e 3')], [{ trial: 7 }, { trial: 7 }, { experiment: 3 }]);
+  assert.deepEqual([numbered('0'), numbered('7b'), numbered('')], [{}, {}, {}]);
+});

@@ -1,0 +1,50 @@
+// The pages attached to the shared worker.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Pages, SILENT_MS } from '../../../webui-static/src/ports';
+
+class Port {
+  got: object[] = [];
+  postMessage(message: object): void {
+    this.got.push(message);
+  }
+}
+
+function fresh() {
+  const calls: string[] = [];
+  const stream = { open: () => calls.push('open'), close: () => calls.push('close'), renew: () => calls.push('renew') };
+  return { calls, pages: new Pages<Port>(stream) };
+}
+
+test('a page that crashed is dropped when its reports stay away', () => {
+  const { pages, calls } = fresh();
+  const [crashed, alive] = [new Port(), new Port()];
+  pages.add(crashed, 0);
+  pages.add(alive, 0);
+  pages.receive(alive, 'ping', SILENT_MS + 1);
+  assert.equal(pages.size, 1);
+  pages.send({ change: 'everything' });
+  assert.deepEqual(crashed.got, [{ connection: 'connecting' }]);
+  pages.receive(alive, 'leave', SILENT_MS + 2);
+  assert.deepEqual(calls.at(-1), 'close');
+});
+
+test('a page that was dropped and reports again is attached again, and reloads', () => {
+  const { pages } = fresh();
+  const [late, other] = [new Port(), new Port()];
+  pages.add(late, 0);
+  pages.add(other, SILENT_MS + 1);
+  assert.equal(pages.size, 1);
+  pages.receive(late, 'ping', SILENT_MS + 2);
+  assert.equal(pages.size, 2);
+  assert.deepEqual(late.got.slice(1), [{ alive: true }, { change: 'everything' }]);
+});
+
+test('a new page learns the state of the connection', () => {
+  const { pages } = fresh();
+  pages.add(new Port(), 0);
+  pages.send({ connection: 'live' });
+  const late = new Port();
+  pages.add(late, 1);
+  assert.deepEqual(late.got, [{ connection: 'live' }]);
+});

@@ -1,0 +1,31 @@
+// Icons as inline SVG paths on a 16-pixel grid, drawn in the color of the text beside them.
+const PATHS = {
+  dashboard: 'M2 2h5v6H2zM9 2h5v4H9zM9 8h5v6H9zM2 10h5v4H2z',
+  experiments: 'M6 2h4M7 2v4.5L3 13a1 1 0 0 0 .9 1.5h8.2A1 1 0 0 0 13 13L9 6.5V2M5 10h6',
+  models: 'M8 1.5l6 3.200v6.600l-6 3.200-6-3.200V4.700zM2 4.700l6 3.300 6-3.300M8 8v6.5',
+  tasks: 'M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10.5h3',
+  workspaces: 'M1.5 4a1 1 0 0 1 1-1H6l1.5 2h6a1 1 0 0 1 1 1v6a1 1 0 0 1-1 1h-11a1 1 0 0 1-1-1z',
+  cluster: 'M2 2.5h12v4H2zM2 9.5h12v4H2zM4.5 4.5h.01M4.5 11.5h.01',
+  users: 'M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M10.5 2.800a2.5 2.5 0 0 1 0 4.400M12.200 9.800c1.400.6 2.300 1.900 2.300 3.700',
+  settings: 'M2 4h7M12 4h2M2 12h2M7 12h7M10.5 5.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM5.5 13.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM2 8h12',
+  search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM10.5 10.5L14 14',
+  alert: 'M8 1.800l6.700 11.700H1.300zM8 6.200v3.5M8 11.700h.01',
+  signout: 'M6 2.5H2.5v11H6M10.5 5L13.5 8l-3 3M13.5 8H6',
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+export const Icon = ({ name }: { name: IconName }) => (
+  <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+    <path d={PATHS[name]} />
+  </svg>
+);
+
+// Two bars of a determinant around a rising curve.
+export const Logo = () => (
+  <svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" />
+    <path class="logo-bars" d="M9 7v18M23 7v18" />
+    <path class="logo-curve" d="M12.5 20.5c3.400 0 3-9 7-9" />
+  </svg>
+);

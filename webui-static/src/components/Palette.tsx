@@ -1,0 +1,171 @@
+// Command palette (Ctrl K): pages, experiments by name, trials by number, actions of the current page.
+import { signal, useSignal } from '@preact/signals';
+import { useLocation } from 'preact-iso';
+import { useEffect, useRef } from 'preact/hooks';
+import { paths } from '../address';
+import { searchExperiments } from '../api';
+import { stateName } from '../format';
+import { helpOpen } from '../keys';
+import { found, numbered, type Entry } from '../palette';
+import { signOut } from '../session';
+import { theme } from '../settings';
+
+export const paletteOpen = signal(false);
+
+// Experiments offered, and milliseconds without input before they are requested.
+const MAX_EXPERIMENTS = 8;
+const REST_MS = 150;
+
+const PAGES: Entry[] = (
+  [
+    ['Dashboard', paths.home],
+    ['Experiments', paths.experiments],
+    ['Models', paths.models],
+    ['Tasks', paths.tasks],
+    ['Workspaces', paths.workspaces],
+    ['Cluster: agents', paths.cluster],
+    ['Cluster: queue', `${paths.cluster}?tab=queue`],
+    ['Cluster: usage', `${paths.cluster}?tab=usage`],
+    ['Users', paths.users],
+    ['Settings', paths.settings],
+  ] as const
+).map(([title, to]) => ({ kind: 'Page', title, to }));
+
+const ACTIONS: Entry[] = [
+  { kind: 'Action', title: 'Light theme', run: () => (theme.value = 'light') },
+  { kind: 'Action', title: 'Dark theme', run: () => (theme.value = 'dark') },
+  { kind: 'Action', title: 'Theme of the system', run: () => (theme.value = 'system') },
+  { kind: 'Action', title: 'Keyboard shortcuts', run: () => (helpOpen.value = true) },
+  { kind: 'Action', title: 'Sign out', run: () => void signOut().catch(() => {}) },
+];
+
+// Links of the experiment or trial that the page shows.
+function ofPage(path: string): Entry[] {
+  const [, kind, id] = /^\/det\/(experiments|trials)\/(\d+)/.exec(path) ?? [];
+  if (!kind || !id) return [];
+  const one = kind === 'experiments' ? `experiment ${id}` : `trial ${id}`;
+  const tabs = kind === 'experiments' ? ['Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] : ['Log', 'Checkpoints', 'Attempts', 'Profiler'];
+  return [
+    ...(kind === 'experiments' ? [{ kind: 'Action', title: `Fork ${one}`, to: paths.fork(Number(id)) }] : []),
+    ...tabs.map((tab) => ({ kind: 'Action', title: `${tab} of ${one}`, to: `/det/${kind}/${id}?tab=${tab.toLowerCase()}` })),
+  ];
+}
+
+function byNumber(text: string): Entry[] {
+  const { experiment, trial } = numbered(text);
+  return [
+    ...(experiment ? [{ kind: 'Experiment', title: `Experiment ${experiment}`, to: paths.experiment(experiment) }] : []),
+    ...(trial ? [{ kind: 'Trial', title: `Trial ${trial}`, to: paths.trial(trial) }] : []),
+  ];
+}
+
+function useExperiments(text: string): Entry[] {
+  const state = useSignal<Entry[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      searchExperiments({ text: text.trim(), sort: '' }, 0, MAX_EXPERIMENTS, abort.signal).then(
+        ({ experiments }) =>
+          (state.value = experiments.map(({ experiment: one }) => ({
+            kind: 'Experiment',
+            title: `${one.name || 'Experiment'}`,
+            note: `${one.id} · ${stateName(one.state)}`,
+            to: paths.experiment(one.id),
+          }))),
+        () => {}, // The palette works without experiments; the page shows a lost connection.
+      );
+    }, REST_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [text]);
+  return state.value;
+}
+
+function Finder({ close }: { close: () => void }) {
+  const { path, route } = useLocation();
+  const text = useSignal('');
+  const at = useSignal(0);
+  const experiments = useExperiments(text.value);
+  const list = useRef<HTMLUListElement>(null);
+  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...experiments, ...found(text.value, ACTIONS)];
+  const current = Math.min(at.value, all.length - 1);
+  const open = (entry: Entry | undefined): void => {
+    if (!entry) return;
+    close();
+    if (entry.to) route(entry.to);
+    entry.run?.();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key === 'ArrowDown') at.value = Math.min(all.length - 1, current + 1);
+    else if (event.key === 'ArrowUp') at.value = Math.max(0, current - 1);
+    else if (event.key === 'Enter') open(all[current]);
+    else return;
+    event.preventDefault();
+  };
+  useEffect(() => list.current?.children[current]?.scrollIntoView({ block: 'nearest' }), [current]);
+  return (
+    <>
+      <input
+        type="text"
+        role="combobox"
+        aria-label="Search or jump to"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={all.length > 0 ? `palette-${current}` : undefined}
+        placeholder="Experiment, trial number, page or action"
+        autoComplete="off"
+        spellcheck={false}
+        onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0))}
+        onKeyDown={onKey}
+      />
+      {all.length === 0 && <p class="quiet">Nothing matches “{text.value}”.</p>}
+      <ul id="palette-list" role="listbox" aria-label="Results" ref={list} hidden={all.length === 0}>
+        {all.map((entry, index) => (
+          <li
+            key={`${entry.kind} ${entry.to ?? entry.title}`}
+            id={`palette-${index}`}
+            role="option"
+            aria-selected={index === current}
+            onPointerMove={() => (at.value = index)}
+            onClick={() => open(entry)}
+          >
+            <span>{entry.title}</span>
+            {entry.note && <span class="quiet">{entry.note}</span>}
+            <span class="tag">{entry.kind}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+export function Palette() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const open = paletteOpen.value;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      paletteOpen.value = !paletteOpen.value;
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, []);
+  useEffect(() => {
+    if (open && !dialog.current?.open) dialog.current?.showModal();
+    if (!open) dialog.current?.close();
+  }, [open]);
+  return (
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Command palette"
+      onClose={() => (paletteOpen.value = false)}
+      onClick={(event) => event.target === dialog.current && dialog.current?.close()}
+    >
+      {open && <Finder close={() => (paletteOpen.value = false)} />}
+    </dialog>
+  );
+}

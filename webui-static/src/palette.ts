@@ -1,0 +1,42 @@
+// Entries of the command palette and their order for a text. Pure.
+
+export interface Entry {
+  kind: string; // "Page", "Experiment", "Trial", "Action"
+  title: string;
+  note?: string; // beside the title
+  to?: string; // address to open
+  run?: () => void; // otherwise what to do
+}
+
+// How well an entry fits the words of a text: smaller is better, undefined if a word is missing. Words at the start
+// of the title count most, then those at the start of another word.
+export function fit(text: string, entry: Pick<Entry, 'title' | 'kind'>): number | undefined {
+  const title = `${entry.title} ${entry.kind}`.toLowerCase();
+  let total = 0;
+  for (const word of text.toLowerCase().split(/\s+/).filter((one) => one !== '')) {
+    const at = title.indexOf(word);
+    if (at < 0) return undefined;
+    total += at === 0 ? 0 : /[\s_\-/.]/.test(title[at - 1] ?? '') ? 1 : 2;
+  }
+  return total;
+}
+
+// The entries that fit, best first; entries that fit equally keep their order.
+export function found(text: string, all: readonly Entry[]): Entry[] {
+  return all
+    .flatMap((entry) => {
+      const rank = fit(text, entry);
+      return rank === undefined ? [] : [{ entry, rank }];
+    })
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ entry }) => entry);
+}
+
+// The object that a text names by its number: "12" is an experiment or a trial, "trial 12" or "t12" a trial.
+export function numbered(text: string): { experiment?: number; trial?: number } {
+  const match = /^(?:(experiment|exp|e|trial|t)?\s*#?)(\d{1,9})$/i.exec(text.trim());
+  if (!match || Number(match[2]) === 0) return {};
+  const [kind, id] = [(match[1] ?? '').toLowerCase(), Number(match[2])];
+  if (kind.startsWith('t')) return { trial: id };
+  return kind === '' ? { experiment: id, trial: id } : { experiment: id };
+}
