@@ -18,6 +18,7 @@ import {
   until,
   untilText,
 } from './driver.mjs';
+import { palette } from './pages/palette.mjs';
 
 const FIRST_LOAD_LIMIT = 150 * 1024;
 const PROBE = '<img src=x onerror="window.pwned=1">';
@@ -353,30 +354,6 @@ const looking = [
     },
   ],
   [
-    'the command palette finds pages, experiments by name and trials by number',
-    async () => {
-      await page.keyboard.press('Control+k');
-      const field = page.getByRole('combobox', { name: 'Search or jump to' });
-      await field.waitFor();
-      await audit('palette');
-      await field.fill('queue');
-      await page.keyboard.press('Enter');
-      await page.waitForURL('**/det/cluster?tab=queue');
-      await page.keyboard.press('Control+k');
-      await field.fill('img src');
-      await page.getByRole('option', { name: PROBE }).waitFor();
-      assert.equal(await page.$('dialog img'), null);
-      await field.fill('trial 1');
-      await page.keyboard.press('Enter');
-      await page.waitForURL('**/det/trials/1');
-      await page.keyboard.press('Control+k');
-      await field.fill('nothing is called that');
-      await untilText('Nothing matches');
-      await page.keyboard.press('Escape');
-      await until(() => !document.querySelector('dialog[open]'));
-    },
-  ],
-  [
     'theme and density are chosen and kept; the keys are explained',
     async () => {
       await page.goto(`${cluster.url}/det/settings`);
@@ -507,4 +484,4 @@ const leaving = [
   ],
 ];
 
-await run([...signingIn, ...listing, ...looking, ...steering, ...leaving]);
+await run([...signingIn, ...listing, ...looking, ...palette, ...steering, ...leaving]);

@@ -162,7 +162,7 @@ export function Palette() {
       ref={dialog}
       class="palette"
       aria-label="Command palette"
-      onClose={() => (paletteOpen.value = false)}
+      onClose={() => !dialog.current?.open && (paletteOpen.value = false)}
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
       {open && <Finder close={() => (paletteOpen.value = false)} />}
