@@ -6,6 +6,7 @@
 
 #include "agent/ports.h"
 #include "common/base/json.h"
+#include "common/base/openmp.h"
 #include "common/base/text.h"
 
 namespace det::agent {
@@ -103,6 +104,9 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
       variables[name] = value;
     }
   }
+  // After the user's variables, because either of two names is a choice.
+  if (needs_spin_count([&](const char* name) { return variables.contains(name); }))
+    variables["GOMP_SPINCOUNT"] = kSpinCount;
 
   Json slots = Json::array();
   for (const int slot : order.slots()) slots.push_back(slot);

@@ -9,6 +9,7 @@
 #include "cli/output/progress.h"
 #include "common/archive/archive.h"
 #include "common/base/files.h"
+#include "common/base/openmp.h"
 #include "common/base/process.h"
 #include "common/base/units.h"
 #include "common/build/model_build.h"
@@ -67,7 +68,10 @@ Result<int> run_one_batch(const std::string& library, const std::string& trial_c
                   "--test-mode",
                   library + ":" + trial_class};
   // With the variables of an agent, the harness would try to connect to its cluster.
-  options.env = environment_with({"DET_ALLOCATION_ID", "DET_TRIAL_ID"});
+  std::vector<std::string> changes{"DET_ALLOCATION_ID", "DET_TRIAL_ID"};
+  if (needs_spin_count([](const char* name) { return std::getenv(name) != nullptr; }))
+    changes.push_back("GOMP_SPINCOUNT=" + std::string(kSpinCount));
+  options.env = environment_with(changes);
   options.cwd = place + "/model";
   options.in = Stream::null();
   options.out = options.err = Stream::inherit();

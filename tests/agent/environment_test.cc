@@ -105,6 +105,15 @@ TEST_CASE("thread counts follow the task's share of the cores", "[environment]")
   CHECK(variables(two, around("CPU", 4))["OMP_NUM_THREADS"] == "2");
 }
 
+TEST_CASE("idle OpenMP threads sleep soon unless the user chose how they wait", "[environment]") {
+  v1::StartAllocation start = order();
+  CHECK(variables(start, around("CPU", 1))["GOMP_SPINCOUNT"] == "1000");
+  (*start.mutable_environment())["OMP_WAIT_POLICY"] = "ACTIVE";
+  CHECK_FALSE(variables(start, around("CPU", 1)).contains("GOMP_SPINCOUNT"));
+  (*start.mutable_environment())["GOMP_SPINCOUNT"] = "7";
+  CHECK(variables(start, around("CPU", 1)).at("GOMP_SPINCOUNT") == "7");
+}
+
 TEST_CASE("a task sees only the CUDA devices of its slots", "[environment]") {
   auto two = order();
   two.add_slots(3);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/openmp.h"
 #include "common/base/process.h"
 #include "common/base/secret.h"
 #include "harness/src/programs/launch_options.h"
@@ -107,6 +108,8 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
                                    "TORCHELASTIC_USE_AGENT_STORE"};
   if (std::getenv("OMP_NUM_THREADS") == nullptr)
     changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
+  if (det::needs_spin_count([](const char* name) { return std::getenv(name) != nullptr; }))
+    changes.push_back("GOMP_SPINCOUNT=" + std::string(det::kSpinCount));
   if (!token.empty()) changes.push_back("DET_LAUNCH_TOKEN=" + token);
   return det::environment_with(changes);
 }

@@ -196,7 +196,8 @@ The first rank that fails ends all; its exit code (128 + N for signal N) is det-
 Words may be written with underscores, as torchrun does.
 
 Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR, MASTER_PORT;
-OMP_NUM_THREADS, unless set: the cores shared out among the ranks; DET_LAUNCH_TOKEN, unless set: a secret by which the
+OMP_NUM_THREADS, unless set: the cores shared out among the ranks; GOMP_SPINCOUNT, unless it or OMP_WAIT_POLICY is set:
+1000, so that idle threads soon sleep; DET_LAUNCH_TOKEN, unless set: a secret by which the
 ranks know one another (for several machines DET_ALLOCATION_ID).
 )";
 }
