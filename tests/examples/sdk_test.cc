@@ -93,6 +93,11 @@ TEST_CASE("model_def.cpp compiles with the agents' recipe of the installed SDK")
   REQUIRE(linked.code == 0);
   CHECK(run_in(kPlace, {"ldd", "-r", kPlace + "/trial.so"}).out.find("undefined symbol") ==
         std::string::npos);
+  // A visible class could take the vtable of a class of the same name from another library (libpoppler has a
+  // class Stream).
+  const std::string visible = run_in(kPlace, {"nm", "-DC", "--defined-only", kPlace + "/trial.so"}).out;
+  CHECK(visible.find("det_make_trial") != std::string::npos);
+  CHECK(visible.find("MNistTrial") == std::string::npos);
 }
 
 }  // namespace

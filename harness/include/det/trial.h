@@ -95,9 +95,9 @@ void reset_parameters(torch::nn::Module& model);
 
 /// Defines the entry points by which det-harness creates `Class`, a det::Trial with a constructor from
 /// det::TrialContext&, from this shared object. At most one per shared object. It is generated when det
-/// builds `entrypoint: model_def:Class`.
-#define DET_TRIAL(Class)                                        \
-  extern "C" const char* det_trial_name() { return #Class; }    \
-  extern "C" void* det_make_trial(det::TrialContext* context) { \
-    return static_cast<det::Trial*>(new Class(*context));       \
+/// builds `entrypoint: model_def:Class`. Only these two functions are visible outside the shared object.
+#define DET_TRIAL(Class)                                                                               \
+  extern "C" __attribute__((visibility("default"))) const char* det_trial_name() { return #Class; }    \
+  extern "C" __attribute__((visibility("default"))) void* det_make_trial(det::TrialContext* context) { \
+    return static_cast<det::Trial*>(new Class(*context));                                              \
   }
