@@ -103,6 +103,7 @@ Command audit_command();
 Command deploy_command();
 Command dev_command();
 Command join_token_command();
+Command webhook_command();
 Command version_command();
 Command completion_command();
 Command task_command();

@@ -20,7 +20,7 @@ const std::vector<Command>& commands() {
                              task_command(),           command_command(),
                              resources_command(),      doctor_command(),
                              deploy_command(),         model_command(),
-                             join_token_command()};
+                             join_token_command(),     webhook_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;
   }();

@@ -30,6 +30,7 @@
 #include "master/db/queries/logs.h"
 #include "master/db/store/pg_store.h"
 #include "master/http/site.h"
+#include "master/webhooks/sender.h"
 
 namespace det {
 namespace {
@@ -187,6 +188,10 @@ class Master {
         chores_(1, 16, [this] { restart_database(); }),
         storages_(std::make_shared<storage::Storages>(config.storages)),
         collector_(pool, {.cluster_id = settings_.cluster_id, .storages = storages_}, storage_agents()),
+        webhooks_(pool, {.cluster_id = settings_.cluster_id,
+                         .signing_key = config.webhooks.signing_key,
+                         .base_url = config.webhooks.base_url,
+                         .egress = config.webhooks.egress}),
         context_{.settings = settings_,
                  .loop = loop_,
                  .hub = hub_,
@@ -198,7 +203,8 @@ class Master {
                  .edge = edge_,
                  .downloads = downloads_,
                  .storages = storages_,
-                 .collector = &collector_},
+                 .collector = &collector_,
+                 .webhooks = &webhooks_},
         server_(context_, std::move(authority)) {}
 
   void start() {
@@ -231,6 +237,7 @@ class Master {
     site_->close();
     server_.stop(kStopGrace);
     collector_.stop();
+    webhooks_.stop();
     json_.stop();
     workers_.stop();
     passwords_.stop();
@@ -297,6 +304,7 @@ class Master {
   loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
   const std::shared_ptr<storage::Storages> storages_;
   gc::Collector collector_;
+  webhooks::Sender webhooks_;
   api::Context context_;
   api::Server server_;
 };

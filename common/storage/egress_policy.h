@@ -1,6 +1,6 @@
-// Egress policy for storage endpoints (SSRF guard). The master sends requests to endpoints that users
-// configure, and services on the master's own host or link (cloud metadata, unprotected ports) must not be
-// reachable that way.
+// Egress policy for endpoints of storages and webhooks (SSRF guard). The master sends requests to endpoints
+// that users configure, and services on the master's own host or link (cloud metadata, unprotected ports)
+// must not be reachable that way.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,6 +16,9 @@ struct EgressPolicy {
   /// Allowed hosts, at any address. If empty, every host at an outer address is allowed.
   std::vector<std::string> hosts;
   std::string own;  ///< endpoint of the operator's own storage; always allowed
+  /// Hosts outside `hosts` may have addresses of private networks (RFC 1918, RFC 4193, RFC 6598).
+  bool private_allowed = true;
+  std::string setting = "allowed_storage_hosts";  ///< the administrator's setting of `hosts`, for messages
 };
 
 /// Sets the policy of this process, which is unrestricted by default. Call it before other threads start.
@@ -37,7 +40,12 @@ std::string egress_refusal(const EgressPolicy& policy, const std::string& endpoi
 /// addresses.
 bool is_internal(const sockaddr& address);
 
-/// Returns the error message for a connection to an inner address.
-std::string internal_address_message(const std::string& address);
+/// True for addresses of private networks: RFC 1918, RFC 6598 (100.64.0.0/10), RFC 4193 (fc00::/7), and IPv6
+/// forms of such IPv4 addresses.
+bool is_private(const sockaddr& address);
+
+/// Returns the error message for a connection to an internal or private address. `setting` lists exceptions.
+std::string internal_address_message(const std::string& address,
+                                     const std::string& setting = "allowed_storage_hosts");
 
 }  // namespace det::storage

@@ -84,7 +84,8 @@ int watch_progress(void* user, curl_off_t, curl_off_t in, curl_off_t, curl_off_t
 
 /// Checks the address that libcurl connects to, not an earlier lookup of the name: prevents DNS rebinding.
 curl_socket_t open_outward(void* user, curlsocktype, curl_sockaddr* to) {
-  if (is_internal(to->addr)) {
+  const bool private_allowed = static_cast<Incoming*>(user)->request.private_allowed;
+  if (is_internal(to->addr) || (!private_allowed && is_private(to->addr))) {
     char text[NI_MAXHOST] = "";
     (void)::getnameinfo(&to->addr, to->addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
     static_cast<Incoming*>(user)->internal_address = text;

@@ -24,6 +24,8 @@ struct Exchange {
   /// True permits every address. False rejects hosts that resolve to loopback, link-local and metadata
   /// addresses (kFailedPrecondition).
   bool internal_allowed = true;
+  /// With internal_allowed = false: addresses of private networks are permitted.
+  bool private_allowed = true;
   std::size_t most_bytes = 16 << 20;  ///< limit on the body of a 2xx response; above it kResourceExhausted
   std::function<void()> moved = {};   ///< called when bytes were sent or received
   /// Polled about once a second; true ends the request with kUnavailable.

@@ -20,6 +20,7 @@
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"
 #include "master/loop/workers.h"
+#include "master/webhooks/sender.h"
 
 namespace det::api {
 
@@ -81,6 +82,8 @@ struct Context {
   std::shared_ptr<storage::Storages> storages = std::make_shared<storage::Storages>();
   /// Never null while calls are served.
   gc::Collector* collector = nullptr;
+  /// Never null while calls are served.
+  webhooks::Sender* webhooks = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
 };
 

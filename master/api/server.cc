@@ -28,6 +28,7 @@
 #include "master/api/cluster/master.h"
 #include "master/api/cluster/prometheus.h"
 #include "master/api/cluster/usage.h"
+#include "master/api/cluster/webhook.h"
 #include "master/api/experiments/bracket.h"
 #include "master/api/experiments/checkpoint.h"
 #include "master/api/experiments/detached.h"
@@ -107,6 +108,7 @@ struct Server::Parts {
     add<TokenService>(c);
     add<UsageService>(c);
     add<UserService>(c);
+    add<WebhookService>(c);
     add<WorkspaceService>(c);
     // A method without a handler is a programming error; it must not be found by a client.
     for (const auto& service : services) {

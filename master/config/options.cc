@@ -126,19 +126,56 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
 
+/// Reads a list of hosts, separated by commas.
+std::vector<std::string> read_hosts(const Options& options, const char* key, Checker& checker) {
+  std::vector<std::string> hosts;
+  for (const std::string& piece : split(options.text(key), ',')) {
+    const std::string host(trim(piece));
+    if (host.empty()) continue;
+    if (host.find('/') != host.npos) checker.add(key, "must be names of hosts, without http:// and port");
+    hosts.push_back(storage::host_of(host));
+  }
+  return hosts;
+}
+
 /// Reads the egress policy for object stores. The master's own default store is always allowed.
 void read_egress_policy(const Options& options, MasterConfig& config, Checker& checker) {
   config.storage_egress.anywhere = false;
   const Json& storage = config.checkpoint_storage;
   const Json* own = storage.is_object() ? find_path(storage, "endpoint_url") : nullptr;
   if (own != nullptr && own->is_string()) config.storage_egress.own = own->get<std::string>();
-  for (const std::string& piece : split(options.text("allowed_storage_hosts"), ',')) {
-    const std::string host(trim(piece));
-    if (host.empty()) continue;
-    if (host.find('/') != host.npos)
-      checker.add("allowed_storage_hosts", "must be names of hosts, without http:// and port");
-    config.storage_egress.hosts.push_back(storage::host_of(host));
-  }
+  config.storage_egress.hosts = read_hosts(options, "allowed_storage_hosts", checker);
+}
+
+/// Reads section webhooks. Endpoints in private networks must be named.
+void read_webhooks(const Options& options, MasterConfig& config, Checker& checker) {
+  MasterConfig::Webhooks& webhooks = config.webhooks;
+  webhooks.signing_key = options.text("webhooks.signing_key");
+  webhooks.base_url = options.text("webhooks.base_url");
+  while (webhooks.base_url.ends_with('/')) webhooks.base_url.pop_back();
+  if (!webhooks.base_url.empty() && !webhooks.base_url.starts_with("http://") &&
+      !webhooks.base_url.starts_with("https://"))
+    checker.add("webhooks.base_url", "must begin with http:// or https://");
+  webhooks.egress.anywhere = webhooks.egress.private_allowed = false;
+  webhooks.egress.setting = "webhooks.allowed_hosts";
+  webhooks.egress.hosts = read_hosts(options, "webhooks.allowed_hosts", checker);
+}
+
+/// Keys of section webhooks.
+std::vector<OptionKey> webhook_keys() {
+  return {
+      {"webhooks.signing_key", Kind::kString, "",
+       "Key of the signature (HMAC-SHA256) in the header X-Determined-AI-Signature of webhook requests. "
+       "Empty: "
+       "requests are not signed.",
+       true},
+      {"webhooks.base_url", Kind::kString, "",
+       "Address of the web UI for links in messages, like https://det.example.org. Empty: no links."},
+      {"webhooks.allowed_hosts", Kind::kString, "",
+       "Hosts that webhooks may contact, separated by commas, at any address. Empty: all hosts except those "
+       "at "
+       "loopback, link-local and private addresses."},
+  };
 }
 
 /// Keys of section security.tls.
@@ -246,6 +283,8 @@ OptionTable all_options() {
   // The TLS keys follow insecure_i_understand in the help text and the sample file.
   const auto tls = tls_keys();
   table.keys.insert(table.keys.begin() + 3, tls.begin(), tls.end());
+  const auto webhooks = webhook_keys();
+  table.keys.insert(table.keys.end(), webhooks.begin(), webhooks.end());
   const auto limits = limit_keys();
   table.keys.insert(table.keys.end(), limits.begin(), limits.end());
   return table;
@@ -289,6 +328,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   read_experiment_defaults(options, config, checker);
   config.storages = read_storages(options, config.checkpoint_storage, config.data_dir, checker.problems);
   read_egress_policy(options, config, checker);
+  read_webhooks(options, config, checker);
   // Trees are shown as resolved, with the defaults that the master adds.
   config.shown = settings_json(master_options(), options);
   config.shown["checkpoint_storage"] = config.checkpoint_storage;

@@ -42,6 +42,11 @@ struct MasterConfig {
   storage::StoragePolicy storages;
   /// Storage hosts that the master may contact.
   storage::EgressPolicy storage_egress;
+  /// Section webhooks.
+  struct Webhooks {
+    std::string signing_key, base_url;
+    storage::EgressPolicy egress{};
+  } webhooks;
   /// Settings that were read but have no effect.
   std::vector<Problem> warnings;
   LogOptions log;

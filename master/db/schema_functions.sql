@@ -100,3 +100,26 @@ BEGIN
     RETURN NULL;
 END
 $$;
+
+-- Whether a webhook applies to an experiment of this workspace and configuration.
+CREATE FUNCTION webhook_applies(hook bigint, name text, mode text, scope bigint, workspace bigint, config json) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(config #>> '{integrations,webhooks,exclude}', 'false') <> 'true'
+       AND (scope IS NULL OR scope = workspace)
+       AND (mode = 'WORKSPACE'
+            OR coalesce((config #> '{integrations,webhooks,webhook_id}')::jsonb @> to_jsonb(hook), false)
+            OR coalesce((config #> '{integrations,webhooks,webhook_name}')::jsonb @> to_jsonb(name), false))
+$$;
+
+-- Queues the events of a new state in the transaction that stores the state.
+CREATE FUNCTION queue_state_webhooks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO webhook_events (webhook_id, kind, experiment_id, event)
+    SELECT w.id, t.kind, NEW.id, json_build_object('state', NEW.state)
+      FROM webhook_triggers t JOIN webhooks w ON w.id = t.webhook_id
+     WHERE t.kind = 'EXPERIMENT_STATE_CHANGE' AND t.condition = NEW.state
+       AND webhook_applies(w.id, w.name, w.mode, w.workspace_id,
+                           (SELECT workspace_id FROM projects WHERE id = NEW.project_id), NEW.config)
+     ORDER BY t.id;
+    RETURN NULL;
+END
+$$;

@@ -36,6 +36,7 @@
 #include "det/v1/trial.pb.h"
 #include "det/v1/usage.pb.h"
 #include "det/v1/user.pb.h"
+#include "det/v1/webhook.pb.h"
 #include "det/v1/workspace.pb.h"
 
 namespace det::api {
@@ -219,6 +220,12 @@ constexpr Entry kTable[] = {
     {"/det.v1.ClusterService/GetSlot", user(A::kView, T::kListed)},
     {"/det.v1.ClusterService/GetResourcePools", user(A::kView, T::kNothing)},
     {"/det.v1.JobService/GetJobsV2", user(A::kView, T::kListed)},
+    {"/det.v1.WebhookService/GetWebhooks", user(A::kView, T::kListed)},
+    {"/det.v1.WebhookService/PostWebhook", user(A::kEdit, T::kInside)},
+    {"/det.v1.WebhookService/PatchWebhook", user(A::kEdit, T::kInside)},
+    {"/det.v1.WebhookService/DeleteWebhook", user(A::kEdit, T::kInside)},
+    {"/det.v1.WebhookService/TestWebhook", user(A::kEdit, T::kInside)},
+    {"/det.v1.WebhookService/PostWebhookEventData", either(A::kEdit, T::kExperiment, "experiment_id")},
     {"/det.v1.TemplateService/PatchTemplateConfig", user(A::kEdit, T::kTemplate, "template_name")},
     {"/det.v1.TemplateService/PatchTemplateName", user(A::kEdit, T::kTemplate, "old_name")},
     {"/det.v1.UserService/GetUserSetting", user(A::kView, T::kNothing)},
@@ -436,6 +443,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetCheckpointRequest::descriptor()->file()->service(0),
       v1::TrialLogsRequest::descriptor()->file()->service(0),
       v1::GetTemplatesRequest::descriptor()->file()->service(0),
+      v1::GetWebhooksRequest::descriptor()->file()->service(0),
       v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
       v1::GetJobsRequest::descriptor()->file()->service(0),
       v1::ExplainTrialRequest::descriptor()->file()->service(0),

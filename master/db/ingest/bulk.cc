@@ -11,6 +11,7 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/queue.h"
+#include "master/db/ingest/log_triggers.h"
 #include "master/db/store/locks.h"
 
 namespace det::db {
@@ -317,12 +318,14 @@ void add(const LogBatch& batch, const LogLine& line, CopyRows& rows) {
   rows.add_bytes(line.text);
 }
 
-Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
+Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, LogTriggers& triggers,
                   std::vector<Result<std::int64_t>>& answers) {
   TRY(connection.begin());
+  TRY(triggers.load(connection));
   TRY_ASSIGN(auto next, positions(connection, batches));
   CopyRows rows;
   std::set<std::string> tasks;
+  std::vector<LogMatch> matches;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const LogBatch& batch = batches[i];
     std::int64_t& position = next[{batch.allocation, batch.agent}];
@@ -330,6 +333,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
       const std::int64_t number = batch.first_line + static_cast<std::int64_t>(n);
       if (number < position) continue;
       add(batch, batch.lines[n], rows);
+      triggers.match(batch, batch.lines[n], matches);
       position = number + 1;
     }
     tasks.insert(batch.task.value);
@@ -355,6 +359,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches,
                          " unnest($1::text[], $2::text[], $3::bigint[]) AS n (allocation, agent, line)"
                          " WHERE p.allocation_id = n.allocation AND p.agent_id = n.agent",
                          allocations, agents, lines));
+    TRY(LogTriggers::queue(connection, matches));
   }
   return connection.commit();
 }
@@ -396,7 +401,11 @@ struct BulkWriter::Impl {
                   if (status) count(batches);
                   return status;
                 }),
-        logs(options, "logs", write_logs) {}
+        logs(options, "logs",
+             [this](Connection& connection, const std::vector<LogBatch>& batches,
+                    std::vector<Result<std::int64_t>>& answers) {
+               return write_logs(connection, batches, triggers, answers);
+             }) {}
 
   /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are
   /// packed one chunk later.
@@ -418,6 +427,7 @@ struct BulkWriter::Impl {
   std::map<std::pair<TrialId, std::string>, std::int64_t> grown;
   Lane<Pack, Status> packs;
   Lane<MetricBatch, Status> metrics;
+  LogTriggers triggers;  ///< precedes `logs`, whose thread uses it
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
 
@@ -432,6 +442,8 @@ void BulkWriter::stop() {
 bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try_push(std::move(batch)); }
 bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
 bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
+void BulkWriter::log_triggers_changed() { impl_->triggers.changed(); }
+
 bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
 void BulkWriter::pack(TrialId trial, const std::string& group) {
   impl_->packs.queue.try_push(Pack{trial, group});

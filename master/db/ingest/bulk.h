@@ -96,6 +96,9 @@ class BulkWriter : public SeriesWriter {
   void pack(TrialId trial, const std::string& group) override;
   std::uint64_t late_rows(TrialId trial) const override;
 
+  /// Makes the log thread read the triggers of webhooks again before the next batch.
+  void log_triggers_changed();
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

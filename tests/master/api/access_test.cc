@@ -120,6 +120,10 @@ struct Lab {
   /// Restores what earlier calls deleted or changed. `deletes`: the method deletes experiments; experiments
   /// then stay active, which blocks deletion for every caller.
   void restore(bool deletes) {
+    REQUIRE(bench.pool.query(
+        "INSERT INTO webhooks (id, name, url, format, mode, workspace_id) OVERRIDING SYSTEM VALUE"
+        " VALUES (1, $1, 'http://127.0.0.1:1/' || $1, 'DEFAULT', 'WORKSPACE', 2) ON CONFLICT (id) DO NOTHING",
+        kCanary));
     (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
     REQUIRE(bench.pool.query("UPDATE checkpoints SET state = 'COMPLETED'"));
     (void)db::delete_model(bench.pool, "llm");
@@ -275,7 +279,7 @@ TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
     CHECK(hidden.code == absent.code);
     std::string text = hidden.text;
     for (const std::string id : {"workspace 1", "workspace 2", "project 2", "experiment 1", "trial 1",
-                                 "token 1", "checkpoint c-1", "task command-1"}) {
+                                 "token 1", "checkpoint c-1", "task command-1", "webhook 1"}) {
       if (const std::size_t at = text.find(id); at != std::string::npos)
         text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
     }

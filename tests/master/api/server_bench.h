@@ -32,6 +32,7 @@ struct Bench {
                      std::chrono::milliseconds(20)};
   loop::Workers workers{2}, passwords{1}, downloads{1};
   gc::Collector collector{pool, {.watch = false}, {}};
+  webhooks::Sender webhooks{pool, {.egress = {.anywhere = false}}};
   Context context{.settings = settings,
                   .loop = loop,
                   .hub = hub,
@@ -42,7 +43,8 @@ struct Bench {
                   .passwords = passwords,
                   .edge = edge,
                   .downloads = downloads,
-                  .collector = &collector};
+                  .collector = &collector,
+                  .webhooks = &webhooks};
   Server server{context};
 
   /// Lets experiments keep checkpoints in a directory.

@@ -1,0 +1,62 @@
+-- Webhooks: endpoints, their triggers, and the queue of events that are to be delivered.
+CREATE TABLE webhooks (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         text NOT NULL,
+    url          text NOT NULL,
+    format       text NOT NULL CHECK (format IN ('DEFAULT', 'SLACK')),
+    mode         text NOT NULL CHECK (mode IN ('WORKSPACE', 'SPECIFIC')),
+    workspace_id bigint REFERENCES workspaces ON DELETE CASCADE, -- NULL: the whole cluster
+    failures     bigint NOT NULL DEFAULT 0,  -- failed attempts in a row
+    outcome      text NOT NULL DEFAULT '',   -- of the latest attempt; '': none yet
+    attempted    timestamptz
+);
+CREATE TABLE webhook_triggers (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    webhook_id bigint NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    kind       text NOT NULL CHECK (kind IN ('EXPERIMENT_STATE_CHANGE', 'TASK_LOG', 'CUSTOM')),
+    condition  text NOT NULL -- state of the experiment, or regular expression; '' for CUSTOM
+);
+CREATE INDEX webhook_triggers_webhook ON webhook_triggers (webhook_id);
+-- No foreign keys: an event of a removed webhook must not fail the transaction that adds it. The sender
+-- deletes such events.
+CREATE TABLE webhook_events (
+    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    webhook_id    bigint NOT NULL,
+    kind          text NOT NULL,
+    experiment_id bigint,         -- NULL: a command, or a test
+    event         json NOT NULL,  -- what happened, apart from the experiment
+    created       timestamptz NOT NULL DEFAULT now(),
+    due           timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX webhook_events_due ON webhook_events (due, id);
+-- A log trigger fires once per task.
+CREATE TABLE webhook_log_matches (
+    task_id    text NOT NULL,
+    trigger_id bigint NOT NULL,
+    PRIMARY KEY (task_id, trigger_id)
+);
+
+-- Whether a webhook applies to an experiment of this workspace and configuration.
+CREATE FUNCTION webhook_applies(hook bigint, name text, mode text, scope bigint, workspace bigint, config json) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(config #>> '{integrations,webhooks,exclude}', 'false') <> 'true'
+       AND (scope IS NULL OR scope = workspace)
+       AND (mode = 'WORKSPACE'
+            OR coalesce((config #> '{integrations,webhooks,webhook_id}')::jsonb @> to_jsonb(hook), false)
+            OR coalesce((config #> '{integrations,webhooks,webhook_name}')::jsonb @> to_jsonb(name), false))
+$$;
+
+-- Queues the events of a new state in the transaction that stores the state.
+CREATE FUNCTION queue_state_webhooks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO webhook_events (webhook_id, kind, experiment_id, event)
+    SELECT w.id, t.kind, NEW.id, json_build_object('state', NEW.state)
+      FROM webhook_triggers t JOIN webhooks w ON w.id = t.webhook_id
+     WHERE t.kind = 'EXPERIMENT_STATE_CHANGE' AND t.condition = NEW.state
+       AND webhook_applies(w.id, w.name, w.mode, w.workspace_id,
+                           (SELECT workspace_id FROM projects WHERE id = NEW.project_id), NEW.config)
+     ORDER BY t.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER experiments_webhooks AFTER UPDATE OF state ON experiments FOR EACH ROW
+    WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION queue_state_webhooks();

@@ -1,0 +1,173 @@
+// Webhooks in the database: which events are queued, in which order, and what a failure delays.
+#include <catch2/catch.hpp>
+
+#include "common/base/queue.h"
+#include "master/db/ingest/bulk.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/webhooks.h"
+#include "master/db/queries/workspaces.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+/// A database with experiment 1 (trial 1) in workspace 2.
+struct Lab {
+  Database database;
+  db::Pool pool{database.connect()};
+
+  Lab() {
+    {
+      RunningStore store(open_store(database));
+      store.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()}});
+    }
+    REQUIRE(db::create_workspace(pool, "lab", UserId(1)) == 2);
+    REQUIRE(db::create_project(pool, 2, "vision", "", UserId(1)) == 2);
+    REQUIRE(db::move_experiments(pool, {1}, 2));
+  }
+  std::int64_t add(db::Webhook webhook) {
+    webhook.name = "hook";
+    webhook.url = "https://example.org/";
+    const auto id = db::create_webhook(pool, webhook);
+    REQUIRE(id);
+    return *id;
+  }
+  void configure(const std::string& integrations) {
+    REQUIRE(pool.query("UPDATE experiments SET config = json_build_object('integrations', $1::json)",
+                       integrations));
+  }
+  void become(const std::string& state) { REQUIRE(pool.query("UPDATE experiments SET state = $1", state)); }
+  std::int64_t queued() const { return database.number("SELECT count(*) FROM webhook_events"); }
+};
+
+const db::WebhookTrigger kCompleted{.kind = "EXPERIMENT_STATE_CHANGE", .condition = "COMPLETED"};
+const db::WebhookTrigger kLog{.kind = "TASK_LOG", .condition = "exit code [1-9]"};
+
+void ship(db::BulkWriter& bulk, std::int64_t first, const std::string& text, const std::string& task) {
+  auto answers = std::make_shared<Queue<Result<std::int64_t>>>(1);
+  db::LogLine line{WallTime{1}, 0, "INFO", "stdout", "task", text};
+  REQUIRE(bulk.push(db::LogBatch{TaskId(task),
+                                 AllocationId(task + ".1"),
+                                 AgentId("agent"),
+                                 first,
+                                 {line},
+                                 [answers](Result<std::int64_t> next) { answers->push(std::move(next)); }}));
+  const auto answer = answers->pop_batch(1, std::chrono::seconds(60));
+  REQUIRE(answer.size() == 1);
+  REQUIRE(answer[0]);
+}
+
+}  // namespace
+
+TEST_CASE("a state change queues an event for each webhook that applies") {
+  struct Case {
+    const char* mode;
+    std::optional<std::int64_t> workspace;
+    const char* integrations;
+    std::int64_t queued;
+  };
+  // The first webhook of the database has the id 1.
+  const std::vector<Case> cases = {
+      {"WORKSPACE", {}, "null", 1},
+      {"WORKSPACE", 2, "null", 1},
+      {"WORKSPACE", 1, "null", 0},
+      {"WORKSPACE", 2, R"({"webhooks":{"exclude":true}})", 0},
+      {"WORKSPACE", 2, R"({"webhooks":{"exclude":false}})", 1},
+      {"SPECIFIC", 2, "null", 0},
+      {"SPECIFIC", 2, R"({"webhooks":{"webhook_name":["other"]}})", 0},
+      {"SPECIFIC", 2, R"({"webhooks":{"webhook_name":["other","hook"]}})", 1},
+      {"SPECIFIC", 2, R"({"webhooks":{"webhook_id":[1]}})", 1},
+      {"SPECIFIC", 2, R"({"webhooks":{"webhook_id":[2]}})", 0},
+      {"SPECIFIC", 1, R"({"webhooks":{"webhook_id":[1],"webhook_name":["hook"]}})", 0},
+      {"SPECIFIC", {}, R"({"webhooks":{"webhook_id":[1]}})", 1}};
+  Lab lab;
+  for (const Case& each : cases) {
+    INFO(each.mode << " " << each.workspace.value_or(0) << " " << each.integrations);
+    REQUIRE(lab.pool.query("DELETE FROM webhook_events"));
+    REQUIRE(lab.pool.query("TRUNCATE webhooks RESTART IDENTITY CASCADE"));
+    REQUIRE(lab.add({.mode = each.mode, .workspace = each.workspace, .triggers = {kCompleted}}) == 1);
+    lab.configure(each.integrations);
+    lab.become("ACTIVE");
+    lab.become("COMPLETED");
+    lab.become("COMPLETED");
+    CHECK(lab.queued() == each.queued);
+  }
+}
+
+TEST_CASE("a log trigger fires once per task, also when the lines arrive in several batches") {
+  Lab lab;
+  lab.add({.triggers = {kLog}});
+  const std::string task = lab.database.value("SELECT task_id FROM trials");
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  ship(bulk, 1, "exit code 0", task);
+  CHECK(lab.queued() == 0);
+  ship(bulk, 2, "exit code 7", task);
+  ship(bulk, 3, "exit code 8", task);
+  ship(bulk, 1, "exit code 9", "other");
+  CHECK(lab.queued() == 2);
+  CHECK(lab.database.value("SELECT event->>'triggering_log' FROM webhook_events ORDER BY id LIMIT 1") ==
+        "exit code 7");
+  CHECK(lab.database.number("SELECT experiment_id FROM webhook_events ORDER BY id LIMIT 1") == 1);
+}
+
+TEST_CASE("log triggers that are added or removed while lines arrive take effect with the next line") {
+  Lab lab;
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  ship(bulk, 1, "exit code 7", "a");
+  const std::int64_t id = lab.add({.triggers = {kLog}});
+  bulk.log_triggers_changed();
+  ship(bulk, 1, "exit code 7", "b");
+  CHECK(lab.queued() == 1);
+  REQUIRE(db::delete_webhook(lab.pool, id));
+  ship(bulk, 1, "exit code 7", "c");  // the writer still has the trigger
+  CHECK(lab.queued() == 0);
+}
+
+TEST_CASE("a failure delays the events of its webhook only, and order is kept") {
+  Lab lab;
+  const std::int64_t bad = lab.add({.triggers = {kCompleted}}), good = lab.add({.triggers = {kCompleted}});
+  for (const char* const state : {"ACTIVE", "COMPLETED", "ACTIVE", "COMPLETED"}) lab.become(state);
+  REQUIRE(lab.queued() == 4);
+  auto due = db::due_webhook_events(lab.pool, 10);
+  REQUIRE(due);
+  REQUIRE(due->size() == 2);
+  CHECK((*due)[0].webhook == bad);
+  CHECK((*due)[1].webhook == good);
+  CHECK((*due)[1].workspace == "lab");
+  CHECK(db::delay_webhook(lab.pool, bad, "HTTP 500") == 0);
+  const std::int64_t first = (*due)[1].id;
+  REQUIRE(db::end_webhook_event(lab.pool, (*due)[1], "delivered"));
+  due = db::due_webhook_events(lab.pool, 10);
+  REQUIRE(due);
+  REQUIRE(due->size() == 1);
+  CHECK((*due)[0].webhook == good);
+  CHECK((*due)[0].id > first);
+  CHECK(db::get_webhook(lab.pool, bad)->outcome == "HTTP 500");
+  CHECK(db::get_webhook(lab.pool, bad)->failures == 1);
+  // A new URL is tried at once.
+  REQUIRE(db::set_webhook_url(lab.pool, bad, "https://example.com/"));
+  CHECK(db::due_webhook_events(lab.pool, 10)->size() == 2);
+}
+
+TEST_CASE("events older than a day are dropped after a failure") {
+  Lab lab;
+  const std::int64_t id = lab.add({.triggers = {kCompleted}});
+  lab.become("ACTIVE");
+  lab.become("COMPLETED");
+  REQUIRE(lab.pool.query("UPDATE webhook_events SET created = now() - interval '25 hours'"));
+  CHECK(db::delay_webhook(lab.pool, id, "HTTP 500") == 1);
+  CHECK(lab.queued() == 0);
+}
+
+TEST_CASE("an alert reaches the custom triggers that the experiment names") {
+  Lab lab;
+  lab.add({.mode = "SPECIFIC", .triggers = {{.kind = "CUSTOM"}}});
+  CHECK(db::queue_webhook_alert(lab.pool, {.experiment = 1, .trial = 1, .level = "INFO"}) == 0);
+  lab.configure(R"({"webhooks":{"webhook_name":["hook"]}})");
+  CHECK(db::queue_webhook_alert(lab.pool, {.experiment = 1, .trial = 1, .level = "INFO", .title = "t"}) == 1);
+  CHECK(db::queue_webhook_alert(lab.pool, {.experiment = 99}).error().code == Code::kNotFound);
+  CHECK(lab.database.value("SELECT event->>'title' FROM webhook_events") == "t");
+}
+
+}  // namespace det::test
