@@ -1,4 +1,4 @@
-// `det webhook`: endpoints that are told about experiments.
+// `det webhook`: endpoints that are notified about experiments.
 #include <iostream>
 
 #include "cli/command.h"
@@ -50,9 +50,10 @@ struct WebhookCreateOptions {
     app.add_option("-w,--workspace", workspace,
                    "Workspace (default: the whole cluster, administrators only).");
     app.add_option("--state", states,
-                   "Tell when an experiment reaches this state: COMPLETED, ERROR, CANCELED, ...");
-    app.add_option("--log", patterns, "Tell when a log line matches this regular expression, once per task.");
-    app.add_flag("--alert", alert, "Tell when a task raises an alert. Needs --specific.");
+                   "Notify when an experiment reaches this state: COMPLETED, ERROR, CANCELED, ...");
+    app.add_option("--log", patterns,
+                   "Notify when a log line matches this regular expression, once per task.");
+    app.add_flag("--alert", alert, "Notify when a task raises an alert. Needs --specific.");
     app.add_flag("--slack", slack, "Send messages for Slack instead of plain JSON.");
     app.add_flag("--specific", specific,
                  "Only for experiments that name the webhook in integrations.webhooks.");
@@ -133,7 +134,7 @@ Status delete_webhook(Client& client, const WebhookIdOptions& options) {
 
 Command webhook_command() {
   return {{"webhook", "webhooks"},
-          "Manage webhooks: endpoints that are told about experiments.",
+          "Manage webhooks: endpoints that are notified about experiments.",
           {},
           {{{"list", "ls"}, "List webhooks.", action(list_webhooks)},
            {{"create"}, "Create a webhook.", action(create_webhook)},

@@ -55,10 +55,10 @@ Type profiling_type() {
 
 Type integrations_type() {
   const Type name = text({.min = 1});
-  const Type webhooks = table(
-      {optional("webhook_id", list_of(whole(1)), "ids of the webhooks with mode SPECIFIC that are told"),
-       optional("webhook_name", list_of(name), "names of such webhooks"),
-       defaulted("exclude", boolean(), false, "true: no webhook is told")});
+  const Type webhooks =
+      table({optional("webhook_id", list_of(whole(1)), "ids of the webhooks with mode SPECIFIC to notify"),
+             optional("webhook_name", list_of(name), "names of such webhooks"),
+             defaulted("exclude", boolean(), false, "true: notify no webhook")});
   const Type pachyderm = table({required("pachd", free_map(), "host and port"),
                                 required("proxy", free_map(), "scheme, host, port"),
                                 required("dataset", free_map(), "project, repo, commit, branch, token")});
@@ -182,7 +182,7 @@ std::vector<Field> training_fields() {
 
 /// Fields of other cluster types and removed features: accepted, stored and ignored.
 std::vector<Field> idle_fields() {
-  return {optional("integrations", integrations_type(), "services that are told about the experiment"),
+  return {optional("integrations", integrations_type(), "services that are notified about the experiment"),
           idle("slurm", cluster_manager_type("sbatch_args")),
           idle("pbs", cluster_manager_type("pbsbatch_args")),
           idle("data_layer", any()),

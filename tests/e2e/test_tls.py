@@ -127,12 +127,12 @@ class Tls(unittest.TestCase):
                         "-subj", "/CN=a1", "-keyout", foreign / "agent.key", "-out", foreign / "agent.pem"],
                        check=True, capture_output=True)
         shutil.copy(cluster.env["DET_MASTER_CERT_FILE"], foreign / "ca.pem")
-        self.agent_is_refused("a4", "not of this master")
+        self.agent_is_refused("a4", "another authority issued it")
         # With the certificate of another agent.
         shutil.copytree(cluster.dir / "agent-a1" / "tls", cluster.dir / "agent-a5" / "tls")
         self.agent_is_refused("a5", "this certificate belongs to agent a1")
         # With a token for another agent, under a taken name, and without a valid token.
-        self.assertIn("is for the agent a7", self.agent_fails("a6", "--join-token-file", self.token("--agent", "a7")))
+        self.assertIn("is for agent a7", self.agent_fails("a6", "--join-token-file", self.token("--agent", "a7")))
         shutil.rmtree(cluster.dir / "agent-a6")
         taken = cluster.dir / "other-machine"
         done = subprocess.run([cluster.bin / "det-agent", "--master", cluster.address, "--data-dir", taken, "--id", "a1",
