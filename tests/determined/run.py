@@ -31,6 +31,13 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from cluster import Cluster  # noqa: E402
 
 
+def is_installed(module):
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the parent, for a module like ruamel.yaml
+        return False
+
+
 def missing():
     """The reason why the tests cannot run here, or None."""
     upstream = os.environ.get("DET_UPSTREAM")
@@ -38,7 +45,7 @@ def missing():
         return "DET_UPSTREAM does not name a copy of Determined's repository"
     if not pathlib.Path(upstream).is_dir():
         return f"DET_UPSTREAM: {upstream} is not a directory"
-    absent = [p for p in PACKAGES if importlib.util.find_spec(MODULES.get(p, p.replace("-", "_"))) is None]
+    absent = [p for p in PACKAGES if not is_installed(MODULES.get(p, p.replace("-", "_")))]
     if absent:
         return "install the packages " + " ".join(f"python3-{p}" for p in absent)
     return None
