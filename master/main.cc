@@ -209,7 +209,12 @@ class Master {
 
   void start() {
     loop_.start({.send = [this](core::Send send) { server_.send(std::move(send)); },
-                 .changed = [this](const loop::Change& change) { server_.changed(change); }},
+                 .changed =
+                     [this](const loop::Change& change) {
+                       server_.changed(change);
+                       // The event of a new state was stored with it.
+                       if (change.kind == loop::Change::Kind::kExperiment) webhooks_.wake();
+                     }},
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
     const Json health = {
         {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};

@@ -29,6 +29,10 @@ class Sender {
   /// `pool` must outlive the sender. Starts the thread.
   Sender(db::Pool& pool, SenderOptions options);
   ~Sender() { stop(); }
+  /// Looks at the queue at once. Never blocks. Any thread.
+  void wake() {
+    (void)worker_.try_post([this] { tick(); });
+  }
   /// Ends the request in flight, and the thread. Idempotent.
   void stop();
   /// Sends a test message to a webhook now and returns the outcome. Blocks for at most the time-out.
