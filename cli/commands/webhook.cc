@@ -23,7 +23,7 @@ std::string trigger_text(const v1::Trigger& trigger) {
   return "state: " + text("state");
 }
 
-/// Lists webhooks. URLs are shortened for users who may not change them.
+/// Lists webhooks. The master shortens URLs to the host for users without the right to change them.
 Status list_webhooks(Client& client, const Output& output) {
   TRY_ASSIGN(const auto response, client.call(&WebhookStub::GetWebhooks, v1::GetWebhooksRequest()));
   Table table{{"ID", "Name", "URL", "Format", "Workspace ID", "Mode", "Triggers", "Last Delivery"}, {}};

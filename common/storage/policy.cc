@@ -104,7 +104,7 @@ const NamedStorage* StoragePolicy::storage_of(const Json& storage) const {
   const std::string path = directory_of(storage);
   const auto at = is_bucket(storage) ? location_in(storage) : fail(Code::kInvalidArgument, "no bucket");
   for (const NamedStorage& one : named) {
-    // A directory of its own for each workspace protects only while nobody else can name it by its path.
+    // Directories per workspace separate workspaces only if no configuration can name them by path.
     if (name.empty() ? one.per_workspace : one.name != name) continue;
     if (is_bucket(one.location) != is_bucket(storage)) continue;
     const auto base = is_bucket(one.location) ? location_in(one.location) : at;

@@ -12,7 +12,7 @@ namespace det::api {
 class WebhookService final : public Service {
  public:
   explicit WebhookService(const Context& context);
-  /// Lists visible webhooks. For callers who may not change a webhook its URL ends after the host.
+  /// Lists visible webhooks. Callers without the right to change a webhook see the host of its URL only.
   Status GetWebhooks(const Caller& caller, const v1::GetWebhooksRequest& request,
                      v1::GetWebhooksResponse* response);
   /// Creates a webhook. Errors: kInvalidArgument with Problems; kPermissionDenied.
