@@ -27,4 +27,30 @@ export const palette = [
       await until(() => !document.querySelector('dialog[open]'));
     },
   ],
+  [
+    'the palette opens whenever its key is pressed, however soon after it was closed',
+    async () => {
+      const lost = await page.evaluate(async () => {
+        const rest = (ms) => new Promise((done) => setTimeout(done, ms));
+        const press = () =>
+          document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true, bubbles: true }));
+        const shown = () => document.querySelector('dialog.palette[open] input') !== null;
+        const lost = [];
+        for (let gap = 0; gap <= 40; gap += 2) {
+          press();
+          await rest(100);
+          if (!shown()) lost.push(`open before ${gap}`);
+          press();
+          await rest(gap);
+          press();
+          await rest(100);
+          if (!shown()) lost.push(`${gap} ms after it was closed`);
+          else press();
+          await rest(100);
+        }
+        return lost;
+      });
+      assert.deepEqual(lost, []);
+    },
+  ],
 ];

@@ -1,7 +1,7 @@
 // Command palette (Ctrl K): pages, experiments by name, trials by number, actions of the current page.
 import { signal, useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { searchExperiments } from '../api';
 import { stateName } from '../format';
@@ -153,7 +153,8 @@ export function Palette() {
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
   }, []);
-  useEffect(() => {
+  // Before the frame is drawn: a dialog that opened later would take the event `close` of its former use for its own.
+  useLayoutEffect(() => {
     if (open && !dialog.current?.open) dialog.current?.showModal();
     if (!open) dialog.current?.close();
   }, [open]);
