@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/base/exit_codes.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 
@@ -14,14 +15,18 @@ namespace {
 constexpr std::array<std::string_view, 6> kNoMemory{"out of memory",         "std::bad_alloc",
                                                     "can't allocate memory", "MemoryError",
                                                     "OutOfMemoryError",      "Cannot allocate memory"};
-constexpr std::array<std::string_view, 2> kNoSpace{"No space left on device", "Disk quota exceeded"};
 
-template <std::size_t n>
-bool contains_any(const std::vector<std::string>& lines, const std::array<std::string_view, n>& words) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return std::any_of(words.begin(), words.end(),
+bool reports_no_memory(const std::vector<std::string>& lines) {
+  return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return std::any_of(kNoMemory.begin(), kNoMemory.end(),
                        [&](std::string_view word) { return line.find(word) != std::string::npos; });
   });
+}
+
+/// A line "error: …" of the training library, with or without the rank in front.
+bool is_error_line(const std::string& line) {
+  const bool ranked = line.starts_with("[rank=") && line.find("] ") != std::string::npos;
+  return line.compare(ranked ? line.find("] ") + 2 : 0, 7, "error: ") == 0;
 }
 
 /// Replaces invalid UTF-8 and control characters, so that any table or terminal can show the line.
@@ -47,14 +52,19 @@ Exit classify_exit(const TaskExit& exit) {
   } else if (exit.memory_limit) {
     result.kind = Exit::Kind::kOutOfMemory;
     result.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;
-  } else if (contains_any(exit.last_lines, kNoMemory)) {
-    result.kind = Exit::Kind::kOutOfMemory;
-    result.message = "out of memory: " + how;
-  } else if (contains_any(exit.last_lines, kNoSpace)) {
+  } else if (code == kExitStorageFull) {
+    // Only the exit code counts. Any program may print "No space left on device", and this kind of exit does
+    // not consume a restart.
     result.kind = Exit::Kind::kStorageFull;
     result.message = "storage full: " + how;
+  } else if (reports_no_memory(exit.last_lines)) {
+    result.kind = Exit::Kind::kOutOfMemory;
+    result.message = "out of memory: " + how;
   }
-  for (const std::string& line : exit.last_lines) result.message += "\n" + readable(line);
+  // The line that names the error comes first, whatever was printed after it.
+  std::vector<std::string> lines = exit.last_lines;
+  std::stable_partition(lines.begin(), lines.end(), is_error_line);
+  for (const std::string& line : lines) result.message += "\n" + readable(line);
   return result;
 }
 

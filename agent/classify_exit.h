@@ -10,10 +10,10 @@ namespace det::agent {
 ///
 ///   kHung          the supervisor detected a hang, whatever the exit status
 ///   kOutOfMemory   the kernel counted an OOM kill, or the last lines report one of a device or an allocator
-///   kStorageFull   the last lines report a full disk or quota
+///   kStorageFull   exit code kExitStorageFull (common/base/exit_codes.h)
 ///   kFailed        any other failure
 ///
-/// The message is one line; after a failure the task's last lines follow.
+/// The message is one line; after a failure the task's last lines follow, those of the form "error: …" first.
 Exit classify_exit(const TaskExit& exit);
 
 }  // namespace det::agent

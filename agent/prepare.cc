@@ -5,6 +5,7 @@
 #include "agent/task/log_file.h"
 #include "agent/upstream_info.h"
 #include "common/archive/archive.h"
+#include "common/base/exit_codes.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
@@ -30,7 +31,9 @@ std::string first_error(const std::string& output) {
   return "";
 }
 
-Exit failed(std::string message) { return {Exit::Kind::kFailed, 1, std::move(message)}; }
+Exit failed(std::string message) { return {Exit::Kind::kFailed, kExitFailed, std::move(message)}; }
+/// A failure of the submitted files: no restart can succeed.
+Exit refused(std::string message) { return {Exit::Kind::kFailed, kExitFinal, std::move(message)}; }
 Exit lost(const Error& error) { return {Exit::Kind::kLost, 0, error.message}; }
 
 /// Downloads the context once and verifies its digest.
@@ -150,7 +153,7 @@ class Preparation {
     if (!path_exists(dir_.workdir() + "/" + source)) {
       const std::string message = "entrypoint " + command[0] + ": the model directory has no " + source;
       log("ERROR", message);
-      return failed(message);
+      return refused(message);
     }
     auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
     if (!recipe) {
@@ -176,7 +179,10 @@ class Preparation {
     }
     if (outcome->library.empty()) {
       log("ERROR", source + " does not compile");
-      return failed(source + " does not compile" + first_error(outcome->output));
+      // Without a diagnostic the compiler itself has failed, for example for lack of memory.
+      const std::string error = first_error(outcome->output);
+      const std::string message = source + " does not compile" + error;
+      return error.empty() ? failed(message) : refused(message);
     }
     log("INFO", outcome->cached ? source + " taken from the build cache"
                                 : source + " built in " + human_duration(mono_now() - begun));

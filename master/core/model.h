@@ -55,9 +55,11 @@ std::optional<AllocationState> parse_allocation_state(std::string_view name);
 /// Why an allocation ended. Kinds with is_failure() count against max_restarts.
 enum class ExitKind {
   kSucceeded,  ///< exit code 0
-  kFailed,     ///< program error: non-zero exit, foreign signal, compile error of the model
-  kLost,       ///< infrastructure: agent lost, start failed, state lost; runs again without counting
-  kStopped,    ///< the master ended it
+  /// Program error: non-zero exit, foreign signal, compile error of the model. Exit code kExitFinal or a
+  /// second kExitRepeatable (common/base/exit_codes.h) ends the trial before its restarts are used up.
+  kFailed,
+  kLost,     ///< infrastructure: agent lost, start failed, state lost; runs again without counting
+  kStopped,  ///< the master ended it
   kOutOfMemory,
   kStorageFull,  ///< runs again with exponential back-off; counts only after more than an hour of it
   kPreempted,    ///< left on request, with its checkpoint saved

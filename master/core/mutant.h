@@ -13,6 +13,8 @@ enum class Mutant {
   kSlotFreedAtKill,      ///< slots are free when the kill is sent, not when the process has exited
   kLostCounted,          ///< losing an agent consumes a restart
   kRestartNotCounted,    ///< a failed run does not consume a restart
+  kFinalRunAgain,        ///< a trial runs again after a failure that its program called final
+  kRepeatRunAgain,       ///< a trial runs again after the same repeatable failure at the same batch
   kNoReconnectDeadline,  ///< after a restart of the master, agents that never reconnect are never lost
   kValidationTwice,      ///< the searcher gets a validation again when a new run repeats it
   kNanBest,              ///< NaN may become the best metric

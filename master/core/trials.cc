@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/exit_codes.h"
 #include "master/core/owners.h"
 #include "master/core/transitions.h"
 
@@ -13,7 +14,32 @@ namespace {
 /// long again: time to make room, yet a bounded number of attempts.
 constexpr int kFreeStorageFull = 13;
 
+/// The first line "error: …" of a failure's last output, without a rank in front; "" when there is none.
+std::string_view error_line(std::string_view message) {
+  for (std::size_t end = message.find('\n'); end != message.npos; end = message.find('\n')) {
+    message.remove_prefix(end + 1);
+    std::string_view line = message.substr(0, message.find('\n'));
+    const std::size_t rank = line.starts_with("[rank=") ? line.find("] ") : line.npos;
+    if (rank != line.npos) line.remove_prefix(rank + 2);
+    if (line.starts_with("error: ")) return line;
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string_view Trials::why_final(const Exit& exit, std::string_view previous) const {
+  if (exit.kind != ExitKind::kFailed) return "";
+  if (exit.code == kExitFinal && !owners_.is(Mutant::kFinalRunAgain))
+    return "not restarted: another run would fail in the same way";
+  // Resumed training repeats its state exactly, so an error that depends on nothing else is proven by its
+  // repetition: the line names the batch.
+  const std::string_view error = error_line(exit.message);
+  if (exit.code == kExitRepeatable && !error.empty() && error == error_line(previous) &&
+      !owners_.is(Mutant::kRepeatRunAgain))
+    return "not restarted: the previous run failed at the same batch with the same error";
+  return "";
+}
 
 Trial* Trials::find(TrialId id) {
   const auto it = trials_.find(id);
@@ -324,7 +350,14 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   const bool counted = ((is_failure(exit.kind) || full_for_long) && !requested) ||
                        (exit.kind == ExitKind::kLost && owners_.is(Mutant::kLostCounted));
   if (counted) {
+    const std::string_view final_because = why_final(exit, trial.exit_reason);
     trial.exit_reason = exit.message;
+    if (!final_because.empty()) {
+      trial.exit_reason.insert(std::min(trial.exit_reason.find('\n'), trial.exit_reason.size()),
+                               " (" + std::string(final_because) + ")");
+      step.log(trial, allocation.run, std::string(final_because));
+      return end(step, trial, State::kError);
+    }
     const int max_restarts = config_of(trial).max_restarts;
     if (trial.restarts >= max_restarts) return end(step, trial, State::kError);
     if (!owners_.is(Mutant::kRestartNotCounted)) ++trial.restarts;

@@ -91,6 +91,9 @@ class Trials {
   void reopen(Step& step, Trial& trial);
   /// Decides on a stopping trial after the end of its allocation.
   void end_stopping(Step& step, Trial& trial, const Allocation& allocation);
+  /// Why a failed trial ends in error before it has used up its restarts; "" when a restart may succeed.
+  /// `previous` is the message of the failure before.
+  std::string_view why_final(const Exit& exit, std::string_view previous) const;
   /// Restarts the deadline of an unmanaged trial.
   void restart_deadline(const Step& step, const Trial& trial);
 

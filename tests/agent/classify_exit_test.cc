@@ -35,10 +35,13 @@ TEST_CASE("an exit is classified by its cause and carries the last lines of outp
        {Kind::kHung, 0,
         "the task hung: no batch, no report and no output for 1h (hang_timeout): exit code 0"}},
       {{{1, 0}, "", {cuda}, {}}, {Kind::kOutOfMemory, 1, "out of memory: exit code 1\n" + cuda}},
-      {{{1, 0}, "", {python}, {}}, {Kind::kStorageFull, 1, "storage full: exit code 1\n" + python}},
-      {{{1, 0}, "", {harness, "det-launch: rank 0 ended with exit code 1"}, {}},
-       {Kind::kStorageFull, 1,
-        "storage full: exit code 1\n" + harness + "\ndet-launch: rank 0 ended with exit code 1"}},
+      // What a program prints does not make its failure free of restarts; its exit code does.
+      {{{1, 0}, "", {python}, {}}, {Kind::kFailed, 1, "exit code 1\n" + python}},
+      {{{82, 0}, "", {harness, "det-launch: rank 0 ended with exit code 82"}, {}},
+       {Kind::kStorageFull, 82,
+        "storage full: exit code 82\n" + harness + "\ndet-launch: rank 0 ended with exit code 82"}},
+      {{{83, 0}, "", {"a", "[rank=1] error: b", "c"}, {}},
+       {Kind::kFailed, 83, "exit code 83\n[rank=1] error: b\na\nc"}},
   };
   for (const Row& row : rows) CHECK(classify_exit(row.exit) == row.expected);
 }

@@ -320,6 +320,15 @@ void Checker::at_end(const MemoryDisk& disk) {
   }
 }
 
+int Checker::restarts_for_good(const Job& job, const core::Trial& trial, int for_good) {
+  // The exit of a gang may be that of a peer, which only misses the process that failed.
+  if (job.config->resources.slots_per_trial > 1) return for_good;
+  if (job.failure == Job::Failure::kFinal) return 0;
+  // A repetition counts as one only directly after the failure that it repeats; each other run may stand
+  // between two of them.
+  return std::min(for_good, trial.run - for_good + 1);
+}
+
 void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
   if (!core::is_terminal(experiment.state)) return fail(name_of(experiment.id) + " never ends");
   const std::set<searcher::TrialNumber> stopped = stopped_by_search(experiment);
@@ -334,7 +343,10 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const int failed = failures(id);
     if (job.unmanaged) check_outside(trial, disk);
     const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
-    if (trial.restarts > failed) fail(is + " with more restarts than failures");
+    const auto found = for_good_.find(id);
+    const int for_good = found == for_good_.end() ? 0 : found->second;
+    if (trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good))
+      fail(is + " with more restarts than failures that allow one");
     all_failed = all_failed && trial.state == core::State::kError;
     if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) &&
         !stopped.contains(trial.number)) {
@@ -345,7 +357,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (trial.state != experiment.state && !job.searches()) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
     const bool no_metric = job.has_no_metric(trial.seed) && job.config->searcher.decides_by_metric();
-    if (trial.state == core::State::kError && failed <= restarts && !no_metric) {
+    const bool proven = for_good >= (job.failure == Job::Failure::kFinal ? 1 : 2);
+    if (trial.state == core::State::kError && failed <= restarts && !proven && !no_metric) {
       fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }
   }

@@ -44,6 +44,8 @@ class Checker {
   bool chief_ended_well(const ProcessTruth& process) const;
   /// A failure of the program or a foreign signal, which may consume a restart.
   void process_failed(TaskKey task) { ++failures_[task]; }
+  /// Of these, the failures that the program reported as final or repeatable.
+  void process_failed_for_good(TrialId trial) { ++for_good_[trial]; }
   void checkpoint_damaged(const CheckpointId& uuid) { damaged_.insert(uuid); }
   bool is_damaged(const CheckpointId& uuid) const { return damaged_.contains(uuid); }
   void program_finished(TrialId trial) { finished_.insert(trial); }
@@ -82,6 +84,8 @@ class Checker {
   void check_search(const core::Core& core);
   void check_heard(ExperimentId experiment, const std::string& event);
   void check_stored_events(const MemoryDisk& disk);
+  /// How many restarts `for_good` final or repeatable failures of a trial may have consumed.
+  static int restarts_for_good(const Job& job, const core::Trial& trial, int for_good);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
   /// Trials that the search stopped before their program finished.
   std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
@@ -97,6 +101,7 @@ class Checker {
   std::map<PartKey, PartState> parts_;
   std::map<TaskKey, RunNumber> newest_run_;
   std::map<TaskKey, int> failures_;
+  std::map<TrialId, int> for_good_;
   std::set<TrialId> finished_;
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< Appended in this life of the master.
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.

@@ -115,6 +115,11 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
   Random names{dice.random.next(), 0};
   job.id = RequestId("job" + std::to_string(number) + "-" + names.uuid());
   job.damages = names.below(100) < 15;
+  // From the job's own stream, like `damages`: the other draws of a seed stay what they were.
+  const std::uint64_t kind = names.below(100);
+  job.failure = kind < 60   ? Job::Failure::kPlain
+                : kind < 75 ? Job::Failure::kFinal
+                            : Job::Failure::kRepeatable;
   job.submit = dice.between(seconds(0), until / 3);
   job.activate = dice.chance(90);
   job.config = draw_config(dice, job.id, most_on_one, most_slots);
@@ -273,7 +278,10 @@ std::string describe(const Plan& plan) {
         std::to_string(job.config->max_restarts) + ", validates every " + std::to_string(job.validate_every) +
         ", checkpoints every " + std::to_string(job.checkpoint_every);
     if (job.failures)
-      text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at);
+      text += ", fails " + std::to_string(job.failures) + "x at " + std::to_string(job.fail_at) +
+              (job.failure == Job::Failure::kFinal        ? " (final)"
+               : job.failure == Job::Failure::kRepeatable ? " (repeatable)"
+                                                          : "");
     if (job.ignores_preemption) text += ", ignores preemption";
     if (job.nan) text += ", NaN";
     if (job.damages) text += ", damaged checkpoints";

@@ -35,9 +35,11 @@ struct Job {
   std::int64_t chunk = 10;   ///< Steps between preemption checks.
   Duration chunk_time{};
   std::int64_t validate_every = 20, checkpoint_every = 30;
-  /// The first `failures` runs that reach this step exit with 1.
+  /// The first `failures` runs that reach this step fail.
   std::int64_t fail_at = 0;
   int failures = 0;
+  /// How the program reports those failures: as any other, as final, or as repeatable at its step.
+  enum class Failure { kPlain, kFinal, kRepeatable } failure = Failure::kPlain;
   bool ignores_preemption = false;
   bool nan = false;  ///< Every second metric is NaN.
   /// A trial reports invalid hyperparameters; in a search every third trial, or each one with always_invalid.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/exit_codes.h"
+
 namespace det::sim {
 
 using core::ExitKind;
@@ -231,7 +233,13 @@ void Process::work() {
 void Process::fail() {
   checker_.process_failed(start_.trial.id);
   // An unmanaged process reports its exit itself, or ends without a report.
-  if (!job_.unmanaged || engine_.chance(50)) return exit(ExitKind::kFailed, 1, "exit code 1");
+  if (!job_.unmanaged || engine_.chance(50)) {
+    if (job_.failure == Job::Failure::kPlain) return exit(ExitKind::kFailed, kExitFailed, "exit code 1");
+    checker_.process_failed_for_good(start_.trial.id);
+    const std::string error = "\nerror: train_batch (batch " + std::to_string(steps_) + "): no such class";
+    const int code = job_.failure == Job::Failure::kFinal ? kExitFinal : kExitRepeatable;
+    return exit(ExitKind::kFailed, code, "exit code " + std::to_string(code) + error);
+  }
   terminating_ = true;
   report(core::EndTrial{0, start_.trial.id, start_.allocation.run, core::State::kError, "exit code 1"});
 }

@@ -52,6 +52,8 @@ TEST_CASE("every disabled safety rule is detected") {
       {"slot freed at kill", Mutant::kSlotFreedAtKill},
       {"lost counted", Mutant::kLostCounted},
       {"restart not counted", Mutant::kRestartNotCounted},
+      {"a final failure run again", Mutant::kFinalRunAgain},
+      {"a repeated failure run again", Mutant::kRepeatRunAgain},
       {"no reconnect deadline", Mutant::kNoReconnectDeadline},
       {"validation twice", Mutant::kValidationTwice},
       {"NaN best", Mutant::kNanBest},

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "bench.h"
+#include "common/base/exit_codes.h"
 
 namespace det::core {
 namespace {
@@ -53,6 +54,54 @@ TEST_CASE("a failing trial restarts max_restarts times, then ends in error") {
   CHECK(bench.trial(kTrial).restarts == 2);
   CHECK(bench.trial(kTrial).exit_reason == "exit code 7");
   CHECK(bench.experiment(id).state == State::kError);
+}
+
+TEST_CASE("a trial that calls its failure final is not restarted") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 5));
+  REQUIRE(bench.live(kTrial));
+  bench.update(kTrial, AllocationState::kTerminated,
+               Exit{ExitKind::kFailed, kExitFinal, "exit code 81\nerror: start: no hyperparameter \"lr\""});
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).restarts == 0);
+  CHECK(bench.trial(kTrial).exit_reason ==
+        "exit code 81 (not restarted: another run would fail in the same way)\n"
+        "error: start: no hyperparameter \"lr\"");
+}
+
+TEST_CASE("a trial that fails twice at the same batch with the same error is not restarted again") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 5));
+  const auto fails = [&](int code, const std::string& line) {
+    REQUIRE(bench.live(kTrial));
+    bench.update(kTrial, AllocationState::kTerminated,
+                 Exit{ExitKind::kFailed, code, "exit code " + std::to_string(code) + "\nframe\n" + line});
+    return bench.trial(kTrial).state == State::kError;
+  };
+  const std::string error = "error: train_batch (batch 37): the loss is nan";
+  CHECK_FALSE(fails(kExitRepeatable, error));
+  CHECK_FALSE(fails(kExitRepeatable, "error: train_batch (batch 38): the loss is nan"));
+  CHECK_FALSE(fails(kExitFailed, error));
+  CHECK_FALSE(fails(kExitFailed, error));
+  // The rank in front of a line depends on which process failed first.
+  CHECK(fails(kExitRepeatable, "[rank=1] " + error));
+  CHECK(bench.trial(kTrial).restarts == 4);
+  CHECK(bench.trial(kTrial).exit_reason.starts_with(
+      "exit code 83 (not restarted: the previous run failed at the same batch with the same error)\n"));
+}
+
+TEST_CASE("repeatable failures without an error line consume every restart") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 2));
+  for (int run = 1; run <= 3; ++run) {
+    REQUIRE(bench.live(kTrial));
+    bench.update(kTrial, AllocationState::kTerminated,
+                 Exit{ExitKind::kFailed, kExitRepeatable, "exit code 83"});
+  }
+  CHECK(bench.trial(kTrial).restarts == 2);
 }
 
 TEST_CASE("out-of-memory and hangs consume a restart, while a full storage backs off and does not") {
