@@ -35,9 +35,9 @@
 namespace det {
 namespace {
 
-constexpr int kWorkers = 8;
-constexpr int kConnections = 8;
-constexpr int kDownloads = 2;
+/// Connections of the API: one for each thread that queries, and a few for the collector and chores.
+constexpr int kConnections = loop::kQueryingWorkers + 4;
+constexpr int kStreamConnections = 6;
 constexpr auto kStopGrace = std::chrono::seconds(3);
 constexpr auto kStopLimit = std::chrono::seconds(10);
 constexpr auto kTick = std::chrono::milliseconds(250);
@@ -168,8 +168,8 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
 class Master {
  public:
   Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
-         db::Pool& pool, std::unique_ptr<http::Site> site, std::shared_ptr<const api::Authority> authority,
-         Ends& ends)
+         db::Pool& pool, db::Pool& stream_pool, std::unique_ptr<http::Site> site,
+         std::shared_ptr<const api::Authority> authority, Ends& ends)
       : config_(config),
         settings_(std::move(settings)),
         database_(database),
@@ -181,9 +181,7 @@ class Master {
         metrics_(pool, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),
-        workers_(kWorkers),
         passwords_(1, 64),
-        downloads_(kDownloads, 64),
         json_(2),
         chores_(1, 16, [this] { restart_database(); }),
         storages_(std::make_shared<storage::Storages>(config.storages)),
@@ -196,12 +194,12 @@ class Master {
                  .loop = loop_,
                  .hub = hub_,
                  .pool = pool_,
+                 .stream_pool = stream_pool,
                  .bulk = bulk_,
                  .metrics = metrics_,
-                 .workers = workers_,
+                 .pools = pools_,
                  .passwords = passwords_,
                  .edge = edge_,
-                 .downloads = downloads_,
                  .storages = storages_,
                  .collector = &collector_,
                  .webhooks = &webhooks_},
@@ -244,9 +242,8 @@ class Master {
     collector_.stop();
     webhooks_.stop();
     json_.stop();
-    workers_.stop();
+    pools_.stop();
     passwords_.stop();
-    downloads_.stop();
     loop_.stop();
     bulk_.stop();
     hub_.stop();
@@ -306,7 +303,9 @@ class Master {
   loop::Loop loop_;
   db::BulkWriter bulk_;
   db::MetricCache metrics_;
-  loop::Workers edge_, workers_, passwords_, downloads_, json_, chores_;
+  loop::Workers edge_;
+  loop::WorkerPools pools_;
+  loop::Workers passwords_, json_, chores_;
   const std::shared_ptr<storage::Storages> storages_;
   gc::Collector collector_;
   webhooks::Sender webhooks_;
@@ -334,7 +333,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
                                           .tls = tls}));
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
-  db::Pool pool(database.connect, kConnections);
+  db::Pool pool(database.connect, kConnections), stream_pool(database.connect, kStreamConnections);
   TRY(create_admin(pool, config));
   TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
   TRY_ASSIGN(core::Core core, restore_core(config, *database.store));
@@ -342,8 +341,8 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
 
   auto master =
-      std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool, std::move(site),
-                               certificates ? certificates->authority : nullptr, ends);
+      std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool, stream_pool,
+                               std::move(site), certificates ? certificates->authority : nullptr, ends);
   master->start();
   std::printf("ready http%s://%s:%d\n", tls ? "s" : "", host.c_str(), port);
   std::fflush(stdout);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/budget.h"
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/kill_grace.h"
@@ -19,7 +20,7 @@
 #include "master/gc/collector.h"
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"
-#include "master/loop/workers.h"
+#include "master/loop/worker_pools.h"
 #include "master/webhooks/sender.h"
 
 namespace det::api {
@@ -57,6 +58,13 @@ struct Settings {
   Duration session_lifetime = std::chrono::hours(24 * 7);
 };
 
+/// Bytes of unfinished uploads in memory: in total, and of one caller. Covers one code archive in base64 with
+/// room for a second one.
+inline constexpr std::int64_t kUploadBytes = 512LL << 20, kUploadBytesPerCaller = 200LL << 20;
+/// Downloads and metric streams open at once: in total, and of one caller. The total leaves a queue for the
+/// threads of WorkerPools::stream.
+inline constexpr std::int64_t kPacedStreams = 128, kPacedStreamsPerCaller = 6;
+
 /// References to the parts of the master. All of them outlive the server.
 struct Context {
   const Settings& settings;
@@ -64,17 +72,17 @@ struct Context {
   /// Distributes change notifications to event streams and log followers.
   loop::Hub& hub;
   db::Pool& pool;
+  /// Connections of the stream pool, so that streams and other calls do not wait for each other's.
+  db::Pool& stream_pool;
   /// Writes metrics and logs in batches, beside the core.
   db::BulkWriter& bulk;
   db::MetricCache& metrics;
-  /// Threads of handlers that block on the database or the core.
-  loop::Workers& workers;
+  /// Threads of handlers, by kind of work.
+  loop::WorkerPools& pools;
   /// One thread for password hashing and its throttle.
   loop::Workers& passwords;
   /// One thread that owns the state of agent links, harness sessions and log followers.
   loop::Workers& edge;
-  /// Few threads that block while a client reads.
-  loop::Workers& downloads;
   std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
   /// The server calls tick().
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();
@@ -85,6 +93,11 @@ struct Context {
   /// Never null while calls are served.
   webhooks::Sender* webhooks = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
+  /// Memory of uploads, over gRPC and HTTP.
+  std::shared_ptr<Budget> uploads = std::make_shared<Budget>(kUploadBytes, kUploadBytesPerCaller);
+  std::shared_ptr<Budget> paced_streams = std::make_shared<Budget>(kPacedStreams, kPacedStreamsPerCaller);
+  /// Longest time of one write of a paced stream. Messages have about 1 MiB, so a client needs 35 KiB/s.
+  Duration stream_write_time = std::chrono::seconds(30);
 };
 
 }  // namespace det::api

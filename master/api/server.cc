@@ -213,7 +213,7 @@ gc::StorageAgents Server::storage_agents() {
 void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
-  parts_->context.streams->tick(parts_->context.workers, *parts_->context.sessions);
+  parts_->context.streams->tick(parts_->context.pools.read, *parts_->context.sessions);
   parts_->allocation.tick();
   parts_->master.tick();
 }

@@ -86,6 +86,14 @@ void Service::add_unary(const char* method, const pb::Message& request, const pb
                     grpc::internal::RpcMethod::NORMAL_RPC, callback);
 }
 
+loop::Workers& Service::default_pool(const char* method) const {
+  const Access* const entry = access("/" + descriptor_.full_name() + "/" + method);
+  if (!entry) end(descriptor_.full_name() + "/" + method + " has no entry in the table of access");
+  if (entry->requirement == Requirement::kAllocation || entry->requirement == Requirement::kAgent)
+    return context_.pools.ingest;
+  return is_change(*entry) ? context_.pools.steer : context_.pools.read;
+}
+
 void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work) {
   if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
@@ -110,7 +118,10 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
                                          const grpc::ByteBuffer& in, grpc::ByteBuffer* out) {
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
   post(method.workers, reactor,
-       [this, &method, reactor, credentials = read_credentials(*call), &in, out, begun = mono_now()] {
+       [this, &method, call, reactor, credentials = read_credentials(*call), &in, out, begun = mono_now()] {
+         // A client that has canceled its call expects no effect.
+         if (call->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+         if (mono_now() - begun > kQueuePatience) return reactor->Finish(to_grpc(busy()));
          // The body stays unread until the caller is known.
          const auto caller = authenticate(method.path, credentials, *context_.sessions);
          const std::unique_ptr<pb::Message> request(method.request.New());

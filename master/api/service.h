@@ -34,8 +34,9 @@ class Service : public grpc::Service {
   /// `name` is the full name of the service, e.g. "det.v1.ModelService".
   Service(const Context& context, const char* name);
 
-  /// Serves a method with `handler`, which runs on `workers` (default: context.workers) for an authorized
-  /// caller. It may block on the database and the core, and fills the response.
+  /// Serves a method with `handler`, which runs on `workers` for an authorized caller. It may block on the
+  /// database and the core, and fills the response. It does not run for a call that its client has canceled,
+  /// nor for one that has waited for a thread for longer than kQueuePatience (UNAVAILABLE).
   template <typename S, typename Request, typename Response>
   void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*),
              loop::Workers& workers) {
@@ -47,9 +48,11 @@ class Service : public grpc::Service {
                                         static_cast<Response*>(response));
               });
   }
+  /// Same, on the pool of the method's kind: `steer` for changes, `read` for reads, `ingest` for calls of
+  /// processes and agents.
   template <typename S, typename Request, typename Response>
   void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*)) {
-    unary(method, handler, context_.workers);
+    unary(method, handler, default_pool(method));
   }
 
   /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. The
@@ -102,9 +105,13 @@ class Service : public grpc::Service {
   Status perform(const char* path, const Result<Caller>& caller, const google::protobuf::Message& request,
                  MonoTime begun, const std::function<Status(const Caller&)>& body);
 
+  /// Longest time of a call in the queue of its pool.
+  static constexpr Duration kQueuePatience = std::chrono::seconds(30);
+
   const Context& context_;
 
  private:
+  loop::Workers& default_pool(const char* method) const;
   using Handler =
       std::function<Status(const Caller&, const google::protobuf::Message&, google::protobuf::Message*)>;
   struct Unary;

@@ -156,7 +156,7 @@ Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer,
 grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call,
                                              const v1::RenewRequest* request, v1::JoinResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
+  post(context_.pools.steer, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
     reactor->Finish(to_grpc(renew(*request, peer, response)));
   });
   return reactor;

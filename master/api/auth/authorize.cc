@@ -218,6 +218,31 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
   return caller;
 }
 
+Status check_roles(std::string_view method, const Caller& caller) {
+  const Access* const entry = access(method);
+  if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
+  // Callers without a user have no roles; the handler checks them.
+  if (caller.token_hash.empty()) return {};
+  for (const Rule& rule : entry->rules()) {
+    if (rule.target == Target::kCluster) TRY(authorize_cluster(caller, rule.action));
+    // Every user may read lists, and change its own account and tokens.
+    const bool own = rule.target == Target::kNothing || rule.target == Target::kListed ||
+                     rule.target == Target::kUser || rule.target == Target::kToken;
+    if (own || caller.grants.anywhere() >= needed(rule.action)) continue;
+    const char* const role = rule.action == Action::kView   ? "Viewer"
+                             : rule.action == Action::kEdit ? "Editor"
+                                                            : "WorkspaceAdmin";
+    return fail(Code::kPermissionDenied, "user " + caller.user.name + " has no workspace with the role " +
+                                             role + "; ask an admin for it");
+  }
+  return {};
+}
+
+std::string budget_owner(const Caller& caller) {
+  if (caller.user.id.value != 0) return "user " + std::to_string(caller.user.id.value);
+  return "allocation " + caller.credentials.allocation_token;
+}
+
 Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,
                    db::Pool& pool) {
   const Access* const entry = access(method);

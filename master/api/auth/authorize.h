@@ -60,6 +60,11 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 /// credentials, kPermissionDenied for a remote agent without a certificate and for an unknown method. May
 /// block on the database.
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
+/// Checks what is known of an authenticated caller before the request is read: whether its roles could allow
+/// `method` on any object. Errors: kPermissionDenied, which names the role that is missing. Never blocks.
+Status check_roles(std::string_view method, const Caller& caller);
+/// Key of the caller in a Budget: its user, or else the token of its allocation.
+std::string budget_owner(const Caller& caller);
 /// Applies the rules of `method` to the objects that `request` names, and records a refusal in the audit log.
 /// `request` may be null for a stream before its first message; then rules about objects refuse the call.
 /// Callers without a user (agents, processes of a trial) pass: the handler checks them.

@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
                        });
     return {};
   };
-  const bool taken = context_.workers.try_post([this, poll, open] {
+  const bool taken = context_.pools.ingest.try_post([this, poll, open] {
     if (auto opened = open(); !opened)
       context_.edge.post([poll, error = opened.error()] { poll->answer(to_grpc(error), false); });
   });

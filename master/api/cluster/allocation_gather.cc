@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
       return fail(Code::kInvalidArgument, "data: at most 1 MiB");
     return {};
   };
-  post(context_.workers, reactor, [this, id, peer = std::move(peer), admitted]() mutable {
+  post(context_.pools.ingest, reactor, [this, id, peer = std::move(peer), admitted]() mutable {
     if (auto status = admitted(); !status) return peer.reactor->Finish(to_grpc(status.error()));
     context_.edge.post([this, id, peer = std::move(peer)]() mutable { join(id, std::move(peer)); });
   });

@@ -52,7 +52,7 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
 
   void start() {
     self_ = shared_from_this();
-    if (!context_.workers.try_post([self = self_] { self->open(); })) Finish(to_grpc(busy()));
+    if (!context_.pools.read.try_post([self = self_] { self->open(); })) Finish(to_grpc(busy()));
   }
 
   void OnWriteDone(bool ok) override {

@@ -215,7 +215,7 @@ class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
  public:
   Scraping(const Context& context, Credentials credentials, v1::ScrapeRequest request)
       : context_(context), credentials_(std::move(credentials)), request_(std::move(request)) {
-    if (!context_.workers.try_post([this] { run(); })) Finish(to_grpc(busy()));
+    if (!context_.pools.read.try_post([this] { run(); })) Finish(to_grpc(busy()));
   }
   void OnWriteDone(bool ok) override { Finish(ok ? grpc::Status::OK : grpc::Status::CANCELLED); }
   void OnDone() override { delete this; }

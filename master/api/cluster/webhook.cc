@@ -133,7 +133,7 @@ WebhookService::WebhookService(const Context& context) : Service(context, "det.v
   unary("PostWebhook", &WebhookService::PostWebhook);
   unary("PatchWebhook", &WebhookService::PatchWebhook);
   unary("DeleteWebhook", &WebhookService::DeleteWebhook);
-  unary("TestWebhook", &WebhookService::TestWebhook);
+  unary("TestWebhook", &WebhookService::TestWebhook, context_.pools.outward);
   unary("PostWebhookEventData", &WebhookService::PostWebhookEventData);
 }
 

@@ -4,14 +4,13 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include <atomic>
-#include <future>
 #include <memory>
 #include <utility>
 
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/trial.h"
+#include "master/api/streams/paced_stream.h"
 #include "master/api/submit/secrets.h"
 
 namespace det::api {
@@ -72,63 +71,31 @@ Status pack_file(archive* writer, const std::string& path, const OpenFile& file)
   return {};
 }
 
-/// One download. Runs on a download worker and blocks it while the client reads, so that few run at once and
-/// memory is bounded to one piece each.
-class Download : public grpc::ServerWriteReactor<v1::DownloadCheckpointResponse> {
+/// One download of a checkpoint as tar.gz, in pieces of 1 MiB.
+class Download final : public PacedStream<v1::DownloadCheckpointRequest, v1::DownloadCheckpointResponse> {
  public:
-  Download(const Context& context, Credentials credentials, v1::DownloadCheckpointRequest request)
-      : context_(context), credentials_(std::move(credentials)), request_(std::move(request)) {
-    if (!context_.downloads.try_post([this] { Finish(to_grpc(watched())); })) {
-      Finish(to_grpc(Error{Code::kUnavailable, "too many downloads at once; try again in a moment", {}}));
-    }
-  }
-  void OnWriteDone(bool ok) override { written_.set_value(ok); }
-  void OnDone() override { delete this; }
+  using PacedStream::PacedStream;
 
  private:
-  /// Runs the download while its caller may read the checkpoint. After a revocation no further piece is sent.
-  Status watched() {
-    constexpr const char* kDownload = "/det.v1.CheckpointService/DownloadCheckpoint";
-    TRY(authorize(kDownload, credentials_, *context_.sessions, &request_));
-    const auto id = context_.streams->open(kDownload, credentials_,
-                                           std::make_shared<const v1::DownloadCheckpointRequest>(request_),
-                                           [cut = cut_](const Error&) { *cut = true; });
-    Status done = run();
-    context_.streams->close(id);
-    if (*cut_) return fail(Code::kUnauthenticated, "the right to read this has ended; log in again");
-    return done;
-  }
-
-  Status run() {
+  Status run() override {
     TRY_ASSIGN(const db::CheckpointRow row,
-               db::get_checkpoint(context_.pool, CheckpointId(request_.checkpoint_uuid())));
-    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, row.experiment));
+               db::get_checkpoint(context_.stream_pool, CheckpointId(request().checkpoint_uuid())));
+    TRY_ASSIGN(const auto experiment, db::get_experiment(context_.stream_pool, row.experiment));
     TRY_ASSIGN(const Json resources, parse_json(row.resources, {.bytes = 8 << 20, .depth = 4}));
     std::map<std::string, std::int64_t> files;
     for (const auto& [path, size] : resources.items()) {
       // Directories end with a slash and are not packed.
       if (!path.ends_with('/') && size.is_number_integer()) files[path] = size.get<std::int64_t>();
     }
-    const auto send = [this](std::string piece) {
-      if (*cut_) return false;
-      // Waits for each write: one piece in flight is the flow control.
-      written_ = {};
-      response_.set_chunk(std::move(piece));
-      auto written = written_.get_future();
-      StartWrite(&response_);
-      return written.get();
+    v1::DownloadCheckpointResponse response;
+    const auto send_piece = [&](std::string piece) {
+      response.set_chunk(std::move(piece));
+      return send(response);
     };
     TRY_ASSIGN(const auto stored,
                StoredCheckpoint::open(*context_.storages->get(), experiment.config, row.uuid));
-    return pack(stored, files, send);
+    return pack(stored, files, send_piece);
   }
-
-  const Context& context_;
-  const Credentials credentials_;
-  const v1::DownloadCheckpointRequest request_;
-  const std::shared_ptr<std::atomic<bool>> cut_ = std::make_shared<std::atomic<bool>>(false);
-  v1::DownloadCheckpointResponse response_;
-  std::promise<bool> written_;
 };
 
 }  // namespace
@@ -162,8 +129,8 @@ CheckpointService::CheckpointService(const Context& context) : Service(context, 
   server_stream("DownloadCheckpoint", &CheckpointService::DownloadCheckpoint);
   unary("ReportCheckpoint", &CheckpointService::ReportCheckpoint);
   unary("PatchCheckpoints", &CheckpointService::PatchCheckpoints);
-  unary("DeleteCheckpoints", &CheckpointService::DeleteCheckpoints, context_.downloads);
-  unary("CheckpointsRemoveFiles", &CheckpointService::CheckpointsRemoveFiles, context_.downloads);
+  unary("DeleteCheckpoints", &CheckpointService::DeleteCheckpoints, context_.pools.outward);
+  unary("CheckpointsRemoveFiles", &CheckpointService::CheckpointsRemoveFiles, context_.pools.outward);
   unary("PostCheckpointMetadata", &CheckpointService::PostCheckpointMetadata);
 }
 
@@ -179,7 +146,7 @@ Status CheckpointService::GetCheckpoint(const Caller& caller, const v1::GetCheck
 
 grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* CheckpointService::DownloadCheckpoint(
     grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) {
-  return new Download(context_, read_credentials(*call), *request);
+  return (new Download(context_, call, "/det.v1.CheckpointService/DownloadCheckpoint", *request))->start();
 }
 
 }  // namespace det::api

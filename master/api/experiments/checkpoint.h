@@ -18,9 +18,9 @@ class CheckpointService final : public Service {
   /// Returns a checkpoint with the configuration of its experiment, secrets masked. Errors: kNotFound.
   Status GetCheckpoint(const Caller& caller, const v1::GetCheckpointRequest& request,
                        v1::GetCheckpointResponse* response);
-  /// Streams the files as tar.gz in chunks of at most 1 MiB. Occupies a download worker until the client has
-  /// read all. Errors: kNotFound; kFailedPrecondition when the master cannot read the storage; kUnavailable
-  /// when too many downloads run.
+  /// Streams the files as tar.gz in chunks of at most 1 MiB (paced_stream.h). Errors: kNotFound;
+  /// kFailedPrecondition when the master cannot read the storage; kResourceExhausted when the caller has too
+  /// many streams; kDeadlineExceeded when the client does not read.
   grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
       grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request);
   // checkpoint_changes.cc

@@ -16,7 +16,7 @@ bool has_begun(const core::Trial& trial) {
 }  // namespace
 
 DetachedService::DetachedService(const Context& context) : Service(context, "det.v1.DetachedService") {
-  unary("PutExperiment", &DetachedService::PutExperiment);
+  unary("PutExperiment", &DetachedService::PutExperiment, context_.pools.submit);
   unary("CreateTrial", &DetachedService::CreateTrial);
   unary("PutTrial", &DetachedService::PutTrial);
   unary("StartTrial", &DetachedService::StartTrial);

@@ -104,14 +104,14 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
 }  // namespace
 
 ExperimentService::ExperimentService(const Context& context) : Service(context, "det.v1.ExperimentService") {
-  unary("CreateExperiment", &ExperimentService::CreateExperiment);
+  unary("CreateExperiment", &ExperimentService::CreateExperiment, context_.pools.submit);
   client_stream("UploadExperiment", &ExperimentService::UploadExperiment);
-  unary("CreateFromCodeArchive", &ExperimentService::CreateFromCodeArchive);
+  unary("CreateFromCodeArchive", &ExperimentService::CreateFromCodeArchive, context_.pools.submit);
   unary("GetExperiments", &ExperimentService::GetExperiments);
   unary("GetExperiment", &ExperimentService::GetExperiment);
   unary("GetExperimentTrials", &ExperimentService::GetExperimentTrials);
   unary("GetExperimentCheckpoints", &ExperimentService::GetExperimentCheckpoints);
-  unary("GetModelDef", &ExperimentService::GetModelDef);
+  unary("GetModelDef", &ExperimentService::GetModelDef, context_.pools.submit);
   unary("ActivateExperiment", &ExperimentService::ActivateExperiment);
   unary("PauseExperiment", &ExperimentService::PauseExperiment);
   unary("CancelExperiment", &ExperimentService::CancelExperiment);
@@ -121,18 +121,18 @@ ExperimentService::ExperimentService(const Context& context) : Service(context, 
   unary("PatchExperiment", &ExperimentService::PatchExperiment);
   unary("ArchiveExperiment", &ExperimentService::ArchiveExperiment);
   unary("UnarchiveExperiment", &ExperimentService::UnarchiveExperiment);
-  unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.downloads);
+  unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.pools.outward);
   unary("PutExperimentLabel", &ExperimentService::PutExperimentLabel);
   unary("DeleteExperimentLabel", &ExperimentService::DeleteExperimentLabel);
   unary("GetExperimentLabels", &ExperimentService::GetExperimentLabels);
-  unary("ContinueExperiment", &ExperimentService::ContinueExperiment);
-  unary("ActivateExperiments", &ExperimentService::ActivateExperiments, context_.downloads);
-  unary("PauseExperiments", &ExperimentService::PauseExperiments, context_.downloads);
-  unary("CancelExperiments", &ExperimentService::CancelExperiments, context_.downloads);
-  unary("KillExperiments", &ExperimentService::KillExperiments, context_.downloads);
-  unary("ArchiveExperiments", &ExperimentService::ArchiveExperiments, context_.downloads);
-  unary("UnarchiveExperiments", &ExperimentService::UnarchiveExperiments, context_.downloads);
-  unary("DeleteExperiments", &ExperimentService::DeleteExperiments, context_.downloads);
+  unary("ContinueExperiment", &ExperimentService::ContinueExperiment, context_.pools.submit);
+  unary("ActivateExperiments", &ExperimentService::ActivateExperiments, context_.pools.bulk);
+  unary("PauseExperiments", &ExperimentService::PauseExperiments, context_.pools.bulk);
+  unary("CancelExperiments", &ExperimentService::CancelExperiments, context_.pools.bulk);
+  unary("KillExperiments", &ExperimentService::KillExperiments, context_.pools.bulk);
+  unary("ArchiveExperiments", &ExperimentService::ArchiveExperiments, context_.pools.bulk);
+  unary("UnarchiveExperiments", &ExperimentService::UnarchiveExperiments, context_.pools.bulk);
+  unary("DeleteExperiments", &ExperimentService::DeleteExperiments, context_.pools.outward);
   unary("GetExperimentValidationHistory", &ExperimentService::GetExperimentValidationHistory);
   unary("GetBestSearcherValidationMetric", &ExperimentService::GetBestSearcherValidationMetric);
   unary("GetModelDefTree", &ExperimentService::GetModelDefTree);

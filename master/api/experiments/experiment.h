@@ -84,7 +84,7 @@ class ExperimentService final : public Service {
   Status ContinueExperiment(const Caller& caller, const v1::ContinueExperimentRequest& request,
                             v1::ContinueExperimentResponse* response);
   // Bulk actions, on ids or a filter, at most 10,000 experiments. The call succeeds; each experiment has its
-  // own result. They run on the download workers, because they may take long.
+  // own result.
   Status ActivateExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                              v1::ExperimentsActionResponse* response);
   Status PauseExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,

@@ -57,7 +57,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
   void on_worker(loop::Workers::Job job) {
-    if (!context_.workers.try_post(std::move(job))) {
+    if (!context_.pools.read.try_post(std::move(job))) {
       finish(to_grpc(busy()));
     }
   }

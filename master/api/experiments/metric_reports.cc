@@ -1,61 +1,43 @@
 // Streams of metric reports: every visible report of some trials, in pages.
-#include <atomic>
-#include <future>
-#include <memory>
-
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/trial.h"
+#include "master/api/streams/paced_stream.h"
 
 namespace det::api {
 namespace {
 
 constexpr int kMaxStreamedTrials = 1000;
-constexpr std::int64_t kReportsPerPage = 1000;
+/// Limits of one page: reports, and their stored size in bytes. PostgreSQL compresses long reports.
+constexpr std::int64_t kReportsPerPage = 1000, kBytesPerPage = 256 << 10;
 
-/// One stream. Runs on a download worker and blocks it while the client reads, so that few run at once and
-/// memory is bounded to one page each. Deletes itself.
-class ReportStream : public grpc::ServerWriteReactor<v1::GetMetricsResponse> {
+/// One stream: the reports of one trial after the other, in pages.
+class ReportStream final : public PacedStream<v1::GetMetricsRequest, v1::GetMetricsResponse> {
  public:
-  ReportStream(const Context& context, Credentials credentials, const char* method,
-               v1::GetMetricsRequest request)
-      : context_(context),
-        credentials_(std::move(credentials)),
-        method_(method),
-        request_(std::make_shared<const v1::GetMetricsRequest>(std::move(request))) {
-    if (!context_.downloads.try_post([this] { Finish(to_grpc(watched())); }))
-      Finish(to_grpc(Error{Code::kUnavailable, "too many streams at once; try again in a moment", {}}));
-  }
-  void OnWriteDone(bool ok) override { written_.set_value(ok); }
-  void OnDone() override { delete this; }
+  using PacedStream::PacedStream;
 
  private:
-  /// Runs the stream while its caller may read the trials.
-  Status watched() {
-    TRY(authorize(method_, credentials_, *context_.sessions, request_.get()));
-    const auto id =
-        context_.streams->open(method_, credentials_, request_, [cut = cut_](const Error&) { *cut = true; });
-    Status done = run();
-    context_.streams->close(id);
-    if (*cut_) return fail(Code::kUnauthenticated, "the right to read this has ended; log in again");
-    return done;
-  }
-
-  Status run() {
-    if (request_->trial_ids_size() > kMaxStreamedTrials)
+  Status run() override {
+    if (request().trial_ids_size() > kMaxStreamedTrials)
       return fail(Code::kInvalidArgument, "trial_ids: at most " + std::to_string(kMaxStreamedTrials));
-    for (const int id : request_->trial_ids()) TRY(db::get_trial(context_.pool, TrialId(id)));
-    for (const int id : request_->trial_ids()) TRY(send(TrialId(id)));
+    std::vector<std::string> ids;
+    for (const int id : request().trial_ids()) ids.push_back(std::to_string(id));
+    TRY_ASSIGN(const auto workspaces, db::workspaces_of(context_.stream_pool, db::Placed::kTrial, ids));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (!workspaces[i]) return fail(Code::kNotFound, "trial " + ids[i] + " not found");
+    for (const int id : request().trial_ids()) TRY(send_reports(TrialId(id)));
     return {};
   }
 
-  Status send(TrialId trial) {
-    db::ReportFilter filter{.trial = trial, .group = request_->group(), .limit = kReportsPerPage};
+  Status send_reports(TrialId trial) {
+    db::ReportFilter filter{
+        .trial = trial, .group = request().group(), .limit = kReportsPerPage, .bytes = kBytesPerPage};
+    v1::GetMetricsResponse page;
     while (true) {
-      TRY_ASSIGN(const auto rows, db::list_reports(context_.pool, filter));
+      TRY_ASSIGN(const auto rows, db::list_reports(context_.stream_pool, filter));
       if (rows.empty()) return {};
-      page_.Clear();
-      for (const db::MetricReport& row : rows) to_proto(row, trial, page_.add_metrics());
-      if (*cut_ || !written()) return fail(Code::kCancelled, "the stream was broken off");
+      page.Clear();
+      for (const db::MetricReport& row : rows) to_proto(row, trial, page.add_metrics());
+      if (!send(page)) return fail(Code::kCancelled, "the stream was broken off");
       filter.after_group = rows.back().point.group;
       filter.after_steps = rows.back().point.steps_completed;
     }
@@ -72,22 +54,6 @@ class ReportStream : public grpc::ServerWriteReactor<v1::GetMetricsResponse> {
     json_to_struct(row.point.metrics,
                    (*out->mutable_metrics()->mutable_fields())[key].mutable_struct_value());
   }
-
-  /// Waits for each write: one page in flight is the flow control.
-  bool written() {
-    written_ = {};
-    auto done = written_.get_future();
-    StartWrite(&page_);
-    return done.get();
-  }
-
-  const Context& context_;
-  const Credentials credentials_;
-  const char* const method_;
-  const std::shared_ptr<const v1::GetMetricsRequest> request_;
-  const std::shared_ptr<std::atomic<bool>> cut_ = std::make_shared<std::atomic<bool>>(false);
-  v1::GetMetricsResponse page_;
-  std::promise<bool> written_;
 };
 
 v1::GetMetricsRequest in_group(v1::GetMetricsRequest request, const char* group) {
@@ -99,19 +65,21 @@ v1::GetMetricsRequest in_group(v1::GetMetricsRequest request, const char* group)
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetMetrics(
     grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return new ReportStream(context_, read_credentials(*call), "/det.v1.TrialService/GetMetrics", *request);
+  return (new ReportStream(context_, call, "/det.v1.TrialService/GetMetrics", *request))->start();
 }
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetTrainingMetrics(
     grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return new ReportStream(context_, read_credentials(*call), "/det.v1.TrialService/GetTrainingMetrics",
-                          in_group(*request, "training"));
+  return (new ReportStream(context_, call, "/det.v1.TrialService/GetTrainingMetrics",
+                           in_group(*request, "training")))
+      ->start();
 }
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetValidationMetrics(
     grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return new ReportStream(context_, read_credentials(*call), "/det.v1.TrialService/GetValidationMetrics",
-                          in_group(*request, "validation"));
+  return (new ReportStream(context_, call, "/det.v1.TrialService/GetValidationMetrics",
+                           in_group(*request, "validation")))
+      ->start();
 }
 
 }  // namespace det::api

@@ -76,7 +76,7 @@ void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
   const auto known = reporters_.find(arrival->trial);
   if (known != reporters_.end() && equal_secret(known->second.token, token))
     return store(arrival, known->second.reporter);
-  const bool taken = context_.workers.try_post([this, arrival, before = forgotten_] {
+  const bool taken = context_.pools.ingest.try_post([this, arrival, before = forgotten_] {
     auto found = find_reporter(context_, arrival->caller, {.trial = arrival->trial});
     if (!found) return arrival->finish(tl::unexpected(found.error()));
     context_.edge.post([this, arrival, before, reporter = std::move(*found)] {
@@ -120,7 +120,7 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
   if (group == "validation" || !metrics.has_steps_completed() || credentials.allocation_token.empty() ||
       !credentials.user_token.empty()) {
     grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
-    post(context_.workers, reactor,
+    post(context_.pools.ingest, reactor,
          [this, reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
            reactor->Finish(
                to_grpc(perform(method, authenticate(method, credentials, *context_.sessions), *request, begun,

@@ -17,7 +17,7 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
  public:
   CodeArchiveSender(const Context& context, Peer peer, std::string digest)
       : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
-    if (!context_.workers.try_post([this] { load(); })) {
+    if (!context_.pools.ingest.try_post([this] { load(); })) {
       Finish(to_grpc(busy()));
     }
   }
@@ -96,7 +96,7 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
                                                  const v1::ShipLogsRequest* request,
                                                  v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  post(context_.workers, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
+  post(context_.pools.ingest, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
     auto batch = read_batch(peer, *request, context_.pool);
     if (!batch) return reactor->Finish(to_grpc(batch.error()));
     // Runs on the bulk writer's thread once the batch is durable.
@@ -108,8 +108,8 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
       context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
       reactor->Finish(grpc::Status::OK);
     };
-    // Waits for room. The late reply throttles the agent.
-    if (!context_.bulk.push(std::move(*batch))) reactor->Finish(to_grpc(shutting_down()));
+    // A refusal throttles the agent: it repeats the batch after a pause.
+    if (!context_.bulk.try_push(std::move(*batch))) reactor->Finish(to_grpc(busy()));
   });
   return reactor;
 }

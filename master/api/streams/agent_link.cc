@@ -72,7 +72,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
   void check_certificate() {
     if (!peer_.tls || finished()) return;
-    context_.workers.try_post([self = shared_from_this()] {
+    context_.pools.steer.try_post([self = shared_from_this()] {
       const auto caller = authorize_agent(self->peer_, self->context_.pool);
       // Only a definite refusal ends the link; a database outage must not disconnect agents.
       if (caller || caller.error().code != Code::kPermissionDenied) return;
@@ -129,7 +129,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
   void identify(v1::Hello hello) {
     const bool taken =
-        context_.workers.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
+        context_.pools.steer.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
           auto caller = authorize_agent(self->peer_, self->context_.pool);
           if (caller) {
             if (auto named = caller->check_name(hello.agent_id()); !named)

@@ -130,9 +130,10 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     }
     // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
     // trial outside the cluster.
-    context_.workers.post([self = shared_from_this()] {
+    const bool taken = context_.pools.steer.try_post([self = shared_from_this()] {
       self->credentials_.allocation_token.empty() ? self->find_detached() : self->find_allocation();
     });
+    if (!taken) refuse(busy());
   }
 
   /// Result of the lookup in the core.

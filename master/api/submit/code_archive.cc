@@ -49,4 +49,9 @@ Status add_chunk(const std::string& chunk, std::string& archive) {
   return {};
 }
 
+tl::unexpected<Error> too_many_uploads() {
+  return fail(Code::kResourceExhausted,
+              "the uploads under way hold too much memory; try again when one has ended");
+}
+
 }  // namespace det::api

@@ -32,9 +32,15 @@ inline constexpr std::size_t kArchiveChunk = 1 << 20;
 /// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kArchiveChunk, or the archive its limit.
 Status add_chunk(const std::string& chunk, std::string& archive);
 
-/// Receives one upload: the request first, then chunks. The caller is authorized before anything is read.
-/// `Part` is the stream's message; `take_first` returns its request, or null for a chunk. `create` runs on a
-/// worker after the last chunk. Deletes itself.
+/// kResourceExhausted: the uploads of the caller, or all of them, exceed their memory (Context::uploads).
+tl::unexpected<Error> too_many_uploads();
+
+/// Longest time of an upload, from its call to its last chunk.
+inline constexpr Duration kUploadTime = std::chrono::minutes(10);
+
+/// Receives one upload: the request first, then chunks. The caller is authorized before anything is read, and
+/// the bytes count against Context::uploads. `Part` is the stream's message; `take_first` returns its
+/// request, or null for a chunk. `create` runs on the submit pool after the last chunk. Deletes itself.
 template <typename Part, typename Request, typename Response>
 class Upload : public grpc::ServerReadReactor<Part> {
  public:
@@ -51,27 +57,34 @@ class Upload : public grpc::ServerReadReactor<Part> {
         take_first_(take_first),
         create_(handler),
         response_(response) {
-    const bool taken = context_.workers.try_post([this] {
-      // Nothing is read, and so no chunk is buffered, for an unauthorized caller.
-      auto caller = authorize(method_, credentials_, *context_.sessions);
-      if (!caller) return this->Finish(to_grpc(caller.error()));
-      caller_ = std::move(*caller);
-      this->StartRead(&part_);
-    });
-    if (!taken) this->Finish(to_grpc(busy()));
+    if (!context_.pools.steer.try_post([this] { admit(); })) this->Finish(to_grpc(busy()));
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return create();
     auto status = take();
+    if (status && mono_now() - begun_ > kUploadTime)
+      status = fail(Code::kDeadlineExceeded, "the upload took longer than 10 minutes");
     if (!status) return this->Finish(to_grpc(status.error()));
     this->StartRead(&part_);
   }
   void OnDone() override { delete this; }
 
  private:
+  /// Authorizes the caller. Nothing is read, and so no chunk is buffered, before.
+  void admit() {
+    auto caller = authorize(method_, credentials_, *context_.sessions);
+    if (!caller) return this->Finish(to_grpc(caller.error()));
+    if (const Status allowed = check_roles(method_, *caller); !allowed)
+      return this->Finish(to_grpc(allowed.error()));
+    caller_ = std::move(*caller);
+    memory_ = context_.uploads->take(budget_owner(caller_), 0);
+    this->StartRead(&part_);
+  }
+
   /// Handles one message of the stream.
   Status take() {
+    if (!memory_->grow(static_cast<std::int64_t>(part_.ByteSizeLong()))) return too_many_uploads();
     if (!request_) {
       Request* const first = take_first_(part_);
       if (!first) return fail(Code::kInvalidArgument, "an upload begins with the request");
@@ -87,7 +100,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
   void create() {
     if (!request_)
       return this->Finish(to_grpc(Error{Code::kInvalidArgument, "an upload begins with the request", {}}));
-    const bool taken = context_.workers.try_post([this] {
+    const bool taken = context_.pools.submit.try_post([this] {
       // A broken stream also ends with a failed read. Only a finished one may be submitted.
       if (call_->IsCancelled()) return this->Finish(grpc::Status::CANCELLED);
       std::optional<std::string> archive;
@@ -107,7 +120,9 @@ class Upload : public grpc::ServerReadReactor<Part> {
   const TakeFirst take_first_;
   const Create create_;
   Response* const response_;
+  const MonoTime begun_ = mono_now();
   Caller caller_;
+  std::optional<Budget::Lease> memory_;
   Part part_;
   std::optional<Request> request_;
   std::string archive_;

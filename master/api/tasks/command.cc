@@ -174,7 +174,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
 CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
   unary("GetCommands", &CommandService::GetCommands);
   unary("GetCommand", &CommandService::GetCommand);
-  unary("LaunchCommand", &CommandService::LaunchCommand);
+  unary("LaunchCommand", &CommandService::LaunchCommand, context_.pools.submit);
   client_stream("UploadCommand", &CommandService::UploadCommand);
   unary("KillCommand", &CommandService::KillCommand);
   unary("SetCommandPriority", &CommandService::SetCommandPriority);

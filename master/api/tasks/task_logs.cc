@@ -15,7 +15,7 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
   Fields(const Context& context, grpc::CallbackServerContext* call, const char* method,
          std::shared_ptr<const google::protobuf::Message> request,
          std::function<Result<TaskId>(db::Pool&)> task) {
-    const bool taken = context.workers.try_post(
+    const bool taken = context.pools.read.try_post(
         [this, &context, credentials = read_credentials(*call), method, request, task = std::move(task)] {
           const Status done = find(context, credentials, method, *request, task);
           if (!done) return Finish(to_grpc(done.error()));

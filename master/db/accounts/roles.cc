@@ -85,6 +85,12 @@ Role Grants::in(std::int64_t workspace) const {
   return found == in_.end() ? everywhere_ : std::max(everywhere_, found->second);
 }
 
+Role Grants::anywhere() const {
+  Role best = everywhere_;
+  for (const auto& [workspace, role] : in_) best = std::max(best, role);
+  return best;
+}
+
 Visible Grants::visible() const {
   if (everywhere_ >= Role::kViewer) return std::nullopt;
   std::vector<std::int64_t> workspaces;

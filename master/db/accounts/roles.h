@@ -30,6 +30,8 @@ class Grants {
   Role in(std::int64_t workspace) const;
   /// Highest cluster-wide role.
   Role everywhere() const { return everywhere_; }
+  /// Highest role in any workspace, cluster-wide grants included.
+  Role anywhere() const;
   /// Workspaces in which the user is at least a viewer. Unset: all workspaces.
   Visible visible() const;
 

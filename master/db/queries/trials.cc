@@ -158,10 +158,14 @@ Status read_workload(Rows::Row& row, Workload& out) {
 Result<std::vector<MetricReport>> list_reports(Pool& pool, const ReportFilter& filter) {
   const std::string& after = filter.after_group.empty() ? filter.group : filter.after_group;
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT run, grp, steps_completed, reported, metrics FROM metrics"
+             // pg_column_size() is the stored size: it is known without reading the value.
+             pool.query("SELECT run, grp, steps_completed, reported, metrics FROM ("
+                        " SELECT *, sum(size) OVER (ORDER BY grp, steps_completed) - size AS before FROM ("
+                        " SELECT *, pg_column_size(metrics) AS size FROM metrics"
                         " WHERE trial_id = $1 AND NOT archived AND (grp, steps_completed) > ($2, $3)"
-                        " AND ($4 = '' OR grp = $4) ORDER BY grp, steps_completed LIMIT $5",
-                        filter.trial, after, filter.after_steps, filter.group, filter.limit));
+                        " AND ($4 = '' OR grp = $4) ORDER BY grp, steps_completed LIMIT $5) AS page) AS sized"
+                        " WHERE before < $6 ORDER BY grp, steps_completed",
+                        filter.trial, after, filter.after_steps, filter.group, filter.limit, filter.bytes));
   std::vector<MetricReport> reports;
   for (int i = 0; i < rows.size(); ++i) {
     Rows::Row row = rows[i];

@@ -69,9 +69,10 @@ struct ReportFilter {
   std::string group;  ///< "": all groups
   std::string after_group;
   std::int64_t after_steps = -1;
-  std::int64_t limit = 0;
+  std::int64_t limit = 0;  ///< rows
+  std::int64_t bytes = 0;  ///< stored (compressed) size of the metrics, after which no further row begins
 };
-/// Lists metric reports by group, then by step.
+/// Lists metric reports by group, then by step. Returns at least one if there is one.
 Result<std::vector<MetricReport>> list_reports(Pool& pool, const ReportFilter& filter);
 
 /// A report of metrics or a checkpoint of a trial; `kind` selects the valid member.

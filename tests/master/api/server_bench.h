@@ -30,19 +30,20 @@ struct Bench {
                        if (Server* live = ticked) live->tick();
                      },
                      std::chrono::milliseconds(20)};
-  loop::Workers workers{2}, passwords{1}, downloads{1};
+  loop::WorkerPools pools;
+  loop::Workers passwords{1};
   gc::Collector collector{pool, {.watch = false}, {}};
   webhooks::Sender webhooks{pool, {.egress = {.anywhere = false}}};
   Context context{.settings = settings,
                   .loop = loop,
                   .hub = hub,
                   .pool = pool,
+                  .stream_pool = pool,
                   .bulk = bulk,
                   .metrics = metrics,
-                  .workers = workers,
+                  .pools = pools,
                   .passwords = passwords,
                   .edge = edge,
-                  .downloads = downloads,
                   .collector = &collector,
                   .webhooks = &webhooks};
   Server server{context};
@@ -64,9 +65,8 @@ struct Bench {
   }
   ~Bench() {
     server.stop(std::chrono::seconds(0));
-    workers.stop();
+    pools.stop();
     passwords.stop();
-    downloads.stop();
     loop.stop();
     edge.stop();
   }

@@ -10,6 +10,7 @@
 #include "det/v1/project.grpc.pb.h"
 #include "det/v1/role.grpc.pb.h"
 #include "det/v1/token.grpc.pb.h"
+#include "det/v1/trial.grpc.pb.h"
 #include "det/v1/user.grpc.pb.h"
 #include "master/api/auth/passwords.h"
 #include "master/db/queries/projects.h"
@@ -229,6 +230,50 @@ TEST_CASE("a followed log ends within a second of revoking its token, and others
   CHECK(office.works(login));
   other.context.TryCancel();
   CHECK(other.end() == grpc::StatusCode::CANCELLED);
+}
+
+TEST_CASE("a stream whose client does not read ends by itself and frees its place") {
+  Office office;
+  office.bench.context.stream_write_time = std::chrono::milliseconds(200);
+  // 64 reports of 256 KiB, more than the buffers of both ends.
+  REQUIRE(office.bench.pool.query(
+      "INSERT INTO metrics SELECT 1, 1, 'training', n, now(), ('{\"x\":\"' ||"
+      " (SELECT string_agg(md5(n || '-' || i), '') FROM generate_series(1, 8192) i) || '\"}')::json"
+      " FROM generate_series(1, 64) n"));
+  struct Reading {
+    grpc::ClientContext context;
+    v1::TrialService::Stub stub;
+    std::unique_ptr<grpc::ClientReader<v1::GetMetricsResponse>> reader;
+
+    explicit Reading(Office& office) : stub(office.channel) {
+      office.prepare(context, "ada");
+      v1::GetMetricsRequest request;
+      request.add_trial_ids(1);
+      request.set_group("training");
+      reader = stub.GetMetrics(&context, request);
+    }
+    grpc::Status end(int& reports) {
+      v1::GetMetricsResponse page;
+      while (reader->Read(&page)) reports += page.metrics_size();
+      return reader->Finish();
+    }
+  };
+  int reports = 0;
+  {
+    std::vector<std::unique_ptr<Reading>> stalled;
+    for (int i = 0; i < kPacedStreamsPerCaller; ++i) stalled.push_back(std::make_unique<Reading>(office));
+    const auto held = [&] { return office.bench.context.paced_streams->held(); };
+    REQUIRE(wait_until([&] { return held() == kPacedStreamsPerCaller; }, std::chrono::seconds(10)));
+    const grpc::Status beyond = Reading(office).end(reports);
+    CHECK(beyond.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+    CHECK(beyond.error_message().starts_with("at most 6 downloads and metric streams"));
+    CHECK(wait_until([&] { return held() == 0; }, std::chrono::seconds(20)));
+    for (const auto& one : stalled) CHECK_FALSE(one->end(reports).ok());
+  }
+  // A client that reads gets everything.
+  reports = 0;
+  CHECK(Reading(office).end(reports).ok());
+  CHECK(reports == 64);
 }
 
 TEST_CASE("an administrator reads the master's log from any offset, and follows it until the role ends") {
