@@ -133,7 +133,7 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) 
                               .agent_kill_grace = config.agent_kill_grace,
                               .agent_margin = config.agent_margin,
                               .kill_repeat = config.kill_repeat,
-                              .unmanaged_limit = config.unmanaged_limit,
+                              .detached_limit = config.detached_limit,
                               .default_pool = config.default_pool,
                               .pool_rules = to_rules(config.scheduler),
                               .pools = std::move(pools)};
@@ -159,7 +159,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .heartbeat = config.heartbeat,
                        .agent_lease = config.agent_lease,
                        .agent_kill_grace = config.agent_kill_grace,
-                       .unmanaged_limit = config.unmanaged_limit,
+                       .detached_limit = config.detached_limit,
                        .session_lifetime = config.session_lifetime};
 }
 

@@ -53,7 +53,7 @@ struct Settings {
   /// Time between SIGTERM and SIGKILL of a process.
   Duration agent_kill_grace = kDefaultKillGrace;
   /// A trial outside the cluster that is silent for this long has failed.
-  Duration unmanaged_limit = std::chrono::minutes(5);
+  Duration detached_limit = std::chrono::minutes(5);
   /// Validity of a login.
   Duration session_lifetime = std::chrono::hours(24 * 7);
 };

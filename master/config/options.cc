@@ -54,7 +54,7 @@ void check_timers(const MasterConfig& config, Checker& checker) {
   checker.positive("agent_kill_grace", config.agent_kill_grace);
   checker.positive("agent_margin", config.agent_margin);
   checker.positive("kill_repeat", config.kill_repeat);
-  checker.positive("unmanaged_limit", config.unmanaged_limit);
+  checker.positive("detached_limit", config.detached_limit);
   checker.positive("heartbeat", config.heartbeat);
   checker.positive("session_lifetime", config.session_lifetime);
   if (config.agent_lease < 3 * config.heartbeat) {
@@ -206,7 +206,7 @@ std::vector<OptionKey> limit_keys() {
       {"agent_margin", Kind::kDuration, "10s",
        "Time beyond lease and kill grace after which trials of a silent agent are rescheduled."},
       {"kill_repeat", Kind::kDuration, "30s", "Interval after which an unacknowledged kill is repeated."},
-      {"unmanaged_limit", Kind::kDuration, "5m",
+      {"detached_limit", Kind::kDuration, "5m",
        "Time without a report after which a detached trial has failed. Detached trials report ten times as "
        "often."},
       {"session_lifetime", Kind::kDuration, "7d", "Lifetime of a login."},
@@ -338,7 +338,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.agent_kill_grace = options.duration("agent_kill_grace");
   config.agent_margin = options.duration("agent_margin");
   config.kill_repeat = options.duration("kill_repeat");
-  config.unmanaged_limit = options.duration("unmanaged_limit");
+  config.detached_limit = options.duration("detached_limit");
   config.session_lifetime = options.duration("session_lifetime");
   check_timers(config, checker);
   for (const char* name : {"connections", "connections_per_address"}) {

@@ -60,7 +60,7 @@ struct MasterConfig {
     Duration agent_lifetime{};  ///< lifetime of agents' certificates
   } tls;
   Duration agent_lease{}, agent_kill_grace{}, agent_margin{}, kill_repeat{}, heartbeat{}, session_lifetime{};
-  Duration unmanaged_limit{};
+  Duration detached_limit{};
   /// Days; -1: logs are kept.
   std::int64_t log_retention_days = -1;
   /// Limits of concurrent connections, in total and from one address.

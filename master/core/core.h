@@ -45,7 +45,7 @@ struct Options {
   /// Interval at which an unanswered kill is repeated.
   Duration kill_repeat = std::chrono::seconds(30);
   /// A trial outside the cluster that sends no report for this long has failed.
-  Duration unmanaged_limit = std::chrono::minutes(5);
+  Duration detached_limit = std::chrono::minutes(5);
   /// The pool of experiments, commands and agents that name none.
   std::string default_pool = "default";
   /// Rules of pools that are not in `pools`.

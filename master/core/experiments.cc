@@ -29,7 +29,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   if (auto known = requests_.find(input.request_id); known != requests_.end()) {
     return ExperimentCreated{known->second, true};
   }
-  if (input.unmanaged && input.config->searcher.name != "single") {
+  if (input.detached && input.config->searcher.name != "single") {
     return fail(Code::kInvalidArgument,
                 "an experiment outside the cluster has one trial: searcher.name must be single, not " +
                     input.config->searcher.name);
@@ -46,8 +46,8 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   experiment.job_id = names.uuid();
   experiment.owner = input.owner;
   experiment.project = input.project;
-  experiment.state = input.activate || input.unmanaged ? State::kActive : State::kPaused;
-  experiment.unmanaged = input.unmanaged;
+  experiment.state = input.activate || input.detached ? State::kActive : State::kPaused;
+  experiment.detached = input.detached;
   experiment.config = input.config;
   experiment.code_archive = input.code_archive;
   experiment.submitted = step.now.wall;
@@ -80,7 +80,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const ActOnExperiment& input)
                                                std::string(state_name(experiment.state)) +
                                                ") and cannot be " + (pausing ? "paused" : "activated"));
   }
-  if (pausing && experiment.unmanaged) {
+  if (pausing && experiment.detached) {
     return fail(Code::kFailedPrecondition,
                 name_of(experiment.id) + " runs outside the cluster and cannot be paused; cancel it");
   }
@@ -242,7 +242,7 @@ scheduler::Job Experiments::job_of(const Experiment& experiment) const {
 }
 
 void Experiments::put_job(const Experiment& experiment) {
-  if (experiment.unmanaged && !owners_.is(Mutant::kUnmanagedScheduled)) return;
+  if (experiment.detached && !owners_.is(Mutant::kDetachedScheduled)) return;
   owners_.queues.put_job(owners_.queues.pool_of(experiment.queue), job_of(experiment));
 }
 

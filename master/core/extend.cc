@@ -36,7 +36,7 @@ Result<std::vector<searcher::Event>> Experiments::plan_continuation(const Contin
     return fail(Code::kFailedPrecondition,
                 name + " is ending (" + std::string(state_name(experiment.state)) + ")");
   }
-  if (experiment.unmanaged) {
+  if (experiment.detached) {
     return fail(Code::kFailedPrecondition, name + " runs outside the cluster: start its program again");
   }
   std::vector<searcher::Event> events;

@@ -20,8 +20,8 @@ using ReplyTo = std::uint64_t;
 
 // ---- From users (through master/api) ----
 
-/// Creates an experiment; an unmanaged one is active from the start. Replies ExperimentCreated. Idempotent by
-/// request_id. Errors: kInvalidArgument (an unmanaged experiment must use the "single" searcher, or the
+/// Creates an experiment; a detached one is active from the start. Replies ExperimentCreated. Idempotent by
+/// request_id. Errors: kInvalidArgument (a detached experiment must use the "single" searcher, or the
 /// searcher rejects the configuration).
 struct SubmitExperiment {
   ReplyTo reply = 0;
@@ -33,7 +33,7 @@ struct SubmitExperiment {
   std::string code_archive;            ///< SHA-256 (hex) of the code archive; "" when there is none
   std::optional<ExperimentId> parent;  ///< the experiment that this one is forked from
   bool activate = true;                ///< false: create it paused
-  bool unmanaged = false;              ///< its trial runs outside the cluster and gets no slots
+  bool detached = false;               ///< its trial runs outside the cluster and gets no slots
 };
 
 enum class ExperimentAction { kActivate, kPause, kCancel, kKill };

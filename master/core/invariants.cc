@@ -155,14 +155,14 @@ void trial_counters_are_consistent(const Core& core, Broken& broken) {
   }
 }
 
-/// An unmanaged trial has no allocation, and fails at a deadline when its reports stop.
-void unmanaged_trials_have_deadlines_and_no_slots(const Core& core, Broken& broken) {
+/// A detached trial has no allocation, and fails at a deadline when its reports stop.
+void detached_trials_have_deadlines_and_no_slots(const Core& core, Broken& broken) {
   for (const auto& [id, trial] : core.trials()) {
     auto experiment = core.experiments().find(trial.experiment);
-    if (experiment == core.experiments().end() || !experiment->second.unmanaged) continue;
-    if (allocation_of(core, trial)) broken.push_back(name_of(trial.id) + " is unmanaged and has slots");
+    if (experiment == core.experiments().end() || !experiment->second.detached) continue;
+    if (allocation_of(core, trial)) broken.push_back(name_of(trial.id) + " is detached and has slots");
     if (is_terminal(trial.state)) continue;
-    if (!core.next_deadline()) broken.push_back(name_of(trial.id) + " is unmanaged and has no deadline");
+    if (!core.next_deadline()) broken.push_back(name_of(trial.id) + " is detached and has no deadline");
   }
 }
 
@@ -319,7 +319,7 @@ std::vector<std::string> broken_invariants(const Core& core) {
   trial_states_fit_their_experiments(core, broken);
   stopping_trials_have_allocations(core, broken);
   trial_counters_are_consistent(core, broken);
-  unmanaged_trials_have_deadlines_and_no_slots(core, broken);
+  detached_trials_have_deadlines_and_no_slots(core, broken);
   held_trials_terminate(core, broken);
   stopping_trials_terminate(core, broken);
   gangs_are_whole(core, broken);

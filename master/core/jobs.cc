@@ -22,12 +22,12 @@ Result<Jobs::Entry> Jobs::find(JobKey job) {
                .queue = &experiment->queue,
                .submitted = experiment->submitted,
                .slots = experiment->config->resources.slots_per_trial,
-               .unmanaged = experiment->unmanaged};
+               .detached = experiment->detached};
 }
 
 Status Jobs::check(const UpdateJob& input, const Entry& entry) {
   auto wrong = [](const std::string& what) { return fail(Code::kInvalidArgument, what); };
-  if (entry.unmanaged) return wrong(entry.name + " runs outside the cluster and is in no queue");
+  if (entry.detached) return wrong(entry.name + " runs outside the cluster and is in no queue");
   if (input.priority && (*input.priority < 1 || *input.priority > 99)) {
     return wrong("priority must be from 1 to 99, not " + std::to_string(*input.priority));
   }
@@ -44,7 +44,7 @@ Status Jobs::check(const UpdateJob& input, const Entry& entry) {
   }
   if (!input.beside) return {};
   TRY_ASSIGN(const Entry anchor, find(input.beside->anchor));
-  if (owners_.queues.pool_of(*anchor.queue) != pool || anchor.unmanaged) {
+  if (owners_.queues.pool_of(*anchor.queue) != pool || anchor.detached) {
     return wrong(anchor.name + " is not in pool " + pool + ", where " + entry.name + " waits");
   }
   return {};
@@ -94,7 +94,7 @@ std::vector<scheduler::Job> Jobs::jobs_of(const std::string& pool) const {
   const Queues& queues = owners_.queues;
   std::vector<scheduler::Job> jobs;
   for (const auto& [id, experiment] : owners_.experiments.all()) {
-    if (!experiment.unmanaged && queues.pool_of(experiment.queue) == pool)
+    if (!experiment.detached && queues.pool_of(experiment.queue) == pool)
       jobs.push_back(owners_.experiments.job_of(experiment));
   }
   for (const auto& [id, command] : owners_.commands.all()) {

@@ -26,8 +26,8 @@ class Jobs {
     Command* command = nullptr;  ///< exactly one of the two is set
     QueueSettings* queue = nullptr;
     WallTime submitted;
-    int slots = 0;           ///< slots of one trial, or of the command
-    bool unmanaged = false;  ///< runs outside the cluster, so it is in no queue
+    int slots = 0;          ///< slots of one trial, or of the command
+    bool detached = false;  ///< runs outside the cluster, so it is in no queue
   };
   /// Errors: kNotFound.
   Result<Entry> find(JobKey job);

@@ -109,7 +109,7 @@ struct Experiment {
   std::int64_t searcher_events = 0;
   /// Its single trial runs outside the cluster: it gets no slots, and ends by EndTrial or when its reports
   /// stop.
-  bool unmanaged = false;
+  bool detached = false;
   QueueSettings queue;
 };
 

@@ -22,8 +22,8 @@ enum class Mutant {
   kNoPreemptDeadline,    ///< a process that ignores its preemption may stay
 
   // Trials outside the cluster.
-  kUnmanagedScheduled,  ///< an unmanaged trial requests slots
-  kUnmanagedForever,    ///< after a restart of the master, an unmanaged trial without reports never fails
+  kDetachedScheduled,  ///< a detached trial requests slots
+  kDetachedForever,    ///< after a restart of the master, a detached trial without reports never fails
 
   // The search.
   kStopKeepsSlots,      ///< a trial that the searcher has stopped runs on

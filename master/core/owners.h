@@ -24,7 +24,7 @@ namespace det::core {
 enum class TimerKind {
   kAgent,       ///< a disconnected agent is lost
   kAllocation,  ///< a preemption becomes a kill, a kill is repeated, or an allocation is abandoned
-  kTrial,       ///< an unmanaged trial sent no report for too long
+  kTrial,       ///< a detached trial sent no report for too long
   kRetry        ///< end of a trial's back-off
 };
 /// The kind and the id of the object, as text.

@@ -18,7 +18,7 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 
 Result<ReplyValue> Reports::handle(Step& step, const HarnessAttached& input) {
   TRY_ASSIGN(const Trial& trial, owners_.trials.fence(step, input.trial, input.run));
-  if (owners_.trials.is_unmanaged(trial)) return Attached{};
+  if (owners_.trials.is_detached(trial)) return Attached{};
   Allocation& allocation = *owners_.allocations.of(trial.id);
   owners_.allocations.attach(step, allocation);
   return Attached{allocation.preempt_requested};
@@ -145,7 +145,7 @@ Result<ReplyValue> Reports::handle(Step& step, const ReportInvalidHp& input) {
   trial.early_exit_invalid_hp = true;
   step.touch(trial);
   step.log(trial, trial.run, "the trial rejected its hyperparameters; it ends");
-  if (owners_.trials.is_unmanaged(trial)) {
+  if (owners_.trials.is_detached(trial)) {
     owners_.trials.end(step, trial, State::kCompleted);
     return Done{};
   }
@@ -170,7 +170,7 @@ Result<ReplyValue> Reports::handle(Step& step, const AcknowledgePreemption& inpu
 }
 
 Result<ReplyValue> Reports::handle(Step& step, const HarnessAlive& input) {
-  // For an unmanaged trial `fence` has restarted the deadline.
+  // For a detached trial `fence` has restarted the deadline.
   TRY(owners_.trials.fence(step, input.trial, input.run));
   return Done{};
 }

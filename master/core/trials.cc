@@ -55,8 +55,8 @@ const expconf::ExperimentConfig& Trials::config_of(const Trial& trial) const {
   return *owners_.experiments.at(trial.experiment).config;
 }
 
-bool Trials::is_unmanaged(const Trial& trial) const {
-  return owners_.experiments.at(trial.experiment).unmanaged;
+bool Trials::is_detached(const Trial& trial) const {
+  return owners_.experiments.at(trial.experiment).detached;
 }
 
 Result<std::reference_wrapper<Trial>> Trials::fence(Step& step, TrialId id, RunNumber run) {
@@ -70,7 +70,7 @@ Result<std::reference_wrapper<Trial>> Trials::fence(Step& step, TrialId id, RunN
   if (run != trial->run) {
     return fail(Code::kAborted, name() + " is not current (" + std::to_string(trial->run) + " is)");
   }
-  if (is_unmanaged(*trial)) {
+  if (is_detached(*trial)) {
     restart_deadline(step, *trial);
   } else if (!owners_.allocations.of(id)) {
     // The current run may have ended while the report was under way.
@@ -91,7 +91,7 @@ Result<ReplyValue> Trials::handle(Step& step, const EndTrial& input) {
   if (!is_terminal(input.end)) {
     return fail(Code::kInvalidArgument, std::string(state_name(input.end)) + " is no end");
   }
-  if (!is_unmanaged(trial)) {
+  if (!is_detached(trial)) {
     return fail(Code::kFailedPrecondition,
                 name_of(trial.id) + " runs on the cluster: the exit of its process says how it ended");
   }
@@ -111,7 +111,7 @@ Result<ReplyValue> Trials::handle(Step& step, const TakeUpTrial& input) {
     return fail(Code::kAborted, name + " has ended or does not exist");
   }
   Trial& trial = *found;
-  if (!is_unmanaged(trial)) {
+  if (!is_detached(trial)) {
     return fail(Code::kFailedPrecondition, name + " runs on the cluster, which starts it");
   }
   step.touch(trial);
@@ -147,13 +147,13 @@ void Trials::create(Step& step, const Experiment& experiment, const searcher::Cr
   search.trials[create.trial] = id;
   ++search.open;
   step.touch(trial);
-  // No allocation precedes the reports of an unmanaged trial, so its first run begins at once.
-  if (experiment.unmanaged) {
+  // No allocation precedes the reports of a detached trial, so its first run begins at once.
+  if (experiment.detached) {
     trial.run = 1;
     restart_deadline(step, trial);
     step.log(trial, 1, name_of(id) + " (" + name_of(experiment.id) + ") runs outside the cluster");
   }
-  const bool managed = !experiment.unmanaged || owners_.is(Mutant::kUnmanagedScheduled);
+  const bool managed = !experiment.detached || owners_.is(Mutant::kDetachedScheduled);
   if (managed && trial.state == State::kActive) request_slots(step, trial);
 }
 
@@ -213,13 +213,13 @@ void Trials::reopen(Step& step, Trial& trial) {
 
 void Trials::restart_deadline(const Step& step, const Trial& trial) {
   owners_.timers.set({TimerKind::kTrial, std::to_string(trial.id.value)},
-                     step.now.mono + owners_.options.unmanaged_limit);
+                     step.now.mono + owners_.options.detached_limit);
 }
 
 void Trials::expire(Step& step, TrialId id) {
   Trial& trial = trials_.at(id);
   trial.exit_reason =
-      "no report for " + std::to_string(owners_.options.unmanaged_limit / std::chrono::seconds(1)) + " s";
+      "no report for " + std::to_string(owners_.options.detached_limit / std::chrono::seconds(1)) + " s";
   step.log(trial, trial.run, trial.exit_reason, "ERROR");
   end(step, trial, State::kError);
 }
@@ -398,9 +398,9 @@ Status Trials::restore_requests(Step& step) {
     if (is_stopping(trial->state)) {
       return contradiction(name_of(trial->id) + " is stopping and has no allocation");
     }
-    if (is_unmanaged(*trial)) {
-      if (!owners_.is(Mutant::kUnmanagedForever)) restart_deadline(step, *trial);
-      if (!owners_.is(Mutant::kUnmanagedScheduled)) continue;
+    if (is_detached(*trial)) {
+      if (!owners_.is(Mutant::kDetachedForever)) restart_deadline(step, *trial);
+      if (!owners_.is(Mutant::kDetachedScheduled)) continue;
     }
     // Not request_slots, which would log the request a second time.
     if (trial->state == State::kActive && !trial->held) put_request(*trial);

@@ -25,7 +25,7 @@ class Trials {
   Result<ReplyValue> handle(Step& step, const TakeUpTrial& input);
 
   /// Returns the trial when `run` is its current one and it is running, and restarts the deadline of an
-  /// unmanaged one. Every report passes here first. Errors: kAborted.
+  /// detached one. Every report passes here first. Errors: kAborted.
   Result<std::reference_wrapper<Trial>> fence(Step& step, TrialId id, RunNumber run);
 
   // Actions of the searcher and of users on the experiment.
@@ -55,7 +55,7 @@ class Trials {
   void end_run(Step& step, const Allocation& allocation);
   /// The back-off has ended.
   void retry(Step& step, TrialId id);
-  /// Fails an unmanaged trial that sent no report until its deadline.
+  /// Fails a detached trial that sent no report until its deadline.
   void expire(Step& step, TrialId id);
   /// A new checkpoint ends a series of storage-full exits.
   void reset_failed_starts(TrialId id) { failed_starts_.erase(id); }
@@ -71,7 +71,7 @@ class Trials {
   void forget(TrialId id) { trials_.erase(id); }
   const expconf::ExperimentConfig& config_of(const Trial& trial) const;
   /// The trial runs outside the cluster.
-  bool is_unmanaged(const Trial& trial) const;
+  bool is_detached(const Trial& trial) const;
 
   /// Adds a stored trial. Returns false when its id is in use.
   bool insert(Trial row);
@@ -94,7 +94,7 @@ class Trials {
   /// Why a failed trial ends in error before it has used up its restarts; "" when a restart may succeed.
   /// `previous` is the message of the failure before.
   std::string_view why_final(const Exit& exit, std::string_view previous) const;
-  /// Restarts the deadline of an unmanaged trial.
+  /// Restarts the deadline of a detached trial.
   void restart_deadline(const Step& step, const Trial& trial);
 
   Owners& owners_;

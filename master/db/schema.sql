@@ -150,7 +150,7 @@ CREATE TABLE experiments (
     searcher_name     text NOT NULL,
     searcher_metric   text NOT NULL,
     smaller_is_better boolean NOT NULL,
-    unmanaged         boolean NOT NULL DEFAULT false, -- the trial runs outside the cluster
+    detached          boolean NOT NULL DEFAULT false, -- the trial runs outside the cluster
     -- Position in the queue of resource_pool. NULL priority: a row older than these columns; the
     -- configuration applies.
     priority          integer,

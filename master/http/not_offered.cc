@@ -87,7 +87,7 @@ constexpr NotOffered kTable[] = {
      "there is no TensorBoard; the web UI draws metrics"},
     {"POST", "/api/v1/trial-source-info", "read the trial of the version's checkpoint for its metrics"},
     {"GET", "/api/v1/trials/by-external-id/{externalExperimentId}/{externalTrialId}",
-     "create a detached experiment: det.v1.ExperimentService with `unmanaged`"},
+     "create a detached experiment: det.v1.ExperimentService with `detached`"},
     {"POST", "/api/v1/trials/profiler/metrics",
      "the profiler's groups are metrics: read /api/v1/trials/time-series"},
     {"GET", "/api/v1/trials/{id}/remaining_log_retention_days",

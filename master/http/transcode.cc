@@ -23,7 +23,9 @@ std::string plus_to_space(std::string_view text) {
 
 const pb::FieldDescriptor* find_field(const pb::Descriptor& type, const std::string& name) {
   if (const auto* field = type.FindFieldByName(name)) return field;
-  return type.FindFieldByCamelcaseName(name);
+  for (int i = 0; i < type.field_count(); ++i)
+    if (type.field(i)->json_name() == name) return type.field(i);
+  return nullptr;
 }
 
 bool is_wrapper_or_time(const pb::Descriptor& type) {

@@ -38,8 +38,8 @@ class Program:
 class Detached(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # No agent: unmanaged trials need none.
-        cls.cluster = Cluster(BUILD, ["--unmanaged-limit", "4s"])
+        # No agent: detached trials need none.
+        cls.cluster = Cluster(BUILD, ["--detached-limit", "4s"])
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
         cls.storage = cls.cluster.dir / "checkpoints"

@@ -341,8 +341,8 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const std::string is =
         name_of(id) + " (" + job.id.value + ") is " + std::string(core::state_name(trial.state));
     const int failed = failures(id);
-    if (job.unmanaged) check_outside(trial, disk);
-    const int restarts = job.unmanaged ? 0 : job.config->max_restarts;
+    if (job.detached) check_outside(trial, disk);
+    const int restarts = job.detached ? 0 : job.config->max_restarts;
     const auto found = for_good_.find(id);
     const int for_good = found == for_good_.end() ? 0 : found->second;
     if (trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good))

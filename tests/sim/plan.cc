@@ -137,8 +137,8 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
   job.invalid_hp = dice.chance(5);
   draw_actions(dice, job, until);
   job.hangs = !job.left_alone() && !job.continued() && dice.chance(50);
-  job.unmanaged = dice.chance(15);
-  if (!job.unmanaged && dice.chance(45)) {
+  job.detached = dice.chance(15);
+  if (!job.detached && dice.chance(45)) {
     auto config = std::make_shared<expconf::ExperimentConfig>(*job.config);
     draw_search(dice, config->searcher, job.total);
     if (dice.chance(2)) draw_large_search(dice, config->searcher, job);
@@ -289,7 +289,7 @@ std::string describe(const Plan& plan) {
     if (job.invalid_hp) text += job.always_invalid ? ", always invalid hp" : ", invalid hp";
     if (job.searches())
       text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);
-    if (job.unmanaged) text += ", outside the cluster";
+    if (job.detached) text += ", outside the cluster";
     for (const Job::Action& action : job.actions) {
       static constexpr const char* kNames[] = {"activate", "pause", "cancel", "kill"};
       text += ", ";

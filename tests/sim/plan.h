@@ -29,7 +29,7 @@ struct Job {
   Duration submit{};
   bool activate = true;
   /// The single process runs on its user's machine and is not restarted.
-  bool unmanaged = false;
+  bool detached = false;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::int64_t total = 100;  ///< Steps.
   std::int64_t chunk = 10;   ///< Steps between preemption checks.

@@ -39,7 +39,7 @@ void Process::begin() {
   if (truth_.part != 0) return follow();
   connect();
   watch();
-  if (job_.unmanaged) say_alive();
+  if (job_.detached) say_alive();
   start_training();
 }
 
@@ -219,7 +219,7 @@ void Process::work() {
   if (steps_ >= job_.total) {
     checker_.program_finished(trial.id);
     terminating_ = true;
-    if (job_.unmanaged) return report(core::EndTrial{0, trial.id, run, core::State::kCompleted, ""});
+    if (job_.detached) return report(core::EndTrial{0, trial.id, run, core::State::kCompleted, ""});
     return leave();
   }
   if (preempted_ && !job_.ignores_preemption) {
@@ -232,8 +232,8 @@ void Process::work() {
 
 void Process::fail() {
   checker_.process_failed(start_.trial.id);
-  // An unmanaged process reports its exit itself, or ends without a report.
-  if (!job_.unmanaged || engine_.chance(50)) {
+  // A detached process reports its exit itself, or ends without a report.
+  if (!job_.detached || engine_.chance(50)) {
     if (job_.failure == Job::Failure::kPlain) return exit(ExitKind::kFailed, kExitFailed, "exit code 1");
     checker_.process_failed_for_good(start_.trial.id);
     const std::string error = "\nerror: train_batch (batch " + std::to_string(steps_) + "): no such class";

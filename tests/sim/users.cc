@@ -43,7 +43,7 @@ void User::submit() {
   input.request_id = job_.id;
   input.config = job_.config;
   input.activate = job_.activate;
-  input.unmanaged = job_.unmanaged;
+  input.detached = job_.detached;
   ask(input, [self = shared_from_this()](const Answer& answer) { self->submitted(answer); });
 }
 
@@ -51,7 +51,7 @@ void User::submitted(const Answer& answer) {
   if (!answer) return checker_.fail(job_.id.value + " was refused: " + answer.error().message);
   experiment_ = std::get<core::ExperimentCreated>(*answer).experiment;
   checker_.acked_submission(job_.id, *experiment_, master_.disk());
-  if (job_.unmanaged) begin_process();
+  if (job_.detached) begin_process();
   act(0);
 }
 

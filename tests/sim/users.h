@@ -19,7 +19,7 @@ class User : public std::enable_shared_from_this<User> {
 
   void start();
   bool submitted() const { return experiment_.has_value(); }
-  /// The process of an unmanaged job, once started.
+  /// The process of a detached job, once started.
   const std::shared_ptr<Process>& process() const { return process_; }
 
  private:

@@ -213,7 +213,7 @@ class CoreContext {
 };
 
 /// Settings of detached mode: a program started by hand on any machine reports to a master as an experiment
-/// with one trial. The master assigns it no slots. It marks the trial ERROR after `unmanaged_limit` (five
+/// with one trial. The master assigns it no slots. It marks the trial ERROR after `detached_limit` (five
 /// minutes) without a sign of life; restarts of the master are tolerated. When a user ends the experiment,
 /// should_preempt() returns true within a tenth of that limit.
 struct DetachedConfig {

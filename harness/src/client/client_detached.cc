@@ -26,8 +26,8 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   create.set_config_name("DetachedConfig");
   create.set_request_id(request.request_id);
   create.set_activate(true);
-  // Active at once, but without slots: the scheduler ignores unmanaged experiments.
-  create.set_unmanaged(true);
+  // Active at once, but without slots: the scheduler ignores detached experiments.
+  create.set_detached(true);
   TRY_ASSIGN(const v1::CreateExperimentResponse created,
              connection->call(&v1::ExperimentService::Stub::CreateExperiment, create));
   if (created.experiment().trial_ids_size() != 1) {

@@ -96,9 +96,9 @@ std::vector<Queued> queued(const core::Core& core) {
                        .command = command.config,
                        .task = command.task});
     } else {
-      // Unmanaged experiments do not queue.
+      // Detached experiments do not queue.
       auto known = core.experiments().find(*id.as<ExperimentId>());
-      if (known == core.experiments().end() || known->second.unmanaged) continue;
+      if (known == core.experiments().end() || known->second.detached) continue;
       const core::Experiment& experiment = known->second;
       found.push_back({.pool = core.pool_of(experiment),
                        .place = experiment.queue,

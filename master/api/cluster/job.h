@@ -12,7 +12,7 @@ namespace det::api {
 /// Blocks on the core and the database. Errors: kInvalidArgument, kUnavailable.
 Status check_job_update(const Context& context, const core::UpdateJob& input);
 
-/// Paused and unmanaged experiments have no place in a queue.
+/// Paused and detached experiments have no place in a queue.
 class JobService final : public Service {
  public:
   explicit JobService(const Context& context);

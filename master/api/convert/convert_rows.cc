@@ -29,7 +29,7 @@ void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
   if (row.ended) to_proto(*row.ended, out->mutable_end_time());
   out->set_state(to_proto(row.state, row.live));
   out->set_archived(row.archived);
-  out->set_unmanaged(row.unmanaged);
+  out->set_detached(row.detached);
   out->set_num_trials(static_cast<int>(row.num_trials));
   out->set_username(row.username);
   out->set_display_name(row.username);

@@ -30,7 +30,7 @@ Status DetachedService::PutExperiment(const Caller& caller, const v1::PutExperim
   if (name.empty() || name.size() > 100 || has_control_characters(name) || find_bad_utf8(name))
     return fail(Code::kInvalidArgument, "external_experiment_id: 1 to 100 bytes, no control characters");
   v1::CreateExperimentRequest create = request.create_experiment_request();
-  create.set_unmanaged(true);
+  create.set_detached(true);
   create.set_request_id(std::string(kExternal) + name);
   return create_experiment(context_, caller, create, std::nullopt, response);
 }
@@ -38,12 +38,12 @@ Status DetachedService::PutExperiment(const Caller& caller, const v1::PutExperim
 Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool again, v1::Trial* out) const {
   TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
   const std::string name = "experiment " + std::to_string(request.experiment_id());
-  if (!experiment.unmanaged)
+  if (!experiment.detached)
     return fail(Code::kFailedPrecondition, name + " is the cluster's: its search makes its trials");
   // The searcher creates the trial right after the experiment.
   if (experiment.trials.empty())
     return fail(Code::kUnavailable, name + " has no trial yet; try again in a moment");
-  // An unmanaged experiment has a single trial.
+  // A detached experiment has a single trial.
   const TrialId id = experiment.trials.front();
   TRY_ASSIGN(const db::TrialRow row, db::get_trial(context_.pool, id));
   if (!again && has_begun(row.trial))

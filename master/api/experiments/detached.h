@@ -1,4 +1,4 @@
-// DetachedService: HTTP calls for trials that run outside the cluster ("detached", "unmanaged").
+// DetachedService: HTTP calls for trials that run outside the cluster (Determined AI: unmanaged).
 #pragma once
 
 #include "det/v1/detached.pb.h"
@@ -6,7 +6,7 @@
 
 namespace det::api {
 
-/// An unmanaged experiment has exactly one trial. The cluster starts no processes for it; its owner reports.
+/// A detached experiment has exactly one trial. The cluster starts no processes for it; its owner reports.
 class DetachedService final : public Service {
  public:
   explicit DetachedService(const Context& context);

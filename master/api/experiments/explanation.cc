@@ -73,7 +73,7 @@ std::string who_is_away(const core::Core& core, ExperimentId experiment) {
 /// Describes the state of a live trial that does not wait for slots.
 std::string what_else(const core::Core& core, const core::Trial& trial) {
   const std::string name = "trial " + number(trial.id.value);
-  if (core.experiments().at(trial.experiment).unmanaged) return name + " runs outside the cluster";
+  if (core.experiments().at(trial.experiment).detached) return name + " runs outside the cluster";
   if (const core::Allocation* allocation = allocation_of(core, trial)) {
     return name +
            (allocation->state == core::AllocationState::kTerminating ? " is terminating on "

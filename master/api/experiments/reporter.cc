@@ -58,7 +58,7 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
   TRY(context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
     for (const auto& [id, trial] : core.trials()) {
       const auto experiment = core.experiments().find(trial.experiment);
-      if (experiment == core.experiments().end() || !experiment->second.unmanaged ||
+      if (experiment == core.experiments().end() || !experiment->second.detached ||
           experiment->second.owner != owner || core::is_terminal(trial.state) ||
           // Trial ids grow, so the newest match wins.
           (*found && id < (*found)->trial))

@@ -156,7 +156,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
       auto experiment = core.experiments().find(row->second.experiment);
       if (experiment == core.experiments().end()) return;
       found->current = true;
-      if (experiment->second.unmanaged) found->owner = experiment->second.owner;
+      if (experiment->second.detached) found->owner = experiment->second.owner;
       found->experiment = row->second.experiment;
       found->task = row->second.task;
       found->metric = experiment->second.config->searcher.metric;
@@ -236,7 +236,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     // Trials outside the cluster have no agent. Their processes renew the lease, ten times per limit.
     if (credentials_.allocation_token.empty()) {
       const auto often =
-          std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.unmanaged_limit / 10);
+          std::chrono::duration_cast<std::chrono::milliseconds>(context_.settings.detached_limit / 10);
       message.mutable_attached()->set_alive_milliseconds(std::max<std::int64_t>(often.count(), 1));
     }
     message.mutable_attached()->set_preempt(std::get<core::Attached>(*answer).preempt);

@@ -77,7 +77,7 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
   defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
   defaults.name = random_name();
   // A trial outside the cluster starts nothing here.
-  if (request.unmanaged()) defaults.entrypoint = "none";
+  if (request.detached()) defaults.entrypoint = "none";
   if (!request.template_().empty()) {
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_()));
   }
@@ -92,7 +92,7 @@ Result<expconf::Parsed> parse_config(const Context& context, const Caller& calle
   facts.storage_section = [policy = context.storages->get(), workspace](const std::string& name) {
     return policy->section_of(name, workspace);
   };
-  if (request.unmanaged()) facts.pools.clear();  // takes no slots of this cluster
+  if (request.detached()) facts.pools.clear();  // takes no slots of this cluster
   return expconf::parse(request.config(), file_of(request), defaults, {}, &facts);
 }
 
@@ -163,7 +163,7 @@ Status check_request(const Context& context, const Caller& caller,
 Status check_storage(const Context& context, const expconf::ExperimentConfig& config,
                      const v1::CreateExperimentRequest& request) {
   const Status good = check_bucket(*context.storages->get(), config.resolved.at("checkpoint_storage"));
-  if (good || request.unmanaged()) return {};
+  if (good || request.detached()) return {};
   return fail({Problem{.code = "E-CFG-REF",
                        .path = "checkpoint_storage",
                        .message = make_utf8(good.error().message),
@@ -218,7 +218,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   if (files.bytes.empty() && request.parent_id() != 0) {
     TRY_ASSIGN(files, code_archive_of_parent(context, ExperimentId(request.parent_id())));
   }
-  if (!request.unmanaged())
+  if (!request.detached())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   TRY(check_storage(context, parsed.config, request));
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
@@ -244,7 +244,7 @@ Status create_experiment(const Context& context, const Caller& caller,
       .original_config = request.config(),
       .code_archive = std::move(digest),
       .activate = request.activate(),
-      .unmanaged = request.unmanaged()};
+      .detached = request.detached()};
   if (request.parent_id() != 0) submit.parent = ExperimentId(request.parent_id());
   TRY_ASSIGN(const core::ReplyValue reply, context.loop.ask(std::move(submit)));
   return answer(context, std::get<core::ExperimentCreated>(reply).experiment, response);

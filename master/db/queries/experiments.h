@@ -55,9 +55,9 @@ struct ExperimentRow {
   bool archived = false;
   core::State state = core::State::kActive;
   /// Furthest state among its live allocations. Unset while queued (when `state` is kActive). Always running
-  /// for an unmanaged experiment.
+  /// for a detached experiment.
   std::optional<core::AllocationState> live;
-  bool unmanaged = false;  ///< The trial runs outside the cluster.
+  bool detached = false;  ///< The trial runs outside the cluster.
   /// In [0, 1].
   double progress = 0;
   WallTime submitted;

@@ -66,7 +66,7 @@ Result<std::vector<KeepCheckpoint>> list_keep_checkpoints(Pool& pool, Experiment
       " FROM checkpoints c JOIN trials t ON t.id = c.trial_id LEFT JOIN metrics v ON"
       " v.trial_id = c.trial_id AND v.grp = 'validation' AND NOT v.archived"
       " AND v.steps_completed = c.steps_completed"
-      " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.unmanaged"
+      " JOIN experiments e ON e.id = t.experiment_id WHERE t.experiment_id = $1 AND NOT e.detached"
       " AND c.state IN ('COMPLETED', 'ERROR') AND NOT c.deleting"
       " ORDER BY c.trial_id, c.steps_completed, c.uuid");
   return columns.read(pool.query(sql, id));

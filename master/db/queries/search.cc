@@ -44,7 +44,7 @@ const std::map<std::string_view, Sortable>& columns() {
       {"checkpointCount", {"coalesce(best.checkpoints, 0)", Kind::kNumber}},
       {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", Kind::kNumber}},
       {"forkedFrom", {"e.parent_id", Kind::kNumber}},
-      {"unmanaged", {"e.unmanaged", Kind::kFlag}},
+      {"unmanaged", {"e.detached", Kind::kFlag}},
       {"archived", {"e.archived", Kind::kFlag}},
   };
   return table;

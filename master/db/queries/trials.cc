@@ -27,11 +27,11 @@ const Columns<TrialRow>& trial_columns() {
   static const Columns<TrialRow> columns(
       Column<TrialRow>{trials_table().sql("t."),
                        [](Rows::Row& row, TrialRow& out) { return trials_table().read(row, out.trial); }},
-      column<&TrialRow::live>("CASE WHEN e.unmanaged THEN 'RUNNING' ELSE live.state END"),
+      column<&TrialRow::live>("CASE WHEN e.detached THEN 'RUNNING' ELSE live.state END"),
       column<&TrialRow::total_batches>("greatest(t.steps_completed, t.latest_steps, newest.steps_completed,"
                                        " latest.steps_completed)::bigint"),
       column<&TrialRow::wall_clock>(
-          "CASE WHEN e.unmanaged THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"
+          "CASE WHEN e.detached THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"
           " ELSE coalesce(held.seconds, 0) END::float8"),
       column<&TrialRow::checkpoint_count>("k.count"), column<&TrialRow::checkpoint_size>("k.size"),
       validation_column<&TrialRow::latest_validation>("latest"),

@@ -18,7 +18,7 @@ struct MetricPoint {
 struct TrialRow {
   core::Trial trial;
   /// State of its newest allocation, unless that has ended. Unset while queued (when `state` is kActive).
-  /// Always running for an unmanaged trial.
+  /// Always running for a detached trial.
   std::optional<core::AllocationState> live;
   /// Highest step reported or checkpointed.
   std::int64_t total_batches = 0;

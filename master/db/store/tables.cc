@@ -115,7 +115,7 @@ const Table<core::PutExperiment>& experiments_table() {
           derived<&Config::searcher, &expconf::SearcherConfig::name>("searcher_name"),
           derived<&Config::searcher, &expconf::SearcherConfig::metric>("searcher_metric"),
           derived<&Config::searcher, &expconf::SearcherConfig::smaller_is_better>("smaller_is_better"),
-          field<row, &Experiment::unmanaged>("unmanaged"),
+          field<row, &Experiment::detached>("detached"),
           field<row, queue, &QueueSettings::pool>("resource_pool"),
           field<row, queue, &QueueSettings::priority>("priority", kAlways, "", "coalesce(priority, 0)"),
           field<row, queue, &QueueSettings::weight>("weight", kAlways, "", "coalesce(weight, 1)"),

@@ -28,7 +28,7 @@ struct Outside {
   void log_in(UserId user, const std::string& token) {
     REQUIRE(db::create_session(bench.pool, user, token_hash(token), std::chrono::hours(1)));
   }
-  void submit(bool unmanaged) {
+  void submit(bool detached) {
     auto parsed = expconf::parse(
         "name: test\nentrypoint: x\nsearcher: {name: single, metric: loss}\n"
         "checkpoint_storage: {type: shared_fs, host_path: /tmp}\n",
@@ -36,7 +36,7 @@ struct Outside {
     REQUIRE(parsed);
     auto config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
     REQUIRE(bench.loop.ask(core::SubmitExperiment{
-        .request_id = RequestId("r1"), .owner = owner, .config = config, .unmanaged = unmanaged}));
+        .request_id = RequestId("r1"), .owner = owner, .config = config, .detached = detached}));
   }
   core::State state() {
     // The default covers trials that the core has already dropped.
@@ -94,9 +94,9 @@ v1::Report ended(v1::State state) {
   return report;
 }
 
-TEST_CASE("the owner of an unmanaged trial reports, sends heartbeats, and ends it") {
+TEST_CASE("the owner of a detached trial reports, sends heartbeats, and ends it") {
   Outside outside;
-  outside.bench.settings.unmanaged_limit = std::chrono::seconds(20);
+  outside.bench.settings.detached_limit = std::chrono::seconds(20);
   outside.submit(true);
   Process process(outside.bench, "owner's token");
   const v1::MasterMessage attached = process.next();
@@ -116,7 +116,7 @@ TEST_CASE("the owner of an unmanaged trial reports, sends heartbeats, and ends i
   CHECK(Process(outside.bench, "owner's token").end() == grpc::StatusCode::ABORTED);
 }
 
-TEST_CASE("other users cannot report for an unmanaged trial") {
+TEST_CASE("other users cannot report for a detached trial") {
   Outside outside;
   outside.submit(true);
   CHECK(Process(outside.bench, "another's token").end() == grpc::StatusCode::PERMISSION_DENIED);

@@ -307,20 +307,20 @@ TEST_CASE("windows resolve offsets and limits at every edge") {
   CHECK(span(0, -2, 10) == std::pair<std::int64_t, std::int64_t>(0, 0));
 }
 
-TEST_CASE("an unmanaged trial is shown as running until it ends") {
+TEST_CASE("a detached trial is shown as running until it ends") {
   const Database database;
   RunningStore store(open_store(database));
   db::Pool pool{database.connect()};
   core::Experiment outside = plain_experiment();
-  outside.unmanaged = true;
+  outside.detached = true;
   core::Trial trial = plain_trial(1);
   trial.started = WallTime{1'000'000};
   store.write({core::PutExperiment{outside, true}, core::PutTrial{trial}});
   const auto experiment = db::get_experiment(pool, ExperimentId(1));
   REQUIRE(experiment);
-  CHECK(experiment->unmanaged);
+  CHECK(experiment->detached);
   CHECK(experiment->live == core::AllocationState::kRunning);
-  CHECK(db::list_experiments(pool, {})->rows.at(0).unmanaged);
+  CHECK(db::list_experiments(pool, {})->rows.at(0).detached);
   CHECK(db::get_trial(pool, TrialId(1))->live == core::AllocationState::kRunning);
   trial.state = core::State::kCompleted;
   trial.ended = WallTime{4'500'000};

@@ -59,7 +59,7 @@ core::Experiment Sampler::experiment(ExperimentId id) {
   row.ended = maybe_time();
   if (coin()) row.parent = ExperimentId(integer());
   row.searcher_events = integer();
-  row.unmanaged = coin();
+  row.detached = coin();
   row.queue = {.pool = text(),
                .priority = 1 + static_cast<int>(integer(99)),
                .weight = random_.uniform(),
@@ -160,7 +160,7 @@ void show(std::ostream& out, const core::Experiment& e) {
   out << "experiment " << e.id << '|' << e.request_id << '|' << e.job_id << '|' << e.owner << '|' << e.project
       << '|' << core::state_name(e.state) << '|' << dump_json(e.config->resolved) << '|' << e.code_archive
       << '|' << e.progress << '|' << e.submitted.micros << '|' << show(e.ended) << '|'
-      << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.unmanaged << '|'
+      << (e.parent ? e.parent->value : -1) << '|' << e.searcher_events << '|' << e.detached << '|'
       << e.queue.pool << '/' << e.queue.priority << '/' << e.queue.weight << '/'
       << e.queue.max_slots.value_or(-1) << '/' << e.queue.position << '\n';
 }

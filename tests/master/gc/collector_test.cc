@@ -281,9 +281,9 @@ TEST_CASE("files of a DELETED checkpoint that reappear are removed again") {
   CHECK_FALSE(world.there(1));
 }
 
-TEST_CASE("unmanaged checkpoints are removed on request only, never by the policy") {
+TEST_CASE("detached checkpoints are removed on request only, never by the policy") {
   World world("directory");
-  world.experiment.unmanaged = true;
+  world.experiment.detached = true;
   world.store.write({core::PutExperiment{world.experiment, false}});
   REQUIRE(world.pool.query("DELETE FROM allocations"));
   world.save(1, 0.9);

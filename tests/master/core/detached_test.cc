@@ -1,4 +1,4 @@
-// Unmanaged experiments: the trial runs outside the cluster.
+// Detached experiments: the trial runs outside the cluster.
 #include <catch2/catch.hpp>
 
 #include "bench.h"
@@ -11,14 +11,14 @@ const ExperimentId kExperiment{1};
 struct Outside : Bench {
   Outside() {
     connect("a1", 4);
-    REQUIRE(submit_unmanaged("first"));
+    REQUIRE(submit_detached("first"));
   }
-  std::optional<Result<ReplyValue>> submit_unmanaged(const std::string& request,
-                                                     const std::string& searcher = "single") {
+  std::optional<Result<ReplyValue>> submit_detached(const std::string& request,
+                                                    const std::string& searcher = "single") {
     auto settings = config();
     settings->searcher.name = searcher;
     return step(SubmitExperiment{
-        .request_id = RequestId(request), .config = settings, .activate = false, .unmanaged = true});
+        .request_id = RequestId(request), .config = settings, .activate = false, .detached = true});
   }
   Result<ReplyValue> alive() { return *step(HarnessAlive{0, kTrial, 1}); }
   Result<ReplyValue> finish(State end, const std::string& message = "", TrialId trial = kTrial) {
@@ -31,9 +31,9 @@ struct Outside : Bench {
   }
 };
 
-TEST_CASE("an unmanaged trial is active at once in run 1 and never gets slots") {
+TEST_CASE("a detached trial is active at once in run 1 and never gets slots") {
   Outside bench;
-  CHECK(bench.experiment(kExperiment).unmanaged);
+  CHECK(bench.experiment(kExperiment).detached);
   CHECK(bench.experiment(kExperiment).state == State::kActive);
   CHECK(bench.trial(kTrial).state == State::kActive);
   CHECK(bench.trial(kTrial).run == 1);
@@ -45,11 +45,11 @@ TEST_CASE("an unmanaged trial is active at once in run 1 and never gets slots") 
   CHECK(bench.disk().allocations.empty());
   // Managed experiments are scheduled as usual.
   const ExperimentId managed = bench.submit(bench.config());
-  CHECK(bench.experiment(managed).unmanaged == false);
+  CHECK(bench.experiment(managed).detached == false);
   CHECK(bench.live(TrialId(2)) != nullptr);
 }
 
-TEST_CASE("reports of an unmanaged trial are stored like those of a managed one") {
+TEST_CASE("reports of a detached trial are stored like those of a managed one") {
   Outside bench;
   CHECK_FALSE(std::get<Attached>(*bench.attach(kTrial, 1)).preempt);
   REQUIRE(bench.validate(kTrial, 1, 10, 0.5));
@@ -64,7 +64,7 @@ TEST_CASE("reports of an unmanaged trial are stored like those of a managed one"
   CHECK(bench.step(AcknowledgePreemption{0, kTrial, 1})->error().code == Code::kFailedPrecondition);
 }
 
-TEST_CASE("an unmanaged trial and its experiment end as the process reports") {
+TEST_CASE("a detached trial and its experiment end as the process reports") {
   Outside bench;
   SECTION("completed") {
     REQUIRE(bench.finish(State::kCompleted));
@@ -107,7 +107,7 @@ TEST_CASE("non-terminal end states and end reports for managed trials are refuse
 
 TEST_CASE("silence beyond the limit ends the trial in error, and any message resets the limit") {
   Outside bench;
-  const Duration limit = Options{}.unmanaged_limit, nearly = limit - std::chrono::seconds(1);
+  const Duration limit = Options{}.detached_limit, nearly = limit - std::chrono::seconds(1);
   bench.pass(nearly);
   REQUIRE(bench.alive());
   bench.pass(nearly);
@@ -125,18 +125,18 @@ TEST_CASE("silence beyond the limit ends the trial in error, and any message res
 
 TEST_CASE("a restart of the master resets the silence limit and keeps all state") {
   Outside bench;
-  const Duration limit = Options{}.unmanaged_limit;
+  const Duration limit = Options{}.detached_limit;
   bench.pass(limit - std::chrono::seconds(1));
   bench.restart();
   bench.pass(limit - std::chrono::seconds(1));
   REQUIRE(bench.alive());
-  CHECK(bench.core().experiments().at(kExperiment).unmanaged);
+  CHECK(bench.core().experiments().at(kExperiment).detached);
   bench.restart();
   bench.pass(limit);
   CHECK(bench.trial(kTrial).state == State::kError);
 }
 
-TEST_CASE("users can end an unmanaged experiment at once and cannot pause it") {
+TEST_CASE("users can end a detached experiment at once and cannot pause it") {
   Outside bench;
   CHECK(bench.act(kExperiment, ExperimentAction::kPause)->error().code == Code::kFailedPrecondition);
   CHECK(bench.act(kExperiment, ExperimentAction::kActivate)->has_value());
@@ -151,14 +151,14 @@ TEST_CASE("users can end an unmanaged experiment at once and cannot pause it") {
 
 TEST_CASE("a repeated submission creates one experiment, and a multi-trial searcher is refused") {
   Outside bench;
-  const auto again = bench.submit_unmanaged("first");
+  const auto again = bench.submit_detached("first");
   CHECK(std::get<ExperimentCreated>(**again).repeated);
   CHECK(bench.disk().experiments.size() == 1);
-  CHECK(bench.submit_unmanaged("search", "random")->error().code == Code::kInvalidArgument);
+  CHECK(bench.submit_detached("search", "random")->error().code == Code::kInvalidArgument);
   CHECK(bench.disk().experiments.size() == 1);
 }
 
-TEST_CASE("a continued unmanaged trial begins a new run from its checkpoint") {
+TEST_CASE("a continued detached trial begins a new run from its checkpoint") {
   Outside bench;
   REQUIRE(*bench.step(TakeUpTrial{.trial = kTrial, .hparams = R"({"lr":1})", .new_run = false}));
   CHECK(bench.trial(kTrial).run == 1);
