@@ -10,8 +10,8 @@
 #include <string>
 
 #include "common/base/fd.h"
-#include "common/base/peer.h"
 #include "common/base/result.h"
+#include "common/crypto/peer.h"
 
 struct ssl_ctx_st;
 

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/base/peer.h"
 #include "common/crypto/openssl.h"
+#include "common/crypto/peer.h"
 
 namespace det {
 namespace {

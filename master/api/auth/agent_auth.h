@@ -8,8 +8,8 @@
 #include <string>
 
 #include "common/base/ids.h"
-#include "common/base/peer.h"
 #include "common/base/result.h"
+#include "common/crypto/peer.h"
 #include "master/db/pg/pool.h"
 
 namespace det::api {

@@ -3,10 +3,10 @@
 #include <sodium.h>
 
 #include "common/base/log.h"
-#include "common/base/peer.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
+#include "common/crypto/peer.h"
 #include "master/db/accounts/audit.h"
 
 namespace det::api {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "common/base/peer.h"
 #include "common/crypto/digest.h"
+#include "common/crypto/peer.h"
 #include "det/v1/agent.grpc.pb.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"

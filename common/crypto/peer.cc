@@ -1,4 +1,4 @@
-#include "common/base/peer.h"
+#include "common/crypto/peer.h"
 
 #include <algorithm>
 
