@@ -53,15 +53,39 @@ count() {
   fi
 }
 
-# suite_program NAME COMMAND…: runs one test program into its own log and counts it.
-suite_program() {
-  local name=$1 begin status log
+# run_program NAME COMMAND…: runs one test program; its output, exit status and seconds are kept in the log folder.
+run_program() {
+  local name=$1 begin=$SECONDS
   shift
-  log=$logs/$name.log
-  begin=$SECONDS
-  timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$log" 2>&1 </dev/null
-  status=$?
-  count "$name" "$log" "$status" "$((SECONDS - begin))"
+  timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$logs/$name.log" 2>&1 </dev/null
+  echo "$? $((SECONDS - begin))" >"$logs/$name.status"
+}
+
+# suite_program NAME COMMAND…: runs one test program and counts it.
+suite_program() {
+  local status seconds
+  run_program "$@"
+  read -r status seconds <"$logs/$1.status"
+  count "$1" "$logs/$1.log" "$status" "$seconds"
+}
+
+# catch_suite SUITE PRESET: runs the test programs of a build, as many at a time as there are cores (at most 4),
+# and counts them in the order of their names.
+catch_suite() {
+  local suite=$1 preset=$2 program jobs status seconds
+  local programs=()
+  mapfile -t programs < <(catch_programs "$preset")
+  rm -f "$logs/$suite"-*.status
+  jobs=$(($(nproc) < 4 ? $(nproc) : 4))
+  for program in "${programs[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    run_program "$suite-$program" "build/$preset/tests/$program" &
+  done
+  wait
+  for program in "${programs[@]}"; do
+    read -r status seconds <"$logs/$suite-$program.status" || status=1 seconds=0
+    count "$suite-$program" "$logs/$suite-$program.log" "$status" "$seconds"
+  done
 }
 
 # build PRESET TARGET…: configures and builds, or counts a failure and says why.
@@ -93,12 +117,12 @@ if wants unit || wants e2e || wants adversary || wants chaos || wants browser; t
   build release
 fi
 if wants unit; then
-  for program in $(catch_programs release); do suite_program "unit-$program" "build/release/tests/$program"; done
+  catch_suite unit release
 fi
 if wants asan; then
   # The rooms without I/O, and base, under sanitizers: quick to build, and where memory errors would hide.
   if build dev pure_tests; then
-    for program in $(catch_programs dev); do suite_program "asan-$program" "build/dev/tests/$program"; done
+    catch_suite asan dev
   fi
 fi
 if wants unit && [ "$long" -eq 1 ]; then
