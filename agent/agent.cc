@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/secret.h"
+#include "common/base/units.h"
 #include "common/storage/work.h"
 
 namespace det::agent {
@@ -87,7 +88,10 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
   auto events = std::make_shared<Events>(65536);
   TRY_ASSIGN(auto watcher,
              Watcher::start({.ended = [events](std::uint64_t key) { events->push(ProcessEnded{key}); },
-                             .stop_asked = [events] { events->push(Input(ShutDown{})); }}));
+                             .stop_asked =
+                                 [events, timeout = settings.stop_timeout] {
+                                   events->push(Input(StopRequest{timeout}));
+                                 }}));
   TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
   TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
   MasterLink master;
@@ -167,7 +171,12 @@ void Agent::feed(const Input& input) {
 }
 
 void Agent::take(const Input& input) {
-  if (std::holds_alternative<ShutDown>(input)) log::info("agent is stopping and ends its allocations");
+  if (const auto* request = std::get_if<StopRequest>(&input)) {
+    // The first signal lets allocations end by themselves, a second one ends them.
+    const std::size_t left = core_.held().size();
+    log::info(left == 0 ? "agent is stopping" : "agent is stopping; a second signal ends its allocations",
+              {{"allocations", left}, {"timeout", format_duration(request->timeout)}});
+  }
   feed(input);
 }
 
@@ -333,6 +342,12 @@ void Agent::perform(const Drop& effect) {
     if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
     return Removed{id};
   });
+}
+
+void Agent::perform(const Announce&) {
+  v1::AgentMessage message;
+  message.mutable_stopping();
+  link_.send(std::move(message));
 }
 
 void Agent::perform(const Finish&) {

@@ -87,6 +87,7 @@ class Agent {
   void perform(const Conclude& effect);
   void perform(const Report& effect);
   void perform(const Drop& effect);
+  void perform(const Announce&);
   void perform(const Finish&);
 
   /// Runs `work` on a thread of its own and pushes its result as an event. One job at a time for an

@@ -72,6 +72,10 @@ const OptionTable& option_table() {
            "Disk limit for cached code archives and built models. The least recently used are removed "
            "first."},
           {"compile_timeout", Kind::kDuration, "15m", "Time limit for building a model."},
+          {"stop_timeout", Kind::kDuration, "60s",
+           "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
+           "second "
+           "signal, their processes are ended. 0s: end them at once."},
           {"log_level", Kind::kString, "info",
            "Level of the agent's log: trace, debug, info, warn or error."},
           {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
@@ -117,6 +121,7 @@ Result<Settings> read_settings(const Options& options) {
     }
   }
   settings.cache_bytes = options.bytes("cache_size");
+  settings.stop_timeout = options.duration("stop_timeout");
   settings.compile_timeout = options.duration("compile_timeout");
   settings.log.json = options.boolean("log_json");
   settings.log.program = "agent";

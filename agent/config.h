@@ -31,6 +31,8 @@ struct Settings {
   int artificial_slots = 0;  ///< for tests; 0: real slots
   /// Disk limit of the cache of contexts and built models, in bytes.
   std::int64_t cache_bytes = 0;
+  /// From SIGTERM until the processes of allocations are ended.
+  Duration stop_timeout{};
   /// Limit of one model build.
   Duration compile_timeout{};
   LogOptions log;

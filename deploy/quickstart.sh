@@ -222,7 +222,8 @@ result() {
 }
 
 if [ "$action" = stop ]; then
-  stop det-agent 30
+  # Its trials save a checkpoint first (stop_timeout).
+  stop det-agent 100
   stop det-master 30
   exit 0
 fi

@@ -28,6 +28,7 @@ std::vector<Effect> Core::step(const Input& input, MonoTime now) {
   effects_.clear();
   std::visit([this](const auto& value) { handle(value); }, input);
   check_deadlines();
+  check_stop_request();
   check_shutdown();
   return std::move(effects_);
 }
@@ -80,6 +81,8 @@ void Core::handle(const Connected& input) {
     // The state may have changed since Hello was sent.
     report(id, allocation);
   }
+  // The master has forgotten the announcement with the earlier link.
+  if (stop_by_ && !shutting_down_) effects_.push_back(Announce{});
 }
 
 void Core::handle(const Prepared& input) {
@@ -144,6 +147,13 @@ void Core::handle(const Found& input) {
   effects_.push_back(Terminate{input.id, *allocation.stop});
 }
 
+void Core::handle(const StopRequest& input) {
+  if (shutting_down_) return;
+  if (stop_by_ || input.timeout <= Duration(0)) return handle(ShutDown{});
+  stop_by_ = now_ + input.timeout;
+  if (connected_) effects_.push_back(Announce{});
+}
+
 void Core::handle(const ShutDown&) {
   shutting_down_ = true;
   for (auto& [id, allocation] : allocations_) {
@@ -203,6 +213,11 @@ void Core::check_deadlines() {
   }
 }
 
+void Core::check_stop_request() {
+  if (!stop_by_ || shutting_down_) return;
+  if (all_terminated() || now_ >= *stop_by_) handle(ShutDown{});
+}
+
 void Core::check_shutdown() {
   if (!shutting_down_ || finished_ || !all_terminated()) return;
   // Waits for Forget of every allocation, which proves that the master has the exits.
@@ -220,6 +235,7 @@ bool Core::all_terminated() const {
 
 std::optional<MonoTime> Core::next_deadline() const {
   std::optional<MonoTime> next = finished_ ? std::nullopt : finish_at_;
+  if (!shutting_down_) earliest(next, stop_by_);
   bool leased = false;
   for (const auto& [id, allocation] : allocations_) {
     // The lease matters only while something runs.

@@ -7,6 +7,7 @@
 //   launching            Launched           starting (a harness) or running (a command)
 //   starting, running    stop               Terminate; KillHard after the grace
 //   starting, running    Ended              terminated: Conclude
+//   starting, running    StopRequest        none: the master preempts it; ShutDown follows
 //   terminated           LogsShipped        report the exit
 //   terminated           Forget             gone: Drop, once the log is shipped
 //
@@ -95,13 +96,18 @@ struct Found {
   std::optional<Exit> stop;
   std::optional<Exit> exit;
 };
+/// Announce that this agent stops, and ShutDown when no allocation runs any more, at the latest after
+/// `timeout`. A second one, and one without a timeout, is a ShutDown.
+struct StopRequest {
+  Duration timeout;
+};
 /// End all allocations, then Finish.
 struct ShutDown {};
 /// Time has passed, see next_deadline().
 struct Tick {};
 
 using Input = std::variant<Start, Kill, Forget, Connected, MessageReceived, Disconnected, Prepared, Launched,
-                           Ended, LogsShipped, Found, ShutDown, Tick>;
+                           Ended, LogsShipped, Found, StopRequest, ShutDown, Tick>;
 
 // Effects, to be performed in order.
 
@@ -142,11 +148,13 @@ struct Report {
 struct Drop {
   AllocationId id;
 };
+/// Send Stopping to the master.
+struct Announce {};
 /// After ShutDown: the agent may exit.
 struct Finish {};
 
-using Effect =
-    std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop, Finish>;
+using Effect = std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop,
+                            Announce, Finish>;
 
 /// State of an allocation as sent in Hello.
 struct Held {
@@ -197,6 +205,7 @@ class Core {
   void handle(const Ended& input);
   void handle(const LogsShipped& input);
   void handle(const Found& input);
+  void handle(const StopRequest& input);
   void handle(const ShutDown& input);
   void handle(const Tick&) {}
 
@@ -212,6 +221,8 @@ class Core {
   void report(const AllocationId& id, const Allocation& allocation);
   // Lease, SIGKILL and report deadlines.
   void check_deadlines();
+  // Shuts down when nothing is left to wait for.
+  void check_stop_request();
   // Finishes a shutdown.
   void check_shutdown();
   bool all_terminated() const;
@@ -223,6 +234,8 @@ class Core {
   MonoTime heard_;
   MonoTime now_;
   bool connected_ = false;
+  /// After StopRequest: ShutDown then.
+  std::optional<MonoTime> stop_by_;
   bool shutting_down_ = false;
   bool finished_ = false;
   /// Finish then, even without the master's Forget.

@@ -18,7 +18,7 @@ namespace det::cli {
 namespace {
 
 /// Time limits for a daemon to become ready, and for it to end.
-constexpr Duration kStart = std::chrono::seconds(90), kStop = std::chrono::seconds(40);
+constexpr Duration kStart = std::chrono::seconds(90), kStop = std::chrono::seconds(100);
 constexpr const char* kMaster = "master";
 
 struct ClusterOptions {

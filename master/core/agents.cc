@@ -37,10 +37,11 @@ std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
 
 scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
   // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
-  scheduler::Agent one{
-      .id = agent.id,
-      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-      .open = agent.session != 0 && (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten))};
+  scheduler::Agent one{.id = agent.id,
+                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+                       .open = agent.session != 0 &&
+                               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
+                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled))};
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
@@ -98,6 +99,7 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   agent.slots = input.slots;
   agent.session = input.session;
+  agent.stopping = false;
   agent.lost_at.reset();
   agent.leftovers.clear();  // reconcile adds those that the agent still holds
   owners_.timers.set({TimerKind::kAgent, agent.id.value}, std::nullopt);
@@ -133,6 +135,18 @@ void Agents::handle(Step& step, const AgentDisconnected& input) {
   owners_.timers.set({TimerKind::kAgent, agent.id.value}, agent.lost_at);
   put(agent);
   for (const AllocationId& id : held_by(agent.id)) owners_.allocations.agent_disconnected(step, id);
+}
+
+void Agents::handle(Step& step, const AgentStopping& input) {
+  Agent* const agent = in_session(input.agent, input.session);
+  if (!agent || agent->stopping) return;
+  // Closed first: the slots of the preempted allocations must not be assigned again.
+  agent->stopping = true;
+  put(*agent);
+  for (const AllocationId& id : held_by(input.agent)) {
+    owners_.allocations.preempt(step, owners_.allocations.at(id),
+                                "agent " + input.agent.value + " is stopping");
+  }
 }
 
 void Agents::handle(Step& step, const AllocationUpdated& input) {

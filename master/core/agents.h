@@ -25,6 +25,7 @@ class Agents {
   // Inputs; see input.h for their contracts.
   Result<ReplyValue> handle(Step& step, const AgentConnected& input);
   void handle(Step& step, const AgentDisconnected& input);
+  void handle(Step& step, const AgentStopping& input);
   void handle(Step& step, const AllocationUpdated& input);
   Result<ReplyValue> handle(Step& step, const SetService& input);
 
@@ -40,7 +41,8 @@ class Agents {
   const std::map<AgentId, AgentSettings>& settings() const { return settings_; }
   /// Returns the agent, or null.
   Agent* find(const AgentId& id) const;
-  /// Converts an agent. It is open when it is connected, enabled, not draining and without leftovers.
+  /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping and without
+  /// leftovers.
   scheduler::Agent to_scheduler(const Agent& agent) const;
 
   void restore(std::vector<AgentSettings> rows);

@@ -147,6 +147,12 @@ struct AgentDisconnected {
   AgentId agent;
   std::uint64_t session = 0;
 };
+/// An agent is about to stop. It gets no new allocations until its next session, and its present ones are
+/// preempted (commands are killed). Idempotent. Ignored when `session` is not the current one.
+struct AgentStopping {
+  AgentId agent;
+  std::uint64_t session = 0;
+};
 /// An allocation on an agent has advanced or, with state kTerminated, exited. Idempotent: states only
 /// advance. The exit is acknowledged by AllocationForgotten once it is durable, as is the exit of an unknown
 /// allocation. Ignored when `session` is not the current one.
@@ -285,9 +291,9 @@ struct Tick {};
 
 using Input =
     std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
-                 BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AllocationUpdated,
-                 HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress,
-                 ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, AskToLeave,
-                 MarkDaemon, Tick>;
+                 BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AgentStopping,
+                 AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage,
+                 ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial,
+                 AskToLeave, MarkDaemon, Tick>;
 
 }  // namespace det::core

@@ -241,6 +241,8 @@ struct Agent {
   std::vector<Device> slots;  ///< by slot id
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;
+  /// The agent has announced in this session that it stops.
+  bool stopping = false;
   /// When a disconnected agent is lost and its allocations end: after its lease, the kill grace and a margin.
   std::optional<MonoTime> lost_at;
   /// Allocations that have ended for the master but may still have processes here. The agent takes no new

@@ -32,6 +32,7 @@ enum class Mutant {
   // Queues and service.
   kMaxSlotsIgnored,    ///< an experiment gets more slots than its max_slots
   kDisabledScheduled,  ///< a disabled agent gets work
+  kStoppingScheduled,  ///< an agent that has announced its stop gets work
   kMoveKeepsPosition,  ///< the scheduler is not updated after a move in the queue
 
   // Gangs.

@@ -57,6 +57,7 @@ struct Play {
     CHECK(concluded.contains(e.id));
     CHECK(dropped.insert(e.id).second);
   }
+  void perform(const Announce&) { CHECK(connected); }
   void perform(const Finish&) {
     CHECK(alive.empty());
     ++finished;
@@ -152,6 +153,7 @@ TEST_CASE("random histories keep the core's invariants, and every shutdown compl
     CAPTURE(seed);
     Play play(seed);
     for (int i = 0; i < 120; ++i) play.random_move();
+    if (seed % 2 == 0) play.step(StopRequest{60s});
     play.step(ShutDown{});
     for (int i = 0; i < 40; ++i) {
       play.finish_preparation();

@@ -221,6 +221,30 @@ TEST_CASE("a shutdown reports every allocation as lost and waits at most 5 s for
   SECTION("the master disconnects") { CHECK(world.feed(Disconnected{}).said<Finish>()); }
 }
 
+TEST_CASE("a stopping agent waits for the master to move its allocations", "[core]") {
+  World world;
+  world.connect().run().feed(StopRequest{30s});
+  CHECK(world.said<Announce>());
+  CHECK_FALSE(world.said<Terminate>());
+  SECTION("and shuts down when they have ended") {
+    world.feed(Ended{kId, {Exit::Kind::kSucceeded, 0, ""}});
+    world.feed(LogsShipped{kId});
+    CHECK(world.said<Report>()->exit->kind == Exit::Kind::kSucceeded);
+    CHECK(world.feed(Forget{kId}).said<Finish>());
+  }
+  SECTION("and ends those that are left after its timeout") {
+    CHECK_FALSE(world.after(29s).said<Terminate>());
+    CHECK(world.after(1s).said<Terminate>()->stop.kind == Exit::Kind::kLost);
+  }
+  SECTION("and ends them at once when it is told a second time") {
+    CHECK(world.feed(StopRequest{30s}).said<Terminate>()->stop.kind == Exit::Kind::kLost);
+  }
+  SECTION("and announces itself again on a new link") {
+    world.feed(Disconnected{});
+    CHECK(world.connect().said<Announce>());
+  }
+}
+
 TEST_CASE("a shutdown without allocations finishes at once", "[core]") {
   World world;
   CHECK(world.feed(ShutDown{}).said<Finish>());

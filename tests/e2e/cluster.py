@@ -116,6 +116,8 @@ class Cluster:
 
     def launch_agent(self, name, slots, options=()):
         """Starts an agent without waiting for its connection."""
+        if "--stop-timeout" not in options:
+            options = ("--stop-timeout", "10s", *options)
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",

@@ -129,6 +129,8 @@ class Exits(unittest.TestCase):
         self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
 
     def test_a_trial_with_a_stopped_agent_reports_the_loss_while_it_waits(self):
+        self.cluster.stop_agent("a1")
+        self.cluster.start_agent("a1", options=("--stop-timeout", "0s"))
         id = self.cluster.create(self.empty, command("echo up; sleep 600"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))

@@ -221,6 +221,23 @@ class MainJob(unittest.TestCase):
         self.assertEqual((described["restarts"], described["run"]), (0, 1))
         self.check_equals_reference(trial)
 
+    def test_a_stopped_agent_lets_its_trial_save_so_that_no_batch_is_lost(self):
+        self.reference()
+        # Without the stop, the first checkpoint would come at the end.
+        id = self.cluster.create(HERE / "fixtures" / "tiny", tiny(20000, 20000, 20000))
+        trial = self.cluster.trial_id(id)
+        wait_until("training to be under way", lambda: len(self.cluster.metrics(trial, "training")) > 20, 120)
+        self.assertEqual(self.cluster.stop_agent("a1"), 0)
+        self.assertFalse(self.cluster.task_processes(trial))
+        trained = self.cluster.metrics(trial, "training")[-1][0]
+        [saved] = self.cluster.det_json("experiment", "list-checkpoints", id, "--json")
+        self.assertGreaterEqual(saved["metadata"]["steps_completed"], trained)
+        self.cluster.start_agent("a1")
+        self.cluster.wait_state(id, "COMPLETED", timeout=180)
+        described = self.cluster.trial(trial)
+        self.assertEqual((described["restarts"], described["run"]), (0, 2))
+        self.assertEqual(self.cluster.metrics(trial, "training"), self.reference()[0])
+
     def test_a_master_killed_with_9_loses_nothing_and_restarts_no_trial(self):
         wanted, kills = (20 if os.environ.get("DET_TEST_LONG") == "1" else 3), 0
         while kills < wanted:

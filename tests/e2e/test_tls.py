@@ -50,7 +50,8 @@ class Tls(unittest.TestCase):
         """Returns the error output of an agent that fails to join."""
         cluster = self.cluster
         done = subprocess.run([cluster.bin / "det-agent", "--master", master or cluster.address, "--data-dir",
-                               cluster.dir / f"agent-{name}", "--id", name, "--artificial-slots", "1", *options],
+                               cluster.dir / f"agent-{name}", "--id", name, "--artificial-slots", "1",
+                               "--stop-timeout", "10s", *options],
                               capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         return done.stderr

@@ -29,6 +29,7 @@ Machine::Machine(Engine& engine, Master& master, Checker& checker, const Plan& p
 
 void Machine::start() {
   agent_up_ = true;
+  stopping_ = false;
   ++agent_life_;
   // A restart loses the agent's own operations. Processes and their exit records survive.
   for (auto& [id, held] : held_) {
@@ -106,6 +107,7 @@ void Machine::welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent)
     return drop_link();
   }
   renew(sent);
+  if (stopping_) announce();
 }
 
 void Machine::watch_edge(const LinkPtr& link) {
@@ -268,6 +270,23 @@ void Machine::restart_agent(Duration away) {
   link_.reset();
   engine_.after(away, [self = shared_from_this()] {
     if (!self->dead_) self->start();
+  });
+}
+
+void Machine::stop_agent(Duration patience, Duration away) {
+  if (dead_ || !agent_up_ || stopping_) return;
+  engine_.trace("agent " + instance_ + " is stopping");
+  stopping_ = true;
+  if (link_) announce();
+  engine_.after(patience, [self = shared_from_this(), life = agent_life_, away] {
+    if (self->agent_life_ == life) self->reboot(away);
+  });
+}
+
+void Machine::announce() {
+  link_->up.send([self = shared_from_this(), link = link_] {
+    if (self->master_.up() && self->master_.life() == link->life && link->accepted)
+      self->master_.submit(core::AgentStopping{self->name_, link->session});
   });
 }
 

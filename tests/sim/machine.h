@@ -22,6 +22,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   // Faults.
   void cut(Duration duration);    ///< No traffic; messages in flight are lost.
   void stall(Duration duration);  ///< Traffic arrives late.
+  /// The agent announces its stop. After `patience` the machine restarts.
+  void stop_agent(Duration patience, Duration away);
   void restart_agent(Duration away);
   void reboot(Duration away);
   void die();  ///< Permanent.
@@ -57,6 +59,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent);
   void welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent);
   void watch_edge(const LinkPtr& link);
+  void announce();
   void heartbeat(const LinkPtr& link);
   void renew(MonoTime sent);
   void watch_lease();
@@ -77,7 +80,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   AgentId name_;
   std::string instance_;
   int slots_;
-  bool dead_ = false, agent_up_ = false, connecting_ = false, watching_lease_ = false;
+  bool dead_ = false, agent_up_ = false, stopping_ = false, connecting_ = false, watching_lease_ = false;
   int agent_life_ = 0;
   MonoTime cut_until_, lease_from_;
   LinkPtr link_;

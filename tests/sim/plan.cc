@@ -240,6 +240,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   for (std::int64_t i = 0; i < commands; ++i) {
     plan.commands.push_back(draw_command(dice, static_cast<int>(i), most_on_one, plan.faults.until));
   }
+  plan.faults.agent_stop = dice.weight(30, 3);
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -260,7 +261,8 @@ std::string describe(const Plan& plan) {
                                                  {"impostor", f.impostor},
                                                  {"slow_store", f.slow_store},
                                                  {"queue_change", f.queue_change},
-                                                 {"service_change", f.service_change}};
+                                                 {"service_change", f.service_change},
+                                                 {"agent_stop", f.agent_stop}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }

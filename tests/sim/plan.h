@@ -82,7 +82,7 @@ struct MachinePlan {
 struct Faults {
   int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
       machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0, queue_change = 0,
-      service_change = 0;
+      service_change = 0, agent_stop = 0;
   Duration every{};  ///< Mean time between faults.
   Duration until{};  ///< Everything must finish after this point.
 };

@@ -66,6 +66,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a trial at a rung is given slots", Mutant::kHeldScheduled},
       {"max_slots ignored", Mutant::kMaxSlotsIgnored},
       {"a disabled agent given work", Mutant::kDisabledScheduled},
+      {"a stopping agent given work", Mutant::kStoppingScheduled},
       {"a move in the queue without effect", Mutant::kMoveKeepsPosition},
       {"a gang outlives its part", Mutant::kGangOutlivesPart},
       {"a gang's slots freed at its first exit", Mutant::kGangFreedAtFirst},

@@ -27,6 +27,7 @@ class World {
   void crash_master();
   void cut_link();
   void stall_link();
+  void stop_agent();
   void restart_agent();
   void reboot_machine();
   void kill_machine();
@@ -120,7 +121,7 @@ void World::faults() {
 
 void World::inject() {
   const Faults& f = plan_.faults;
-  const std::array<std::pair<int, Fault>, 12> kinds = {{{f.master_crash, &World::crash_master},
+  const std::array<std::pair<int, Fault>, 13> kinds = {{{f.master_crash, &World::crash_master},
                                                         {f.link_cut, &World::cut_link},
                                                         {f.link_stall, &World::stall_link},
                                                         {f.agent_restart, &World::restart_agent},
@@ -131,7 +132,8 @@ void World::inject() {
                                                         {f.impostor, &World::send_impostor},
                                                         {f.slow_store, &World::slow_store},
                                                         {f.queue_change, &World::change_queue},
-                                                        {f.service_change, &World::change_service}}};
+                                                        {f.service_change, &World::change_service},
+                                                        {f.agent_stop, &World::stop_agent}}};
   std::int64_t total = 0;
   for (const auto& [weight, fault] : kinds) total += weight;
   if (total == 0) return;
@@ -160,6 +162,11 @@ void World::stall_link() { some_machine().stall(engine_.between(seconds(1), minu
 void World::restart_agent() {
   some_machine().restart_agent(engine_.chance(20) ? engine_.between(seconds(30), minutes(3))
                                                   : engine_.between(milliseconds(500), seconds(20)));
+}
+
+void World::stop_agent() {
+  some_machine().stop_agent(engine_.between(milliseconds(100), minutes(1)),
+                            engine_.between(seconds(1), minutes(2)));
 }
 
 void World::reboot_machine() { some_machine().reboot(engine_.between(seconds(5), minutes(2))); }

@@ -100,6 +100,8 @@ export class Cluster {
       `127.0.0.1:${this.port}`,
       '--data-dir',
       path.join(this.directory, 'agent'),
+      '--stop-timeout',
+      '5s',
       '--artificial-slots',
       String(this.slots),
     ]);

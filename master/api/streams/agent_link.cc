@@ -115,6 +115,12 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
       case v1::AgentMessage::kUpdate:
         update(message.update());
         break;
+      case v1::AgentMessage::kStopping:
+        if (!live_) break;
+        log::info("agent is stopping", {{"agent", agent_}});
+        context_.loop.submit(core::AgentStopping{agent_, session_});
+        publish();
+        break;
       case v1::AgentMessage::kStorageDone:
         service_.storage_calls_.complete(session_, message.storage_done().number(),
                                          to_done(message.storage_done()));

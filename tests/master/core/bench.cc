@@ -87,6 +87,10 @@ void Bench::disconnect(const std::string& agent) {
   step(AgentDisconnected{AgentId(agent), sessions_[agent]});
 }
 
+void Bench::announce_stop(const std::string& agent, bool older) {
+  step(AgentStopping{AgentId(agent), sessions_[agent] - (older ? 1 : 0)});
+}
+
 const Allocation* Bench::live(TaskKey task) const {
   for (const auto& [name, allocation] : core_->allocations()) {
     if (allocation.task == task) return &allocation;

@@ -89,6 +89,20 @@ TEST_CASE("a disabled agent is vacated and gets no work until it is enabled") {
   CHECK(line.live(TrialId(1)));
 }
 
+TEST_CASE("a stopping agent is vacated and gets no work until its next session") {
+  Line line;
+  line.connect("a", 1, {{line.live(TrialId(1))->id, AllocationState::kRunning, std::nullopt}});
+  line.announce_stop("a", true);
+  CHECK(line.sends<KillAllocation>().empty());
+  line.announce_stop("a");
+  CHECK(line.sends<KillAllocation>().size() == 1);
+  line.exit(TrialId(1), ExitKind::kStopped);
+  CHECK(line.core().allocations().empty());
+  CHECK(line.trial(TrialId(1)).restarts == 0);
+  line.connect("a", 1);
+  CHECK(line.live(TrialId(1)));
+}
+
 TEST_CASE("a draining agent keeps its running allocations") {
   Line line;
   REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false, .drain = true}));
