@@ -237,8 +237,14 @@ class Preparation {
 std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook) {
   if (!hook) return command;
   // The script is fixed; external input appears only as its arguments.
-  const std::string shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-  std::vector<std::string> argv{shell, "-c", "set -e; . ./startup-hook.sh; set +e; exec \"$@\"",
+  constexpr char kPlain[] = "set -e; . ./startup-hook.sh; set +e; exec \"$@\"";
+  // bash also names the command that failed, in functions, too.
+  constexpr char kTraced[] =
+      "set -eE; trap 'hook_exit=$?; echo \"error: ${BASH_SOURCE[0]##*/}, line $LINENO: $BASH_COMMAND: exit "
+      "code "
+      "$hook_exit\" >&2' ERR; . ./startup-hook.sh; trap - ERR; set +eE; exec \"$@\"";
+  const bool bash = ::access("/bin/bash", X_OK) == 0;
+  std::vector<std::string> argv{bash ? "/bin/bash" : "/bin/sh", "-c", bash ? kTraced : kPlain,
                                 "startup-hook"};
   argv.insert(argv.end(), command.begin(), command.end());
   return argv;

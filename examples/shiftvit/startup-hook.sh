@@ -38,6 +38,8 @@ cifar10() {
   ln -sfn "$cache/cifar10" data/cifar10
 }
 
+# Only the folders themselves: a path such as /shared/data/mnist needs no download.
+wanted=${DET_EXPERIMENT_CONFIG:-$(printf '"%s"' "$@")}
 for name in mnist cifar10; do
-  case "${DET_EXPERIMENT_CONFIG:-$*}" in *"data/$name"*) "$name" ;; esac
+  case "$wanted" in *"\"data/$name\""*) "$name" ;; esac
 done

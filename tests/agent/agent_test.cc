@@ -301,6 +301,19 @@ TEST_CASE("a failing startup hook fails the allocation with its exit code", "[ag
   CHECK_FALSE(cluster.logged(id, "here"));
 }
 
+TEST_CASE("a failing step of a startup hook is named with its line", "[agent]") {
+  if (!path_exists("/bin/bash")) return;  // other shells do not know the line
+  Cluster cluster;
+  cluster.master->context =
+      need(pack_entries({{.path = "startup-hook.sh",
+                          .content = "set -e\nprepare() {\n  ls /absent\n}\nprepare\necho not here\n"}}));
+  const std::string id = cluster.order("echo nor here");
+  const v1::AllocationExit exit = cluster.wait_end(id);
+  CHECK(exit.kind() == v1::AllocationExit::KIND_FAILED);
+  CHECK_THAT(exit.message(), Catch::Contains("\nerror: startup-hook.sh, line 3: ls /absent: exit code 2"));
+  CHECK_FALSE(cluster.logged(id, "here"));
+}
+
 TEST_CASE("a context that cannot be unpacked fails the allocation with a log line", "[agent]") {
   Cluster cluster;
   cluster.master->context = std::string(1000, 'x');

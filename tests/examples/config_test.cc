@@ -1,10 +1,11 @@
-// Each configuration must pass the cluster's validation. Its searcher metric must be one that the example
-// reports, with the right direction.
+// The configurations and hooks of the examples. Each configuration must pass the cluster's validation. Its
+// searcher metric must be one that the example reports, with the right direction.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 
 #include "common/base/files.h"
+#include "common/base/process.h"
 #include "common/expconf/parse.h"
 
 namespace det {
@@ -50,6 +51,28 @@ TEST_CASE("the configurations of the examples are valid, and their metrics have 
     }
   }
   CHECK(count == there);
+}
+
+/// Runs ShiftViT's startup hook in an empty folder, with MNIST in the cache and no network. Returns its
+/// status and whether it made data/mnist.
+std::pair<int, bool> run_hook(const std::string& config) {
+  const auto folder = TemporaryDirectory::create().value();
+  std::filesystem::create_directories(folder.path() + "/cache/determinant/shiftvit/mnist");
+  const ProcessResult result =
+      run_process(
+          {.argv = {"/bin/sh", DET_SOURCE_DIR "/examples/shiftvit/startup-hook.sh"},
+           .env = environment_with({"XDG_CACHE_HOME=" + folder.path() + "/cache",
+                                    "DET_EXPERIMENT_CONFIG=" + config, "https_proxy=http://127.0.0.1:9"}),
+           .cwd = folder.path()})
+          .value();
+  INFO(result.err);
+  return {result.status.shell_code(), path_exists(folder.path() + "/data/mnist")};
+}
+
+TEST_CASE("the startup hook of ShiftViT fetches a data set only for its own folder") {
+  CHECK(run_hook(R"({"data":{"dir":"data/mnist"}})") == std::pair{0, true});
+  CHECK(run_hook(R"({"data":{"dir":"/shared/data/mnist"}})") == std::pair{0, false});
+  CHECK(run_hook(R"({"data":{"dir":"/shared/data/cifar10"}})") == std::pair{0, false});
 }
 
 }  // namespace
