@@ -1,13 +1,12 @@
-// The starting point of the tutorial: a training script with LibTorch only, ResNet on the binary files of
+// The starting point of the tutorial: a training script with its own loops, ResNet on the binary files of
 // CIFAR-10.
+#include <det/models.h>
 #include <torch/torch.h>
 
 #include <cmath>
 #include <fstream>
 #include <iostream>
 #include <map>
-
-#include "resnet.h"
 
 struct Args {
   std::string data = "data", arch = "resnet18", save = "model_best.pt";
@@ -70,8 +69,8 @@ double accuracy(const torch::Tensor& output, const torch::Tensor& target, int64_
 }
 
 template <typename Loader>
-void train(const Args& args, int64_t epoch, ResNet& model, torch::optim::SGD& optimizer, Loader& loader,
-           torch::Device device) {
+void train(const Args& args, int64_t epoch, det::models::Classifier& model, torch::optim::SGD& optimizer,
+           Loader& loader, torch::Device device) {
   model->train();
   int64_t batch_idx = 0;
   for (auto& batch : *loader) {
@@ -90,7 +89,7 @@ void train(const Args& args, int64_t epoch, ResNet& model, torch::optim::SGD& op
 }
 
 template <typename Loader>
-double validate(ResNet& model, Loader& loader, torch::Device device) {
+double validate(det::models::Classifier& model, Loader& loader, torch::Device device) {
   torch::NoGradGuard no_grad;
   model->eval();
   double top1 = 0, records = 0;
@@ -107,7 +106,7 @@ int main(int argc, char** argv) {
   const Args args = parse_args(argc, argv);
   torch::manual_seed(args.seed);
   torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
-  ResNet model(args.arch, /*classes=*/10);
+  det::models::Classifier model = det::models::make(args.arch, {.classes = 10});
   model->to(device);
   torch::optim::SGD optimizer(
       model->parameters(),

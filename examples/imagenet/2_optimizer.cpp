@@ -1,7 +1,7 @@
 // Step 2: the optimizer, with hyperparameters from the configuration.
 #include <det/det.h>
 
-#include "resnet.h"
+#include "model.h"
 
 class ImageNetTrial : public det::Trial {
  public:
@@ -28,16 +28,9 @@ class ImageNetTrial : public det::Trial {
   }
 
  private:
-  static ResNet make_model(det::TrialContext& context) {
-    ResNet model(context.get_hparam<std::string>("arch"), context.get_hparam<int64_t>("classes"));
-    const std::string pretrained = context.get_hparam<std::string>("pretrained");
-    if (!pretrained.empty()) det::load_safetensors(pretrained, *model);
-    return model;
-  }
-
   static det::TensorDataset made_up() { return {torch::randn({16, 3, 32, 32}), torch::arange(16) % 10}; }
 
   det::TrialContext& context_;
-  ResNet model_;
+  det::models::Classifier model_;
   torch::optim::SGD& optimizer_;
 };

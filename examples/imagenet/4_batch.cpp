@@ -2,7 +2,7 @@
 #include <det/det.h>
 
 #include "data.h"
-#include "resnet.h"
+#include "model.h"
 
 torch::Tensor accuracy(const torch::Tensor& output, const torch::Tensor& target, int64_t k) {
   const torch::Tensor best = std::get<1>(output.topk(k, /*dim=*/1));
@@ -20,14 +20,14 @@ class ImageNetTrial : public det::Trial {
                                       .weight_decay(context.get_hparam<double>("weight_decay"))))) {}
 
   det::DataLoader build_training_data_loader() override {
-    return {load_images(context_.get_data_config(), /*train=*/true),
+    return {load_images(context_, /*train=*/true),
             {.batch_size = context_.get_per_slot_batch_size(),
-             .shuffle = context_.get_hparam<bool>("shuffle"),
+             .shuffle = context_.get_hparams().value("shuffle", true),
              .num_workers = context_.get_hparam<int64_t>("workers")}};
   }
 
   det::DataLoader build_validation_data_loader() override {
-    return {load_images(context_.get_data_config(), /*train=*/false), {.batch_size = 100}};
+    return {load_images(context_, /*train=*/false), {.batch_size = 100}};
   }
 
   det::Metrics train_batch(det::Batch& batch, int64_t /*epoch_idx*/, int64_t /*batch_idx*/) override {
@@ -48,14 +48,7 @@ class ImageNetTrial : public det::Trial {
   }
 
  private:
-  static ResNet make_model(det::TrialContext& context) {
-    ResNet model(context.get_hparam<std::string>("arch"), context.get_hparam<int64_t>("classes"));
-    const std::string pretrained = context.get_hparam<std::string>("pretrained");
-    if (!pretrained.empty()) det::load_safetensors(pretrained, *model);
-    return model;
-  }
-
   det::TrialContext& context_;
-  ResNet model_;
+  det::models::Classifier model_;
   torch::optim::SGD& optimizer_;
 };

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "model.h"
+
 inline std::shared_ptr<const det::Dataset> load_cifar10(const std::string& dir, bool train) {
   const std::vector<double> half{0.5, 0.5, 0.5};
   if (std::filesystem::is_directory(dir + "/train")) {
@@ -18,11 +20,11 @@ inline std::shared_ptr<const det::Dataset> load_cifar10(const std::string& dir, 
                                              det::ImageOptions{.mean = half, .stddev = half});
 }
 
-/// `config` is `data` of the configuration. ImageNet: random crops of 224 pixels and flips for training,
-/// center crops for validation.
-inline std::shared_ptr<const det::Dataset> load_images(const det::Json& config, bool train) {
-  const std::string dir = config.at("dir");
-  if (config.at("dataset") == "cifar10") return load_cifar10(dir, train);
+/// `data.dataset` of the configuration is imagenet (the default) or cifar10. ImageNet: random crops of 224
+/// pixels and flips for training, center crops for validation.
+inline std::shared_ptr<const det::Dataset> load_images(const det::TrialContext& context, bool train) {
+  const std::string dir = data_dir(context);
+  if (context.get_data_config().value("dataset", "imagenet") == "cifar10") return load_cifar10(dir, train);
   namespace T = det::transforms;
   const T::Transform normalize = T::normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
   const T::Transform transform =
