@@ -146,7 +146,7 @@ std::vector<Command> life_verbs() {
            {},
            {label_verb("add", "Add a label.", true), label_verb("remove", "Remove a label.", false)}},
           set_verb(),
-          not_offered({"delete-tb-files"}, "no TensorBoard files are stored; the web UI plots metrics"),
+          not_offered({"delete-tb-files"}, "event files and traces are deleted with the experiment"),
           {{"fork"}, "Create an experiment from another's configuration and code.", action(fork_experiment)},
           {{"continue"}, "Continue an experiment that has ended.", action(continue_experiment)}};
 }

@@ -23,7 +23,7 @@ constexpr NotOffered kTable[] = {
     {"PUT", "/api/v1/experiments/{experimentId}/retain_logs",
      "set retention_policy in the experiment's configuration"},
     {"DELETE", "/api/v1/experiments/{experimentId}/tensorboard-files",
-     "there is no TensorBoard; the web UI draws metrics"},
+     "TensorBoard files are deleted with the experiment"},
     {"POST", "/api/v1/generic-tasks", "there are no generic tasks; run an experiment"},
     {"POST", "/api/v1/groups", "there are no user groups; give roles to users"},
     {"POST", "/api/v1/groups/search", "there are no user groups; give roles to users"},

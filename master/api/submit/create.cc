@@ -67,6 +67,13 @@ std::string file_of(const v1::CreateExperimentRequest& request) {
   return request.config_name().empty() ? "config" : make_utf8(request.config_name().substr(0, 256));
 }
 
+/// A seed of 31 bits. Random: experiments submitted in the same second must not draw the same numbers.
+std::uint32_t random_seed() {
+  std::uint32_t seed = 0;
+  for (const char byte : random_bytes(sizeof seed)) seed = seed << 8 | static_cast<unsigned char>(byte);
+  return seed >> 1;
+}
+
 /// Layers below the configuration, except policies, which depend on the workspace.
 Result<expconf::Defaults> defaults_of(const Context& context, const Caller& caller,
                                       const v1::CreateExperimentRequest& request) {
@@ -74,7 +81,7 @@ Result<expconf::Defaults> defaults_of(const Context& context, const Caller& call
   defaults.checkpoint_storage = context.settings.checkpoint_storage;
   defaults.task_container_defaults = context.settings.task_container_defaults;
   // A seed of the configuration takes precedence.
-  defaults.experiment_seed = static_cast<std::uint32_t>(wall_now().micros / 1'000'000);
+  defaults.experiment_seed = random_seed();
   defaults.name = random_name();
   // A trial outside the cluster starts nothing here.
   if (request.detached()) defaults.entrypoint = "none";
