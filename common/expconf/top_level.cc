@@ -75,7 +75,7 @@ Type reproducibility_type() {
   static const Type mode = choice({"fast", "exact"});
   const Type map =
       table({defaulted("experiment_seed", whole(0, kMaxSeed), 0,
-                       "seed of the search and its trials; default: derived from the time of submission"),
+                       "seed of the search and its trials; default: random"),
              defaulted("mode", mode, "fast",
                        "exact: bit-identical results on any number of slots that divides virtual_shards"),
              defaulted("virtual_shards", whole(1, 1024), 4,
@@ -174,6 +174,8 @@ std::vector<Field> training_fields() {
   return {defaulted("min_checkpoint_period", length_type(0), never, "interval between checkpoints; 0: none"),
           defaulted("min_validation_period", length_type(0), never, "interval between validations; 0: none"),
           defaulted("perform_initial_validation", boolean(), false, "run a validation before training"),
+          defaulted("sanity_validation", boolean(), true,
+                    "try two validation batches and the checkpoint storage before training"),
           defaulted("records_per_epoch", whole(0), 0, "records per epoch, if the data set has no length"),
           defaulted("scheduling_unit", whole(1, kMaxBatches), 100, "batches between two training reports"),
           optional("batches_per_step", whole(1, kMaxBatches), "old name of scheduling_unit"),

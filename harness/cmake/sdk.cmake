@@ -29,7 +29,7 @@ function(det_write_model_build path include_dir lib_dir)
   separate_arguments(torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
   # Hidden visibility binds a trial to its own classes. With default visibility the loader may take the vtable of
   # a class of the same name from any library of the process (libpoppler has a class Stream).
-  det_json_list(DET_CXX_FLAGS -std=c++20 -O2 -fPIC -fvisibility=hidden -Wall ${torch_flags})
+  det_json_list(DET_CXX_FLAGS -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall ${torch_flags})
   set(torch_dir)
   if(NOT DET_SYSTEM_TORCH)
     set(torch_dir -L${TORCH_INSTALL_PREFIX}/lib -Wl,-rpath,${TORCH_INSTALL_PREFIX}/lib)

@@ -12,8 +12,8 @@ BUILD = os.environ["DET_E2E_BUILD"]
 class Program:
     """One run of the program. Each tell() is a step and returns its result."""
 
-    def __init__(self, cluster, storage, env=None):
-        self.process = subprocess.Popen([pathlib.Path(BUILD) / "bin" / "detached_program", storage], text=True,
+    def __init__(self, cluster, storage, env=None, *arguments):
+        self.process = subprocess.Popen([pathlib.Path(BUILD) / "bin" / "detached_program", storage, *arguments], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         env={**cluster.env, **(env or {})})
         self.first = self.process.stdout.readline()
@@ -44,8 +44,8 @@ class Detached(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
         cls.storage = cls.cluster.dir / "checkpoints"
 
-    def start(self, **env):
-        program = Program(self.cluster, self.storage, env)
+    def start(self, *arguments, **env):
+        program = Program(self.cluster, self.storage, env, *arguments)
         self.addCleanup(program.kill)
         self.assertTrue(program.experiment, program.first)
         return program
@@ -89,6 +89,17 @@ class Detached(unittest.TestCase):
         self.assertEqual(program.end()[1], 0)
         trial = self.cluster.trial(program.trial)
         self.assertEqual((trial["state"], trial["exitReason"]), ("STATE_ERROR", "the program says so"))
+
+    def test_an_uncaught_exception_or_an_exit_ends_the_trial_in_error_and_loses_no_report(self):
+        for line, code, reason in (("throw", 1, "step 2 went wrong"), ("exit", 3, "the program called exit(3)")):
+            program = self.start("uncaught")
+            program.tell("go")
+            program.tell(line)
+            self.assertEqual(program.end()[1], code)
+            trial = self.cluster.trial(program.trial)
+            self.assertEqual(trial["state"], "STATE_ERROR")
+            self.assertIn(reason, trial["exitReason"])
+            self.assertEqual([steps for steps, _ in self.cluster.metrics(program.trial, "training")], [1, 2])
 
     def test_a_silent_trial_fails_and_an_idle_live_one_does_not(self):
         dead, living = self.start(), self.start()

@@ -138,6 +138,28 @@ class MainJob(unittest.TestCase):
         self.cluster.wait_state(id, "ERROR", timeout=180)
         log = self.cluster.logs(self.cluster.trial_id(id))
         self.assertRegex(log, r"model_def\.cpp:\d+:\d+: error: .*no_such_name")
+        self.assertEqual(self.cluster.trial(self.cluster.trial_id(id))["restarts"], 0)
+
+    def test_a_failure_names_its_line_and_is_not_repeated_more_than_once(self):
+        def failed(how, metric="validation_loss"):
+            config = tiny(10, max_restarts=3).replace("TinyTrial", "FailingTrial")
+            config = config.replace("learning_rate: 0.01", f"how: {how}").replace("validation_loss", metric)
+            id = self.cluster.create(HERE / "fixtures" / "failing", config)
+            self.cluster.wait_state(id, "ERROR", timeout=180)
+            return self.cluster.trial(self.cluster.trial_id(id))
+
+        trial = failed("shape")
+        self.assertEqual(trial["restarts"], 1)
+        self.assertRegex(trial["exitReason"], r"error: train_batch \(batch 3\): mat1 and mat2 shapes cannot be "
+                                              r"multiplied .*\(model_def\.cpp:29\)")
+        self.assertIn("the previous run failed at the same batch with the same error", trial["exitReason"])
+        trial = failed("shape", metric="validation_los")
+        self.assertEqual(trial["restarts"], 0)
+        self.assertIn('did you mean "validation_loss"?', trial["exitReason"])
+        self.assertEqual(self.cluster.metrics(trial["id"], "training"), [])
+        trial = failed("crash")
+        self.assertRegex(trial["exitReason"], r"\Asignal 11 .*\nerror: train_batch \(batch 3\): segmentation fault at "
+                                              r"address 0x0 \(model_def\.cpp:32\)")
 
     def test_a_crashing_trial_restarts_max_restarts_times_and_then_ends_in_error(self):
         id = self.cluster.create(self.empty, command("echo try $DET_TRIAL_RUN_ID; exit 7", max_restarts=2))

@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -222,6 +223,10 @@ class TrialContext {
   /// aggregation or `reproducibility: exact`.
   void step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients = nullptr,
                       bool auto_zero_grads = true);
+  /// The same without clipping; resolves `step_optimizer(optimizer, nullptr)`.
+  void step_optimizer(torch::optim::Optimizer& optimizer, std::nullptr_t, bool auto_zero_grads = true) {
+    step_optimizer(optimizer, ClipGradients(), auto_zero_grads);
+  }
   /// Steps an optimizer that evaluates the loss several times, such as torch::optim::LBFGS. `closure`
   /// computes the loss of the batch, calls backward() and returns the loss. Gradients are cleared before each
   /// evaluation and after the step; losses are averaged over the processes, so that all take equal steps.

@@ -188,7 +188,9 @@ class CoreContext {
   explicit CoreContext(std::unique_ptr<CoreState> state);
   CoreContext(CoreContext&&) noexcept;
   /// Stops the profiler and blocks, for at most a week, until all reports are durable. In detached mode it
-  /// then ends the trial: in ERROR during stack unwinding or after fail(), else COMPLETED.
+  /// then ends the trial: in ERROR during stack unwinding or after fail(), else COMPLETED. The same happens
+  /// when an exception leaves main() or a thread (exit code 1, or 82 when a checkpoint found no space) and
+  /// when the program calls exit(), with a status other than 0 in ERROR.
   ~CoreContext();
 
   TrainContext& train() { return train_; }

@@ -60,6 +60,11 @@ struct FitOptions {
   /// complete one there. Absent: on a cluster the checkpoint that the master selects, else none.
   std::optional<std::string> latest_checkpoint;
   bool step_zero_validation = false;  ///< validate before the first batch of a trial
+  /// Validation batches that evaluate_batch gets before the first batch of a trial, so that its errors and a
+  /// wrong searcher.metric end the trial before it has trained; 0: none. No report, no callback; models,
+  /// buffers and generators are put back. Skipped for trials with evaluate_full_dataset and for a
+  /// BatchSource. The storage of checkpoints is tried, too.
+  int64_t sanity_batches = 2;
   /// Train one batch, validate one batch, save a checkpoint, and return. Not allowed on a cluster.
   bool test_mode = false;
   /// Report the utilization of the machine (CPU, memory, disk, network, GPU) as metrics, and in the group
@@ -91,8 +96,9 @@ class Trainer {
 
   /// Trains until the length is reached, a stop is requested, or the trial is preempted. Blocks; must be
   /// called at most once per Trainer, by all ranks. When several actions are due after a batch, their order
-  /// is: training metrics, validation, checkpoint, progress. At the end it validates and saves what has not
-  /// been validated or saved yet.
+  /// is: training metrics, validation, checkpoint, progress. At the end it saves and validates what has not
+  /// been saved or validated yet. A validation that fails costs no batch: the state before it is in a
+  /// checkpoint, and a run that starts from that checkpoint validates first.
   ///
   /// Throws std::invalid_argument for invalid options, std::runtime_error for a checkpoint that cannot be
   /// read or written, and exceptions of the trial.
@@ -105,8 +111,8 @@ class Trainer {
 
 /// Returns the options that an experiment configuration specifies: searcher.max_length (or max_time,
 /// max_steps), min_validation_period, min_checkpoint_period, scheduling_unit, checkpoint_policy,
-/// perform_initial_validation and profiling.enabled. For a search with rungs and no validation period,
-/// validations are due at the rungs. Throws std::invalid_argument naming an invalid field.
+/// perform_initial_validation, sanity_validation and profiling.enabled. For a search with rungs and no
+/// validation period, validations are due at the rungs. Throws std::invalid_argument naming an invalid field.
 FitOptions fit_options(const Json& experiment_config);
 
 /// Options of run() and init().
@@ -125,9 +131,10 @@ struct InitOptions {
 
 /// Main function of a training program: creates the context, calls `body`, flushes reports, and returns the
 /// exit code for main. The identity comes from the environment of the cluster and of the launcher, if
-/// present. The code is 0, also after det::InvalidHP; 1 after any other exception, which is printed with the
-/// phase and batch in which it occurred. Sets the number of threads (OMP_NUM_THREADS) and memory allocation
-/// options for training.
+/// present. The code is 0, also after det::InvalidHP. After any other exception it tells whether a restart
+/// can help (guides/core_api.md, "Exit codes"), and the exception is printed with the phase, the batch and
+/// the line of the trial's code. So are crashes, exceptions that leave a thread, and calls of exit() in
+/// `body`. Sets the number of threads (OMP_NUM_THREADS) and memory allocation options for training.
 int run(const std::function<void(TrialContext&)>& body, const InitOptions& options = {});
 
 /// Creates the context for a program with its own main: `det::TrialContext context = det::init();`. Installs

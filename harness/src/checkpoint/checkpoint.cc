@@ -23,6 +23,7 @@ Json to_json(const Progress& progress) {
   return {{"steps_completed", progress.steps_completed},
           {"last_validation", progress.last_validation},
           {"last_checkpoint", progress.last_checkpoint},
+          {"validation_due", progress.validation_due},
           {"best_validation", progress.best_validation ? json_double(*progress.best_validation) : Json()}};
 }
 
@@ -38,6 +39,8 @@ Result<Progress> progress_from_json(const Json& json) {
     }
     *counter = value->get<std::int64_t>();
   }
+  const Json* due = find_path(json, "validation_due");  // absent in checkpoints of the first release
+  progress.validation_due = due != nullptr && due->is_boolean() && due->get<bool>();
   // Optional: there is none before the first validation or without a searcher metric.
   const Json* best = find_path(json, "best_validation");
   if (best != nullptr && !best->is_null()) progress.best_validation = read_double(*best);

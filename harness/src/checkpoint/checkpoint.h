@@ -26,6 +26,9 @@ struct Progress {
   std::int64_t steps_completed = 0;
   std::int64_t last_validation = -1;
   std::int64_t last_checkpoint = -1;
+  /// The checkpoint was saved before the validation that is due at its batch: a run that starts from it
+  /// validates first.
+  bool validation_due = false;
   std::optional<double> best_validation;  ///< best value of the searcher's metric so far
 };
 

@@ -17,6 +17,7 @@
 #include "common/base/queue.h"
 #include "common/base/random.h"
 #include "common/base/result.h"
+#include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/snapshot.h"
 #include "harness/src/checkpoint/state.h"
@@ -49,7 +50,8 @@ struct Job {
 /// failure.
 struct News {
   enum class Kind { kWritten, kDone, kDropped, kFailed } kind = Kind::kFailed;
-  std::string directory, reason;
+  std::string directory;
+  Status failure;  ///< kFailed
   CheckpointRecord record;
 };
 
@@ -66,7 +68,7 @@ class Worker {
     } catch (const std::exception& error) {
       status = fail(Code::kUnavailable, error.what());
     }
-    if (!status) news.kind = News::Kind::kFailed, news.reason = status.error().message;
+    if (!status) news.kind = News::Kind::kFailed, news.failure = status;
     if (news.kind != News::Kind::kWritten) writer_.reset();  // removes uncommitted files
     return news;
   }
@@ -154,8 +156,7 @@ class CheckpointSaver::Impl {
       if (told_.front().kind == News::Kind::kFailed && !records.empty()) break;  // reported by the next call
       News news = std::move(told_.front());
       told_.erase(told_.begin());
-      if (news.kind == News::Kind::kFailed)
-        throw std::runtime_error("the checkpoint was not saved: " + news.reason);
+      if (news.kind == News::Kind::kFailed) saved_or_throw(news.failure, "the checkpoint was not saved");
       records.push_back(std::move(news.record));
     }
     return records;

@@ -37,9 +37,10 @@ class CheckpointSaver {
   std::string save(const TrialState& state);
 
   /// Returns the checkpoints that have become durable since the last call, in order, for the chief to report;
-  /// always empty on other ranks. Costs one atomic read when there is nothing new. Throws std::runtime_error
-  /// with the reason when a save failed (later checkpoints are returned by the next call); a failed
-  /// checkpoint is not visible. Exceptions of callbacks are passed on, and their checkpoint is dropped.
+  /// always empty on other ranks. Costs one atomic read when there is nothing new. Throws std::runtime_error,
+  /// StorageFull for lack of space, with the reason when a save failed (later checkpoints are returned by the
+  /// next call); a failed checkpoint is not visible. Exceptions of callbacks are passed on, and their
+  /// checkpoint is dropped.
   std::vector<CheckpointRecord> finished();
 
   /// Blocks until all saves are durable or have failed; finished() then returns the results. Exceptions of

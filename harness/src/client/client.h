@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/exit_codes.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
 
@@ -19,13 +20,6 @@ class Bucket;
 }
 
 namespace det {
-
-/// Exit codes of a training program.
-enum ExitCode : int {
-  kExitOk = 0,
-  kExitFailed = 1,
-  kExitStaleRun = 80,  ///< the master runs this trial in another process
-};
 
 /// Identity of this process, and the task it performs.
 struct TrialInfo {

@@ -1,7 +1,12 @@
 // The Core API except checkpoints: creation, reports, preemption and the profiler's switch.
 #include "det/core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <stdexcept>
@@ -12,8 +17,10 @@
 #include "common/base/text.h"
 #include "common/storage/location.h"
 #include "common/yaml/yaml.h"
+#include "harness/src/base/crash_report.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
+#include "harness/src/base/storage_full.h"
 #include "harness/src/base/termination.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
 #include "harness/src/client/trial_info.h"
@@ -175,17 +182,81 @@ CoreContext::CoreContext(std::unique_ptr<CoreState> state)
       exceptions_(std::uncaught_exceptions()) {}
 CoreContext::CoreContext(CoreContext&&) noexcept = default;
 
+namespace {
+
+/// The state of the context in use, for handlers of exits and exceptions; null without one.
+std::atomic<CoreState*> active_core{nullptr};
+
+/// Stores all reports and ends a detached trial.
+void end_program(CoreState& state) {
+  state.system_metrics.reset();
+  (void)state.client->flush(kPatience);
+  if (!state.info.detached) return;
+  state.client->report_end(state.failure.has_value(), state.failure.value_or(""));
+  (void)state.client->flush(kPatience);
+}
+
+/// Prints the exception that is being handled. Returns its message and the exit code.
+std::pair<std::string, ExitCode> print_exception() {
+  std::string message = "an exception that is no std::exception";
+  ExitCode code = kExitFailed;
+  ThrowSite site;
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    message = error.what();
+    site = throw_site(dynamic_cast<const void*>(&error));
+    if (dynamic_cast<const StorageFull*>(&error) != nullptr) code = kExitStorageFull;
+  } catch (...) {
+  }
+  if (!site.place.empty()) message += " (" + site.place + ")";
+  std::fflush(stdout);
+  std::fprintf(stderr, "%serror: %s\n", site.stack.c_str(), message.c_str());
+  return {message, code};
+}
+
+/// An exception has left main() or a thread. The stack is not unwound, so no destructor stores the reports.
+void on_core_terminate() {
+  if (std::current_exception() == nullptr) std::abort();
+  const auto [message, code] = print_exception();
+  if (CoreState* const state = active_core.exchange(nullptr); state != nullptr) {
+    if (!state->failure) state->failure = message;
+    end_program(*state);
+  }
+  std::_Exit(code);
+}
+
+/// exit() within the lifetime of the context. _Exit skips destructors of static objects, which would run
+/// beside the context's threads.
+void on_core_exit(int status, void*) {
+  static const pid_t process = ::getpid();  // set by the call in init_core()
+  CoreState* const state = ::getpid() == process ? active_core.exchange(nullptr) : nullptr;
+  if (state == nullptr) return;
+  if (status != 0 && !state->failure)
+    state->failure = "the program called exit(" + std::to_string(status) + ")";
+  end_program(*state);
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
+void handle_exits() {
+  install_crash_report();
+  std::set_terminate(on_core_terminate);
+  on_core_exit(0, nullptr);  // without a context: only stores the process id
+  (void)::on_exit(on_core_exit, nullptr);
+}
+
+}  // namespace
+
 CoreContext::~CoreContext() {
   // A moved-from context has no state.
   if (!state_) return;
-  profiler_.off();
-  (void)flush(kPatience);
-  if (!state_->info.detached) return;
+  CoreState* mine = state_.get();
+  active_core.compare_exchange_strong(mine, nullptr);
   // Stack unwinding means that the program failed.
   if (!state_->failure && std::uncaught_exceptions() > exceptions_)
     state_->failure = "an exception ended the program";
-  state_->client->report_end(state_->failure.has_value(), state_->failure.value_or(""));
-  (void)flush(kPatience);
+  end_program(*state_);
 }
 
 void CoreContext::fail(const std::string& message) { state_->failure = message; }
@@ -261,6 +332,7 @@ std::unique_ptr<Client> begin_detached(const DetachedConfig& config, Distributed
 }  // namespace
 
 CoreContext init_core(CoreOptions options) {
+  handle_exits();
   auto state = std::make_unique<CoreState>();
   state->preempt_mode = options.preempt_mode;
   state->distributed = std::move(options.distributed);
@@ -272,6 +344,7 @@ CoreContext init_core(CoreOptions options) {
     state->info = to_info(info);
     state->bucket = info.bucket;
     state->info.detached = true;
+    active_core = state.get();
     return CoreContext(std::move(state));
   }
   TrialInfo info = value_or_throw(
@@ -282,6 +355,7 @@ CoreContext init_core(CoreOptions options) {
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
   state->info = to_info(info);
   state->bucket = info.bucket;
+  active_core = state.get();
   return CoreContext(std::move(state));
 }
 

@@ -19,6 +19,7 @@
 #include "common/crypto/digest.h"
 #include "common/storage/bucket_checkpoints.h"
 #include "harness/src/base/or_throw.h"
+#include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/core_api/core_state.h"
 
@@ -91,10 +92,12 @@ StoredCheckpoint commit(CoreState& state, CheckpointWriter& writer, const std::s
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
   if (names > kMaxNameBytes)
     throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
-  ok_or_throw(writer.write(kMetadataFile, dump_json(metadata, 2)));
+  saved_or_throw(writer.write(kMetadataFile, dump_json(metadata, 2)), "the checkpoint was not saved");
+  auto resources = writer.commit();
+  if (!resources) saved_or_throw(tl::unexpected(resources.error()), "the checkpoint was not saved");
   CheckpointRecord record{.uuid = uuid,
                           .steps_completed = metadata.at("steps_completed").get<std::int64_t>(),
-                          .resources = value_or_throw(writer.commit()),
+                          .resources = std::move(*resources),
                           .metadata = metadata};
   state.steps_completed = std::max(state.steps_completed, record.steps_completed);
   state.client->report_checkpoint(record);

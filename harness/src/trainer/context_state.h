@@ -1,11 +1,13 @@
 // Internal state of a TrialContext, shared by the context and the trainer. Used on the training thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "det/profiler.h"
 #include "det/tensorboard.h"
+#include "harness/src/base/crash_report.h"
 #include "harness/src/observability/metric_reducers.h"
 #include "harness/src/observability/phase_clock.h"
 #include "harness/src/trainer/gradient_pipeline.h"
@@ -24,12 +26,6 @@ struct Instruments {
   bool tensorboard_logging = true;
 };
 
-/// Current activity of the trial's code, for error messages.
-struct Activity {
-  const char* name = "the trial's constructor";
-  std::int64_t batch = -1;  ///< -1: none
-};
-
 /// Internal state behind a TrialContext.
 struct ContextState {
   RunInfo run;
@@ -46,6 +42,15 @@ struct ContextState {
   std::int64_t initial_batch = 0;
   /// set_stop_requested() was called on this rank, or on another one.
   bool stop_requested = false;
+
+  /// The state of the context in use, for handlers of crashes and exits; null without one.
+  static inline std::atomic<ContextState*> active{nullptr};
+  ContextState() = default;
+  ~ContextState() {
+    if (active.load() != this) return;
+    set_crash_activity(nullptr);
+    active.store(nullptr);
+  }
 };
 
 }  // namespace det

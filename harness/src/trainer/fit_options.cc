@@ -93,6 +93,7 @@ FitOptions fit_options(const Json& config) {
   if (!options.validation_period) options.validation_period = rungs_of(config, options.max_length);
   options.checkpoint_period = read_length(config, "min_checkpoint_period");
   options.step_zero_validation = setting<bool>(config, "perform_initial_validation");
+  if (!setting<bool>(config, "sanity_validation")) options.sanity_batches = 0;
   options.profiling_enabled = setting<bool>(config, "profiling.enabled");
   const auto policy = setting<std::string>(config, "checkpoint_policy");
   if (policy == "best") {

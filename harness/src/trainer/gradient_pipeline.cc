@@ -43,6 +43,11 @@ bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Step
   TreeSum::Tensors leaf;
   for (torch::Tensor& parameter : like) {
     torch::Tensor gradient = parameter.grad();
+    if (gradient.defined() && gradient.is_sparse()) {
+      throw std::invalid_argument("reproducibility: exact sums dense gradients, and a parameter of shape " +
+                                  compat::shape_text(parameter) +
+                                  " has a sparse one; build its embedding with sparse(false)");
+    }
     leaf.push_back(gradient.defined() ? gradient.detach().mul_(state.gradients.at.shard_records) : gradient);
     parameter.mutable_grad().reset();
   }

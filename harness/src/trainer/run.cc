@@ -4,17 +4,23 @@
 #include <malloc.h>
 #include <torch/cuda.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "common/base/json.h"
 #include "common/base/process.h"
 #include "det/trainer.h"
+#include "harness/src/base/crash_report.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
+#include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
 #include "harness/src/client/setting.h"
@@ -124,6 +130,12 @@ std::string message_of(const std::exception& error) {
   // c10::Error::what() includes a backtrace of about a hundred lines.
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
   std::string message = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
+  if (dynamic_cast<const nlohmann::json::exception*>(&error) != nullptr) {
+    // "[json.exception.out_of_range.403] key 'dir' not found": the number means nothing to the author.
+    const std::size_t end = message.find("] ");
+    message =
+        "a value of the configuration, or other JSON: " + message.substr(end == message.npos ? 0 : end + 2);
+  }
   while (!message.empty() && message.back() == '\n') message.pop_back();
   for (std::size_t at = 0; (at = message.find('\n', at)) != std::string::npos; at += 3)
     message.replace(at, 1, " | ");
@@ -136,15 +148,43 @@ std::string message_of(const std::exception& error) {
   return message;
 }
 
+/// The place of the innermost exception in a nest that was thrown by a line of the trial.
+ThrowSite site_of(const std::exception& error) {
+  try {
+    std::rethrow_if_nested(error);
+  } catch (const std::exception& inner) {
+    if (ThrowSite site = site_of(inner); !site.place.empty()) return site;
+  } catch (...) {
+  }
+  return throw_site(dynamic_cast<const void*>(&error));
+}
+
+/// What the error means for a restart of the trial.
+ExitCode exit_code_for(const ContextState* state, const std::exception& error, const std::string& message) {
+  if (dynamic_cast<const StorageFull*>(&error) != nullptr) return kExitStorageFull;
+  if (state == nullptr || state->activity.batch < 0) {
+    // Before and between batches a logic error is one of the trial's code or configuration.
+    const bool refused = dynamic_cast<const std::logic_error*>(&error) != nullptr ||
+                         dynamic_cast<const nlohmann::json::exception*>(&error) != nullptr;
+    return refused ? kExitFinal : kExitFailed;
+  }
+  // Errors of the machine may be absent in the next run.
+  const bool machine = dynamic_cast<const std::system_error*>(&error) != nullptr ||
+                       dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                       message.find("CUDA error") != std::string::npos ||
+                       message.ends_with(") is gone");  // another rank, see distributed_star.cc
+  return state->activity.is_computation && !machine ? kExitRepeatable : kExitFailed;
+}
+
 /// Prints the failure and what the trial was doing, flushes reports, and returns the exit code.
-int fail_with(const ContextState* state, const std::string& message) {
-  std::string where = state == nullptr ? "start" : state->activity.name;
-  if (state != nullptr && state->activity.batch >= 0)
-    where += " (batch " + std::to_string(state->activity.batch) + ")";
-  if (state != nullptr) state->run.client->flush(kPatience);
+int fail_with(const ContextState* state, ExitCode code, const std::string& message,
+              const ThrowSite& site = {}) {
+  const std::string where = state == nullptr ? "start" : to_string(state->activity);
+  if (state != nullptr && state->run.client != nullptr) state->run.client->flush(kPatience);
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s: %s\n", where.c_str(), message.c_str());
-  return kExitFailed;
+  std::fprintf(stderr, "%serror: %s: %s%s\n", site.stack.c_str(), where.c_str(), message.c_str(),
+               site.place.empty() ? "" : (" (" + site.place + ")").c_str());
+  return code;
 }
 
 /// InvalidHP is a regular outcome of a search: the trial ends with exit code 0.
@@ -162,20 +202,55 @@ int exit_code_of_exception(ContextState* state) {
     throw;
   } catch (const InvalidHP& error) {
     if (state != nullptr) return end_invalid(*state, error);
-    return fail_with(state, error.what());
+    return fail_with(state, kExitFinal, error.what());
   } catch (const std::exception& error) {
-    return fail_with(state, message_of(error));
+    const std::string message = message_of(error);
+    return fail_with(state, exit_code_for(state, error, message), message, site_of(error));
   } catch (...) {
-    return fail_with(state, "an exception that is no std::exception");
+    return fail_with(state, kExitFailed, "an exception that is no std::exception");
   }
 }
 
-/// The context that init() created, for the terminate handler.
-ContextState* of_init = nullptr;
+/// det::run() calls the body: an exit() there ends the training.
+std::atomic<bool> in_body{false};
+
+/// Called first of all handlers of exit(). _Exit skips the others and the destructors of static objects,
+/// which would run beside the threads of training.
+void on_exit_call(int status, void*) {
+  static const pid_t process = ::getpid();  // set by the call in activate()
+  ContextState* const state = ContextState::active;
+  if (state == nullptr || ::getpid() != process) return;
+  if (in_body) {
+    // Code 0 would mean that training is complete.
+    const ExitCode code = status == 0 ? kExitFailed : static_cast<ExitCode>(status);
+    std::_Exit(fail_with(state, code, "the trial called exit(" + std::to_string(status) + ")"));
+  }
+  state->run.client->flush(kPatience);
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
+/// An exception has left a thread or main().
+void on_terminate() {
+  if (std::current_exception() == nullptr) std::abort();
+  std::_Exit(exit_code_of_exception(ContextState::active));
+}
 
 void set_up_process() {
   keep_freed_memory();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
+  install_crash_report();
+  std::set_terminate(on_terminate);
+}
+
+/// Makes the context's state the one of crash reports and exits.
+ContextState& activate(ContextState& state) {
+  on_exit_call(0, nullptr);  // without a state: only stores the process id
+  ContextState::active = &state;
+  set_crash_activity(&state.activity);
+  // Registered late, so that it is called before the destructors of the libraries loaded so far.
+  (void)::on_exit(on_exit_call, nullptr);
+  return state;
 }
 
 }  // namespace
@@ -186,25 +261,24 @@ int run(const std::function<void(TrialContext&)>& body, const InitOptions& optio
   ContextState* state = nullptr;
   try {
     context.emplace(make_state(options));
-    state = &context->state();
+    state = &activate(context->state());
+    in_body = true;
     body(*context);
+    in_body = false;
     state->run.client->flush(kPatience);
     return kExitOk;
   } catch (...) {
+    in_body = false;
     return exit_code_of_exception(state);
   }
 }
 
 TrialContext init(const InitOptions& options) {
-  set_up_process();
   // After init() the program's own main() runs, so exceptions are caught by the terminate handler. _Exit
   // skips destructors and atexit handlers, which could throw or block again.
-  std::set_terminate([] {
-    if (std::current_exception() == nullptr) std::abort();
-    std::_Exit(exit_code_of_exception(of_init));
-  });
+  set_up_process();
   auto state = make_state(options);
-  of_init = state.get();
+  (void)activate(*state);
   return TrialContext(std::move(state));
 }
 

@@ -119,7 +119,7 @@ Batch TrainStep::next_batch(std::int64_t number) {
 }
 
 Metrics TrainStep::train(Batch& batch, std::int64_t number) {
-  state_.activity.name = "train_batch";
+  state_.activity = {"train_batch", number, true};
   const PhaseSpan span(state_.instruments.phases.get(), Phase::kForward);
   std::optional<Autocast> autocast;
   if (state_.gradients.amp) {

@@ -16,6 +16,7 @@
 #include "harness/src/observability/system_metrics.h"
 #include "harness/src/trainer/context_state.h"
 #include "harness/src/trainer/plan.h"
+#include "harness/src/trainer/sanity_check.h"
 #include "harness/src/trainer/train_step.h"
 #include "harness/src/trainer/validation.h"
 
@@ -109,7 +110,7 @@ class Fit {
   void report_training() {
     if (!train_->has_metrics()) return;
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kReport);
-    asking_for("the training metrics", step() - 1);
+    asking_for("the training metrics", step() - 1, true);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
     if (state_.instruments.phases && step() > timed_from_) {
@@ -120,17 +121,55 @@ class Fit {
     for_callbacks("on_training_workload_end", [&](Callback& c) { c.on_training_workload_end(metrics); });
   }
 
-  /// Runs validation, reports it, and requests a checkpoint when the policy demands one.
+  /// Checks what training needs only later: the storage of checkpoints, evaluate_batch and the searcher's
+  /// metric. Changes nothing and reports nothing.
+  void check_sanity() {
+    if (options_.sanity_batches < 1 || options_.test_mode) return;
+    asking_for("the check before training: saving a checkpoint");
+    probe_checkpoint(state_);
+    // A validation before training tells the rest.
+    if (options_.step_zero_validation || evaluates_full_dataset(trial_) || !validation_->is_repeatable())
+      return;
+    const ModelGuard guard(state_);
+    const Json metrics = validation_->probe(options_.sanity_batches);
+    asking_for("the check before training");
+    (void)searcher_value(metrics);
+  }
+
+  /// True when training starts from a checkpoint whose validation has not been reported.
+  bool is_validation_due() const { return progress_.validation_due; }
+
+  /// Runs validation, reports it, and requests a checkpoint when the policy demands one. When it fails, the
+  /// state before it is saved first, so that no batch is lost.
   void validate() {
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kValidation);
-    const Json metrics = validation_->run(step(), options_.test_mode);
+    const GeneratorStates before(state_.run.device);
+    Json metrics;
+    bool wants_checkpoint = false;
+    try {
+      metrics = validation_->run(step(), options_.test_mode);
+      wants_checkpoint = checkpoint_wanted_for(metrics);
+    } catch (...) {
+      if (validation_->failed_together() || state_.run.distributed->size() == 1) save_failed(before);
+      throw;
+    }
     report("validation", metrics);
     progress_.last_validation = step();
+    progress_.validation_due = false;
     result_.validation_metrics.clear();
     for (const auto& [name, value] : metrics.items()) {
       if (const auto number = read_double(value)) result_.validation_metrics[name] = *number;
     }
-    if (checkpoint_wanted_for(metrics)) checkpoint_due_ = true;
+    if (wants_checkpoint) checkpoint_due_ = true;
+  }
+
+  /// The validation after the last batch. The state is saved and reported first, so that no batch is trained
+  /// again, whatever ends the process.
+  void validate_last() {
+    progress_.validation_due = true;
+    if (progress_.last_checkpoint != step()) save();
+    await_checkpoints();
+    validate();
   }
 
   /// Requests a checkpoint at the next batch without pending gradients.
@@ -177,7 +216,7 @@ class Fit {
       result_.reason = FitResult::Reason::kPreempted;
     } else {
       report_training();
-      if (progress_.last_validation != step()) validate();
+      if (progress_.last_validation != step()) validate_last();
       if (progress_.last_checkpoint != step()) save();
       report_progress();
       await_checkpoints();
@@ -192,7 +231,9 @@ class Fit {
 
  private:
   /// Records the current activity for error messages.
-  void asking_for(const char* what, std::int64_t batch = -1) { state_.activity = {what, batch}; }
+  void asking_for(const char* what, std::int64_t batch = -1, bool is_computation = false) {
+    state_.activity = {what, batch, is_computation};
+  }
   template <typename Call>
   void for_callbacks(const char* hook, const Call& call) {
     for (const auto& [name, callback] : state_.wrapped.callbacks) {
@@ -225,17 +266,28 @@ class Fit {
     train_->restore_metrics(state.window);
   }
 
-  /// Applies the checkpoint policy to a validation. Updates the best value of the searcher's metric.
-  bool checkpoint_wanted_for(const Json& metrics) {
-    if (metric_.name.empty()) return options_.checkpoint_policy != CheckpointPolicy::kNone;
+  /// The searcher's metric of a validation; nullopt when the configuration names none. Throws
+  /// std::invalid_argument when the validation lacks it.
+  std::optional<double> searcher_value(const Json& metrics) const {
+    if (metric_.name.empty()) return std::nullopt;
     const Json* value = metrics.contains(metric_.name) ? &metrics.at(metric_.name) : nullptr;
     const std::optional<double> number = value == nullptr ? std::nullopt : read_double(*value);
-    if (!number) {
-      std::vector<std::string> names;
-      for (const auto& [name, other] : metrics.items()) names.push_back(name);
-      throw std::invalid_argument("searcher.metric is \"" + metric_.name +
-                                  "\", but the numbers of validation are: " + join(names, ", ") +
-                                  did_you_mean(metric_.name, names));
+    if (number) return number;
+    std::vector<std::string> names;
+    for (const auto& [name, other] : metrics.items()) names.push_back(name);
+    throw std::invalid_argument("searcher.metric is \"" + metric_.name +
+                                "\", but the numbers of validation are: " + join(names, ", ") +
+                                did_you_mean(metric_.name, names));
+  }
+
+  /// Applies the checkpoint policy to a validation. Updates the best value of the searcher's metric.
+  bool checkpoint_wanted_for(const Json& metrics) {
+    const std::optional<double> number = searcher_value(metrics);
+    if (!number) return options_.checkpoint_policy != CheckpointPolicy::kNone;
+    if (*number != *number && state_.run.distributed->is_chief()) {
+      std::fprintf(stderr,
+                   "warning: the searcher's metric %s is NaN after batch %lld; it is never the best\n",
+                   metric_.name.c_str(), static_cast<long long>(step()));
     }
     const bool best = metric_.better(*number, progress_.best_validation);
     if (best) progress_.best_validation = number;
@@ -250,6 +302,22 @@ class Fit {
     const std::string uuid = saver_.save({progress_, train_->save_metrics()});
     under_way_.push_back(uuid);
     result_.checkpoint = state_.run.info.checkpoint_dir + "/" + uuid;
+  }
+
+  /// Saves the state before a validation that failed on all ranks alike. Between aggregation windows only;
+  /// an error is printed, because that of the validation matters more. Collective.
+  void save_failed(const GeneratorStates& before) {
+    if (!is_between_windows() || progress_.last_checkpoint == step() || options_.test_mode) return;
+    const Activity failed = state_.activity;
+    before.restore();
+    progress_.validation_due = true;
+    try {
+      save();
+      await_checkpoints();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "warning: the state before the failed validation is lost: %s\n", error.what());
+    }
+    state_.activity = failed;
   }
 
   /// Waits until the saves under way are durable. Collective.
@@ -312,14 +380,15 @@ class Fit {
 
 FitResult Trainer::fit(const FitOptions& options) {
   Fit run(trial_, context_, options);
-  if (options.step_zero_validation && run.step() == 0) run.validate();
+  if (run.step() == 0) run.check_sanity();
+  if ((options.step_zero_validation && run.step() == 0) || run.is_validation_due()) run.validate();
 
   while (!run.is_done() && !run.is_terminating()) {
     run.train_one_batch();
-    // Validation precedes the checkpoint because its result may request one.
+    // Validation precedes the checkpoint because its result may request one; not so after the last batch.
     const Boundary due = boundary_after(run.plan(), run.step());
     if (due.any()) run.report_training();
-    if (due.validate) run.validate();
+    if (due.validate) run.is_done() ? run.validate_last() : run.validate();
     if (due.checkpoint) run.want_checkpoint();
     run.save_if_due();
     if (due.report) run.report_progress();

@@ -2,15 +2,19 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "common/base/text.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/data/batch_stream.h"
-#include "harness/src/observability/batch_metrics.h"
 
 namespace det {
 namespace {
+
+constexpr auto kReducers = MetricReducers::Kind::kValidation;
 
 /// Switches all models between training and evaluation mode.
 void set_training(ContextState& state, bool training) {
@@ -23,24 +27,64 @@ Validation::Validation(Trial& trial, TrialContext& context, DataLoader loader)
     : trial_(trial), context_(context), state_(context.state()), loader_(std::move(loader)) {}
 
 Json Validation::run(std::int64_t step, bool first_batch_only) {
+  failed_together_ = false;
   for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_start();
-  set_training(state_, false);
-  constexpr auto kKind = MetricReducers::Kind::kValidation;
-  state_.metric_reducers.reset(kKind);
-  at::NoGradGuard no_grad;
-  std::optional<Autocast> autocast;
-  if (state_.gradients.amp) autocast.emplace(state_.run.device, state_.gradients.amp->dtype);
-  state_.activity = {"evaluate_full_dataset", -1};
-  // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
-  const std::optional<Metrics> full =
-      state_.run.distributed->is_chief() ? trial_.evaluate_full_dataset(loader_) : std::nullopt;
-  const bool is_full = state_.run.distributed->broadcast(full.has_value()).get<bool>();
-  Json metrics = is_full ? full_dataset(full.value_or(Metrics())) : batch_by_batch(step, first_batch_only);
-  autocast.reset();
-  state_.metric_reducers.reduce_into(metrics, kKind, *state_.run.distributed);
-  set_training(state_, true);
+  const Json metrics = evaluating([&] {
+    state_.activity = {"evaluate_full_dataset", step, true};
+    // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
+    std::optional<Metrics> full;
+    together([&] {
+      if (state_.run.distributed->is_chief()) full = trial_.evaluate_full_dataset(loader_);
+    });
+    const bool is_full = state_.run.distributed->broadcast(full.has_value()).get<bool>();
+    return is_full ? full_dataset(full.value_or(Metrics()))
+                   : batch_by_batch(step, first_batch_only ? 1 : kAllBatches, state_.wrapped.callbacks);
+  });
   for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_end(metrics);
   return metrics;
+}
+
+Json Validation::probe(std::int64_t count) {
+  return evaluating([&] { return batch_by_batch(0, count, {}); });
+}
+
+Json Validation::evaluating(const std::function<Json()>& act) {
+  set_training(state_, false);
+  state_.metric_reducers.reset(kReducers);
+  const at::NoGradGuard no_grad;
+  std::optional<Autocast> autocast;
+  if (state_.gradients.amp) autocast.emplace(state_.run.device, state_.gradients.amp->dtype);
+  Json metrics = act();
+  autocast.reset();
+  state_.metric_reducers.reduce_into(metrics, kReducers, *state_.run.distributed);
+  set_training(state_, true);
+  return metrics;
+}
+
+void Validation::together(const std::function<void()>& act) {
+  DistributedContext& ranks = *state_.run.distributed;
+  std::exception_ptr mine;
+  std::string message;
+  try {
+    act();
+  } catch (const std::exception& error) {
+    mine = std::current_exception();
+    message = error.what();
+  } catch (...) {
+    mine = std::current_exception();
+    message = "an exception that is no std::exception";
+  }
+  // The first line: LibTorch adds its own stack below.
+  message = make_utf8(message.substr(0, message.find('\n')));
+  const std::vector<Json> all =
+      ranks.size() == 1 ? std::vector<Json>{} : ranks.allgather(Json{mine != nullptr, message});
+  const auto first = std::find_if(all.begin(), all.end(), [](const Json& one) { return one[0].get<bool>(); });
+  failed_together_ = mine != nullptr || first != all.end();
+  if (mine) std::rethrow_exception(mine);
+  if (first != all.end()) {
+    throw std::runtime_error("rank " + std::to_string(first - all.begin()) +
+                             " failed: " + (*first)[1].get<std::string>());
+  }
 }
 
 Json Validation::full_dataset(const Metrics& metrics) {
@@ -49,8 +93,7 @@ Json Validation::full_dataset(const Metrics& metrics) {
   return one.reduce(*state_.run.distributed, {});
 }
 
-Json Validation::batch_by_batch(std::int64_t step, bool first_batch_only) {
-  for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_epoch_start();
+BatchMetrics Validation::evaluate(std::int64_t step, std::int64_t count) {
   const ShardPlan shards = state_.gradients.exact.value_or(ShardPlan{
       .shards = state_.run.distributed->size(), .first = state_.run.distributed->rank(), .count = 1});
   BatchStream batches(loader_,
@@ -61,22 +104,29 @@ Json Validation::batch_by_batch(std::int64_t step, bool first_batch_only) {
                        .device = state_.auto_to_device ? state_.run.device : torch::Device(torch::kCPU)},
                       0);
   BatchMetrics outputs("evaluate_batch");
-  for (std::int64_t i = 0; i == 0 || !first_batch_only; ++i) {
+  for (std::int64_t i = 0; i != count; ++i) {
     state_.activity = {"the validation data", i};
     std::optional<Batch> batch = batches.next();
     if (!batch) break;
     const std::int64_t number = batches.last_batch_number();
     const std::int64_t records = trial_.get_batch_length(*batch);
-    state_.activity.name = "evaluate_batch";
+    state_.activity = {"evaluate_batch", i, true};
     // A negative batch number keeps these streams apart from those of training.
     if (state_.gradients.exact) seed_shard(state_.run.device, context_.get_trial_seed() ^ step, -1, number);
     outputs.add(number, trial_.evaluate_batch(*batch), records);
     beat();
   }
+  return outputs;
+}
+
+Json Validation::batch_by_batch(std::int64_t step, std::int64_t count, const Callbacks& callbacks) {
+  for (const auto& [name, callback] : callbacks) callback->on_validation_epoch_start();
+  BatchMetrics outputs("evaluate_batch");
+  together([&] { outputs = evaluate(step, count); });
   state_.activity = {"evaluate_batch", -1};
-  if (!state_.wrapped.callbacks.empty()) {
+  if (!callbacks.empty()) {
     const std::vector<Json> values = outputs.outputs();
-    for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_epoch_end(values);
+    for (const auto& [name, callback] : callbacks) callback->on_validation_epoch_end(values);
   }
   Json metrics = outputs.reduce(*state_.run.distributed, trial_.evaluation_reducer());
   if (metrics.empty() && state_.metric_reducers.empty()) {

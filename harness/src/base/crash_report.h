@@ -1,0 +1,41 @@
+// Crash reports: what the program did and which of its lines were active when it crashed or threw an
+// exception. Independent of LibTorch.
+//
+// install_crash_report() takes the signals SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, where the program has
+// no handler of its own. The report goes to stderr, ends with a line "error: …", and the signal then ends the
+// process. Places are read from debug information by addr2line, another process; without it or without debug
+// information the report has no places.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace det {
+
+/// Current activity of the program, for error messages and crash reports.
+struct Activity {
+  const char* name = "the trial's constructor";
+  std::int64_t batch = -1;  ///< -1: none
+  /// Computes from the state of training alone, so that an error here occurs again after a resume.
+  bool is_computation = false;
+};
+/// "train_batch (batch 7)".
+std::string to_string(const Activity& activity);
+
+/// Starts to record where exceptions are thrown, and installs the signal handlers. The stack of the calling
+/// thread may then overflow and still be reported. Idempotent.
+void install_crash_report();
+/// Sets the activity that reports name; null: none. It must outlive the next call.
+void set_crash_activity(const Activity* activity);
+
+/// The program's own lines on the stack from which an exception was thrown. `object` is the address of the
+/// exception object, dynamic_cast<const void*>(&error).
+struct ThrowSite {
+  std::string place;  ///< "model_def.cpp:41", the innermost line; "" when unknown
+  std::string stack;  ///< lines "  at FUNCTION (FILE:LINE)\n", innermost first
+};
+/// Finds the site among those of the last exceptions; empty when it is not among them. Starts a process and
+/// blocks for at most 10 s.
+ThrowSite throw_site(const void* object);
+
+}  // namespace det
