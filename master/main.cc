@@ -226,6 +226,13 @@ class Master {
                   .hub = hub_,
                   .workers = json_,
                   .serial = edge_,
+                  .admit =
+                      [this](const http::Entrance& from, auto done) {
+                        server_.admit(
+                            from.method,
+                            api::read_credentials(from.authorization, from.allocation_token, from.address),
+                            from.large, std::move(done));
+                      },
                   .grpc = [this](UniqueFd fd) { server_.take(std::move(fd)); },
                   .health = dump_json(health) + "\n",
                   .info = dump_json(info) + "\n",

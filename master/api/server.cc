@@ -35,11 +35,13 @@
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/explanation.h"
 #include "master/api/experiments/log.h"
+#include "master/api/experiments/reporter.h"
 #include "master/api/experiments/run.h"
 #include "master/api/experiments/search.h"
 #include "master/api/experiments/trial.h"
 #include "master/api/streams/agent_link.h"
 #include "master/api/streams/harness_session.h"
+#include "master/api/submit/code_archive.h"
 #include "master/api/tasks/command.h"
 #include "master/api/tasks/task.h"
 
@@ -176,6 +178,27 @@ std::shared_ptr<grpc::Channel> Server::channel() {
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   return parts_->inside->InProcessChannel(arguments);
+}
+
+void Server::admit(const std::string& method, Credentials credentials, bool large,
+                   std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done) {
+  const Access* const entry = access(method);
+  if (entry && entry->requirement == Requirement::kNone) return done(nullptr);
+  const bool process = credentials.user_token.empty();
+  if (process && credentials.allocation_token.empty())
+    return done(fail(Code::kUnauthenticated, "not logged in"));
+  // The handler checks the token of an allocation against the objects of the request.
+  if (process && !large) return done(nullptr);
+  const auto decide = [&context = parts_->context, method, large,
+                       credentials = std::move(credentials)]() -> Result<std::shared_ptr<Budget::Lease>> {
+    TRY_ASSIGN(const Caller caller, authenticate(method, credentials, *context.sessions));
+    if (large && caller.token_hash.empty()) TRY(find_reporter(context, caller, {}));
+    if (large) TRY(check_roles(method, caller, context.pool));
+    auto lease = context.uploads->take(budget_owner(caller), 0);
+    if (!lease) return too_many_uploads();
+    return std::make_shared<Budget::Lease>(std::move(*lease));
+  };
+  if (!parts_->context.pools.steer.try_post([done, decide] { done(decide()); })) done(tl::unexpected(busy()));
 }
 
 void Server::send(core::Send send) {

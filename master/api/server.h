@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "common/base/fd.h"
+#include "master/api/auth/authorize.h"
 #include "master/api/context.h"
 #include "master/core/effect.h"
 #include "master/loop/change.h"
@@ -27,6 +28,12 @@ class Server {
   void take(UniqueFd connection);
   /// Returns a channel to this server within the process. Messages are not limited in size.
   std::shared_ptr<grpc::Channel> channel();
+  /// Identifies the sender of an HTTP body before it is read. Calls `done` once: with an error that answers
+  /// the request; with a reservation in Context::uploads; or with null when the sender is not known. `large`:
+  /// the body may be more than a few KiB, so the sender must be known, and with a role that allows `method`
+  /// somewhere. Does not block; `done` runs on this thread or on a worker.
+  void admit(const std::string& method, Credentials credentials, bool large,
+             std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done);
   /// Sinks of the core's loop: commands for agents and processes, and change notifications. Called on the
   /// release thread; do not block.
   void send(core::Send send);

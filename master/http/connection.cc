@@ -24,35 +24,8 @@ using Socket = asio::generic::stream_protocol::socket;
 
 constexpr std::size_t kReadSize = 64 * 1024;
 constexpr std::size_t kWriteSize = 256 * 1024;
-
-/// Guards against response splitting.
-bool is_header_value(std::string_view text) {
-  for (const char c : text) {
-    if (c == '\r' || c == '\n' || c == '\0') return false;
-  }
-  return true;
-}
-
-std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless) {
-  std::string text = "HTTP/1.1 " + std::to_string(response.status) + " " +
-                     std::string(status_text(response.status)) + "\r\n";
-  for (const auto& [name, value] : response.headers) {
-    if (is_header_value(value)) text += name + ": " + value + "\r\n";
-  }
-  if (chunked) {
-    text += "Transfer-Encoding: chunked\r\n";
-  } else if (!bodiless) {
-    text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
-  }
-  text += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
-  return text;
-}
-
-std::string chunk_text(const std::string& piece) {
-  char size[20];
-  std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
-  return size + piece + "\r\n";
-}
+constexpr const char* kTooManyUploads =
+    "the uploads under way hold too much memory; try again when one has ended";
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -69,6 +42,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void next_request() {
     ++serial_;
     parser_.reset();
+    memory_.reset();
     request_ = {};
     // A pipelined request may be in the buffer already.
     if (has_header_end()) return read_header();
@@ -186,7 +160,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return refuse(400, "folded header line");
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
-    // The real limit is set in read_body(), once the route is determined.
+    // The real limit is set in admitted(), once the caller and the route are known.
     parser_->body_limit(std::numeric_limits<std::uint64_t>::max());
     ErrorCode error;
     const std::size_t used = parser_->put(asio::buffer(raw.data(), raw.size()), error);
@@ -241,9 +215,30 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void read_body() {
-    // The limit depends on the route, so it is known only after the header.
     if (parser_->is_done()) return dispatch();
-    const std::int64_t limit = handler_.body_limit(request_);
+    const auto length = parser_->content_length();
+    constexpr auto kUnknown = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t bytes = length && *length < static_cast<std::uint64_t>(kUnknown)
+                                   ? static_cast<std::int64_t>(*length)
+                                   : kUnknown;
+    // The handler answers within its own deadlines.
+    disarm();
+    handler_.admit(request_, bytes, [self = shared_from_this(), serial = serial_](Admission admission) {
+      asio::post(self->executor(), [self, serial, admission = std::move(admission)]() mutable {
+        if (self->serial_ == serial && !self->broken_) self->admitted(std::move(admission));
+      });
+    });
+  }
+
+  /// Reads the body as far as the handler's decision allows.
+  void admitted(Admission admission) {
+    if (admission.refusal) {
+      keep_alive_ = false;
+      return respond(std::move(*admission.refusal));
+    }
+    memory_ = std::move(admission.memory);
+    reserved_ = 0;
+    const std::int64_t limit = admission.body_bytes;
     parser_->body_limit(static_cast<std::uint64_t>(limit));
     if (const auto length = parser_->content_length();
         length && *length > static_cast<std::uint64_t>(limit)) {
@@ -275,9 +270,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
             return self->fail_connection();
           }
           if (error && error != beast::http::error::need_buffer) return self->refuse(400, "malformed body");
+          if (!self->reserve()) return self->refuse(429, kTooManyUploads);
           if (self->parser_->is_done()) return self->dispatch();
           self->read_more_body();
         });
+  }
+
+  /// Reserves memory for what has arrived of the body. Returns false beyond a bound.
+  bool reserve() {
+    const auto grown = static_cast<std::int64_t>(parser_->get().body().size());
+    if (memory_ && !memory_->grow(grown - reserved_)) return false;
+    reserved_ = grown;
+    return true;
   }
 
   void dispatch();
@@ -408,6 +412,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
   std::optional<Clock::time_point> header_deadline_;
   Clock::time_point body_started_;
+  /// Reservation of the body that is being read, and the bytes it holds.
+  std::shared_ptr<Budget::Lease> memory_;
+  std::int64_t reserved_ = 0;
   Request request_;
   int version_ = 11;
   bool keep_alive_ = true;
@@ -457,6 +464,7 @@ class ConnectionExchange : public Exchange {
 
 void Connection::dispatch() {
   request_.body = std::move(parser_->get().body());
+  request_.memory = std::move(memory_);
   // respond() still needs the method, to recognize HEAD.
   disarm();
   const std::string method = request_.method;

@@ -141,6 +141,7 @@ struct Unary {
   const Calls::Ticket ticket;
   grpc::ClientContext context;
   grpc::ByteBuffer request, reply;
+  std::shared_ptr<Budget::Lease> memory;  ///< of the request
   std::shared_ptr<Exchange> exchange;
   const pb::MethodDescriptor* method = nullptr;
   bool pretty = false, secure_cookie = false, gzip = false;
@@ -281,10 +282,11 @@ struct Gateway::Parts {
   grpc::GenericStub stub;
   Routes routes;
   loop::Workers& workers;
+  Admit admit;
   GatewayLimits limits;
   std::shared_ptr<Calls> calls = std::make_shared<Calls>();
 
-  void unary(const Match& match, const Request& request, const pb::Message& message,
+  void unary(const Match& match, const Request& request, std::unique_ptr<pb::Message> message,
              std::shared_ptr<Exchange> exchange) {
     auto call = std::make_shared<Unary>(calls);
     call->method = match.route->method;
@@ -292,7 +294,10 @@ struct Gateway::Parts {
     call->secure_cookie = limits.secure_cookie;
     call->gzip = request.accepts_gzip();
     call->exchange = std::move(exchange);
-    call->request = to_buffer(message);
+    call->memory = request.memory;
+    call->request = to_buffer(*message);
+    // An archive is in memory once from here on.
+    message.reset();
     call->context.set_deadline(
         std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + kCallTime);
     fill_context(request, call->context);
@@ -317,7 +322,7 @@ struct Gateway::Parts {
     call->run(stub);
   }
 
-  void serve(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+  void serve(Request& request, const std::shared_ptr<Exchange>& exchange) {
     const Match match = routes.find(request.method, request.path);
     if (const NotOffered* missing = match.route ? nullptr : find_not_offered(request.method, request.path)) {
       return exchange->respond(
@@ -338,18 +343,20 @@ struct Gateway::Parts {
       return exchange->respond(error_response(allowed.error()));
     auto message = to_message(match, request, limits.json_depth);
     if (!message) return exchange->respond(error_response(message.error()));
+    std::string().swap(request.body);
     if (match.route->method->server_streaming()) {
       stream(match, request, **message, exchange);
     } else {
-      unary(match, request, **message, exchange);
+      unary(match, request, std::move(*message), exchange);
     }
   }
 };
 
 Gateway::Gateway(std::shared_ptr<grpc::Channel> channel,
                  const std::vector<const pb::ServiceDescriptor*>& services, loop::Workers& workers,
-                 const GatewayLimits& limits)
-    : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, limits}) {
+                 Admit admit, const GatewayLimits& limits)
+    : parts_(new Parts{grpc::GenericStub(std::move(channel)), Routes(services), workers, std::move(admit),
+                       limits}) {
   // A call may be the last owner of the channel, and release it on a callback thread.
   keep_callback_threads();
 }
@@ -358,11 +365,26 @@ Gateway::~Gateway() = default;
 
 bool Gateway::drain(Duration patience) { return parts_->calls->drain(patience); }
 
-std::int64_t Gateway::body_limit(const Request& request) const {
+void Gateway::admit(const Request& request, const std::string& path, std::int64_t bytes,
+                    std::function<void(Admission)> done) const {
+  const GatewayLimits& limits = parts_->limits;
+  const Match match = parts_->routes.find(request.method, path);
+  if (!match.route) return done({std::nullopt, limits.small_body_bytes, nullptr});
   const bool archive = request.method == "POST" &&
-                       std::find(std::begin(kCodeArchivePaths), std::end(kCodeArchivePaths), request.path) !=
+                       std::find(std::begin(kCodeArchivePaths), std::end(kCodeArchivePaths), path) !=
                            std::end(kCodeArchivePaths);
-  return archive ? parts_->limits.archive_body_bytes : parts_->limits.body_bytes;
+  const std::int64_t known = archive ? limits.archive_body_bytes : limits.body_bytes;
+  const Entrance entrance{.method = rpc_path(*match.route->method),
+                          .authorization = bearer(request),
+                          .allocation_token = std::string(request.header("grpc-metadata-x-allocation-token")),
+                          .address = request.peer,
+                          .large = bytes > limits.small_body_bytes};
+  parts_->admit(entrance, [known, small = limits.small_body_bytes,
+                           done = std::move(done)](Result<std::shared_ptr<Budget::Lease>> admitted) {
+    if (!admitted) return done({error_response(admitted.error()), 0, nullptr});
+    const std::int64_t limit = *admitted ? known : small;
+    done({std::nullopt, limit, std::move(*admitted)});
+  });
 }
 
 void Gateway::handle(Request request, std::shared_ptr<Exchange> exchange) const {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/budget.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "master/http/message.h"
@@ -22,6 +23,8 @@ namespace det::http {
 
 /// Limits of requests.
 struct GatewayLimits {
+  /// Body size of callers that are not known before the body is read.
+  std::int64_t small_body_bytes = 64 << 10;
   /// Body size of most requests.
   std::int64_t body_bytes = 1 << 20;
   /// Body size of POST /api/v1/experiments and /api/v1/commands: a 96 MiB code archive in base64.
@@ -32,6 +35,20 @@ struct GatewayLimits {
   bool secure_cookie = false;
 };
 
+/// Sender of a request whose body has not been read.
+struct Entrance {
+  std::string method;            ///< path of the RPC
+  std::string authorization;     ///< "Bearer TOKEN", from the header or the session cookie; "" without
+  std::string allocation_token;  ///< as sent, with "Bearer "
+  std::string address;           ///< of the client
+  bool large = false;            ///< the body may exceed GatewayLimits::small_body_bytes
+};
+/// Identifies a sender and calls `done` once, on any thread: with the error that answers the request; with a
+/// reservation that grows with the body; or with null when the sender is not known and its body must be
+/// small.
+using Admit = std::function<void(const Entrance& entrance,
+                                 std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done)>;
+
 /// Thread-safe. Calls run on gRPC's threads and on `workers`.
 class Gateway {
  public:
@@ -39,14 +56,16 @@ class Gateway {
   /// `workers` run the JSON conversion and must outlive all calls.
   Gateway(std::shared_ptr<grpc::Channel> channel,
           const std::vector<const google::protobuf::ServiceDescriptor*>& services, loop::Workers& workers,
-          const GatewayLimits& limits = {});
+          Admit admit, const GatewayLimits& limits = {});
   ~Gateway();
   /// Blocks until no call is in flight and nothing that a call holds is in use. Returns false when some
   /// remain after `patience`. Call it after the last request, when the server has stopped.
   bool drain(Duration patience);
 
-  /// Returns the maximum body size of a request, in bytes.
-  std::int64_t body_limit(const Request& request) const;
+  /// Handler::admit for a request to `path`: the path of the request, or the one that serves it. Bodies of
+  /// paths without a route must be small.
+  void admit(const Request& request, const std::string& path, std::int64_t bytes,
+             std::function<void(Admission)> done) const;
   /// Serves a request below /api/v1. Returns immediately; 503 when the workers are busy.
   void handle(Request request, std::shared_ptr<Exchange> exchange) const;
 

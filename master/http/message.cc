@@ -1,12 +1,24 @@
 // Parsing helpers for requests.
 #include "master/http/message.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/base/json.h"
 #include "common/base/text.h"
 
 namespace det::http {
+namespace {
+
+/// Guards against response splitting.
+bool is_header_value(std::string_view text) {
+  for (const char c : text) {
+    if (c == '\r' || c == '\n' || c == '\0') return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string_view Request::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
@@ -87,6 +99,27 @@ std::string_view status_text(int status) {
     default:
       return "Status";
   }
+}
+
+std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless) {
+  std::string text = "HTTP/1.1 " + std::to_string(response.status) + " " +
+                     std::string(status_text(response.status)) + "\r\n";
+  for (const auto& [name, value] : response.headers) {
+    if (is_header_value(value)) text += name + ": " + value + "\r\n";
+  }
+  if (chunked) {
+    text += "Transfer-Encoding: chunked\r\n";
+  } else if (!bodiless) {
+    text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  }
+  text += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
+  return text;
+}
+
+std::string chunk_text(const std::string& piece) {
+  char size[20];
+  std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
+  return size + piece + "\r\n";
 }
 
 Response message_response(int status, std::string_view message) {

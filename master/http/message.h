@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "common/base/budget.h"
 
 namespace det::http {
 
@@ -23,6 +26,8 @@ struct Request {
   std::string body;
   /// Address of the client, without port.
   std::string peer;
+  /// Reservation of the body's memory; null for a small body. It ends with the last copy.
+  std::shared_ptr<Budget::Lease> memory;
 
   /// Value of the first header with this lower-case name; "" when absent.
   std::string_view header(std::string_view name) const;
@@ -56,10 +61,21 @@ class Exchange {
   virtual void end() = 0;
 };
 
+/// Decision about a request whose body has not been read.
+struct Admission {
+  /// Set: the reply to the request. Its body is not read.
+  std::optional<Response> refusal;
+  /// Maximum size of the body, in bytes.
+  std::int64_t body_bytes = 0;
+  /// Grows as the body arrives; a refusal to grow ends the request. Null: the size is the only limit.
+  std::shared_ptr<Budget::Lease> memory;
+};
+
 /// Handles the requests of a server. Called on its I/O thread: must not block.
 struct Handler {
-  /// Returns the maximum body size in bytes; `request` has no body yet.
-  std::function<std::int64_t(const Request& request)> body_limit;
+  /// Decides about a request with a body of `bytes` (unknown: the maximum of the type), after its header.
+  /// Calls `done` once, at any time and from any thread.
+  std::function<void(const Request& request, std::int64_t bytes, std::function<void(Admission)> done)> admit;
   /// Handles one request and replies through `exchange`, at any time and from any thread.
   std::function<void(Request request, std::shared_ptr<Exchange> exchange)> handle;
 };
@@ -68,6 +84,10 @@ struct Handler {
 std::string_view status_text(int status);
 /// Reply for routes outside the API, in the form that Determined AI uses: {"message": "…"}.
 Response message_response(int status, std::string_view message);
+/// Status line and header of a reply on HTTP/1.1, with the empty line. `bodiless`: no Content-Length.
+std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless);
+/// A piece of a chunked body.
+std::string chunk_text(const std::string& piece);
 /// Percent-decodes `text` once ('+' is kept). Returns false when it is malformed or the result has NUL or
 /// invalid UTF-8.
 bool percent_decode(std::string_view text, std::string& out);

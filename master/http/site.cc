@@ -19,17 +19,18 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kDrainPatience = std::chrono::seconds(2);
+const std::string kTaskLogs = "/api/v1/task/logs";
 
 /// Decorator that adds the security headers to every reply.
 class Secured : public Exchange {
  public:
   Secured(std::shared_ptr<Exchange> inner, bool tls) : inner_(std::move(inner)), tls_(tls) {}
   void respond(Response response) override {
-    add_headers(response);
+    add_headers(response, tls_);
     inner_->respond(std::move(response));
   }
   void begin(Response head, std::function<void()> closed) override {
-    add_headers(head);
+    add_headers(head, tls_);
     inner_->begin(std::move(head), std::move(closed));
   }
   void write(std::string piece, std::function<void(bool)> done) override {
@@ -37,12 +38,13 @@ class Secured : public Exchange {
   }
   void end() override { inner_->end(); }
 
- private:
-  void add_headers(Response& response) const {
+  static void add_headers(Response& response, bool tls) {
     const Headers& headers = security_headers();
     response.headers.insert(response.headers.end(), headers.begin(), headers.end());
-    if (tls_) response.headers.emplace_back("Strict-Transport-Security", "max-age=31536000");
+    if (tls) response.headers.emplace_back("Strict-Transport-Security", "max-age=31536000");
   }
+
+ private:
   std::shared_ptr<Exchange> inner_;
   const bool tls_;
 };
@@ -62,6 +64,15 @@ struct Site::Impl {
   std::string health, info, openapi, api_page;
   Handler handler;
   std::thread thread;
+
+  void admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done) {
+    // As in task_logs().
+    const std::string& path = request.path == "/task-logs" ? kTaskLogs : request.path;
+    gateway->admit(request, path, bytes, [tls = tls, done = std::move(done)](Admission admission) {
+      if (admission.refusal) Secured::add_headers(*admission.refusal, tls);
+      done(std::move(admission));
+    });
+  }
 
   void handle(Request request, const std::shared_ptr<Exchange>& plain) {
     auto exchange = std::make_shared<Secured>(plain, tls);
@@ -113,7 +124,7 @@ struct Site::Impl {
   /// Older form of POST /api/v1/task/logs, used by the log shipper of Determined AI: the body is the bare
   /// list.
   void task_logs(Request request, const std::shared_ptr<Exchange>& exchange) {
-    request.path = "/api/v1/task/logs";
+    request.path = kTaskLogs;
     request.body = "{\"logs\":" + request.body + "}";
     gateway->handle(std::move(request), exchange);
   }
@@ -156,7 +167,7 @@ int Site::port() const { return impl_->acceptor->port(); }
 
 void Site::start(Parts parts) {
   Impl& impl = *impl_;
-  impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers,
+  impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers, parts.admit,
                                            GatewayLimits{.secure_cookie = impl.tls});
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
@@ -165,7 +176,10 @@ void Site::start(Parts parts) {
   impl.openapi = openapi_json(parts.services);
   impl.api_page = openapi_page(parts.services);
   // The handler refers to impl, which outlives the thread.
-  impl.handler.body_limit = [&impl](const Request& request) { return impl.gateway->body_limit(request); };
+  impl.handler.admit = [&impl](const Request& request, std::int64_t bytes,
+                               std::function<void(Admission)> done) {
+    impl.admit(request, bytes, std::move(done));
+  };
   impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
     impl.handle(std::move(request), exchange);
   };

@@ -46,6 +46,8 @@ class Site {
     loop::Hub& hub;
     loop::Workers& workers;  ///< Run JSON conversion.
     loop::Workers& serial;   ///< One thread; holds the state of event streams.
+    /// Identifies the sender of a body before it is read.
+    Admit admit;
     /// Takes over connections that speak HTTP/2.
     std::function<void(UniqueFd)> grpc;
     std::string health;  ///< JSON of /health.

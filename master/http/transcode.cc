@@ -197,8 +197,11 @@ Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Reques
       return fail(Code::kInvalidArgument, "body: nested deeper than " + std::to_string(json_depth));
     }
     // The body fills one field: wrap it in an object.
-    TRY(parse_into(field == "*" ? std::string(body) : "{\"" + field + "\":" + std::string(body) + "}", "body",
-                   *message));
+    if (field == "*") {
+      TRY(parse_into(body, "body", *message));
+    } else {
+      TRY(parse_into("{\"" + field + "\":" + std::string(body) + "}", "body", *message));
+    }
   }
   TRY_ASSIGN(Json json, parameters(match, request));
   if (!json.empty()) {

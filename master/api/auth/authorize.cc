@@ -164,6 +164,15 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
   return credentials;
 }
 
+Credentials read_credentials(std::string_view authorization, std::string_view allocation_token,
+                             std::string address) {
+  Credentials credentials{.user_token = bearer(authorization),
+                          .allocation_token = bearer(allocation_token),
+                          .address = std::move(address)};
+  credentials.loopback = is_loopback(credentials.address);
+  return credentials;
+}
+
 Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
                  db::Pool& pool) {
   if (ids.size() > kMaxObjectsPerCall)
@@ -218,12 +227,11 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
   return caller;
 }
 
-Status check_roles(std::string_view method, const Caller& caller) {
-  const Access* const entry = access(method);
-  if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
-  // Callers without a user have no roles; the handler checks them.
-  if (caller.token_hash.empty()) return {};
-  for (const Rule& rule : entry->rules()) {
+namespace {
+
+/// check_roles() without the audit log.
+Status roles_allow(const Access& access, const Caller& caller) {
+  for (const Rule& rule : access.rules()) {
     if (rule.target == Target::kCluster) TRY(authorize_cluster(caller, rule.action));
     // Every user may read lists, and change its own account and tokens.
     const bool own = rule.target == Target::kNothing || rule.target == Target::kListed ||
@@ -232,15 +240,28 @@ Status check_roles(std::string_view method, const Caller& caller) {
     const char* const role = rule.action == Action::kView   ? "Viewer"
                              : rule.action == Action::kEdit ? "Editor"
                                                             : "WorkspaceAdmin";
-    return fail(Code::kPermissionDenied, "user " + caller.user.name + " has no workspace with the role " +
-                                             role + "; ask an admin for it");
+    return fail(Code::kPermissionDenied, "user " + caller.user.name + " has the role " + role +
+                                             " in no workspace; ask an administrator for it");
   }
   return {};
 }
 
+}  // namespace
+
+Status check_roles(std::string_view method, const Caller& caller, db::Pool& pool) {
+  const Access* const entry = access(method);
+  if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
+  // Callers without a user have no roles; the handler checks them.
+  if (caller.token_hash.empty()) return {};
+  Status allowed = roles_allow(*entry, caller);
+  if (!allowed) audit(pool, caller, method, nullptr, allowed);
+  return allowed;
+}
+
 std::string budget_owner(const Caller& caller) {
   if (caller.user.id.value != 0) return "user " + std::to_string(caller.user.id.value);
-  return "allocation " + caller.credentials.allocation_token;
+  const Credentials& its = caller.credentials;
+  return "token " + (its.allocation_token.empty() ? its.user_token : its.allocation_token);
 }
 
 Status check_rules(std::string_view method, const Caller& caller, const google::protobuf::Message* request,

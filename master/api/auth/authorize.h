@@ -29,6 +29,9 @@ struct Credentials {
 /// Reads the metadata of a call. The address is taken from the metadata only for calls of the gateway in this
 /// process.
 Credentials read_credentials(const grpc::ServerContextBase& context);
+/// Credentials of a client of the gateway: both tokens with "Bearer ".
+Credentials read_credentials(std::string_view authorization, std::string_view allocation_token,
+                             std::string address);
 /// Address in the peer name of gRPC ("ipv4:127.0.0.1:5000", "ipv6:%5B::1%5D:5000"), without port. "" for
 /// peers without an address, such as calls inside this process.
 std::string peer_address(std::string_view peer);
@@ -61,9 +64,10 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 /// block on the database.
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
 /// Checks what is known of an authenticated caller before the request is read: whether its roles could allow
-/// `method` on any object. Errors: kPermissionDenied, which names the role that is missing. Never blocks.
-Status check_roles(std::string_view method, const Caller& caller);
-/// Key of the caller in a Budget: its user, or else the token of its allocation.
+/// `method` on any object. Records a refusal in the audit log. Errors: kPermissionDenied, which names the
+/// role that is missing. Blocks for a refusal.
+Status check_roles(std::string_view method, const Caller& caller, db::Pool& pool);
+/// Key of the caller in a Budget: its user, or else its token.
 std::string budget_owner(const Caller& caller);
 /// Applies the rules of `method` to the objects that `request` names, and records a refusal in the audit log.
 /// `request` may be null for a stream before its first message; then rules about objects refuse the call.

@@ -75,7 +75,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
   void admit() {
     auto caller = authorize(method_, credentials_, *context_.sessions);
     if (!caller) return this->Finish(to_grpc(caller.error()));
-    if (const Status allowed = check_roles(method_, *caller); !allowed)
+    if (const Status allowed = check_roles(method_, *caller, context_.pool); !allowed)
       return this->Finish(to_grpc(allowed.error()));
     caller_ = std::move(*caller);
     memory_ = context_.uploads->take(budget_owner(caller_), 0);

@@ -43,6 +43,13 @@ struct World {
                  .hub = bench.hub,
                  .workers = json,
                  .serial = serial,
+                 .admit =
+                     [this](const http::Entrance& from, auto done) {
+                       bench.server.admit(
+                           from.method,
+                           api::read_credentials(from.authorization, from.allocation_token, from.address),
+                           from.large, std::move(done));
+                     },
                  .grpc = [](UniqueFd) {},
                  .health = "{}"});
   }

@@ -135,6 +135,7 @@ Bench::Bench(http::SiteOptions options)
                   .hub = hub_,
                   .workers = json_,
                   .serial = serial_,
+                  .admit = [this](const http::Entrance& from, auto done) { done(admit(from)); },
                   .grpc = [this](UniqueFd) { ++grpc_connections_; },
                   .health = "{\"status\":\"up\"}\n"});
   // The tick reads site_ on its own thread.
@@ -144,6 +145,12 @@ Bench::Bench(http::SiteOptions options)
     placed.set_value();
   });
   placed.get_future().wait();
+}
+
+Result<std::shared_ptr<Budget::Lease>> Bench::admit(const http::Entrance& from) {
+  if (from.method == "/det.v1.AuthService/Login") return nullptr;
+  if (from.authorization == "Bearer bad") return fail(Code::kUnauthenticated, "not logged in");
+  return std::make_shared<Budget::Lease>(*uploads_.take(from.address, 0));
 }
 
 Bench::~Bench() {

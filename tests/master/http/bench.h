@@ -55,8 +55,14 @@ class Bench {
   int port() const { return site_->port(); }
   loop::Hub& hub() { return hub_; }
   int grpc_connections() const { return grpc_connections_; }
+  /// Bytes of bodies in memory; at most 40 MiB.
+  std::int64_t upload_bytes() const { return uploads_.held(); }
 
  private:
+  /// Knows all senders but those of a login, and refuses the token "bad".
+  Result<std::shared_ptr<Budget::Lease>> admit(const http::Entrance& from);
+
+  Budget uploads_{40 << 20, 40 << 20};
   FakeAuth auth_;
   FakeExperiments experiments_;
   FakeTrials trials_;

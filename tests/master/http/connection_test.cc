@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "bench.h"
 #include "common/base/files.h"
@@ -102,6 +103,42 @@ TEST_CASE("headers and bodies have size limits") {
   chunked.send("POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 20; ++i) chunked.send("10000\r\n" + std::string(0x10000, ' ') + "\r\n");
   CHECK(status_of(chunked.read_all()) == 413);
+}
+
+TEST_CASE("a body is not read before its sender is known") {
+  Bench bench;
+  Client refused(bench.port());
+  refused.send(
+      "POST /api/v1/experiments HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer bad\r\n"
+      "Content-Length: 100000000\r\n\r\n");
+  const std::string answer = refused.read_all();
+  CHECK(status_of(answer) == 401);
+  CHECK(answer.find("X-Content-Type-Options: nosniff") != std::string::npos);
+  CHECK(answer.find("still open") == std::string::npos);
+  // A login has no sender yet.
+  CHECK(status_of(request(bench.port(), "POST /api/v1/auth/login HTTP/1.1",
+                          std::string((64 << 10) + 1, ' '))) == 413);
+  CHECK(status_of(request(bench.port(), "POST /nowhere HTTP/1.1", std::string((64 << 10) + 1, ' '))) == 413);
+}
+
+TEST_CASE("bodies reserve memory as they arrive, and are refused beyond the budget") {
+  Bench bench;
+  const std::string head = "POST /api/v1/experiments HTTP/1.1\r\nHost: a\r\nContent-Length: 45000000\r\n\r\n";
+  const std::string piece(1 << 20, ' ');
+  std::optional<Client> first(bench.port());
+  first->send(head);
+  for (int i = 0; i < 30; ++i) first->send(piece);
+  CHECK(wait_until([&] { return bench.upload_bytes() == 30 << 20; }, std::chrono::seconds(5)));
+  Client second(bench.port());
+  second.send(head);
+  for (int i = 0; i < 10; ++i) second.send(piece);
+  second.send("x");
+  CHECK(status_of(second.read_all()) == 429);
+  CHECK(wait_until([&] { return bench.upload_bytes() == 30 << 20; }, std::chrono::seconds(5)));
+  first.reset();
+  CHECK(wait_until([&] { return bench.upload_bytes() == 0; }, std::chrono::seconds(5)));
+  CHECK(status_of(request(bench.port(), "POST /api/v1/experiments HTTP/1.1", R"({"config":"x"})")) == 200);
+  CHECK(wait_until([&] { return bench.upload_bytes() == 0; }, std::chrono::seconds(5)));
 }
 
 TEST_CASE("Expect: 100-continue requests the body") {
