@@ -39,7 +39,8 @@ namespace {
 constexpr int kConnections = loop::kQueryingWorkers + 4;
 constexpr int kStreamConnections = 6;
 constexpr auto kStopGrace = std::chrono::seconds(3);
-constexpr auto kStopLimit = std::chrono::seconds(10);
+// With the end of the private database, a stop takes at most 10 s.
+constexpr auto kStopLimit = std::chrono::seconds(8);
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr int kTicksPerSecond = 4;
 constexpr std::size_t kLogLines = 5000;  // kept in memory for the API
@@ -77,16 +78,26 @@ class Signals {
   sigset_t set_;
 };
 
-/// Watchdog: exits the process if an orderly stop takes longer than kStopLimit.
+/// Watchdog: if an orderly stop takes longer than kStopLimit, ends the private database and exits the
+/// process.
 class StopLimit {
  public:
-  StopLimit() {
-    std::thread([] {
-      (void)Event().wait_for(kStopLimit);
-      std::fprintf(stderr, "det-master: stopping took too long, exiting\n");
-      ::_exit(1);
-    }).detach();
+  /// `server` may be null, and must outlive this object.
+  explicit StopLimit(db::PrivateServer* server)
+      : thread_([this, server] {
+          if (over_.wait_for(kStopLimit)) return;
+          std::fprintf(stderr, "det-master: stopping took too long, exiting\n");
+          if (server) server->end_now();
+          ::_exit(1);
+        }) {}
+  ~StopLimit() {
+    over_.set();
+    thread_.join();
   }
+
+ private:
+  Event over_;
+  std::thread thread_;
 };
 
 /// The database connection settings, the store, and the private server if there is one.
@@ -243,6 +254,7 @@ class Master {
   // Producers stop before their consumers: connections first, then the threads that serve them, then the
   // loop, then the writers and the event bus that the loop feeds.
   void stop() {
+    if (database_.own) database_.own->refuse_restarts();
     chores_.stop();
     site_->close();
     server_.stop(kStopGrace);
@@ -356,7 +368,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   log::info("serving", {{"address", host}, {"port", port}, {"version", DET_VERSION}});
 
   const std::optional<End> end = ends.pop();
-  StopLimit limit;
+  StopLimit limit(database.own ? &*database.own : nullptr);
   if (end && end->error) {
     // The core's memory is ahead of the store: nothing more may be sent or written. The next start reloads.
     log::error("store failed", {{"error", end->error->message}});

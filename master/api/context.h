@@ -13,6 +13,7 @@
 #include "common/storage/policy.h"
 #include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"
+#include "master/api/experiments/metric_names.h"
 #include "master/api/streams/streams.h"
 #include "master/db/ingest/bulk.h"
 #include "master/db/pg/pool.h"
@@ -93,6 +94,7 @@ struct Context {
   /// Never null while calls are served.
   webhooks::Sender* webhooks = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
+  std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   /// Memory of uploads, over gRPC and HTTP.
   std::shared_ptr<Budget> uploads = std::make_shared<Budget>(kUploadBytes, kUploadBytesPerCaller);
   std::shared_ptr<Budget> paced_streams = std::make_shared<Budget>(kPacedStreams, kPacedStreamsPerCaller);

@@ -24,9 +24,12 @@ struct WorkerPools {
   /// client reads; PacedStream bounds their number per caller and the time of a write.
   Workers stream{24, 256};
 
+  /// One thread that owns the rounds of all-gathers.
+  Workers gather{1, 4096};
+
   /// Runs what is queued and joins all threads. Call it when the server has stopped.
   void stop() {
-    for (Workers* pool : {&steer, &read, &ingest, &bulk, &submit, &outward, &stream}) pool->stop();
+    for (Workers* pool : {&steer, &read, &ingest, &bulk, &submit, &outward, &stream, &gather}) pool->stop();
   }
 };
 

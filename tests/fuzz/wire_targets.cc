@@ -56,7 +56,7 @@ void check_held(const v1::AllocationUpdate& update) {
 
 void check_report(const v1::Report& report) {
   if (report.has_metrics()) {
-    const Status good = api::check_metrics(report.metrics());
+    const auto good = api::check_metrics(report.metrics());
     if (!good) return check_refusal(good.error());
   }
   if (report.has_checkpoint()) {

@@ -10,8 +10,8 @@
 
 namespace det::api {
 
-/// Rendezvous, preemption signals and all-gather for clients of the HTTP API. Calls that wait (long polls,
-/// gathers) keep their state on the edge worker.
+/// Rendezvous, preemption signals and all-gather for clients of the HTTP API. Long polls keep their state on
+/// the edge worker, gathers on the gather worker.
 class AllocationService final : public Service {
  public:
   explicit AllocationService(const Context& context);
@@ -26,7 +26,8 @@ class AllocationService final : public Service {
 
   /// Exchanges data between `num_peers` processes: replies to each with the data of all, ordered by
   /// request_uuid, once the last one has called. Idempotent for the same request_uuid. Errors: kAborted when
-  /// peers disagree on their number; kDeadlineExceeded after 60 s (the client retries).
+  /// peers disagree on their number; kDeadlineExceeded after 60 s (the client retries); kInvalidArgument when
+  /// the replies to all peers exceed 256 MiB; kResourceExhausted when all rounds hold 256 MiB.
   grpc::ServerUnaryReactor* AllocationAllGather(grpc::CallbackServerContext* call,
                                                 const v1::AllocationAllGatherRequest* request,
                                                 v1::AllocationAllGatherResponse* response);
@@ -73,19 +74,21 @@ class AllocationService final : public Service {
 
  private:
   struct Poll;
-  /// One round of an all-gather (allocation_gather.cc). Edge worker only.
+  /// One round of an all-gather (allocation_gather.cc). Gather worker only.
   struct Gather;
   struct Peer;
   /// Adds a peer to the current round of the allocation, or replies from a completed round.
   void join(const AllocationId& id, Peer peer);
   void tick_gathers(MonoTime now);
   void close_gathers();
+  std::size_t gathered_bytes() const;
 
-  // The members below belong to the edge worker.
+  // These members belong to the edge worker.
   std::vector<std::shared_ptr<Poll>> polls_;
-  /// Rounds of an allocation, newest last.
-  std::map<AllocationId, std::vector<std::shared_ptr<Gather>>> gathers_;
   bool closed_ = false;
+  // These members belong to the gather worker. Rounds of an allocation: newest last.
+  std::map<AllocationId, std::vector<std::shared_ptr<Gather>>> gathers_;
+  bool gathers_closed_ = false;
 };
 
 }  // namespace det::api

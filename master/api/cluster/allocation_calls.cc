@@ -90,14 +90,14 @@ void AllocationService::tick() {
     if (poll->deadline <= now) poll->answer(grpc::Status::OK, false);
   // Answered polls are removed here only: preempt() iterates over polls_.
   std::erase_if(polls_, [](const auto& poll) { return poll->answered; });
-  tick_gathers(now);
+  context_.pools.gather.try_post([this, now] { tick_gathers(now); });
 }
 
 void AllocationService::close() {
   closed_ = true;
   for (const auto& poll : polls_) poll->answer(to_grpc(shutting_down()), false);
   polls_.clear();
-  close_gathers();
+  context_.pools.gather.post([this] { close_gathers(); });
 }
 
 Status AllocationService::AllocationRendezvousInfo(const Caller& caller,

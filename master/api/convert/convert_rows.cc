@@ -182,27 +182,41 @@ void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out) {
   out->set_allocation_id(row.allocation.value);
 }
 
+namespace {
+
+/// NaN and infinities are strings, as in JSON.
+void set_double(double value, google::protobuf::Value& out) {
+  const Json json = json_double(value);
+  if (json.is_number()) return out.set_number_value(value);
+  if (json.is_string()) return out.set_string_value(json.get<std::string>());
+  out.set_null_value(google::protobuf::NULL_VALUE);
+}
+
+}  // namespace
+
+// A Struct is a hash map. An object of Json searches its keys one by one, which is slow for many metrics.
 void to_proto(const std::vector<db::MetricSummary>& rows, google::protobuf::Struct* out) {
-  Json groups = Json::object();
   for (const db::MetricSummary& row : rows) {
     // Determined AI has its own names for the two built-in groups.
     const std::string group = row.group == "training"     ? "avg_metrics"
                               : row.group == "validation" ? "validation_metrics"
                                                           : row.group;
-    Json& metric = groups[group][row.name];
-    metric = {{"count", row.count}, {"type", "number"}, {"last", json_double(row.last)}};
-    metric["min"] = json_double(row.min);
-    metric["max"] = json_double(row.max);
-    metric["sum"] = json_double(row.sum);
-    metric["mean"] = json_double(row.count > 0 ? row.sum / static_cast<double>(row.count) : 0);
+    auto& metrics = *(*out->mutable_fields())[group].mutable_struct_value()->mutable_fields();
+    auto& metric = *metrics[row.name].mutable_struct_value()->mutable_fields();
+    metric["count"].set_number_value(static_cast<double>(row.count));
+    metric["type"].set_string_value("number");
+    set_double(row.last, metric["last"]);
+    set_double(row.min, metric["min"]);
+    set_double(row.max, metric["max"]);
+    set_double(row.sum, metric["sum"]);
+    set_double(row.count > 0 ? row.sum / static_cast<double>(row.count) : 0, metric["mean"]);
   }
-  to_struct(groups, out);
 }
 
 void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out) {
   struct Joined {
     WallTime time;
-    Json values = Json::object();
+    google::protobuf::Struct values;
   };
   std::map<std::int64_t, Joined> by_steps;
   for (const db::Series& one : series) {
@@ -210,18 +224,18 @@ void to_proto(const std::vector<db::Series>& series, v1::DownsampledMetrics* out
       // A map, because the series of a group may lack different steps.
       Joined& joined = by_steps[point.steps_completed];
       joined.time = point.reported;
-      joined.values[one.name] = json_double(point.value);
+      set_double(point.value, (*joined.values.mutable_fields())[one.name]);
     }
   }
   if (!series.empty()) out->set_group(series.front().group);
   // Other groups have no type, only a name.
   if (out->group() == "training") out->set_type(v1::METRIC_TYPE_TRAINING);
   if (out->group() == "validation") out->set_type(v1::METRIC_TYPE_VALIDATION);
-  for (const auto& [steps, joined] : by_steps) {
+  for (auto& [steps, joined] : by_steps) {
     v1::DataPoint* point = out->add_data();
     point->set_batches(static_cast<int>(steps));
     to_proto(joined.time, point->mutable_time());
-    to_struct(joined.values, point->mutable_values());
+    *point->mutable_values() = std::move(joined.values);
   }
 }
 

@@ -16,18 +16,20 @@ Status check_group(const std::string& group) {
   return fail(Code::kInvalidArgument, "metric group: 1 to 128 characters without \".\"");
 }
 
-Status check_metrics(const v1::MetricsReport& report) {
+Result<std::vector<MetricKey>> check_metrics(const v1::MetricsReport& report) {
   TRY(check_group(report.group()));
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "steps_completed must not be negative");
   TRY_ASSIGN(const auto names, db::check_json_object(report.metrics(), kMaxMetricBytes, kMaxMetricDepth));
   if (names.size() > kMaxMetrics) return fail(Code::kInvalidArgument, "more than 1000 metrics in one report");
+  std::vector<MetricKey> keys;
   for (const std::string& name : names) {
+    keys.push_back(metric_key(report.group(), name));
     if (!is_metric_name(name))
       return fail(Code::kInvalidArgument, "metric \"" + make_utf8(name.substr(0, 256)) +
                                               "\": the name must be 1 to 256 characters of printable ASCII");
   }
-  return {};
+  return keys;
 }
 
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,

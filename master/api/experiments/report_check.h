@@ -4,6 +4,7 @@
 #include <string>
 
 #include "det/v1/harness.pb.h"
+#include "master/api/experiments/metric_names.h"
 #include "master/core/input.h"
 
 namespace det::api {
@@ -13,8 +14,8 @@ namespace det::api {
 
 /// Name of a metric group: 1 to 128 bytes of UTF-8, without "." and control characters.
 Status check_group(const std::string& group);
-/// Group, steps and metrics of a report.
-Status check_metrics(const v1::MetricsReport& report);
+/// Checks group, steps and metrics of a report. Returns the keys of the metrics.
+Result<std::vector<MetricKey>> check_metrics(const v1::MetricsReport& report);
 /// Converts a checkpoint report to an input of the core. Errors: kInvalidArgument for an invalid uuid,
 /// negative steps, metadata that is not a JSON object, or more than 4 MiB of file names.
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,

@@ -32,8 +32,9 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
 }
 
 /// Fast path: JSON text of metrics that are finite numbers under plain names, as nearly all are. Nothing for
-/// other metrics. The result satisfies the limits of report_check.h.
-std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
+/// other metrics. The result satisfies the limits of report_check.h. Fills the keys of the metrics.
+std::optional<std::string> plain_text(const google::protobuf::Struct& metrics, const std::string& group,
+                                      std::vector<MetricKey>& keys) {
   constexpr std::size_t kMaxReportMetrics = 100, kMaxReportName = 256;
   if (metrics.fields_size() == 0 || metrics.fields().size() > kMaxReportMetrics) return std::nullopt;
   std::string text = "{";
@@ -47,6 +48,7 @@ std::optional<std::string> plain_text(const google::protobuf::Struct& metrics) {
     const auto end = std::to_chars(digits, digits + sizeof digits, value.number_value()).ptr;
     text += (text.size() > 1 ? ",\"" : "\"") + name + "\":";
     text.append(digits, end);
+    keys.push_back(metric_key(group, name));
   }
   return text + "}";
 }
@@ -60,6 +62,7 @@ struct TrialService::Arrival {
   TrialId trial;
   RunNumber run = 0;  ///< 0: not given, the current run
   db::MetricRow row;
+  std::vector<MetricKey> keys;  ///< of the metrics in the row
   void finish(const Status& status) const { reactor->Finish(to_grpc(status)); }
 };
 
@@ -95,6 +98,8 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
                                                     " is not the trial's current one (" +
                                                     std::to_string(reporter.run) + " is); leave"));
   }
+  if (const Status counted = context_.metric_names->add(reporter.trial, arrival->keys); !counted)
+    return arrival->finish(counted);
   loop::Change change{.kind = loop::Change::Kind::kMetrics,
                       .experiment = reporter.experiment,
                       .trial = reporter.trial,
@@ -132,11 +137,17 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
   v1::MetricsReport text;
   text.set_group(group);
   text.set_steps_completed(metrics.steps_completed());
-  auto plain = plain_text(metrics.metrics().avg_metrics());
+  auto plain = plain_text(metrics.metrics().avg_metrics(), group, arrival->keys);
   // A fast-path text needs no second check.
   const bool known_good = plain && text.steps_completed() >= 0;
   text.set_metrics(plain ? std::move(*plain) : dump_json(from_struct(metrics.metrics().avg_metrics())));
-  if (auto checked = known_good ? check_group(group) : check_metrics(text); !checked) {
+  Status checked = check_group(group);
+  if (checked && !known_good) {
+    auto keys = check_metrics(text);
+    if (keys) arrival->keys = std::move(*keys);
+    if (!keys) checked = tl::unexpected(keys.error());
+  }
+  if (!checked) {
     arrival->finish(checked);
     return arrival->reactor;
   }
@@ -164,7 +175,8 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   report.set_steps_completed(metrics.has_steps_completed() ? metrics.steps_completed()
                                                            : reporter.steps_completed);
   report.set_metrics(dump_json(from_struct(metrics.metrics().avg_metrics())));
-  TRY(check_metrics(report));
+  TRY_ASSIGN(const auto keys, check_metrics(report));
+  TRY(context_.metric_names->add(reporter.trial, keys));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   if (group == "validation") {
     TRY(context_.loop.ask(

@@ -290,7 +290,9 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   }
 
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
-    if (auto checked = check_metrics(report); !checked) return refuse(checked.error());
+    const auto keys = check_metrics(report);
+    if (!keys) return refuse(keys.error());
+    if (auto counted = context_.metric_names->add(trial_, *keys); !counted) return refuse(counted.error());
     // The searcher depends on validations; other metrics bypass the core.
     if (report.group() == "validation") {
       return to_core(sequence,

@@ -6,11 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "common/base/shared.h"
 #include "common/base/text.h"
 #include "master/db/pg/pg.h"
 #include "master/db/pg/private_server_find.h"
@@ -47,6 +49,35 @@ bool is_postgres(pid_t pid) {
          status->find("(postgres) Z") == std::string::npos;
 }
 
+/// A process that cannot be mistaken for a later one with its pid.
+struct Process {
+  pid_t pid = 0;
+  UniqueFd fd;  ///< pidfd; invalid when the process has ended
+};
+
+Process open_process(pid_t pid) { return {pid, UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)))}; }
+
+void send_signal(const Process& process, int number) {
+  if (process.fd) (void)syscall(SYS_pidfd_send_signal, process.fd.get(), number, nullptr, 0);
+}
+
+bool ends_within(const Process& process, Duration timeout) {
+  if (!process.fd) return true;
+  pollfd waiting{process.fd.get(), POLLIN, 0};
+  return poll(&waiting, 1, static_cast<int>(timeout.count() / 1000)) == 1;
+}
+
+std::vector<Process> children_of(pid_t pid) {
+  const std::string name = std::to_string(pid);
+  const auto text = read_file("/proc/" + name + "/task/" + name + "/children");
+  std::vector<Process> children;
+  if (!text) return children;
+  for (const std::string& child : split(trim(*text), ' ')) {
+    if (const pid_t id = std::atoi(child.c_str()); id > 0) children.push_back(open_process(id));
+  }
+  return children;
+}
+
 std::string connection_text(const std::string& socket, const std::string& database) {
   return "host='" + socket + "' port=5432 user=det dbname='" + database +
          "' sslmode=disable gssencmode=disable";
@@ -80,6 +111,11 @@ struct PrivateServer::Impl {
   std::optional<Child> child;  ///< Set when this process started the server.
   UniqueFd pidfd;              ///< Set when the server was taken over.
   Pause pause;
+  /// What other threads asked for.
+  enum class Phase { kRunning, kNoRestarts, kEnding };
+  std::atomic<Phase> phase{Phase::kRunning};
+  /// The server of `pid`, for end_now(). Null: none.
+  Shared<Process> process;
 
   std::string path(const char* name) const { return options.directory + "/" + name; }
 
@@ -145,7 +181,27 @@ struct PrivateServer::Impl {
     return user.own(socket);
   }
 
+  Status check_phase() const {
+    if (phase == Phase::kRunning) return {};
+    return fail(Code::kUnavailable, "the master is shutting down");
+  }
+
+  /// Makes the started server known to end_now(), which may have run meanwhile.
+  void publish() {
+    auto started = std::make_shared<Process>(open_process(pid));
+    process.set(started);
+    if (phase == Phase::kEnding) send_signal(*started, SIGQUIT);
+  }
+
+  void forget() {
+    pid = 0;
+    child.reset();
+    pidfd.reset();
+    process.set(nullptr);
+  }
+
   Status launch(const PostgresPrograms& programs) {
+    TRY(check_phase());
     TRY(write_access_files());
     TRY(choose_socket());
     TRY(make_directories(path("log"), 0700));
@@ -170,6 +226,7 @@ struct PrivateServer::Impl {
                                     .err = Stream::file(path("start.log")),
                                     .new_session = true}));
     pid = child->pid();
+    publish();
     return {};
   }
 
@@ -184,6 +241,7 @@ struct PrivateServer::Impl {
   /// Takes over a running server. Returns false when there is none.
   Result<bool> attach(MonoTime deadline) {
     for (BackOff back_off; mono_now() < deadline; pause.wait(back_off.next())) {
+      TRY(check_phase());
       const auto file = read_postmaster_file(data);
       if (!file || !is_postgres(file->pid)) return false;
       socket = file->socket;
@@ -192,6 +250,7 @@ struct PrivateServer::Impl {
       pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, file->pid, 0)));
       if (!pidfd) continue;
       pid = file->pid;
+      publish();
       log::info("private database is already running", {{"pid", pid}});
       return true;
     }
@@ -203,10 +262,10 @@ struct PrivateServer::Impl {
     TRY(launch(programs));
     for (BackOff back_off;;) {
       if (answers()) return {};
+      TRY(check_phase());
       if (child->wait(back_off.next())) {
         const std::string words = last_words(path("start.log"));
-        pid = 0;
-        child.reset();
+        forget();
         drop_socket();
         if (mono_now() >= deadline || !worth_retrying(words))
           return fail(Code::kUnavailable,
@@ -241,9 +300,7 @@ struct PrivateServer::Impl {
       kill(pid, signal);
       if (!ended(patience)) continue;
       log::info("private database stopped");
-      pid = 0;
-      child.reset();
-      pidfd.reset();
+      forget();
       drop_socket();
       return {};
     }
@@ -254,10 +311,9 @@ struct PrivateServer::Impl {
     if (pid != 0) {
       if (!ended(Duration(0))) return {};
       log::warn("private database has exited; restarting it", {{"pid", pid}});
-      pid = 0;
-      child.reset();
-      pidfd.reset();
+      forget();
     }
+    TRY(check_phase());
     const MonoTime deadline = mono_now() + options.patience;
     // The data directory can only be opened by the major version that created it.
     TRY_ASSIGN(const std::string version, read_file(data + "/PG_VERSION"));
@@ -306,10 +362,23 @@ std::string PrivateServer::url(const std::string& database) const {
 int PrivateServer::pid() const { return impl_->pid; }
 Status PrivateServer::keep_up() { return impl_->keep_up(); }
 Status PrivateServer::stop() { return impl_->stop(); }
+void PrivateServer::refuse_restarts() { impl_->phase = Impl::Phase::kNoRestarts; }
+void PrivateServer::end_now() {
+  // The order matters: a server that is not published yet finds the phase.
+  impl_->phase = Impl::Phase::kEnding;
+  const auto process = impl_->process.get();
+  if (!process) return;
+  const std::vector<Process> children = children_of(process->pid);
+  send_signal(*process, SIGQUIT);
+  if (ends_within(*process, std::chrono::milliseconds(1200))) return;
+  // A frozen server handles no other signal, and its frozen children would outlive it.
+  send_signal(*process, SIGKILL);
+  for (const Process& child : children) send_signal(child, SIGKILL);
+  (void)ends_within(*process, std::chrono::milliseconds(300));
+}
 void PrivateServer::abandon() {
   if (impl_->child) impl_->child->detach();
-  impl_->child.reset();
-  impl_->pid = 0;
+  impl_->forget();
 }
 
 }  // namespace det::db

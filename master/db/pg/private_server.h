@@ -23,7 +23,7 @@ struct PrivateServerOptions {
   Duration patience = std::chrono::seconds(60);  ///< Limit of one start or stop, crash recovery included.
 };
 
-/// At most one per directory, across processes. Not thread-safe.
+/// At most one per directory, across processes. Not thread-safe, except for refuse_restarts() and end_now().
 class PrivateServer {
  public:
   /// Returns a running server: the one left behind, or a new one. Blocks for up to `patience`. Errors:
@@ -46,6 +46,11 @@ class PrivateServer {
   /// Fast shutdown: open transactions are rolled back, committed data is on disk. Escalates to SIGQUIT and
   /// SIGKILL. Idempotent. kUnavailable: the process does not end.
   Status stop();
+  /// Makes keep_up() fail from now on, and soon if it runs on another thread. Any thread.
+  void refuse_restarts();
+  /// Ends the server within about 2 s, for a stop that hangs: SIGQUIT, then SIGKILL also to its children.
+  /// Committed data is on disk. Any thread. The process must exit afterwards.
+  void end_now();
   /// Leaves the server running for the next start(), as a killed master does.
   void abandon();
 
