@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "common/base/budget.h"
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/kill_grace.h"
@@ -19,6 +18,7 @@
 #include "master/db/pg/pool.h"
 #include "master/db/series/metric_cache.h"
 #include "master/gc/collector.h"
+#include "master/loop/budget.h"
 #include "master/loop/hub.h"
 #include "master/loop/loop.h"
 #include "master/loop/worker_pools.h"
@@ -96,8 +96,9 @@ struct Context {
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   /// Memory of uploads, over gRPC and HTTP.
-  std::shared_ptr<Budget> uploads = std::make_shared<Budget>(kUploadBytes, kUploadBytesPerCaller);
-  std::shared_ptr<Budget> paced_streams = std::make_shared<Budget>(kPacedStreams, kPacedStreamsPerCaller);
+  std::shared_ptr<loop::Budget> uploads = std::make_shared<loop::Budget>(kUploadBytes, kUploadBytesPerCaller);
+  std::shared_ptr<loop::Budget> paced_streams =
+      std::make_shared<loop::Budget>(kPacedStreams, kPacedStreamsPerCaller);
   /// Longest time of one write of a paced stream. Messages have about 1 MiB, so a client needs 35 KiB/s.
   Duration stream_write_time = std::chrono::seconds(30);
 };

@@ -181,7 +181,7 @@ std::shared_ptr<grpc::Channel> Server::channel() {
 }
 
 void Server::admit(const std::string& method, Credentials credentials, bool large,
-                   std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done) {
+                   std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done) {
   const Access* const entry = access(method);
   if (entry && entry->requirement == Requirement::kNone) return done(nullptr);
   const bool process = credentials.user_token.empty();
@@ -190,13 +190,14 @@ void Server::admit(const std::string& method, Credentials credentials, bool larg
   // The handler checks the token of an allocation against the objects of the request.
   if (process && !large) return done(nullptr);
   const auto decide = [&context = parts_->context, method, large,
-                       credentials = std::move(credentials)]() -> Result<std::shared_ptr<Budget::Lease>> {
+                       credentials =
+                           std::move(credentials)]() -> Result<std::shared_ptr<loop::Budget::Lease>> {
     TRY_ASSIGN(const Caller caller, authenticate(method, credentials, *context.sessions));
     if (large && caller.token_hash.empty()) TRY(find_reporter(context, caller, {}));
     if (large) TRY(check_roles(method, caller, context.pool));
     auto lease = context.uploads->take(budget_owner(caller), 0);
     if (!lease) return too_many_uploads();
-    return std::make_shared<Budget::Lease>(std::move(*lease));
+    return std::make_shared<loop::Budget::Lease>(std::move(*lease));
   };
   if (!parts_->context.pools.steer.try_post([done, decide] { done(decide()); })) done(tl::unexpected(busy()));
 }

@@ -33,7 +33,7 @@ class Server {
   /// the body may be more than a few KiB, so the sender must be known, and with a role that allows `method`
   /// somewhere. Does not block; `done` runs on this thread or on a worker.
   void admit(const std::string& method, Credentials credentials, bool large,
-             std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done);
+             std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done);
   /// Sinks of the core's loop: commands for agents and processes, and change notifications. Called on the
   /// release thread; do not block.
   void send(core::Send send);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstring>
@@ -65,9 +66,10 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   int port() const override { return port_; }
   void set_port(int port) { port_ = port; }
 
-  void start(std::function<void(UniqueFd)> grpc, Http http) override {
+  void start(std::function<void(UniqueFd)> grpc, Http http, std::function<bool()> evict) override {
     grpc_ = std::move(grpc);
     http_ = std::move(http);
+    evict_ = std::move(evict);
     accept();
     sweep();
   }
@@ -150,11 +152,14 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
       // Count IPv4 clients of a dual-stack socket together with those of an IPv4 socket.
       address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
     }
-    const std::string name = address.to_string();
+    const std::string name = address.to_string(), group = address_group(address);
     // Returning closes the socket: connections over a limit get no reply.
-    if (total_ >= limits_.connections) return;
-    if (!address.is_loopback() && by_address_[name] >= limits_.per_address) return;
-    auto lease = std::make_shared<Lease>(shared_from_this(), name);
+    const auto of_group = by_address_.find(group);
+    if (!address.is_loopback() && of_group != by_address_.end() && of_group->second >= limits_.per_address)
+      return;
+    // The evicted connection still counts for a moment.
+    if (total_ >= limits_.connections && !evict_()) return;
+    auto lease = std::make_shared<Lease>(shared_from_this(), group);
     socket.set_option(tcp::no_delay(true), error);
     socket.non_blocking(true, error);
     peek_at(Socket(std::move(socket)), name, std::move(lease));
@@ -315,6 +320,7 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
   std::vector<std::weak_ptr<Peek>> peeking_;
   std::function<void(UniqueFd)> grpc_;
   Http http_;
+  std::function<bool()> evict_;
 };
 
 /// Handle of the caller; the port itself lives as long as connections refer to it.
@@ -322,8 +328,8 @@ class Handle : public Acceptor {
  public:
   explicit Handle(std::shared_ptr<Port> port) : port_(std::move(port)) {}
   int port() const override { return port_->port(); }
-  void start(std::function<void(UniqueFd)> grpc, Http http) override {
-    port_->start(std::move(grpc), std::move(http));
+  void start(std::function<void(UniqueFd)> grpc, Http http, std::function<bool()> evict) override {
+    port_->start(std::move(grpc), std::move(http), std::move(evict));
   }
   void stop() override { port_->stop(); }
 
@@ -332,6 +338,13 @@ class Handle : public Acceptor {
 };
 
 }  // namespace
+
+std::string address_group(const asio::ip::address& address) {
+  if (!address.is_v6()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
+}
 
 Result<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& io, const std::string& address, int port,
                                                    const AcceptorLimits& limits, TlsServer tls) {

@@ -4,6 +4,7 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -20,10 +21,13 @@ namespace det::http {
 struct AcceptorLimits {
   /// Open connections in total.
   int connections = 2000;
-  int per_address = 64;  ///< Per client address; loopback is exempt.
+  int per_address = 64;  ///< Per address_group() of the client; loopback is exempt.
   /// Connections that have not sent enough to detect their protocol by then are closed.
   std::chrono::milliseconds first_bytes{5'000};
 };
+
+/// Text of an address for limits: an IPv4 address, or the /64 of an IPv6 address, which is one client's.
+std::string address_group(const boost::asio::ip::address& address);
 
 /// Accepts connections and hands them over by protocol. Runs on the thread of `io`; call everything there
 /// unless noted.
@@ -40,11 +44,13 @@ class Acceptor {
   virtual int port() const = 0;
   /// Starts to accept. `grpc` takes over a non-blocking connected socket that began with the HTTP/2 preface.
   /// None of it has been read; behind TLS, the peer name of the socket is peer_name() of the client. `http`
-  /// takes every other connection and must call `release` when the connection has ended.
+  /// takes every other connection and must call `release` when the connection has ended. `evict` closes a
+  /// connection that is not in use, for a new one at the limit; false: there is none.
   virtual void start(std::function<void(UniqueFd)> grpc,
                      std::function<void(boost::asio::generic::stream_protocol::socket, std::string peer,
                                         std::function<void()> release)>
-                         http) = 0;
+                         http,
+                     std::function<bool()> evict) = 0;
   /// Closes the listener and the connections that have not been handed over.
   virtual void stop() = 0;
 };

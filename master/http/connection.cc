@@ -30,12 +30,13 @@ constexpr const char* kTooManyUploads =
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, std::string peer, const HttpLimits& limits, const Handler& handler,
-             std::function<void()> closed)
+             IdleConnections& idle, std::function<void()> closed)
       : socket_(std::move(socket)),
         timer_(socket_.get_executor()),
         peer_(std::move(peer)),
         limits_(limits),
         handler_(handler),
+        idle_(idle),
         closed_(std::move(closed)) {}
   ~Connection() { closed_(); }
 
@@ -50,6 +51,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     arm(fresh ? limits_.idle_time : limits_.header_time);
     header_deadline_.reset();
     if (!fresh) header_deadline_ = Clock::now() + limits_.header_time;
+    if (fresh && serial_ > 1) {
+      place_ = idle_.add([this] {
+        place_.reset();
+        fail_connection();
+      });
+    }
     read_more_header();
   }
 
@@ -125,6 +132,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     timer_.cancel();
   }
 
+  void leave_idle() {
+    if (place_) idle_.remove(*place_);
+    place_.reset();
+  }
+
   bool has_header_end() const {
     const auto data = buffer_.data();
     return std::string_view(static_cast<const char*>(data.data()), data.size()).find("\r\n\r\n") !=
@@ -135,6 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (buffer_.size() >= limits_.header_bytes) return refuse(431, "the header is larger than 8 KiB");
     socket_.async_read_some(buffer_.prepare(std::min(kReadSize, limits_.header_bytes + kReadSize)),
                             [self = shared_from_this()](ErrorCode error, std::size_t count) {
+                              self->leave_idle();
                               if (self->timed_out_ && self->buffer_.size() > 0) {
                                 return self->refuse(408, "the header did not arrive in time");
                               }
@@ -216,11 +229,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void read_body() {
     if (parser_->is_done()) return dispatch();
-    const auto length = parser_->content_length();
-    constexpr auto kUnknown = std::numeric_limits<std::int64_t>::max();
-    const std::int64_t bytes = length && *length < static_cast<std::uint64_t>(kUnknown)
-                                   ? static_cast<std::int64_t>(*length)
-                                   : kUnknown;
+    constexpr std::uint64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+    const auto bytes =
+        static_cast<std::int64_t>(std::min(parser_->content_length().value_or(kUnknown), kUnknown));
     // The handler answers within its own deadlines.
     disarm();
     handler_.admit(request_, bytes, [self = shared_from_this(), serial = serial_](Admission admission) {
@@ -407,13 +418,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string peer_;
   const HttpLimits& limits_;
   const Handler& handler_;
+  IdleConnections& idle_;
+  std::optional<IdleConnections::Place> place_;  ///< in idle_
   std::function<void()> closed_;
   beast::flat_buffer buffer_{4 * kReadSize};
   std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
   std::optional<Clock::time_point> header_deadline_;
   Clock::time_point body_started_;
   /// Reservation of the body that is being read, and the bytes it holds.
-  std::shared_ptr<Budget::Lease> memory_;
+  std::shared_ptr<loop::Budget::Lease> memory_;
   std::int64_t reserved_ = 0;
   Request request_;
   int version_ = 11;
@@ -477,8 +490,9 @@ void Connection::dispatch() {
 }  // namespace
 
 void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer,
-                      const HttpLimits& limits, const Handler& handler, std::function<void()> closed) {
-  std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, std::move(closed))
+                      const HttpLimits& limits, const Handler& handler, IdleConnections& idle,
+                      std::function<void()> closed) {
+  std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, idle, std::move(closed))
       ->next_request();
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -30,10 +31,31 @@ struct HttpLimits {
   std::int64_t body_bytes_per_second = 1024;
 };
 
+/// Connections between two requests, which may be closed for new ones. One thread.
+class IdleConnections {
+ public:
+  using Place = std::list<std::function<void()>>::iterator;
+  /// Adds a connection that `close` ends. `close` must not call remove().
+  Place add(std::function<void()> close) { return all_.insert(all_.end(), std::move(close)); }
+  void remove(Place place) { all_.erase(place); }
+  /// Closes the connection that has been idle for longest. Returns false when none is idle.
+  bool close_oldest() {
+    if (all_.empty()) return false;
+    const auto close = std::move(all_.front());
+    all_.pop_front();
+    close();
+    return true;
+  }
+
+ private:
+  std::list<std::function<void()>> all_;
+};
+
 /// Serves `socket` until it closes. The connection keeps itself alive; `handler` and `limits` must outlive
-/// it. Everything runs on the socket's executor, which must be served by one thread. `closed` is called once
-/// at the end.
+/// it, and so must `idle`. Everything runs on the socket's executor, which must be served by one thread.
+/// `closed` is called once at the end.
 void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer,
-                      const HttpLimits& limits, const Handler& handler, std::function<void()> closed);
+                      const HttpLimits& limits, const Handler& handler, IdleConnections& idle,
+                      std::function<void()> closed);
 
 }  // namespace det::http

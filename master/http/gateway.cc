@@ -141,7 +141,7 @@ struct Unary {
   const Calls::Ticket ticket;
   grpc::ClientContext context;
   grpc::ByteBuffer request, reply;
-  std::shared_ptr<Budget::Lease> memory;  ///< of the request
+  std::shared_ptr<loop::Budget::Lease> memory;  ///< of the request
   std::shared_ptr<Exchange> exchange;
   const pb::MethodDescriptor* method = nullptr;
   bool pretty = false, secure_cookie = false, gzip = false;
@@ -380,7 +380,7 @@ void Gateway::admit(const Request& request, const std::string& path, std::int64_
                           .address = request.peer,
                           .large = bytes > limits.small_body_bytes};
   parts_->admit(entrance, [known, small = limits.small_body_bytes,
-                           done = std::move(done)](Result<std::shared_ptr<Budget::Lease>> admitted) {
+                           done = std::move(done)](Result<std::shared_ptr<loop::Budget::Lease>> admitted) {
     if (!admitted) return done({error_response(admitted.error()), 0, nullptr});
     const std::int64_t limit = *admitted ? known : small;
     done({std::nullopt, limit, std::move(*admitted)});

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "common/base/budget.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "master/http/message.h"
+#include "master/loop/budget.h"
 #include "master/loop/workers.h"
 
 namespace det::http {
@@ -47,7 +47,7 @@ struct Entrance {
 /// reservation that grows with the body; or with null when the sender is not known and its body must be
 /// small.
 using Admit = std::function<void(const Entrance& entrance,
-                                 std::function<void(Result<std::shared_ptr<Budget::Lease>>)> done)>;
+                                 std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done)>;
 
 /// Thread-safe. Calls run on gRPC's threads and on `workers`.
 class Gateway {

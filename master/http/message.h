@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/budget.h"
+#include "master/loop/budget.h"
 
 namespace det::http {
 
@@ -27,7 +27,7 @@ struct Request {
   /// Address of the client, without port.
   std::string peer;
   /// Reservation of the body's memory; null for a small body. It ends with the last copy.
-  std::shared_ptr<Budget::Lease> memory;
+  std::shared_ptr<loop::Budget::Lease> memory;
 
   /// Value of the first header with this lower-case name; "" when absent.
   std::string_view header(std::string_view name) const;
@@ -68,7 +68,7 @@ struct Admission {
   /// Maximum size of the body, in bytes.
   std::int64_t body_bytes = 0;
   /// Grows as the body arrives; a refusal to grow ends the request. Null: the size is the only limit.
-  std::shared_ptr<Budget::Lease> memory;
+  std::shared_ptr<loop::Budget::Lease> memory;
 };
 
 /// Handles the requests of a server. Called on its I/O thread: must not block.

@@ -52,6 +52,7 @@ class Secured : public Exchange {
 }  // namespace
 
 struct Site::Impl {
+  IdleConnections idle;  ///< outlives the connections, which end with `io`
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{io.get_executor()};
   std::unique_ptr<Acceptor> acceptor;
@@ -185,10 +186,12 @@ void Site::start(Parts parts) {
   };
   // The acceptor belongs to the HTTP thread.
   asio::post(impl.io, [&impl, grpc = std::move(parts.grpc)] {
-    impl.acceptor->start(grpc, [&impl](asio::generic::stream_protocol::socket socket, std::string peer,
-                                       std::function<void()> release) {
-      serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, std::move(release));
-    });
+    const auto serve = [&impl](asio::generic::stream_protocol::socket socket, std::string peer,
+                               std::function<void()> release) {
+      serve_connection(std::move(socket), std::move(peer), impl.limits, impl.handler, impl.idle,
+                       std::move(release));
+    };
+    impl.acceptor->start(grpc, serve, [&impl] { return impl.idle.close_oldest(); });
   });
   impl.thread = std::thread([&impl] { impl.io.run(); });
 }

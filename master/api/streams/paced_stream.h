@@ -97,7 +97,7 @@ class PacedStream : public grpc::ServerWriteReactor<Response> {
   const Credentials credentials_;
   const std::shared_ptr<const Request> request_;
   const std::shared_ptr<std::atomic<bool>> cut_ = std::make_shared<std::atomic<bool>>(false);
-  std::optional<Budget::Lease> place_;
+  std::optional<loop::Budget::Lease> place_;
   Event written_;
   std::atomic<bool> taken_{false};
   bool stalled_ = false;

@@ -122,7 +122,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
   Response* const response_;
   const MonoTime begun_ = mono_now();
   Caller caller_;
-  std::optional<Budget::Lease> memory_;
+  std::optional<loop::Budget::Lease> memory_;
   Part part_;
   std::optional<Request> request_;
   std::string archive_;

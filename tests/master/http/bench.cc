@@ -147,10 +147,10 @@ Bench::Bench(http::SiteOptions options)
   placed.get_future().wait();
 }
 
-Result<std::shared_ptr<Budget::Lease>> Bench::admit(const http::Entrance& from) {
+Result<std::shared_ptr<loop::Budget::Lease>> Bench::admit(const http::Entrance& from) {
   if (from.method == "/det.v1.AuthService/Login") return nullptr;
   if (from.authorization == "Bearer bad") return fail(Code::kUnauthenticated, "not logged in");
-  return std::make_shared<Budget::Lease>(*uploads_.take(from.address, 0));
+  return std::make_shared<loop::Budget::Lease>(*uploads_.take(from.address, 0));
 }
 
 Bench::~Bench() {

@@ -60,9 +60,9 @@ class Bench {
 
  private:
   /// Knows all senders but those of a login, and refuses the token "bad".
-  Result<std::shared_ptr<Budget::Lease>> admit(const http::Entrance& from);
+  Result<std::shared_ptr<loop::Budget::Lease>> admit(const http::Entrance& from);
 
-  Budget uploads_{40 << 20, 40 << 20};
+  loop::Budget uploads_{40 << 20, 40 << 20};
   FakeAuth auth_;
   FakeExperiments experiments_;
   FakeTrials trials_;

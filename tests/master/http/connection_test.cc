@@ -9,6 +9,7 @@
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/wait.h"
+#include "master/http/acceptor.h"
 
 namespace det {
 namespace {
@@ -180,7 +181,8 @@ TEST_CASE("connections beyond the limit are closed at once, and closed ones free
   std::vector<std::unique_ptr<Client>> held;
   for (int i = 0; i < 4; ++i) {
     held.push_back(std::make_unique<Client>(bench.port()));
-    held.back()->send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    // An incomplete request: an idle connection would make room.
+    held.back()->send("GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET ");
     CHECK(status_of(held.back()->read_until("up")) == 200);
   }
   Client refused(bench.port());
@@ -192,6 +194,32 @@ TEST_CASE("connections beyond the limit are closed at once, and closed ones free
   for (int i = 0; i < 4; ++i) Client(bench.port()).send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   CHECK(wait_until([&] { return status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200; },
                    std::chrono::seconds(10)));
+}
+
+TEST_CASE("idle connections make room for new ones, the longest idle first") {
+  http::SiteOptions options;
+  options.connections = 4;
+  Bench bench(options);
+  std::vector<std::unique_ptr<Client>> idle;
+  for (int i = 0; i < 4; ++i) {
+    idle.push_back(std::make_unique<Client>(bench.port()));
+    idle.back()->send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    REQUIRE(status_of(idle.back()->read_until("up\"}\n")) == 200);
+  }
+  CHECK(status_of(request(bench.port(), "GET /health HTTP/1.1")) == 200);
+  CHECK(idle[0]->read_all(5).find("still open") == std::string::npos);
+  // The others are still served.
+  idle[3]->send("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+  CHECK(idle[3]->read_until("404").find("404") != std::string::npos);
+}
+
+TEST_CASE("the addresses of one IPv6 network share a limit") {
+  const auto group = [](const char* text) {
+    return http::address_group(boost::asio::ip::make_address(text));
+  };
+  CHECK(group("2001:db8:1:2:3::1") == group("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+  CHECK(group("2001:db8:1:2::1") != group("2001:db8:1:3::1"));
+  CHECK(group("192.0.2.1") == "192.0.2.1");
 }
 
 /// The next test runs this one in a separate process, because the limit applies to the whole process.

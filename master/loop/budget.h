@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace det {
+namespace det::loop {
 
 /// Thread-safe. Owners are counted in 1,024 cells by the hash of their name; owners of one cell share the
 /// bound.
@@ -93,4 +93,4 @@ class Budget {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace det
+}  // namespace det::loop

@@ -1,8 +1,8 @@
-#include "common/base/budget.h"
+#include "master/loop/budget.h"
 
 #include <catch2/catch.hpp>
 
-namespace det {
+namespace det::loop {
 namespace {
 
 TEST_CASE("a budget bounds each owner and all owners together") {
@@ -39,4 +39,4 @@ TEST_CASE("a moved lease returns its units once, and may outlive the budget") {
 }
 
 }  // namespace
-}  // namespace det
+}  // namespace det::loop
