@@ -13,6 +13,9 @@ namespace {
 /// the back-off (1 s, doubled 12 times) they span more than an hour, and each further one, which counts, as
 /// long again: time to make room, yet a bounded number of attempts.
 constexpr int kFreeStorageFull = 13;
+/// Consecutive lost runs, without a new checkpoint between them, that do not consume a restart. Machines fail
+/// now and then; a trial that ends its own supervisor is lost each time.
+constexpr int kFreeLost = 20;
 
 /// The first line "error: …" of a failure's last output, without a rank in front; "" when there is none.
 std::string_view error_line(std::string_view message) {
@@ -312,7 +315,7 @@ void Trials::end(Step& step, Trial& trial, State end) {
   owners_.queues.withdraw(trial.id);
   owners_.timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
   owners_.timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
-  failed_starts_.erase(trial.id);
+  reset_failed_starts(trial.id);
   // The searcher gets every end exactly once, through `settle`.
   --owners_.experiments.search(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
@@ -339,7 +342,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   if (is_stopping(trial.state)) return end_stopping(step, trial, allocation);
   // Exit code 0 without an acknowledged preemption: training is complete. A program's failure consumes a
   // restart, unless the allocation was terminating on request; infrastructure and full storage do not, or not
-  // for more than an hour.
+  // without end.
   const Exit& exit = *allocation.exit;
   if (exit.kind == ExitKind::kSucceeded) return end(step, trial, State::kCompleted);
   const bool requested = allocation.preempt_requested || allocation.kill_requested;
@@ -347,7 +350,9 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   const bool infrastructure = exit.kind == ExitKind::kLost || full;
   const auto before = failed_starts_.find(trial.id);
   const bool full_for_long = full && before != failed_starts_.end() && before->second >= kFreeStorageFull;
-  const bool counted = ((is_failure(exit.kind) || full_for_long) && !requested) ||
+  const bool lost_for_long = exit.kind == ExitKind::kLost && !requested &&
+                             ++lost_runs_[trial.id] > kFreeLost && !owners_.is(Mutant::kLostForever);
+  const bool counted = ((is_failure(exit.kind) || full_for_long || lost_for_long) && !requested) ||
                        (exit.kind == ExitKind::kLost && owners_.is(Mutant::kLostCounted));
   if (counted) {
     const std::string_view final_because = why_final(exit, trial.exit_reason);

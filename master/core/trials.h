@@ -57,8 +57,11 @@ class Trials {
   void retry(Step& step, TrialId id);
   /// Fails a detached trial that sent no report until its deadline.
   void expire(Step& step, TrialId id);
-  /// A new checkpoint ends a series of storage-full exits.
-  void reset_failed_starts(TrialId id) { failed_starts_.erase(id); }
+  /// A new checkpoint ends a series of storage-full exits and of lost runs.
+  void reset_failed_starts(TrialId id) {
+    failed_starts_.erase(id);
+    lost_runs_.erase(id);
+  }
 
   const std::unordered_map<TrialId, Trial>& all() const { return trials_; }
   /// Returns the trial, or null.
@@ -103,6 +106,8 @@ class Trials {
   /// Consecutive allocations of a trial that were lost before they attached, or exited because the storage
   /// was full.
   std::map<TrialId, int> failed_starts_;
+  /// Lost runs of a trial since its newest checkpoint and since the master started.
+  std::map<TrialId, int> lost_runs_;
   TrialId next_{1};  ///< the smallest id that has never been used
 };
 

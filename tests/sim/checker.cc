@@ -345,7 +345,11 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const int restarts = job.detached ? 0 : job.config->max_restarts;
     const auto found = for_good_.find(id);
     const int for_good = found == for_good_.end() ? 0 : found->second;
-    if (trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good))
+    // The first 20 losses are free. Losses of machines come on top of those of the program.
+    const bool loses_itself = lost_.contains(id);
+    if (loses_itself && trial.run <= 20 && trial.restarts > failed)
+      fail(is + " with a restart for one of its first 20 losses");
+    if (!loses_itself && trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good))
       fail(is + " with more restarts than failures that allow one");
     all_failed = all_failed && trial.state == core::State::kError;
     if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) &&
@@ -357,7 +361,7 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (trial.state != experiment.state && !job.searches()) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
     const bool no_metric = job.has_no_metric(trial.seed) && job.config->searcher.decides_by_metric();
-    const bool proven = for_good >= (job.failure == Job::Failure::kFinal ? 1 : 2);
+    const bool proven = loses_itself || for_good >= (job.failure == Job::Failure::kFinal ? 1 : 2);
     if (trial.state == core::State::kError && failed <= restarts && !proven && !no_metric) {
       fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }

@@ -46,6 +46,8 @@ class Checker {
   void process_failed(TaskKey task) { ++failures_[task]; }
   /// Of these, the failures that the program reported as final or repeatable.
   void process_failed_for_good(TrialId trial) { ++for_good_[trial]; }
+  /// The program of a trial made its run lost.
+  void process_lost_itself(TrialId trial) { ++lost_[trial]; }
   void checkpoint_damaged(const CheckpointId& uuid) { damaged_.insert(uuid); }
   bool is_damaged(const CheckpointId& uuid) const { return damaged_.contains(uuid); }
   void program_finished(TrialId trial) { finished_.insert(trial); }
@@ -102,6 +104,7 @@ class Checker {
   std::map<TaskKey, RunNumber> newest_run_;
   std::map<TaskKey, int> failures_;
   std::map<TrialId, int> for_good_;
+  std::map<TrialId, int> lost_;
   std::set<TrialId> finished_;
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< Appended in this life of the master.
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.

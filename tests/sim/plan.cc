@@ -120,6 +120,7 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
   job.failure = kind < 60   ? Job::Failure::kPlain
                 : kind < 75 ? Job::Failure::kFinal
                             : Job::Failure::kRepeatable;
+  job.loses_itself = names.below(100) < 3;
   job.submit = dice.between(seconds(0), until / 3);
   job.activate = dice.chance(90);
   job.config = draw_config(dice, job.id, most_on_one, most_slots);
@@ -287,7 +288,7 @@ std::string describe(const Plan& plan) {
     if (job.ignores_preemption) text += ", ignores preemption";
     if (job.nan) text += ", NaN";
     if (job.damages) text += ", damaged checkpoints";
-    if (job.hangs) text += ", hangs";
+    if (job.hangs || job.loses_itself) text += job.hangs ? ", hangs" : ", loses itself";
     if (job.invalid_hp) text += job.always_invalid ? ", always invalid hp" : ", invalid hp";
     if (job.searches())
       text += ", " + job.config->searcher.name + " of " + std::to_string(job.config->searcher.max_trials);

@@ -200,6 +200,10 @@ void Process::work() {
     terminating_ = true;
     return report(core::ReportInvalidHp{0, trial.id, run});
   }
+  if (job_.loses_itself && !job_.detached) {
+    checker_.process_lost_itself(trial.id);
+    return exit(ExitKind::kLost, 0, "the supervisor is gone");
+  }
   if (steps_ < job_.total) {
     steps_ = std::min(steps_ + job_.chunk, job_.total);
     if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {

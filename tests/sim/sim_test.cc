@@ -52,6 +52,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"slot freed at kill", Mutant::kSlotFreedAtKill},
       {"lost counted", Mutant::kLostCounted},
       {"restart not counted", Mutant::kRestartNotCounted},
+      {"a trial that is always lost runs again", Mutant::kLostForever},
       {"a final failure run again", Mutant::kFinalRunAgain},
       {"a repeated failure run again", Mutant::kRepeatRunAgain},
       {"no reconnect deadline", Mutant::kNoReconnectDeadline},

@@ -160,6 +160,30 @@ TEST_CASE("a full storage consumes a restart after hours, unless a checkpoint wa
   CHECK(bench.experiment(id).state == State::kError);
 }
 
+TEST_CASE("losses consume a restart after twenty in a row, unless a checkpoint was saved meanwhile") {
+  Bench bench;
+  bench.connect("a1", 1);
+  const ExperimentId id = bench.submit(bench.config(1, 1));
+  const Exit lost{ExitKind::kLost, 0, "the supervisor is gone"};
+  const auto lose = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      REQUIRE(bench.live(kTrial));
+      REQUIRE(bench.attach(kTrial, bench.trial(kTrial).run));
+      bench.update(kTrial, AllocationState::kTerminated, lost);
+    }
+  };
+  lose(19);
+  REQUIRE(bench.checkpoint(kTrial, bench.trial(kTrial).run, 30, "c30"));
+  lose(20);
+  CHECK(bench.trial(kTrial).restarts == 0);
+  lose(1);
+  CHECK(bench.trial(kTrial).restarts == 1);
+  lose(1);
+  CHECK(bench.trial(kTrial).state == State::kError);
+  CHECK(bench.trial(kTrial).exit_reason == lost.message);
+  CHECK(bench.experiment(id).state == State::kError);
+}
+
 TEST_CASE("losing the machine does not consume a restart") {
   Bench bench;
   bench.connect("a1", 1);
