@@ -102,6 +102,7 @@ class StopLimit {
 
 /// The database connection settings, the store, and the private server if there is one.
 struct Database {
+  std::unique_ptr<db::DiskWatch> disk;  ///< of the private server
   std::optional<db::PrivateServer> own;
   db::ConnectOptions connect;
   std::unique_ptr<db::PgStore> store;
@@ -113,12 +114,14 @@ Result<Database> open_database(const MasterConfig& config) {
   if (config.database_url.empty()) {
     TRY_ASSIGN(database.own, db::PrivateServer::start({.directory = config.data_dir + "/postgres"}));
     database.connect.url = database.own->url();
+    database.disk = std::make_unique<db::DiskWatch>(config.data_dir + "/postgres");
   } else {
     database.connect.url = config.database_url;
   }
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  TRY_ASSIGN(database.store, db::PgStore::open({.connect = database.connect, .host = host}));
+  TRY_ASSIGN(database.store,
+             db::PgStore::open({.connect = database.connect, .host = host, .disk = database.disk.get()}));
   return database;
 }
 
@@ -194,7 +197,7 @@ class Master {
             1, 1 << 20, [this] { tick(); }, kTick),
         passwords_(1, 64),
         json_(2),
-        chores_(1, 16, [this] { restart_database(); }),
+        chores_(1, 16, [this] { watch_database(); }),
         storages_(std::make_shared<storage::Storages>(config.storages)),
         collector_(pool, {.cluster_id = settings_.cluster_id, .storages = storages_}, storage_agents()),
         webhooks_(pool, {.cluster_id = settings_.cluster_id,
@@ -213,7 +216,8 @@ class Master {
                  .edge = edge_,
                  .storages = storages_,
                  .collector = &collector_,
-                 .webhooks = &webhooks_},
+                 .webhooks = &webhooks_,
+                 .disk = database.disk.get()},
         server_(context_, std::move(authority)) {}
 
   void start() {
@@ -225,8 +229,6 @@ class Master {
                        if (change.kind == loop::Change::Kind::kExperiment) webhooks_.wake();
                      }},
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
-    const Json health = {
-        {"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
     const Json info = {{"version", api::kDeterminedVersion},     {"release", settings_.version},
                        {"master_id", settings_.master_id},       {"cluster_id", settings_.cluster_id},
                        {"cluster_name", settings_.cluster_name}, {"telemetry", {{"enabled", false}}},
@@ -245,7 +247,7 @@ class Master {
                             from.large, std::move(done));
                       },
                   .grpc = [this](UniqueFd fd) { server_.take(std::move(fd)); },
-                  .health = dump_json(health) + "\n",
+                  .health = [this] { return health(); },
                   .info = dump_json(info) + "\n",
                   .rights = [this] { return server_.rights_generation(); }});
     serving_ = true;
@@ -303,11 +305,21 @@ class Master {
                 [this] { return serving_ ? server_.storage_agents().connected() : std::vector<AgentId>(); }};
   }
 
-  /// Restarts the private database server if it died.
-  void restart_database() {
+  /// Looks at the disk of the private database server, and restarts the server if it died.
+  void watch_database() {
     if (!database_.own) return;
+    database_.disk->look();
     if (auto up = database_.own->keep_up(); !up)
       log::error("private database could not be restarted", {{"reason", up.error().message}});
+  }
+
+  std::string health() const {
+    Json shown = {{"status", "up"}, {"version", settings_.version}, {"clusterId", settings_.cluster_id}};
+    if (const Status disk = database_.disk ? database_.disk->check() : Status(); !disk) {
+      shown["status"] = "degraded";
+      shown["reason"] = disk.error().message;
+    }
+    return dump_json(shown) + "\n";
   }
 
   const MasterConfig& config_;

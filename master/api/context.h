@@ -15,6 +15,7 @@
 #include "master/api/experiments/metric_names.h"
 #include "master/api/streams/streams.h"
 #include "master/db/ingest/bulk.h"
+#include "master/db/pg/disk_watch.h"
 #include "master/db/pg/pool.h"
 #include "master/db/series/metric_cache.h"
 #include "master/gc/collector.h"
@@ -93,6 +94,8 @@ struct Context {
   gc::Collector* collector = nullptr;
   /// Never null while calls are served.
   webhooks::Sender* webhooks = nullptr;
+  /// Disk of the private database; null with an external one.
+  const db::DiskWatch* disk = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   /// Memory of uploads, over gRPC and HTTP.
@@ -102,5 +105,8 @@ struct Context {
   /// Longest time of one write of a paced stream. Messages have about 1 MiB, so a client needs 35 KiB/s.
   Duration stream_write_time = std::chrono::seconds(30);
 };
+
+/// kUnavailable for a method that changes something while the disk of the database is full.
+Status check_disk(const Context& context, std::string_view path);
 
 }  // namespace det::api

@@ -98,10 +98,16 @@ void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, st
   if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
 
+Status check_disk(const Context& context, std::string_view path) {
+  const Access* const entry = access(path);
+  return context.disk && entry && is_change(*entry) ? context.disk->check() : Status();
+}
+
 Status Service::perform(const char* path, const Result<Caller>& caller, const pb::Message& request,
                         MonoTime begun, const std::function<Status(const Caller&)>& body) {
   Status allowed;
   if (!caller) allowed = tl::unexpected(caller.error());
+  if (allowed) allowed = check_disk(context_, path);
   if (allowed) allowed = check_rules(path, *caller, &request, context_.pool);
   if (!allowed) {
     context_.calls->took(path, mono_now() - begun, false);

@@ -62,15 +62,16 @@ struct Site::Impl {
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
   bool tls = false;
-  std::string health, info, openapi, api_page;
+  std::string info, openapi, api_page;
+  std::function<std::string()> health;
   Handler handler;
   std::thread thread;
 
   void admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done) {
     // As in task_logs().
     const std::string& path = request.path == "/task-logs" ? kTaskLogs : request.path;
-    gateway->admit(request, path, bytes, [tls = tls, done = std::move(done)](Admission admission) {
-      if (admission.refusal) Secured::add_headers(*admission.refusal, tls);
+    gateway->admit(request, path, bytes, [secure = tls, done = std::move(done)](Admission admission) {
+      if (admission.refusal) Secured::add_headers(*admission.refusal, secure);
       done(std::move(admission));
     });
   }
@@ -81,7 +82,7 @@ struct Site::Impl {
     if (path == "/health" || path == "/info") {
       return exchange->respond({200,
                                 {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
-                                path == "/health" ? health : info});
+                                path == "/health" ? health() : info});
     }
     if (path == "/api/v1/api.swagger.json") {
       return exchange->respond(

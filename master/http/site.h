@@ -50,7 +50,7 @@ class Site {
     Admit admit;
     /// Takes over connections that speak HTTP/2.
     std::function<void(UniqueFd)> grpc;
-    std::string health;  ///< JSON of /health.
+    std::function<std::string()> health;  ///< JSON of /health. Called on the HTTP thread; does not block.
     /// JSON of /info, which clients of Determined AI read first.
     std::string info;
     /// Counter that increases when a user may have lost permissions.

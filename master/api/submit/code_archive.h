@@ -73,6 +73,8 @@ class Upload : public grpc::ServerReadReactor<Part> {
  private:
   /// Authorizes the caller. Nothing is read, and so no chunk is buffered, before.
   void admit() {
+    if (const Status writable = check_disk(context_, method_); !writable)
+      return this->Finish(to_grpc(writable.error()));
     auto caller = authorize(method_, credentials_, *context_.sessions);
     if (!caller) return this->Finish(to_grpc(caller.error()));
     if (const Status allowed = check_roles(method_, *caller, context_.pool); !allowed)

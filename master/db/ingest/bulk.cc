@@ -91,7 +91,7 @@ class Lane {
     // An unknown outcome is repeated as well: `write` is idempotent.
     const Status status = attempt_patiently(
         connection_, pause_,
-        [&](Duration waited) {
+        [&](Duration waited, const Error&) {
           return waited > options_.retry_for || (queue.closed() && waited > std::chrono::seconds(5));
         },
         [&]() -> Status {

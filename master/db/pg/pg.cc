@@ -294,7 +294,7 @@ Result<Connection> open_patiently(const ConnectOptions& options, Duration patien
 }
 
 Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
-                         const std::function<bool(Duration)>& stop_retrying,
+                         const std::function<bool(Duration, const Error&)>& stop_retrying,
                          const std::function<Status()>& attempt) {
   const MonoTime begun = mono_now();
   BackOff back_off;
@@ -306,7 +306,8 @@ Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
     if (connection && code != Code::kUnavailable && code != Code::kUnknown) connection->rollback();
     if (!is_retryable(status.error()) && code != Code::kUnknown) return status;
     if (code != Code::kAborted) connection.reset();
-    if (stop_retrying(mono_now() - begun)) return fail(Code::kUnavailable, status.error().message);
+    if (stop_retrying(mono_now() - begun, status.error()))
+      return fail(Code::kUnavailable, status.error().message);
     log::warn("a write to the database is repeated", {{"reason", status.error().message}});
     pause.wait(back_off.next());
   }

@@ -322,9 +322,9 @@ Result<Connection> open_patiently(const ConnectOptions& options, Duration patien
 /// Repeats `attempt`, with back-off, until it succeeds or fails permanently; it opens `connection` when that
 /// is empty. An unknown outcome is repeated, so `attempt` must detect work that is stored already. On failure
 /// the transaction is rolled back, and a connection that may be broken is closed. kUnavailable:
-/// stop_retrying(time since the call) returned true.
+/// stop_retrying(time since the call, error of the attempt) returned true.
 Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
-                         const std::function<bool(Duration)>& stop_retrying,
+                         const std::function<bool(Duration, const Error&)>& stop_retrying,
                          const std::function<Status()>& attempt);
 
 }  // namespace det::db

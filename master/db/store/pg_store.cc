@@ -132,8 +132,10 @@ struct PgStore::Impl {
   Status store_whole(std::vector<Group>& batch) {
     return attempt_patiently(
         connection, pause,
-        [&](Duration waited) {
-          return waited > options.retry_for || (queue.closed() && waited > std::chrono::seconds(10));
+        [&](Duration waited, const Error& error) {
+          if (queue.closed()) return waited > std::chrono::seconds(10);
+          const bool full = is_disk_full(error) || (options.disk && options.disk->full());
+          return waited > options.retry_for && !full;
         },
         [&]() -> Status {
           if (!connection) TRY(reconnect(batch));

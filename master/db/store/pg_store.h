@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "master/db/pg/disk_watch.h"
 #include "master/db/pg/pg.h"
 #include "master/db/store/store.h"
 
@@ -21,8 +22,10 @@ struct PgStoreOptions {
   /// Host name shown to a second master; default: this machine.
   std::string host;
   Duration connect_patience = std::chrono::seconds(30);  ///< Wait for the database at start.
-  /// A database outage longer than this is a failure.
+  /// A database outage longer than this is a failure, unless a disk is full.
   Duration retry_for = std::chrono::seconds(60);
+  /// State of the database's disk; null when the master does not see it. Must outlive the store.
+  const DiskWatch* disk = nullptr;
   /// Wait for a lock held by another master.
   Duration lock_patience = std::chrono::milliseconds(1500);
   /// Interval at which an idle writer checks that it still holds the lock.

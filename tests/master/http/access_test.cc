@@ -51,7 +51,7 @@ struct World {
                            from.large, std::move(done));
                      },
                  .grpc = [](UniqueFd) {},
-                 .health = "{}"});
+                 .health = [] { return "{}"; }});
   }
   ~World() {
     site->close();

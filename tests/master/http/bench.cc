@@ -137,7 +137,7 @@ Bench::Bench(http::SiteOptions options)
                   .serial = serial_,
                   .admit = [this](const http::Entrance& from, auto done) { done(admit(from)); },
                   .grpc = [this](UniqueFd) { ++grpc_connections_; },
-                  .health = "{\"status\":\"up\"}\n"});
+                  .health = [] { return "{\"status\":\"up\"}\n"; }});
   // The tick reads site_ on its own thread.
   std::promise<void> placed;
   serial_.post([&] {
