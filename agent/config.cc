@@ -53,7 +53,8 @@ const OptionTable& option_table() {
           {"master", Kind::kString, "127.0.0.1:8080",
            "Address of the master: HOST:PORT, or https://HOST:PORT for TLS."},
           {"join_token_file", Kind::kString, "",
-           "File with a join token (`det join-token create`). Used only while the agent has no certificate."},
+           "File with a join token: DATA_DIR/agent-join-token of a master on this machine, or the output of "
+           "`det join-token create`. Used only until the agent has joined. Empty: DATA_DIR/join-token."},
           {"security.tls.master_cert", Kind::kString, "",
            "File with trusted certificates (PEM). Empty: the certificate named in the join token, else those "
            "of the system."},
@@ -110,7 +111,8 @@ Result<Settings> read_settings(const Options& options) {
     problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
   settings.id = options.text("id").empty() ? host_name() : options.text("id");
   settings.pool = options.text("pool");
-  settings.join_token_file = options.text("join_token_file");
+  settings.join_token_file = options.text("join_token_file").empty() ? settings.data_dir + "/join-token"
+                                                                     : options.text("join_token_file");
   settings.master_cert = options.text("security.tls.master_cert");
   settings.master_cert_name = options.text("security.tls.master_cert_name");
   // Names appear in tables and log lines, so control characters are rejected.

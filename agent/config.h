@@ -17,7 +17,7 @@ enum class SlotType { kAuto, kCuda, kCpu, kNone };
 struct Settings {
   /// HOST:PORT, or https://HOST:PORT for TLS.
   std::string master;
-  /// Used while the agent has no certificate.
+  /// Used until the agent has joined.
   std::string join_token_file;
   /// Certificate file that vouches for the master, and the name it is issued to; "": as established by
   /// joining.

@@ -1,10 +1,15 @@
 #include "agent/join.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "agent/link.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/crypto/certificates.h"
 #include "common/crypto/tls_probe.h"
@@ -17,26 +22,50 @@ using namespace std::chrono_literals;
 
 constexpr Duration kJoinTimeout = 10s;  // limit of one call to the master
 constexpr Duration kProbe = 2s;
-constexpr Duration kMaxCheckInterval = 1h;  // between two checks of the certificate
-constexpr Duration kMinCheckInterval = 1s;  // also after a failure
+constexpr Duration kMasterPatience = 30s, kJoinRetry = 250ms;  // while the master cannot be reached
+constexpr Duration kMaxCheckInterval = 1h;                     // between two checks of the certificate
+constexpr Duration kMinCheckInterval = 1s;                     // also after a failure
 constexpr std::int64_t kMaxFileBytes = 1 << 20;
 
 /// Files of the agent's identity.
 struct Files {
   explicit Files(const std::string& in)
-      : directory(in), key(in + "/agent.key"), cert(in + "/agent.pem"), ca(in + "/ca.pem") {}
+      : directory(in),
+        key(in + "/agent.key"),
+        cert(in + "/agent.pem"),
+        ca(in + "/ca.pem"),
+        token(in + "/agent.token"),
+        new_token(in + "/agent.token.new") {}
   std::string directory, key, cert, ca;
+  std::string token;      ///< without TLS; exists once the agent has joined
+  std::string new_token;  ///< a token that the master may not have admitted yet
 };
+
+Result<std::string> read_join_token(const Settings& settings) {
+  const std::string& file = settings.join_token_file;
+  if (!path_exists(file)) {
+    return fail(
+        Code::kFailedPrecondition,
+        "no join token: " + file +
+            " does not exist, and this agent has not joined yet; on the master's machine pass "
+            "--join-token-file DATA_DIR/agent-join-token (of the master), elsewhere get a token with `det "
+            "join-token create`");
+  }
+  TRY_ASSIGN(const std::string text, read_file(file, 4096));
+  const std::string token(trim(text));
+  if (token.starts_with("det_j_")) return token;
+  return fail(Code::kInvalidArgument,
+              "join_token_file: " + file + " has no join token; create one with `det join-token create`");
+}
 
 /// Returns the pin of a token "det_j_SECRET.PIN": the fingerprint of the certificate to trust.
 Result<std::string> pin_of(const std::string& token) {
   const std::size_t dot = token.find('.');
   const std::string pin = dot == std::string::npos ? "" : token.substr(dot + 1);
-  if (token.starts_with("det_j_") && pin.size() == 64 &&
-      pin.find_first_not_of("0123456789abcdef") == std::string::npos)
-    return pin;
-  return fail(Code::kInvalidArgument,
-              "join_token_file: not a join token; create one with `det join-token create`");
+  if (pin.size() == 64 && pin.find_first_not_of("0123456789abcdef") == std::string::npos) return pin;
+  return fail(
+      Code::kInvalidArgument,
+      "join_token_file: not a join token of a master with TLS; create one with `det join-token create`");
 }
 
 struct Address {
@@ -88,9 +117,23 @@ void set_deadline(grpc::ClientContext& context) {
                             GPR_TIMESPAN)));
 }
 
-Status join(const Settings& settings, const Files& files) {
-  TRY_ASSIGN(const std::string text, read_file(settings.join_token_file, 4096));
-  const std::string token(trim(text));
+/// Sends the join request. Errors: those of the master.
+Result<v1::JoinResponse> send_join(const Settings& settings, const MasterTrust& trust,
+                                   const v1::JoinRequest& request) {
+  TRY_ASSIGN(const auto channel, open_channel(settings.master, trust));
+  grpc::ClientContext context;
+  set_deadline(context);
+  v1::JoinResponse response;
+  const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
+  if (!status.ok())
+    return fail(static_cast<Code>(status.error_code()),
+                "the master rejected the join: " + status.error_message());
+  log::info("joined the cluster", {{"master", settings.master}, {"agent", settings.id}});
+  return response;
+}
+
+Status join_with_tls(const Settings& settings, const Files& files) {
+  TRY_ASSIGN(const std::string token, read_join_token(settings));
   // The master is verified before the token is sent.
   TRY_ASSIGN(const std::string pin, pin_of(token));
   TRY_ASSIGN(const std::string anchor, find_anchor(settings, pin));
@@ -101,17 +144,37 @@ Status join(const Settings& settings, const Files& files) {
   request.set_agent_id(settings.id);
   TRY_ASSIGN(*request.mutable_request(), make_request(key, settings.id));
   const MasterTrust trust{.tls = true, .cert_file = files.ca, .cert_name = settings.master_cert_name};
-  TRY_ASSIGN(const auto channel, open_channel(settings.master, trust));
-  grpc::ClientContext context;
-  set_deadline(context);
-  v1::JoinResponse response;
-  const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
-  if (!status.ok())
-    return fail(static_cast<Code>(status.error_code()),
-                "the master rejected the join: " + status.error_message());
-  TRY(write_file_atomic(files.cert, response.certificate(), 0600));
-  log::info("joined the cluster", {{"master", settings.master}, {"agent", settings.id}});
+  TRY_ASSIGN(const v1::JoinResponse response, send_join(settings, trust, request));
+  return write_file_atomic(files.cert, response.certificate(), 0600);
+}
+
+/// Joins without TLS: the master admits a secret of the agent's own, which survives failed attempts to join.
+Status join_in_plain_text(const Settings& settings, const Files& files) {
+  v1::JoinRequest request;
+  TRY_ASSIGN(*request.mutable_token(), read_join_token(settings));
+  request.set_agent_id(settings.id);
+  TRY(make_directories(files.directory, 0700));
+  const std::string& known = path_exists(files.token) ? files.token : files.new_token;
+  if (!path_exists(known)) TRY(write_file_atomic(known, random_token(), 0600));
+  TRY_ASSIGN(*request.mutable_secret(), read_file(known, 4096));
+  TRY(send_join(settings, {}, request));
+  if (known == files.token) return {};
+  TRY(write_file_atomic(files.token, request.secret(), 0600));
+  ::unlink(files.new_token.c_str());
   return {};
+}
+
+/// Repeats `join` while the master cannot be reached: agent and master often start together.
+Status join_patiently(const std::function<Status()>& join) {
+  const MonoTime deadline = mono_now() + kMasterPatience;
+  bool warned = false;
+  for (;;) {
+    const Status done = join();
+    if (done || done.error().code != Code::kUnavailable || mono_now() >= deadline) return done;
+    if (!std::exchange(warned, true))
+      log::warn("joining waits for the master", {{"reason", done.error().message}});
+    (void)Event().wait_for(kJoinRetry);
+  }
 }
 
 /// Renews once: on success the new certificate is stored.
@@ -142,22 +205,28 @@ Result<MasterTrust> establish_trust(const Settings& settings, const std::string&
   MasterTrust trust{.tls = is_tls(settings.master),
                     .cert_file = settings.master_cert,
                     .cert_name = settings.master_cert_name};
-  // Plain text. The probe detects a master that requires TLS, for a helpful message.
-  if (!trust.tls) {
-    const Address at = split_address(settings.master);
-    const bool speaks_tls = probe_tls(at.host, at.port, at.host, "", kProbe).has_value();
-    if (settings.join_token_file.empty() && !speaks_tls) return trust;
-    return fail(Code::kInvalidArgument,
-                "master: " + std::string(speaks_tls ? "it accepts only TLS" : "a join token requires TLS") +
-                    "; write it as https://" + without_scheme(settings.master));
-  }
   const Files files(directory);
-  if (!path_exists(files.cert) && !settings.join_token_file.empty()) TRY(join(settings, files));
-  if (trust.cert_file.empty() && path_exists(files.ca)) trust.cert_file = files.ca;
-  if (path_exists(files.cert)) {
-    trust.own_cert = files.cert;
-    trust.own_key = files.key;
+  if (!trust.tls) {
+    // The probe detects a master that requires TLS, for a helpful message.
+    const Address at = split_address(settings.master);
+    if (probe_tls(at.host, at.port, at.host, "", kProbe)) {
+      return fail(Code::kInvalidArgument,
+                  "master: it accepts only TLS; write it as https://" + without_scheme(settings.master));
+    }
+    if (!path_exists(files.token)) {
+      TRY(join_patiently([&] { return join_in_plain_text(settings, files); }));
+    } else if (path_exists(settings.join_token_file)) {
+      // Joining again with the same secret readmits the agent to a master whose database is new.
+      if (const Status again = join_in_plain_text(settings, files); !again)
+        log::debug("the agent did not join again", {{"reason", again.error().message}});
+    }
+    TRY_ASSIGN(trust.own_token, read_file(files.token, 4096));
+    return trust;
   }
+  if (!path_exists(files.cert)) TRY(join_patiently([&] { return join_with_tls(settings, files); }));
+  if (trust.cert_file.empty() && path_exists(files.ca)) trust.cert_file = files.ca;
+  trust.own_cert = files.cert;
+  trust.own_key = files.key;
   return trust;
 }
 

@@ -1,5 +1,5 @@
-// Certificate of the agent: obtained with a join token, stored in DATA_DIR/tls with mode 0600, renewed before
-// it expires.
+// Identity of the agent, obtained with a join token and stored in DATA_DIR/tls with mode 0600: a certificate,
+// which is renewed before it expires, or without TLS a token.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -15,10 +15,11 @@
 
 namespace det::agent {
 
-/// Returns the credentials for the master: `settings` plus the certificate in `directory` (DATA_DIR/tls). If
-/// there is none and a join token is configured, joins the cluster first. The token is sent only to a master
-/// that presents the certificate pinned in the token. Blocks. Idempotent, also after a failure. Errors:
-/// kInvalidArgument (settings, token), kPermissionDenied (wrong master), errors of files and of the master.
+/// Returns the credentials for the master: `settings` plus the certificate or token in `directory`
+/// (DATA_DIR/tls). If there is none, joins the cluster first; waits up to 30 s for a master that cannot be
+/// reached. With TLS the join token is sent only to a master that presents the certificate pinned in it.
+/// Blocks. Idempotent, also after a failure. Errors: kInvalidArgument (settings, token), kFailedPrecondition
+/// (no join token), kPermissionDenied (wrong master), errors of files and of the master.
 Result<MasterTrust> establish_trust(const Settings& settings, const std::string& directory);
 
 /// Renews the certificate when a third of its lifetime is left, on one thread. Does nothing without a

@@ -16,6 +16,32 @@ constexpr Duration kFirstRetry = 200ms, kLastRetry = 5s;
 constexpr Duration kWelcomeTimeout = 20s;  // for the connection and the master's Welcome
 constexpr int kMissedHeartbeats = 3;
 
+/// Adds the agent's token to each call. gRPC's own call credentials are refused on plain-text channels.
+class TokenSender final : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenSender(const std::string& token) : header_("Bearer " + token) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* call) override {
+    if (call->QueryInterceptionHookPoint(
+            grpc::experimental::InterceptionHookPoints::PRE_SEND_INITIAL_METADATA))
+      call->GetSendInitialMetadata()->emplace("x-agent-token", header_);
+    call->Proceed();
+  }
+
+ private:
+  const std::string header_;
+};
+
+class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenSenders(std::string token) : token_(std::move(token)) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(grpc::experimental::ClientRpcInfo*) override {
+    return new TokenSender(token_);
+  }
+
+ private:
+  const std::string token_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust) {
@@ -25,7 +51,12 @@ Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, c
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   TRY_ASSIGN(const auto credentials, channel_credentials(trust, arguments));
-  return grpc::CreateCustomChannel(without_scheme(master), credentials, arguments);
+  if (trust.own_token.empty())
+    return grpc::CreateCustomChannel(without_scheme(master), credentials, arguments);
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> senders;
+  senders.push_back(std::make_unique<TokenSenders>(trust.own_token));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(without_scheme(master), credentials,
+                                                                 arguments, std::move(senders));
 }
 
 /// One stream. Keeps itself alive until gRPC has finished with it.

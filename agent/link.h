@@ -37,8 +37,8 @@ struct LinkClosed {
 };
 using LinkEvent = std::variant<LinkRead, LinkWritten, LinkClosed>;
 
-/// Opens the channel used for all calls to the master. HTTP proxies are ignored. Connects lazily. Errors: a
-/// file of `trust` is unreadable.
+/// Opens the channel used for all calls to the master. HTTP proxies are ignored. Connects lazily. Every call
+/// carries `trust.own_token`. Errors: a file of `trust` is unreadable.
 Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {});
 
 /// The stream, with at most one session at a time. Events of older sessions are ignored.

@@ -119,7 +119,8 @@ start_agent() {
   fi
   local address
   address=$(master_url)
-  start det-agent --master "${address#http://}" --data-dir "$state/agent"
+  start det-agent --master "${address#http://}" --data-dir "$state/agent" \
+    --join-token-file "$state/master/agent-join-token"
   local waited=0
   until [ "$("$bin/det" -m "$(master_url)" agent list --json | jq '[.[] | select(.connected)] | length')" -ge 1 ]; do
     if ! alive det-agent || [ "$waited" -gt 300 ]; then

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "master/api/auth/authorize.h"
 #include "master/api/auth/passwords.h"
 #include "master/db/accounts/users.h"
 
@@ -27,7 +28,27 @@ Result<std::string> operators_password(const std::string& path) {
   return password;
 }
 
+/// Returns the secret of a token "det_j_SECRET.PIN"; "" for other text.
+std::string secret_of(std::string_view token) {
+  constexpr std::size_t kShortestToken = 32;
+  const std::string secret(trim(token.substr(0, token.find('.'))));
+  return secret.starts_with("det_j_") && secret.size() >= kShortestToken ? secret : "";
+}
+
 }  // namespace
+
+Result<std::string> load_local_join_token(const MasterConfig& config, const std::string& pin) {
+  const std::string file = config.data_dir + "/" + kLocalJoinToken;
+  std::string text;
+  if (path_exists(file)) {
+    TRY_ASSIGN(text, read_file(file, 4096));
+  }
+  std::string secret = secret_of(text);
+  if (secret.empty()) secret = "det_j_" + random_token();
+  const std::string token = secret + (pin.empty() ? "" : "." + pin);
+  if (trim(text) != token) TRY(write_file_atomic(file, token + "\n", 0600));
+  return api::token_hash(secret);
+}
 
 Status create_admin(db::Pool& pool, const MasterConfig& config) {
   auto known = db::find_user(pool, kName);

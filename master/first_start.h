@@ -1,4 +1,4 @@
-// First start: creation of the user admin.
+// First start: creation of the user admin and of the join token of this machine.
 #pragma once
 
 #include "common/base/result.h"
@@ -12,5 +12,12 @@ namespace det {
 /// never to the log. Idempotent, also after a crash. Errors: unreadable or too short password file, database
 /// errors.
 Status create_admin(db::Pool& pool, const MasterConfig& config);
+
+/// Name of the file in DATA_DIR with the join token for agents on the machine of the master.
+inline constexpr const char* kLocalJoinToken = "agent-join-token";
+/// Reads the join token of this machine from DATA_DIR, or creates it (mode 0600). `pin` is the fingerprint of
+/// the master's certificate, "" without TLS; a file with another one is rewritten. Returns the hash of the
+/// token. Removing the file replaces the token at the next start. Errors: files.
+Result<std::string> load_local_join_token(const MasterConfig& config, const std::string& pin);
 
 }  // namespace det

@@ -355,6 +355,8 @@ Status serve(const MasterConfig& config, Signals& signals) {
     TRY_ASSIGN(tls, http::make_tls_server(certificates->server.certificate, certificates->server.key,
                                           certificates->authority->identity.certificate));
   }
+  TRY_ASSIGN(const std::string join_hash,
+             load_local_join_token(config, certificates ? certificates->authority->pin : ""));
   // Binds the port before the database is opened, so that an address in use fails first.
   TRY_ASSIGN(auto site, http::Site::open({.address = config.listen_address,
                                           .port = config.listen_port,
@@ -367,6 +369,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   db::Pool pool(database.connect, kConnections), stream_pool(database.connect, kStreamConnections);
   TRY(create_admin(pool, config));
   TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
+  settings.local_join_hash = join_hash;
   TRY_ASSIGN(core::Core core, restore_core(config, *database.store));
   const bool v6 = config.listen_address.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;

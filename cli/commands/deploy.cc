@@ -59,7 +59,7 @@ struct SlotTypeOptions {
 };
 
 struct AgentUpOptions : ClusterOptions {
-  std::string host, name = "agent-0", pool, config;
+  std::string host, name = "agent-0", pool, config, join_token;
   SlotTypeOptions slots;
 
   void declare(CLI::App& app) {
@@ -67,6 +67,8 @@ struct AgentUpOptions : ClusterOptions {
     app.add_option("--agent-name", name, "Agent id.")->capture_default_str();
     app.add_option("--agent-resource-pool", pool, "Resource pool of the agent.");
     app.add_option("--agent-config-path", config, "Configuration file of det-agent.");
+    app.add_option("--join-token-file", join_token,
+                   "File with a join token, for a master on another machine (det join-token create).");
     slots.declare(app);
     ClusterOptions::declare(app);
   }
@@ -141,6 +143,11 @@ Status agent_up(Session&, const AgentUpOptions& options) {
   }
   std::vector<std::string> arguments{"--master", options.host, "--id", options.name};
   if (!options.pool.empty()) arguments.insert(arguments.end(), {"--pool", options.pool});
+  // An agent of a cluster whose master runs here joins with the token of this machine.
+  const std::string token = daemons.directory() + "/" + kMaster + "/agent-join-token";
+  if (!options.join_token.empty() || path_exists(token))
+    arguments.insert(arguments.end(),
+                     {"--join-token-file", options.join_token.empty() ? token : options.join_token});
   if (!options.config.empty()) arguments.insert(arguments.end(), {"--config", options.config});
   if (options.slots.gpu || options.slots.no_gpu)
     arguments.insert(arguments.end(), {"--slot-type", options.slots.gpu ? "cuda" : "cpu"});

@@ -1,4 +1,4 @@
-// `det join-token`: tokens with which agents of other machines join the cluster.
+// `det join-token`: tokens with which agents join the cluster.
 #include <iostream>
 
 #include "cli/command.h"
@@ -68,7 +68,7 @@ Status delete_join_token(Client& client, const JoinTokenDeleteOptions& options) 
 
 Command join_token_command() {
   return {{"join-token"},
-          "Manage join tokens for agents of other machines.",
+          "Manage join tokens of agents.",
           {},
           {{{"list", "ls"}, "List valid join tokens.", action(list_join_tokens)},
            {{"create"}, "Create a join token and print it.", action(create_join_token)},

@@ -22,6 +22,8 @@ struct MasterTrust {
   std::string cert_name;
   /// PEM files of the client's certificate and key; "" for none. Reloaded within 10 s of a change.
   std::string own_cert, own_key;
+  /// Token of an agent that connects without TLS, sent with every call; "" for none.
+  std::string own_token;
 };
 
 /// True if the address starts with "https://".

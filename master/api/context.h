@@ -37,6 +37,8 @@ struct Settings {
   std::string cluster_name;
   std::string cluster_secret;  ///< key of allocation tokens; never leaves the process
   std::string master_id;       ///< uuid of this process, new at each start
+  /// Hash of the join token in DATA_DIR/agent-join-token; "" admits no agent by it.
+  std::string local_join_hash;
   /// Default for experiments without one.
   Json checkpoint_storage;
   /// Default environment and resources of tasks, in the form of an experiment configuration.

@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 using State = v1::AllocationUpdate;
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A fake master, a data directory, and a det-agent that can be killed and started again.
 struct Cluster {
@@ -32,6 +33,10 @@ struct Cluster {
   }
 
   void start() {
+    // The agent has joined: the token of its calls is in its data directory.
+    const std::string tls = dir.path() + "/data/tls";
+    need(make_directories(tls, 0700));
+    if (!path_exists(tls + "/agent.token")) need(write_file_atomic(tls + "/agent.token", kToken, 0600));
     std::vector<std::string> argv{program,      "--master",           "127.0.0.1:" + std::to_string(port),
                                   "--data-dir", dir.path() + "/data", "--id",
                                   "a1",         "--artificial-slots", std::to_string(artificial_slots)};

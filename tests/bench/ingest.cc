@@ -22,7 +22,7 @@ const char* const kReport =
     R"({"loss":0.6931471805599453,"accuracy":0.9125,"grad_norm":1.73205,"lr":0.001,"samples_per_second":15321.5})";
 
 struct World {
-  std::string address, database;
+  std::string address, database, agent_token;
   double seconds = 5;
   std::unique_ptr<bench::User> user;
   std::unique_ptr<bench::Agent> agent;
@@ -197,6 +197,7 @@ double ship_logs(World& world, std::vector<std::int64_t>& next) {
         while (bench::seconds_since(begin) < world.seconds) {
           request.set_first_line(next[i]);
           grpc::ClientContext context;
+          bench::sign_agent(context, world.agent_token);
           v1::ShipLogsResponse response;
           check(stub->ShipLogs(&context, request, &response), "logs");
           lines += response.next_line() - std::exchange(next[i], response.next_line());
@@ -290,7 +291,8 @@ int main(int argc, char** argv) {
   world.database = argv[3];
   if (argc > 4) world.seconds = std::atof(argv[4]);
   world.user = std::make_unique<bench::User>(world.address, argv[2]);
-  world.agent = std::make_unique<bench::Agent>(world.address, "bench", kTrials);
+  world.agent_token = bench::join_as(world.address, argv[2], "bench");
+  world.agent = std::make_unique<bench::Agent>(world.address, "bench", kTrials, world.agent_token);
   submit_to_allocation(world);
   start_trials(world);
   measure(world);

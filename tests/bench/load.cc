@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/base/secret.h"
 #include "det/v1/auth.grpc.pb.h"
+#include "det/v1/join.grpc.pb.h"
 
 namespace bench {
 
@@ -46,8 +48,28 @@ int User::submit(const std::string& searcher) const {
   return response.experiment().id();
 }
 
-Agent::Agent(const std::string& address, const std::string& name, int slots)
-    : stub_(v1::AgentService::NewStub(connect(address, 1000))), link_(stub_->Link(&context_)) {
+std::string join_as(const std::string& address, const std::string& password_file, const std::string& agent) {
+  const std::string folder = password_file.substr(0, password_file.rfind('/') + 1);
+  std::string join_token;
+  std::getline(std::ifstream(folder + "agent-join-token"), join_token);
+  v1::JoinRequest request;
+  request.set_token(join_token);
+  request.set_agent_id(agent);
+  request.set_secret(random_token());
+  v1::JoinResponse response;
+  grpc::ClientContext context;
+  check(v1::JoinService::NewStub(connect(address))->Join(&context, request, &response), "join");
+  return request.secret();
+}
+
+void sign_agent(grpc::ClientContext& context, const std::string& token) {
+  context.AddMetadata("x-agent-token", "Bearer " + token);
+}
+
+Agent::Agent(const std::string& address, const std::string& name, int slots, const std::string& token)
+    : stub_(v1::AgentService::NewStub(connect(address, 1000))) {
+  sign_agent(context_, token);
+  link_ = stub_->Link(&context_);
   v1::AgentMessage message;
   v1::Hello* hello = message.mutable_hello();
   hello->set_agent_id(name);

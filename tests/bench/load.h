@@ -21,6 +21,12 @@ namespace bench {
 std::shared_ptr<grpc::Channel> connect(const std::string& address, int number = 0);
 void check(const grpc::Status& status, const char* what);
 
+/// Joins as an agent with the join token of the master, which lies beside its password file. Returns the
+/// token that the agent's calls carry.
+std::string join_as(const std::string& address, const std::string& password_file, const std::string& agent);
+/// Identifies a call as one of the agent with this token.
+void sign_agent(grpc::ClientContext& context, const std::string& token);
+
 /// A logged-in admin.
 class User {
  public:
@@ -43,7 +49,7 @@ class Agent {
     det::v1::StartAllocation allocation;
     Clock::time_point when;
   };
-  Agent(const std::string& address, const std::string& name, int slots);
+  Agent(const std::string& address, const std::string& name, int slots, const std::string& token);
   ~Agent();
   Started next();  ///< Blocks.
   void say(const std::string& allocation, det::v1::AllocationUpdate::State state);

@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   if (argc < 5) return 2;
   const std::string address = argv[1];
   bench::User user(address, argv[2]);
-  bench::Agent agent(address, "bench", kTrials);
+  bench::Agent agent(address, "bench", kTrials, bench::join_as(address, argv[2], "bench"));
   const auto trials = start_trials(user, agent);
   Readers readers(address, user, std::atoi(argv[3]));
   const auto end = Clock::now() + std::chrono::seconds(std::atoi(argv[4]));

@@ -115,9 +115,12 @@ class Cluster:
             a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
 
     def launch_agent(self, name, slots, options=()):
-        """Starts an agent without waiting for its connection."""
+        """Starts an agent without waiting for its connection. It joins with the token of the master's machine,
+        unless `options` name another one."""
         if "--stop-timeout" not in options:
             options = ("--stop-timeout", "10s", *options)
+        if "--join-token-file" not in options:
+            options = ("--join-token-file", self.dir / "master" / "agent-join-token", *options)
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",

@@ -102,6 +102,8 @@ export class Cluster {
       path.join(this.directory, 'agent'),
       '--stop-timeout',
       '5s',
+      '--join-token-file',
+      path.join(this.directory, 'master', 'agent-join-token'),
       '--artificial-slots',
       String(this.slots),
     ]);

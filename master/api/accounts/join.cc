@@ -6,7 +6,6 @@
 #include "common/base/units.h"
 #include "master/api/convert/convert.h"
 #include "master/db/accounts/audit.h"
-#include "master/db/accounts/join.h"
 
 namespace det::api {
 namespace {
@@ -15,6 +14,10 @@ constexpr Duration kDefaultJoinLifespan = std::chrono::hours(1),
                    kMaxJoinLifespan = std::chrono::hours(24 * 30);
 constexpr int kMaxJoinUses = 1000;
 constexpr std::size_t kMaxAgentName = 128;
+/// Length of the secret that an agent chooses: 256 bits in base64url, and room for other forms.
+constexpr std::size_t kMinAgentSecret = 43, kMaxAgentSecret = 128;
+/// Validity of an agent's token. It is not renewed; `det agent revoke` ends it.
+constexpr Duration kAgentTokenLifetime = std::chrono::hours(24 * 3650);
 
 bool is_name(const std::string& text) {
   return !text.empty() && text.size() <= kMaxAgentName && !has_control_characters(text) &&
@@ -56,15 +59,8 @@ JoinService::JoinService(const Context& context, std::shared_ptr<const Authority
   deferred("Renew", &JoinService::Renew);
 }
 
-Result<const Authority*> JoinService::authority() const {
-  if (authority_) return authority_.get();
-  return fail(Code::kFailedPrecondition,
-              "this master speaks no TLS, so agents of other machines cannot join; set security.tls.enabled");
-}
-
 Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenRequest& request,
                                   v1::PostJoinTokenResponse* response) {
-  TRY_ASSIGN(const Authority* authority, this->authority());
   for (const auto& [field, text] :
        {std::pair{"pool", request.pool()}, std::pair{"agent_id", request.agent_id()}}) {
     if (!text.empty() && !is_name(text))
@@ -91,7 +87,7 @@ Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenR
                                                                .created_by = caller.user.name},
                                                               token_hash(secret), lifetime));
   // The pin lets the agent authenticate the master before it sends the secret.
-  response->set_token(secret + "." + authority->pin);
+  response->set_token(secret + (authority_ ? "." + authority_->pin : ""));
   to_proto(token, response->mutable_info());
   return {};
 }
@@ -113,41 +109,70 @@ Status JoinService::RevokeAgent(const Caller&, const v1::RevokeAgentRequest& req
   return db::revoke_agent(context_.pool, AgentId(make_utf8(request.agent_id())));
 }
 
+Result<bool> JoinService::is_local(const Caller& caller, const std::string& hash) const {
+  const std::string& local = context_.settings.local_join_hash;
+  // The file is readable by the operator of the master's machine only, and useless elsewhere.
+  if (!local.empty() && equal_secret(local, hash) && is_loopback(caller.credentials.address)) return true;
+  TRY(db::check_join_token(context_.pool, hash));
+  return false;
+}
+
+Result<std::pair<std::string, db::AgentCertificate>> JoinService::issue(const v1::JoinRequest& request,
+                                                                        const AgentId& agent) const {
+  if (authority_) return sign(*authority_, request.request(), agent);
+  const std::string& secret = request.secret();
+  if (secret.size() < kMinAgentSecret || secret.size() > kMaxAgentSecret || has_control_characters(secret)) {
+    return fail(Code::kInvalidArgument,
+                "secret: this master speaks no TLS, so an agent joins with a random text of 43 to 128 "
+                "characters; upgrade the agent");
+  }
+  const std::string fingerprint = agent_token_fingerprint(secret);
+  return std::pair(std::string(),
+                   db::AgentCertificate{.fingerprint = fingerprint,
+                                        .agent = agent,
+                                        .key_digest = fingerprint,
+                                        .expires = {wall_now().micros + kAgentTokenLifetime.count()}});
+}
+
 Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v1::JoinResponse* response) {
   if (!is_name(request.agent_id()))
     return fail(Code::kInvalidArgument, "agent_id: 1 to 128 characters, no control characters");
-  TRY_ASSIGN(const Authority* authority, this->authority());
+  if (!authority_ && !is_loopback(caller.credentials.address)) {
+    return fail(
+        Code::kPermissionDenied,
+        "this master speaks no TLS, so agents of other machines cannot join; set security.tls.enabled");
+  }
   const AgentId agent(request.agent_id());
-  // Signing is harmless before the check: the certificate is only valid once its row exists.
-  TRY_ASSIGN(const auto signature, sign(*authority, request.request(), agent));
   // The part after the dot is the pin, which the database does not store.
   const std::string hash = token_hash(request.token().substr(0, request.token().find('.')));
-  const Status admitted = db::admit_agent(context_.pool, hash, signature.second);
+  // Signing costs more than the lookup, so callers without a token are refused before it. Their refusals are
+  // not recorded in the table, which they could fill.
+  TRY_ASSIGN(const bool local, is_local(caller, hash));
+  TRY_ASSIGN(const auto identity, issue(request, agent));
+  const Status admitted = local ? db::admit_local_agent(context_.pool, identity.second)
+                                : db::admit_agent(context_.pool, hash, identity.second);
   const std::string outcome(admitted ? "OK" : code_name(admitted.error().code));
   log::info("audit", {{"action", "JoinService/Join"},
                       {"object", "agent " + agent.value},
                       {"outcome", outcome},
                       {"address", caller.credentials.address}});
-  if (!admitted && admitted.error().code == Code::kUnauthenticated)
-    // Not recorded in the table: unauthenticated callers could fill it.
-    return admitted;
+  if (!admitted && admitted.error().code == Code::kUnauthenticated) return admitted;
   const Status kept = db::add_audit(context_.pool, {.action = "JoinService/Join",
                                                     .object = "agent " + agent.value,
                                                     .outcome = outcome,
                                                     .address = caller.credentials.address});
   if (!kept) log::error("audit log could not be written", {{"error", kept.error().message}});
-  if (admitted) response->set_certificate(signature.first);
+  if (admitted) response->set_certificate(identity.first);
   return admitted;
 }
 
-Status JoinService::renew(const v1::RenewRequest& request, const Peer& peer,
+Status JoinService::renew(const v1::RenewRequest& request, const AgentPeer& peer,
                           v1::JoinResponse* response) const {
   TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, context_.pool));
-  TRY_ASSIGN(const Authority* authority, this->authority());
-  if (!caller.agent)
-    return fail(Code::kFailedPrecondition, "this agent has no certificate that could be renewed");
+  if (!authority_)
+    return fail(Code::kFailedPrecondition, "without TLS an agent has a token, which is not renewed");
   // The id comes from the present certificate, never from the request.
-  TRY_ASSIGN(const auto signature, sign(*authority, request.request(), *caller.agent));
+  TRY_ASSIGN(const auto signature, sign(*authority_, request.request(), caller.agent));
   TRY(db::renew_agent(context_.pool, signature.second));
   response->set_certificate(signature.first);
   return {};

@@ -24,7 +24,7 @@ enum class Requirement {
   /// The token of the allocation that the call names. For a trial outside the cluster: the token of its
   /// owner. The handler checks both, because only it resolves the ids.
   kAllocation,
-  /// An agent on loopback, or one with a certificate of this master (agent_auth.h).
+  /// An agent with a certificate or token of this master; its handlers authenticate it (agent_auth.h).
   kAgent,
 };
 

@@ -6,25 +6,32 @@
 namespace det::api {
 
 Status AgentCaller::check_name(const std::string& name) const {
-  if (!agent || agent->value == name) return {};
-  return fail(Code::kPermissionDenied, "this certificate belongs to agent " + agent->value);
+  if (agent.value == name) return {};
+  return fail(Code::kPermissionDenied, "this identity belongs to agent " + agent.value);
 }
 
-Peer peer_of(const grpc::ServerContextBase& context) {
+AgentPeer peer_of(const grpc::ServerContextBase& context) {
   // The TLS listener forwards connections over an abstract socket and put the peer into its name.
   constexpr std::string_view kNamed = "unix-abstract:";
   const std::string peer = context.peer();
   if (peer.starts_with(kNamed))
-    return read_peer_name(std::string_view(peer).substr(kNamed.size())).value_or(Peer{});
-  return {.address = read_credentials(context).address};
+    return {read_peer_name(std::string_view(peer).substr(kNamed.size())).value_or(Peer{}), ""};
+  const Credentials credentials = read_credentials(context);
+  return {{.address = credentials.address}, credentials.agent_token};
 }
 
-Status may_be_agent(const Peer& peer) {
+Status may_be_agent(const AgentPeer& peer) {
   if (!peer.tls) {
-    if (is_loopback(peer.address)) return {};
-    return fail(Code::kPermissionDenied,
-                "agents are accepted from this machine only while the master speaks no TLS; set "
-                "security.tls.enabled");
+    if (!is_loopback(peer.address)) {
+      return fail(Code::kPermissionDenied,
+                  "agents are accepted from this machine only while the master speaks no TLS; set "
+                  "security.tls.enabled");
+    }
+    if (!peer.token.empty()) return {};
+    return fail(
+        Code::kPermissionDenied,
+        "the agent has no token: give it a join token with --join-token-file, DATA_DIR/agent-join-token "
+        "of the master or one of `det join-token create`");
   }
   if (peer.certificate.empty()) {
     return fail(
@@ -38,17 +45,19 @@ Status may_be_agent(const Peer& peer) {
       "the agent's certificate has expired, or another authority issued it; join again with a new token");
 }
 
-Result<AgentCaller> authorize_agent(const Peer& peer, db::Pool& pool) {
+Result<AgentCaller> authorize_agent(const AgentPeer& peer, db::Pool& pool) {
   TRY(may_be_agent(peer));
-  // On loopback without TLS there is no certificate to bind the agent to.
-  if (!peer.tls) return AgentCaller{.address = peer.address};
   // The lookup, unlike the TLS handshake, also sees revoked certificates.
-  auto found = db::find_agent_certificate(pool, peer.certificate);
+  auto found =
+      db::find_agent_certificate(pool, peer.tls ? peer.certificate : agent_token_fingerprint(peer.token));
   if (!found && found.error().code == Code::kNotFound)
     return fail(Code::kPermissionDenied,
-                "the agent's certificate is not known here; join again with a new token");
+                "the agent's " + std::string(peer.tls ? "certificate" : "token") +
+                    " is not known here; remove DATA_DIR/tls of the agent and join again with a new token");
   if (!found) return tl::unexpected(found.error());
   return AgentCaller{.address = peer.address, .agent = found->agent, .pool = found->pool};
 }
+
+std::string agent_token_fingerprint(std::string_view token) { return "token:" + token_hash(token); }
 
 }  // namespace det::api

@@ -154,13 +154,12 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
   credentials.user_token = bearer(metadata(context, "authorization"));
   if (credentials.user_token.empty()) credentials.user_token = bearer(metadata(context, "x-user-token"));
   credentials.allocation_token = bearer(metadata(context, "x-allocation-token"));
+  credentials.agent_token = bearer(metadata(context, "x-agent-token"));
   const std::string peer = context.peer();
   credentials.address = peer_address(peer);
   // Only the gateway in this process may name the client it calls for.
   const bool inside = credentials.address.empty() && !peer.starts_with("unix");
   if (inside) credentials.address = metadata(context, "x-det-peer");
-  // A TLS connection arrives through an abstract Unix socket. Such agents are checked by agent_auth.h.
-  credentials.loopback = is_loopback(credentials.address) && !peer.starts_with("unix");
   return credentials;
 }
 
@@ -222,7 +221,7 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
       caller.credentials.user_token.empty()) {
     return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
   }
-  if (entry->requirement == Requirement::kAgent && !caller.credentials.loopback)
+  if (entry->requirement == Requirement::kAgent)
     return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
   return caller;
 }

@@ -22,9 +22,8 @@ namespace det::api {
 struct Credentials {
   std::string user_token;        ///< metadata `authorization` or `x-user-token`, without "Bearer "
   std::string allocation_token;  ///< metadata `x-allocation-token`, without "Bearer "
+  std::string agent_token;       ///< metadata `x-agent-token`, without "Bearer "
   std::string address;           ///< IP address of the client without port
-  /// A client on this machine, connected without TLS. Agents are accepted on this basis alone.
-  bool loopback = false;
 };
 /// Reads the metadata of a call. The address is taken from the metadata only for calls of the gateway in this
 /// process.
@@ -60,8 +59,8 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
                                   db::Pool& pool);
 
 /// Identifies the caller of `method` by its credentials alone. Errors: kUnauthenticated without valid
-/// credentials, kPermissionDenied for a remote agent without a certificate and for an unknown method. May
-/// block on the database.
+/// credentials, kPermissionDenied for an unknown method. Calls of agents are authenticated by their handlers
+/// (agent_auth.h) and refused here. May block on the database.
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
 /// Checks what is known of an authenticated caller before the request is read: whether its roles could allow
 /// `method` on any object. Records a refusal in the audit log. Errors: kPermissionDenied, which names the

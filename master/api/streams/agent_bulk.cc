@@ -15,7 +15,7 @@ constexpr int kMaxAgentLogLines = 10'000;
 /// Streams one archive from the database in chunks. Deletes itself.
 class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
-  CodeArchiveSender(const Context& context, Peer peer, std::string digest)
+  CodeArchiveSender(const Context& context, AgentPeer peer, std::string digest)
       : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
     if (!context_.pools.ingest.try_post([this] { load(); })) {
       Finish(to_grpc(busy()));
@@ -42,7 +42,7 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
   }
 
   const Context& context_;
-  const Peer peer_;
+  const AgentPeer peer_;
   const std::string digest_;
   std::string bytes_;
   std::size_t sent_ = 0;
@@ -58,18 +58,16 @@ grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
 
 namespace {
 
-/// An agent with a certificate may only ship logs of allocations it has run. Without TLS (loopback) the agent
-/// id is not verified.
+/// An agent may only ship logs of allocations it has run.
 Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Pool& pool) {
-  if (!caller.agent) return {};
-  TRY_ASSIGN(const bool held, db::held_by(pool, allocation, *caller.agent));
+  TRY_ASSIGN(const bool held, db::held_by(pool, allocation, caller.agent));
   if (held) return {};
   return fail(Code::kNotFound,
-              "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent->value);
+              "allocation " + make_utf8(allocation.value) + " was never on the agent " + caller.agent.value);
 }
 
 /// Checks a request and converts it to a batch without `done`. Blocks on the database.
-Result<db::LogBatch> read_batch(const Peer& peer, const v1::ShipLogsRequest& request, db::Pool& pool) {
+Result<db::LogBatch> read_batch(const AgentPeer& peer, const v1::ShipLogsRequest& request, db::Pool& pool) {
   TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, pool));
   TRY(caller.check_name(request.agent_id()));
   if (!is_agent_name(request.allocation_id(), 256) || request.first_line() < 1 ||

@@ -60,7 +60,7 @@ TaskId task_of(const AllocationId& id) { return TaskId(id.value.substr(0, id.val
 class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
                         public std::enable_shared_from_this<AgentLink> {
  public:
-  AgentLink(AgentService& service, Peer peer)
+  AgentLink(AgentService& service, AgentPeer peer)
       : BidiStream(service.context_.edge),
         service_(service),
         context_(service.context_),
@@ -69,9 +69,10 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
 
   const AgentId& agent() const { return agent_; }
 
-  /// Closes the link if its certificate has been revoked or has expired. The lookup runs on a worker.
+  /// Closes the link if its certificate or token has been revoked or has expired. The lookup runs on a
+  /// worker.
   void check_certificate() {
-    if (!peer_.tls || finished()) return;
+    if (finished()) return;
     context_.pools.steer.try_post([self = shared_from_this()] {
       const auto caller = authorize_agent(self->peer_, self->context_.pool);
       // Only a definite refusal ends the link; a database outage must not disconnect agents.
@@ -219,7 +220,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
 
   AgentService& service_;
   const Context& context_;
-  const Peer peer_;
+  const AgentPeer peer_;
   bool live_ = false, hello_seen_ = false;
   AgentId agent_;
   std::uint64_t session_ = 0;
@@ -235,7 +236,7 @@ AgentService::AgentService(const Context& context) : Service(context, "det.v1.Ag
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
     grpc::CallbackServerContext* call) {
-  Peer peer = peer_of(*call);
+  AgentPeer peer = peer_of(*call);
   if (auto possible = may_be_agent(peer); !possible)
     return new RefusedStream<v1::AgentMessage, v1::AgentCommand>(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));

@@ -10,15 +10,32 @@ Status insert(Connection& connection, const AgentCertificate& certificate, std::
   TRY(connection.query(
       "INSERT INTO agent_certificates"
       " (fingerprint, agent_id, key_digest, pool, join_token_id, expires)"
-      " VALUES ($1, $2, $3, $4, $5, $6)",
+      " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (fingerprint) DO NOTHING",
       certificate.fingerprint, certificate.agent, certificate.key_digest, pool, token, certificate.expires));
   return {};
 }
 
+/// Id of the join token of the master's machine, which is no row.
+constexpr std::int64_t kLocalToken = 0;
+
+tl::unexpected<Error> useless() {
+  return fail(Code::kUnauthenticated,
+              "the join token is unknown, used up or expired; get one with `det join-token create`");
+}
+
+/// An agent id belongs to one key at a time; a second machine must not take it over. Keys that joined with
+/// the token `except` are not counted.
+Status check_id_is_free(Connection& connection, const AgentCertificate& certificate, std::int64_t except) {
+  TRY_ASSIGN(const Rows others,
+             connection.query("SELECT FROM agent_certificates WHERE agent_id = $1 AND key_digest <> $2"
+                              " AND NOT revoked AND expires > now() AND join_token_id <> $3 LIMIT 1",
+                              certificate.agent, certificate.key_digest, except));
+  if (others.empty()) return {};
+  return fail(Code::kAlreadyExists, "another machine joined as " + certificate.agent.value +
+                                        "; choose another id, or run `det agent revoke` for it first");
+}
+
 Status admit(Connection& connection, const std::string& token_hash, const AgentCertificate& certificate) {
-  const auto useless = [] {
-    return fail(Code::kUnauthenticated, "the join token is unknown, used up or expired");
-  };
   // The row lock serializes joins with the same token, so uses_left cannot become negative.
   TRY_ASSIGN(const Rows tokens, connection.query("SELECT id, pool, agent_id, uses_left FROM join_tokens"
                                                  " WHERE token_hash = $1 AND expires > now() FOR UPDATE",
@@ -28,15 +45,7 @@ Status admit(Connection& connection, const std::string& token_hash, const AgentC
   tokens[0].into(token.id, token.pool, token.agent, token.uses_left);
   if (!token.agent.empty() && token.agent != certificate.agent.value)
     return fail(Code::kPermissionDenied, "the join token is for agent " + token.agent);
-  // An agent id belongs to one key at a time; a second machine must not take it over.
-  TRY_ASSIGN(const Rows others,
-             connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
-                              " AND key_digest <> $2 AND NOT revoked AND expires > now() LIMIT 1",
-                              certificate.agent, certificate.key_digest));
-  if (!others.empty()) {
-    return fail(Code::kAlreadyExists, "another machine joined as " + certificate.agent.value +
-                                          "; choose another id, or run `det agent revoke` for it first");
-  }
+  TRY(check_id_is_free(connection, certificate, -1));
   // A retry after a lost reply must not consume a second use.
   TRY_ASSIGN(const Rows repeats,
              connection.query("SELECT FROM agent_certificates WHERE agent_id = $1"
@@ -80,6 +89,13 @@ Status delete_join_token(Pool& pool, std::int64_t id) {
                "join token " + std::to_string(id));
 }
 
+Status check_join_token(Pool& pool, const std::string& token_hash) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT FROM join_tokens WHERE token_hash = $1 AND expires > now()", token_hash));
+  if (rows.empty()) return useless();
+  return {};
+}
+
 Status delete_expired_joins(Pool& pool) {
   TRY(pool.query("DELETE FROM join_tokens WHERE expires < now() - interval '30 days'"));
   TRY(pool.query("DELETE FROM agent_certificates WHERE expires < now() - interval '30 days'"));
@@ -89,6 +105,13 @@ Status delete_expired_joins(Pool& pool) {
 Status admit_agent(Pool& pool, const std::string& token_hash, const AgentCertificate& certificate) {
   return pool.in_transaction(
       [&](Connection& connection) -> Status { return admit(connection, token_hash, certificate); });
+}
+
+Status admit_local_agent(Pool& pool, const AgentCertificate& certificate) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(check_id_is_free(connection, certificate, kLocalToken));
+    return insert(connection, certificate, kLocalToken, "");
+  });
 }
 
 Status renew_agent(Pool& pool, const AgentCertificate& certificate) {
@@ -123,7 +146,7 @@ Result<AgentCertificate> find_agent_certificate(Pool& pool, const std::string& f
   bool good = false, revoked = false;
   rows[0].into(found.agent, found.key_digest, found.pool, found.expires, good, revoked);
   if (!good || revoked) {
-    return fail(Code::kPermissionDenied, "the certificate of agent " + found.agent.value +
+    return fail(Code::kPermissionDenied, "the identity of agent " + found.agent.value +
                                              (revoked ? " was revoked" : " has expired") +
                                              "; join again with a new token");
   }

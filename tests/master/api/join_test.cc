@@ -8,9 +8,11 @@
 #include <cstring>
 #include <optional>
 
+#include "common/base/secret.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/peer.h"
 #include "det/v1/agent.grpc.pb.h"
+#include "det/v1/join.grpc.pb.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
@@ -115,22 +117,85 @@ TEST_CASE("an agent is identified by its certificate, which TLS makes mandatory"
   World world;
   const auto known = certificate("a1", "k1");
   CHECK(db::admit_agent(world.pool, world.token(), known));
-  const auto code = [&](const Peer& peer) {
-    const auto caller = api::authorize_agent(peer, world.pool);
+  const auto code = [&](const Peer& peer, const std::string& token = "") {
+    const auto caller = api::authorize_agent({peer, token}, world.pool);
     return caller ? std::nullopt : std::optional(caller.error().code);
   };
-  CHECK_FALSE(code({.address = "127.0.0.1"}));
-  CHECK(code({.address = "10.0.0.7"}) == Code::kPermissionDenied);
   CHECK(code({.address = "127.0.0.1", .tls = true}) == Code::kPermissionDenied);
   CHECK(code({.certificate = known.fingerprint, .tls = true}) == Code::kPermissionDenied);
   CHECK(code({.certificate = std::string(64, '0'), .believed = true, .tls = true}) ==
         Code::kPermissionDenied);
-  const auto caller =
-      api::authorize_agent({.certificate = known.fingerprint, .believed = true, .tls = true}, world.pool);
+  const auto caller = api::authorize_agent(
+      {{.certificate = known.fingerprint, .believed = true, .tls = true}, ""}, world.pool);
   REQUIRE(caller);
   CHECK(caller->agent == AgentId("a1"));
   CHECK(caller->check_name("a1"));
   CHECK_FALSE(caller->check_name("a2"));
+}
+
+TEST_CASE("an agent without TLS is identified by its token, from loopback only") {
+  World world;
+  const std::string secret = random_token(), fingerprint = api::agent_token_fingerprint(secret);
+  const db::AgentCertificate row{.fingerprint = fingerprint,
+                                 .agent = AgentId("a1"),
+                                 .key_digest = fingerprint,
+                                 .expires = {wall_now().micros + Duration(1h).count()}};
+  CHECK(db::admit_local_agent(world.pool, row));
+  CHECK(db::admit_local_agent(world.pool, row));
+  const auto code = [&](const std::string& address, const std::string& token) {
+    const auto caller = api::authorize_agent({{.address = address}, token}, world.pool);
+    return caller ? std::nullopt : std::optional(caller.error().code);
+  };
+  CHECK_FALSE(code("127.0.0.1", secret));
+  CHECK_FALSE(code("::1", secret));
+  CHECK(code("127.0.0.1", "") == Code::kPermissionDenied);
+  CHECK(code("127.0.0.1", random_token()) == Code::kPermissionDenied);
+  CHECK(code("127.0.0.1", fingerprint) == Code::kPermissionDenied);
+  CHECK(code("10.0.0.7", secret) == Code::kPermissionDenied);
+  const auto caller = api::authorize_agent({{.address = "127.0.0.1"}, secret}, world.pool);
+  REQUIRE(caller);
+  CHECK(caller->agent == AgentId("a1"));
+  CHECK_FALSE(caller->check_name("a2"));
+  // A token of the master's machine does not take the id of an agent that joined with a token of an admin.
+  CHECK(db::admit_agent(world.pool, world.token(), certificate("far", "k1")));
+  db::AgentCertificate foreign = row;
+  foreign.agent = AgentId("far");
+  foreign.fingerprint = foreign.key_digest = api::agent_token_fingerprint(random_token());
+  CHECK(code_of(db::admit_local_agent(world.pool, foreign)) == Code::kAlreadyExists);
+  CHECK(db::revoke_agent(world.pool, AgentId("a1")));
+  CHECK(code("127.0.0.1", secret) == Code::kPermissionDenied);
+  // A revoked secret cannot be admitted again.
+  CHECK(db::admit_local_agent(world.pool, row));
+  CHECK(code("127.0.0.1", secret) == Code::kPermissionDenied);
+}
+
+/// Calls Join of a master without TLS.
+grpc::Status join_plain(api::Bench& bench, const std::string& token, const std::string& secret,
+                        const std::string& address = "127.0.0.1") {
+  v1::JoinRequest request;
+  request.set_token(token);
+  request.set_agent_id("a1");
+  request.set_secret(secret);
+  v1::JoinResponse response;
+  grpc::ClientContext context;
+  context.AddMetadata("x-det-peer", address);
+  return v1::JoinService::NewStub(bench.server.channel())->Join(&context, request, &response);
+}
+
+TEST_CASE("without TLS an agent on loopback joins with a secret of its own") {
+  World world;
+  api::Bench bench(world.database.connect());
+  const std::string local = "det_j_" + random_token();
+  bench.settings.local_join_hash = api::token_hash(local);
+  CHECK(join_plain(bench, local, random_token()).ok());
+  CHECK(join_plain(bench, local, random_token()).ok());
+  CHECK(join_plain(bench, local, "short").error_code() == grpc::INVALID_ARGUMENT);
+  CHECK(join_plain(bench, "det_j_guess", random_token()).error_code() == grpc::UNAUTHENTICATED);
+  CHECK(join_plain(bench, "", random_token()).error_code() == grpc::UNAUTHENTICATED);
+  CHECK(join_plain(bench, local, random_token(), "10.0.0.7").error_code() == grpc::PERMISSION_DENIED);
+  // An unknown token is refused before the request is looked at.
+  CHECK(join_plain(bench, "det_j_guess", "short").error_code() == grpc::UNAUTHENTICATED);
+  CHECK(world.database.number("SELECT count(*) FROM agent_certificates") == 2);
 }
 
 /// Connects like the TLS tunnel does for an agent that presented this certificate.

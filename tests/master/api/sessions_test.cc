@@ -6,7 +6,10 @@
 #include "common/expconf/parse.h"
 #include "det/v1/agent.grpc.pb.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "master/api/auth/agent_auth.h"
+#include "master/db/accounts/join.h"
 #include "server_bench.h"
+#include "tests/master/db/database.h"
 
 namespace det::api {
 namespace {
@@ -30,15 +33,41 @@ void submit(Bench& bench) {
   REQUIRE(answer);
 }
 
-/// An agent on this machine, from the master's point of view.
+/// A master with a database, where the agents a1 and a2 have joined.
+struct Cluster {
+  test::Database database;
+  Bench bench{database.connect()};
+  Cluster() {
+    for (const char* name : {"a1", "a2"}) {
+      const std::string fingerprint = agent_token_fingerprint(name);
+      REQUIRE(db::admit_local_agent(
+          bench.pool, {.fingerprint = fingerprint,
+                       .agent = AgentId(name),
+                       .key_digest = fingerprint,
+                       .expires = {wall_now().micros + Duration(std::chrono::hours(1)).count()}}));
+    }
+  }
+  /// Ends every connection to the database and accepts no others.
+  void close_database() {
+    auto connection = database.connection();
+    REQUIRE(
+        connection.query("UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"));
+    REQUIRE(
+        connection.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                         " WHERE datname = current_database() AND pid <> pg_backend_pid()"));
+  }
+};
+
+/// An agent on this machine, from the master's point of view. Its token is its name.
 struct Agent {
   std::unique_ptr<v1::AgentService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::AgentCommand>> stream;
 
-  explicit Agent(Bench& bench, const std::string& address = "127.0.0.1")
+  explicit Agent(Bench& bench, const std::string& token = "a1", const std::string& address = "127.0.0.1")
       : stub(v1::AgentService::NewStub(bench.server.channel())) {
     context.AddMetadata("x-det-peer", address);
+    if (!token.empty()) context.AddMetadata("x-agent-token", "Bearer " + token);
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(30));
     stream = stub->Link(&context);
@@ -146,7 +175,8 @@ v1::StartAllocation started(Bench& bench, Agent& agent) {
 }
 
 TEST_CASE("a trial runs from submission to its end over both streams") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);
@@ -184,7 +214,8 @@ TEST_CASE("a trial runs from submission to its end over both streams") {
 }
 
 TEST_CASE("several reports in one message are applied in order, up to the first invalid one") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);
@@ -205,7 +236,8 @@ TEST_CASE("several reports in one message are applied in order, up to the first 
 }
 
 TEST_CASE("a pause reaches the harness, a kill reaches the agent") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);
@@ -219,7 +251,8 @@ TEST_CASE("a pause reaches the harness, a kill reaches the agent") {
 }
 
 TEST_CASE("an invalid harness message ends the session with the reason") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   const auto refused = [&](const std::function<void(Harness&)>& talk) {
@@ -265,11 +298,13 @@ TEST_CASE("a session without a token is refused, and one with a user's token nee
 }
 
 TEST_CASE("metrics that cannot be stored are not acknowledged") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);
   CHECK(harness.next().has_attached());
+  cluster.close_database();
   harness.metrics("training", 1, R"({"loss":1})");
   v1::MasterMessage message;
   CHECK_FALSE(harness.stream->Read(&message));
@@ -277,7 +312,8 @@ TEST_CASE("metrics that cannot be stored are not acknowledged") {
 }
 
 TEST_CASE("a newer session of the same allocation takes over") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness first(bench, start);
@@ -287,12 +323,19 @@ TEST_CASE("a newer session of the same allocation takes over") {
   CHECK(first.end().error_code() == grpc::StatusCode::ABORTED);
 }
 
-TEST_CASE("agents from another address, without a name, or with the name of another agent are refused") {
-  Bench bench;
-  CHECK(Agent(bench, "10.0.0.7").end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
-  Agent nameless(bench);
-  nameless.hello("");
-  CHECK(nameless.end().error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+TEST_CASE("agents without a token, from another address or under the name of another agent are refused") {
+  Cluster cluster;
+  Bench& bench = cluster.bench;
+  CHECK(Agent(bench, "", "127.0.0.1").end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK(Agent(bench, "a1", "10.0.0.7").end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  for (const char* name : {"", "a2"}) {
+    Agent pretender(bench);
+    pretender.hello(name);
+    CHECK(pretender.end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  }
+  Agent unknown(bench, "a3");
+  unknown.hello("a3");
+  CHECK(unknown.end().error_code() == grpc::StatusCode::PERMISSION_DENIED);
   Agent real(bench), impostor(bench);
   real.hello("a1");
   CHECK(real.next().has_welcome());
@@ -301,7 +344,8 @@ TEST_CASE("agents from another address, without a name, or with the name of anot
 }
 
 TEST_CASE("heartbeats are acknowledged, and a silent link is closed") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   bench.settings.heartbeat = std::chrono::milliseconds(100);
   Agent agent(bench);
   agent.hello("a1");
@@ -322,7 +366,8 @@ TEST_CASE("heartbeats are acknowledged, and a silent link is closed") {
 }
 
 TEST_CASE("when the master stops, both streams end with UNAVAILABLE") {
-  Bench bench;
+  Cluster cluster;
+  Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);

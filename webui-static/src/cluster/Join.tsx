@@ -1,5 +1,5 @@
-// The command that joins an agent to the cluster. Except on loopback it includes a join token, which is
-// created here and shown once.
+// The command that joins an agent to the cluster. It includes a join token, which is created here and shown
+// once.
 import { useSignal } from '@preact/signals';
 import { makeJoinToken } from '../calls/cluster';
 import { Copy } from '../components/Copy';
@@ -11,9 +11,12 @@ const LIFESPANS: readonly (readonly [string, string])[] = [
   ['720h', '30 days'],
 ];
 
+// Without TLS the master accepts only agents of its own machine.
+const master = (): string => (location.protocol === 'https:' ? `https://${location.host}` : location.host);
+
 // A shell command. Tokens need no quoting: they consist of letters, digits, "_", "-" and ".".
 const commandWith = (token: string): string =>
-  `(umask 077; echo ${token} > join-token)\ndet-agent --master https://${location.host} --join-token-file join-token`;
+  `(umask 077; echo ${token} > join-token)\ndet-agent --master ${master()} --join-token-file join-token`;
 
 function WithToken() {
   const fresh = useSignal('');
@@ -22,7 +25,7 @@ function WithToken() {
   };
   return (
     <>
-      <p>An agent comes in with a join token, which it exchanges for a certificate.</p>
+      <p>An agent joins with a token, which it exchanges for an identity of its own.</p>
       {fresh.value === '' ? (
         <FormDialog label="Make a join token…" title="New join token" submit="Make" work={make}>
           {() => (
@@ -68,13 +71,7 @@ function WithToken() {
 export const Join = () => (
   <section aria-labelledby="join-title">
     <h2 id="join-title">Add an agent</h2>
-    {location.protocol === 'https:' ? (
-      <WithToken />
-    ) : (
-      <>
-        <p>On the machine that has the slots:</p>
-        <Copy text={`det-agent --master ${location.host}`} />
-      </>
-    )}
+    {location.protocol === 'https:' ? null : <p>Without TLS, agents of the master's machine only.</p>}
+    <WithToken />
   </section>
 );
