@@ -53,8 +53,8 @@ const OptionTable& option_table() {
           {"master", Kind::kString, "127.0.0.1:8080",
            "Address of the master: HOST:PORT, or https://HOST:PORT for TLS."},
           {"join_token_file", Kind::kString, "",
-           "File with a join token: DATA_DIR/agent-join-token of a master on this machine, or the output of "
-           "`det join-token create`. Used only until the agent has joined. Empty: DATA_DIR/join-token."},
+           "File with a join token, until the agent has joined: `det join-token create`, or on the master's "
+           "machine its DATA_DIR/agent-join-token. Empty: join-token in data_dir."},
           {"security.tls.master_cert", Kind::kString, "",
            "File with trusted certificates (PEM). Empty: the certificate named in the join token, else those "
            "of the system."},

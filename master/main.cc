@@ -136,8 +136,10 @@ scheduler::Rules to_rules(const SchedulerConfig& config) {
 }
 
 /// Loads the durable state and rebuilds the core from it.
-Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) {
+Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store, db::Pool& pool) {
   TRY_ASSIGN(core::Recovered recovered, store.load());
+  TRY_ASSIGN(const db::Cluster cluster, db::load_cluster(pool));
+  api::accept_derived_tokens(cluster.secret, recovered.allocations);
   log::info("restored", {{"experiments", recovered.experiments.size()},
                          {"trials", recovered.trials.size()},
                          {"allocations", recovered.allocations.size()}});
@@ -150,7 +152,8 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store) 
                               .detached_limit = config.detached_limit,
                               .default_pool = config.default_pool,
                               .pool_rules = to_rules(config.scheduler),
-                              .pools = std::move(pools)};
+                              .pools = std::move(pools),
+                              .token_key = random_bytes(32)};
   return core::Core::restore(options, std::move(recovered), now());
 }
 
@@ -162,7 +165,6 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
   return api::Settings{.version = DET_VERSION,
                        .cluster_id = cluster.id,
                        .cluster_name = config.cluster_name,
-                       .cluster_secret = cluster.secret,
                        .master_id = uuid4(),
                        .checkpoint_storage = config.checkpoint_storage,
                        .task_container_defaults = config.task_container_defaults,
@@ -370,7 +372,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   TRY(create_admin(pool, config));
   TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
   settings.local_join_hash = join_hash;
-  TRY_ASSIGN(core::Core core, restore_core(config, *database.store));
+  TRY_ASSIGN(core::Core core, restore_core(config, *database.store, pool));
   const bool v6 = config.listen_address.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
 

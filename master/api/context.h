@@ -35,8 +35,7 @@ struct Settings {
   std::string version;
   std::string cluster_id;
   std::string cluster_name;
-  std::string cluster_secret;  ///< key of allocation tokens; never leaves the process
-  std::string master_id;       ///< uuid of this process, new at each start
+  std::string master_id;  ///< uuid of this process, new at each start
   /// Hash of the join token in DATA_DIR/agent-join-token; "" admits no agent by it.
   std::string local_join_hash;
   /// Default for experiments without one.

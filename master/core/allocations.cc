@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/crypto/digest.h"
 #include "master/core/owners.h"
 #include "master/core/terminating.h"
 #include "master/core/transitions.h"
@@ -78,22 +79,30 @@ int Allocations::port_for(const Allocation& allocation) const {
   return kFirstPort + first;
 }
 
-void Allocations::send_start(Step& step, const Allocation& allocation, const AllocationPart& part,
-                             const Agent& agent) {
-  // To a disconnected agent nothing is sent: `reconcile` repeats the start when it reconnects.
+std::string Allocations::mint_token() {
+  // The key has a fixed length, so the digest is unpredictable without it.
+  return sha256_hex(owners_.options.token_key + std::to_string(++minted_));
+}
+
+void Allocations::send_start(Step& step, Allocation& allocation, AllocationPart& part, const Agent& agent) {
+  // To a disconnected agent nothing is sent: `reconcile` repeats the start, with another token, when it
+  // reconnects.
   const auto number = static_cast<int>(&part - allocation.parts.data());
+  const std::string token = mint_token();
+  if (!owners_.is(Mutant::kTokenForgotten) || part.token_hash.empty()) part.token_hash = sha256_hex(token);
+  step.touch(allocation);
   if (agent.session == 0) return;
   if (const auto id = allocation.task.as<CommandId>()) {
     const Command& command = owners_.commands.at(*id);
     step.send(StartAllocation{
-        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.code_archive, command});
+        agent.id, agent.session, allocation, number, {}, {}, nullptr, command.code_archive, command, token});
     return;
   }
   const Trial& trial = owners_.trials.of(allocation);
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   step.send(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
                             owners_.experiments.search(experiment.id).config, experiment.code_archive,
-                            std::nullopt});
+                            std::nullopt, token});
 }
 
 void Allocations::preempt(Step& step, Allocation& allocation, const std::string& why) {

@@ -61,7 +61,10 @@ class Allocations {
   /// Returns the meeting port of a gang; 0 for an allocation of one part.
   int port_for(const Allocation& allocation) const;
   void log(Step& step, const Allocation& allocation, std::string text, std::string level = "INFO") const;
-  void send_start(Step& step, const Allocation& allocation, const AllocationPart& part, const Agent& agent);
+  /// Sends the start of a part with a fresh token and stores its hash.
+  void send_start(Step& step, Allocation& allocation, AllocationPart& part, const Agent& agent);
+  /// Returns an unpredictable token that no other call returns.
+  std::string mint_token();
   void send_kill(Step& step, const Allocation& allocation);
   void send_kill(Step& step, const Allocation& allocation, const AllocationPart& part);
   // Both advance a state; an earlier state than the current one is ignored.
@@ -91,7 +94,8 @@ class Allocations {
   std::unordered_map<AllocationId, Allocation> allocations_;
   /// The allocation of each task that has one.
   std::unordered_map<TaskKey, Allocation*> by_task_;
-  std::set<int> ports_;  ///< ports of live gangs
+  std::set<int> ports_;       ///< ports of live gangs
+  std::uint64_t minted_ = 0;  ///< number of tokens
 };
 
 }  // namespace det::core

@@ -53,6 +53,9 @@ struct Options {
   std::map<std::string, scheduler::Rules> pools;
   /// Number of searcher events between two snapshots of a searcher.
   int searcher_snapshot_every = 1000;
+  /// Key of allocation tokens: 32 random bytes, fresh at each start of the process and never stored. The
+  /// tokens of a core follow from it, so that steps stay deterministic.
+  std::string token_key;
   Mutant mutant = Mutant::kNone;                          ///< set by tests only
   searcher::Fault search_fault = searcher::Fault::kNone;  ///< set by tests only
   /// Time until a disconnected agent is lost and its allocations may start elsewhere. Must exceed agent_lease

@@ -121,6 +121,9 @@ struct StartAllocation {
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string code_archive;        ///< SHA-256 (hex) of the code archive; "" when there is none
   std::optional<Command> command;  ///< set for a command; `trial`, `experiment` and `config` are then empty
+  /// Secret of the processes of this part. Only its hash is kept (AllocationPart::token_hash), so a repeated
+  /// start has another token.
+  std::string token;
 };
 /// To an agent: send SIGTERM to the process group, and SIGKILL after the agent's kill grace. Idempotent.
 struct KillAllocation {

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "common/base/secret.h"
+
 namespace det::core {
 namespace {
 
@@ -59,6 +61,13 @@ const AllocationPart* Allocation::part_on(const AgentId& agent) const {
     if (part.agent == agent) return &part;
   }
   return nullptr;
+}
+
+bool Allocation::has_token(std::string_view hash) const {
+  bool found = false;
+  for (const AllocationPart& part : parts)
+    if (!hash.empty() && equal_secret(part.token_hash, hash)) found = true;
+  return found;
 }
 
 // A gang has few parts, and at most one on each agent: a linear search suffices.

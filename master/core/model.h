@@ -186,6 +186,8 @@ struct AllocationPart {
   AllocationState state = AllocationState::kAssigned;
   std::optional<Exit> exit;  ///< set exactly when `state` is kTerminated
   bool daemon = false;       ///< ended when all other parts have ended; its exit does not count
+  /// Hash of the token in the newest StartAllocation of this part; its processes authenticate with the token.
+  std::string token_hash;
   bool operator==(const AllocationPart&) const = default;
 };
 
@@ -218,6 +220,8 @@ struct Allocation {
   /// Returns the part on an agent, or null.
   AllocationPart* part_on(const AgentId& agent);
   const AllocationPart* part_on(const AgentId& agent) const;
+  /// Whether a token with this hash belongs to a part. Constant time in the content of the hashes.
+  bool has_token(std::string_view hash) const;
 };
 
 /// Agents and slots that administrators took out of service. Persistent: an agent that reconnects is still

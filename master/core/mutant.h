@@ -51,6 +51,7 @@ enum class Mutant {
 
   // Damaged checkpoints and leftovers.
   kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from
+  kTokenForgotten,      ///< the hash of the token in a repeated start is not stored
   kLeftoversForgotten,  ///< an agent gets work while processes of ended allocations still run there
 };
 

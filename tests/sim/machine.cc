@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "common/crypto/digest.h"
+
 namespace det::sim {
 namespace {
 
@@ -183,6 +185,9 @@ void Machine::command(const core::Send& send) {
 void Machine::begin(const core::StartAllocation& start) {
   const AllocationId id = start.allocation.id;
   if (!held_.contains(id)) {
+    const auto row = master_.disk().allocations.find(id);
+    if (row == master_.disk().allocations.end() || !row->second.has_token(sha256_hex(start.token)))
+      checker_.fail(id.value + " starts with a token that is not durable");
     held_[id].start = start;
     engine_.after(engine_.between(milliseconds(50), seconds(4)),
                   [self = shared_from_this(), id, life = agent_life_] {

@@ -21,7 +21,9 @@ void Master::start() {
   appended_ = durable_ = 0;
   auto recovered = store_->load();
   boundary_.restart(*recovered);
-  auto core = core::Core::restore(boundary_.options(plan_.options), std::move(*recovered), now());
+  core::Options options = boundary_.options(plan_.options);
+  options.token_key = "key " + std::to_string(life_);
+  auto core = core::Core::restore(options, std::move(*recovered), now());
   if (!core) {
     checker_.fail("the core does not start: " + core.error().message);
     return;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/exit_codes.h"
+#include "common/crypto/digest.h"
 
 namespace det::sim {
 
@@ -78,6 +79,7 @@ void Process::connect() {
   session_->up.send([self = shared_from_this(), session = session_, number] {
     if (!self->master_.up()) return;
     session->life = self->master_.life();
+    if (!self->admitted()) return;
     self->master_.open_harness(self->start_.allocation.id, number, [self, session] {
       session->down.send([self, session] {
         if (self->alive_ && self->session_ == session) self->preempted_ = true;
@@ -88,6 +90,15 @@ void Process::connect() {
                            session->down.send([self, session, answer] { self->attached(session, answer); });
                          });
   });
+}
+
+bool Process::admitted() {
+  const auto found = master_.core()->allocations().find(start_.allocation.id);
+  if (found == master_.core()->allocations().end() || found->second.has_token(sha256_hex(start_.token)))
+    return true;
+  // A machine that has restarted may have got another token for the allocation of a process that is gone.
+  if (alive_) checker_.fail("the token of a process of " + start_.allocation.id.value + " is refused");
+  return false;
 }
 
 void Process::attached(const std::shared_ptr<Session>& session, const Answer& answer) {

@@ -45,6 +45,8 @@ class Process : public std::enable_shared_from_this<Process> {
 
   void start_training();
   void connect();
+  /// Whether the master accepts the token of this process.
+  bool admitted();
   void attached(const std::shared_ptr<Session>& session, const Answer& answer);
   void watch();
   void report(core::Input input);

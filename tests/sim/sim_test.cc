@@ -51,6 +51,7 @@ TEST_CASE("every disabled safety rule is detected") {
   const std::pair<const char*, Mutant> mutants[] = {
       {"slot freed at kill", Mutant::kSlotFreedAtKill},
       {"lost counted", Mutant::kLostCounted},
+      {"a token sent but not stored", Mutant::kTokenForgotten},
       {"restart not counted", Mutant::kRestartNotCounted},
       {"a trial that is always lost runs again", Mutant::kLostForever},
       {"a final failure run again", Mutant::kFinalRunAgain},

@@ -124,6 +124,17 @@ Result<Caller> identify(Credentials credentials, Sessions& sessions) {
   return caller;
 }
 
+/// Token of an allocation in releases that stored none.
+std::string derived_token(std::string_view secret, const AllocationId& id) {
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
+  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(id.value.data()),
+                                id.value.size());
+  std::string mac(crypto_auth_hmacsha256_BYTES, '\0');
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(mac.data()));
+  return to_base64url(mac);
+}
+
 }  // namespace
 
 std::string peer_address(std::string_view peer) {
@@ -314,14 +325,11 @@ void audit(db::Pool& pool, const Caller& caller, std::string_view method,
 
 std::string token_hash(std::string_view token) { return sha256_hex(token); }
 
-std::string allocation_token(std::string_view secret, const AllocationId& id) {
-  crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
-  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(id.value.data()),
-                                id.value.size());
-  std::string mac(crypto_auth_hmacsha256_BYTES, '\0');
-  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(mac.data()));
-  return to_base64url(mac);
+void accept_derived_tokens(std::string_view cluster_secret, std::vector<core::Allocation>& allocations) {
+  for (core::Allocation& allocation : allocations) {
+    for (core::AllocationPart& part : allocation.parts)
+      if (part.token_hash.empty()) part.token_hash = token_hash(derived_token(cluster_secret, allocation.id));
+  }
 }
 
 }  // namespace det::api

@@ -13,6 +13,7 @@
 #include "common/base/result.h"
 #include "master/api/auth/access.h"
 #include "master/api/auth/sessions.h"
+#include "master/core/model.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 
@@ -84,8 +85,9 @@ void audit(db::Pool& pool, const Caller& caller, std::string_view method,
 
 /// The form in which tokens are stored: SHA-256 in hex.
 std::string token_hash(std::string_view token);
-/// Token of an allocation's processes: base64url(HMAC-SHA256(cluster secret, allocation id)). Nothing is
-/// stored: the token can be recomputed from the secret.
-std::string allocation_token(std::string_view secret, const AllocationId& id);
+/// Keeps the tokens of allocations that a release with derived tokens has started:
+/// base64url(HMAC-SHA256(cluster secret, allocation id)). Sets the hashes of parts that have none; later
+/// allocations always have one.
+void accept_derived_tokens(std::string_view cluster_secret, std::vector<core::Allocation>& allocations);
 
 }  // namespace det::api

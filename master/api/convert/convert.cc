@@ -359,7 +359,7 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
     (*out->mutable_environment())[name] = value;
 }
 
-void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out) {
+void to_proto(const core::StartAllocation& start, v1::StartAllocation* out) {
   out->set_allocation_id(start.allocation.id.value);
   out->set_run(start.allocation.run);
   const auto& parts = start.allocation.parts;
@@ -376,7 +376,7 @@ void to_proto(const core::StartAllocation& start, const std::string& token, v1::
     out->set_gang_port(start.allocation.port);
   }
   out->set_code_archive(start.code_archive);
-  out->set_token(token);
+  out->set_token(start.token);
   // The remaining fields only exist for trials.
   if (start.command) return command_to_proto(*start.command, out);
   out->set_task_id(start.trial.task.value);

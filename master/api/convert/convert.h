@@ -109,7 +109,7 @@ db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise);
 Result<core::HeldAllocation> from_proto(const v1::AllocationUpdate& update);
 void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out);
 /// The command that starts one part of an allocation. `token` authenticates its processes.
-void to_proto(const core::StartAllocation& start, const std::string& token, v1::StartAllocation* out);
+void to_proto(const core::StartAllocation& start, v1::StartAllocation* out);
 db::LogLine from_proto(const v1::LogLine& line);
 
 }  // namespace det::api

@@ -81,13 +81,13 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
 Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named) {
   const std::string token = caller.credentials.allocation_token;
   if (token.empty() && !caller.credentials.user_token.empty()) return find_outside(context, caller, named);
-  auto candidates = std::make_shared<std::vector<Reporter>>();
-  TRY(context.loop.inspect([candidates, named](const core::Core& core) {
+  auto match = std::make_shared<std::optional<Reporter>>();
+  TRY(context.loop.inspect([match, named, hash = token_hash(token)](const core::Core& core) {
     const auto take = [&](const core::Allocation& allocation) {
-      if (allocation.state == core::AllocationState::kTerminated) return;
+      if (allocation.state == core::AllocationState::kTerminated || !allocation.has_token(hash)) return;
       const core::Trial* trial = core.trial(allocation.task);
       if (!trial || !fits(named, allocation, *trial)) return;
-      candidates->push_back(describe(core, allocation, *trial));
+      *match = describe(core, allocation, *trial);
     };
     // The common cases are lookups by id; only a call that names neither scans all allocations.
     if (named.allocation) {
@@ -106,12 +106,7 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
     }
     for (const auto& [id, allocation] : core.allocations()) take(allocation);
   }));
-  // Tokens are compared in constant time, off the core's thread.
-  for (Reporter& one : *candidates) {
-    if (!token.empty() &&
-        equal_secret(allocation_token(context.settings.cluster_secret, one.allocation), token))
-      return std::move(one);
-  }
+  if (!token.empty() && *match) return std::move(**match);
   return fail(
       Code::kUnauthenticated,
       "the token is not that of a running allocation this call is about (Grpc-Metadata-x-allocation-token)");

@@ -255,8 +255,7 @@ void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCo
 
 void AgentService::start(core::StartAllocation command) {
   v1::AgentCommand message;
-  to_proto(command, allocation_token(context_.settings.cluster_secret, command.allocation.id),
-           message.mutable_start());
+  to_proto(command, message.mutable_start());
   const auto storages = context_.storages->get();
   if (command.config && !storages->named.empty()) {
     // Keys of storages are added here, so that no stored configuration has them.

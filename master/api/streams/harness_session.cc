@@ -121,13 +121,6 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     trial_ = TrialId(attach.trial_id());
     run_ = attach.run();
     allocation_ = AllocationId(attach.allocation_id());
-    // The token is derived from the id, so it can be checked without a lookup.
-    const std::string expected = allocation_token(context_.settings.cluster_secret, allocation_);
-    if (!credentials_.allocation_token.empty() && !equal_secret(expected, credentials_.allocation_token)) {
-      return refuse({Code::kUnauthenticated,
-                     "the token is not that of allocation " + make_utf8(allocation_.value),
-                     {}});
-    }
     // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
     // trial outside the cluster.
     const bool taken = context_.pools.steer.try_post([self = shared_from_this()] {
@@ -139,6 +132,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   /// Result of the lookup in the core.
   struct Found {
     bool current = false;
+    bool stranger = false;        ///< the allocation is live, and the token is not one of its parts
     std::optional<UserId> owner;  ///< set for a trial outside the cluster
     ExperimentId experiment;
     TaskId task;
@@ -186,9 +180,11 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   void find_allocation() {
     auto found = std::make_shared<Found>();
     const Status seen =
-        context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_](const core::Core& core) {
+        context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_,
+                               hash = token_hash(credentials_.allocation_token)](const core::Core& core) {
           auto allocation = core.allocations().find(id);
           if (allocation == core.allocations().end()) return;
+          found->stranger = !allocation->second.has_token(hash);
           if (allocation->second.task != trial || allocation->second.run != run) return;
           auto row = core.trials().find(trial);
           if (row == core.trials().end()) return;
@@ -203,6 +199,12 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
         });
     on_edge([self = shared_from_this(), found, seen] {
       if (!seen) return self->refuse(seen.error());
+      if (found->stranger) {
+        return self->refuse({Code::kUnauthenticated,
+                             "the token is not that of allocation " + make_utf8(self->allocation_.value),
+                             {}});
+      }
+      // Tokens of ended allocations are forgotten with them, so this answer needs no valid token.
       if (!found->current) {
         return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
       }

@@ -30,6 +30,7 @@ core::AllocationPart read_part(const Json& json) {
   }
   // Optional in the stored form.
   part.daemon = json.value("daemon", false);
+  part.token_hash = json.value("token", "");
   return part;
 }
 
@@ -53,6 +54,7 @@ std::string write_parts(const std::vector<core::AllocationPart>& parts) {
                     {"state", core::allocation_state_name(part.state)},
                     {"exit", write_exit(part.exit)}});
     if (part.daemon) list.back()["daemon"] = true;
+    if (!part.token_hash.empty()) list.back()["token"] = part.token_hash;
   }
   return dump_json(list);
 }

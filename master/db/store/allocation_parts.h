@@ -1,6 +1,7 @@
 // JSON form of the parts of an allocation: a list in rank order, each element
 // {"agent", "instance", "address", "slots": [..], "state", "exit": {"kind", "code", "message"} or null},
-// plus "daemon": true where it applies.
+// plus "daemon": true where it applies, and "token": hash of the token in the newest start. Rows of releases
+// with derived tokens have no "token".
 #pragma once
 
 #include <string>

@@ -51,13 +51,18 @@ TEST_CASE("gRPC's names of peers are read") {
   CHECK_FALSE(is_loopback(""));
 }
 
-TEST_CASE("an allocation's token depends on the secret and on the allocation") {
-  const AllocationId one("1.a.1"), two("1.a.2");
-  const std::string secret(32, 's');
-  CHECK(allocation_token(secret, one) == allocation_token(secret, one));
-  CHECK(allocation_token(secret, one) != allocation_token(secret, two));
-  CHECK(allocation_token(secret, one) != allocation_token(std::string(32, 't'), one));
-  CHECK(allocation_token(secret, one).size() == 43);
+TEST_CASE("an allocation of a release with derived tokens keeps its token, and later ones have none") {
+  std::vector<core::Allocation> allocations(2);
+  allocations[0].id = AllocationId("1.a.1");
+  allocations[0].parts.resize(2);
+  allocations[1].id = AllocationId("1.a.2");
+  allocations[1].parts.push_back({.token_hash = token_hash("own")});
+  accept_derived_tokens(std::string(32, 's'), allocations);
+  // base64url(HMAC-SHA256(32 times "s", "1.a.1"))
+  const std::string derived = "ysxXNX2nJ-TLKms3_e9Ibsn13ZGFMgpQinmDf_N-eDM";
+  CHECK(allocations[0].has_token(token_hash(derived)));
+  CHECK(allocations[0].parts[0].token_hash == allocations[0].parts[1].token_hash);
+  CHECK(allocations[1].parts[0].token_hash == token_hash("own"));
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ TEST_CASE("a start command carries everything that the agent needs") {
                  .latest_checkpoint = "uuid",
                  .latest_steps = 70};
   v1::StartAllocation out;
-  to_proto(start, "token", &out);
+  start.token = "token";
+  to_proto(start, &out);
   CHECK(out.allocation_id() == "4.r.2");
   CHECK(out.trial_id() == 9);
   CHECK(out.run() == 2);
@@ -201,7 +202,8 @@ TEST_CASE("a start command of a gang carries its peers and the rendezvous addres
                             {.agent = AgentId("b"), .address = "10.0.0.2", .slots = {5}}};
   start.allocation.port = 29407;
   v1::StartAllocation out;
-  to_proto(start, "token", &out);
+  start.token = "token";
+  to_proto(start, &out);
   CHECK(out.part() == 1);
   CHECK(out.gang_port() == 29407);
   REQUIRE(out.slots_size() == 1);

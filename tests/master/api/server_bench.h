@@ -15,14 +15,14 @@
 namespace det::api {
 
 struct Bench {
-  Settings settings{.version = "test", .cluster_secret = std::string(32, 's')};
+  Settings settings{.version = "test"};
   test::FakeStore store;
   core::Options options;
   loop::Loop loop{test::empty_core(options), store, test::test_now};
   loop::Hub hub;
-  db::ConnectOptions where;
+  db::ConnectOptions where, where_metrics;
   db::Pool pool{where, 1};
-  db::BulkWriter bulk{{.connect = where, .retry_for = std::chrono::milliseconds(200)}};
+  db::BulkWriter bulk{{.connect = where_metrics, .retry_for = std::chrono::milliseconds(200)}};
   db::MetricCache metrics{pool, bulk};
   std::atomic<Server*> ticked{nullptr};
   loop::Workers edge{1, 1 << 16,
@@ -54,9 +54,19 @@ struct Bench {
         {.own = {}, .data_dir = {}, .directories = {directory}, .buckets = {}, .named = {}});
   }
 
-  Bench() : Bench({.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)}) {}
-  explicit Bench(db::ConnectOptions database, core::Options core_options = {})
-      : options(std::move(core_options)), where(std::move(database)) {
+  /// Options of a database that cannot be reached.
+  static db::ConnectOptions nowhere() {
+    return {.url = "host=/nowhere-at-all", .connect_timeout = std::chrono::seconds(1)};
+  }
+
+  Bench() : Bench(nowhere()) {}
+  explicit Bench(const db::ConnectOptions& database, core::Options core_options = {})
+      : Bench(database, database, std::move(core_options)) {}
+  /// `metrics`: the database of the bulk writer.
+  Bench(db::ConnectOptions database, db::ConnectOptions metrics_database, core::Options core_options)
+      : options(std::move(core_options)),
+        where(std::move(database)),
+        where_metrics(std::move(metrics_database)) {
     store.durable_at_once = true;
     loop.start({.send = [this](core::Send send) { server.send(std::move(send)); },
                 .changed = [this](const loop::Change& change) { server.changed(change); }},

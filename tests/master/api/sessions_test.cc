@@ -23,21 +23,22 @@ checkpoint_storage: {type: shared_fs, host_path: /tmp}
 max_restarts: 0
 )";
 
-void submit(Bench& bench) {
+void submit(Bench& bench, const std::string& request = "r1") {
   auto parsed = expconf::parse(kConfig, "test.yaml", {});
   INFO((parsed ? "" : parsed.error().message));
   REQUIRE(parsed);
   auto config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
   const auto answer = bench.loop.ask(
-      core::SubmitExperiment{.request_id = RequestId("r1"), .owner = UserId(1), .config = config});
+      core::SubmitExperiment{.request_id = RequestId(request), .owner = UserId(1), .config = config});
   REQUIRE(answer);
 }
 
 /// A master with a database, where the agents a1 and a2 have joined.
 struct Cluster {
   test::Database database;
-  Bench bench{database.connect()};
-  Cluster() {
+  Bench bench;
+  explicit Cluster(bool stores_metrics = true)
+      : bench(database.connect(), stores_metrics ? database.connect() : Bench::nowhere(), {}) {
     for (const char* name : {"a1", "a2"}) {
       const std::string fingerprint = agent_token_fingerprint(name);
       REQUIRE(db::admit_local_agent(
@@ -46,15 +47,6 @@ struct Cluster {
                        .key_digest = fingerprint,
                        .expires = {wall_now().micros + Duration(std::chrono::hours(1)).count()}}));
     }
-  }
-  /// Ends every connection to the database and accepts no others.
-  void close_database() {
-    auto connection = database.connection();
-    REQUIRE(
-        connection.query("UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"));
-    REQUIRE(
-        connection.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                         " WHERE datname = current_database() AND pid <> pg_backend_pid()"));
   }
 };
 
@@ -293,18 +285,42 @@ TEST_CASE("a session without a token is refused, and one with a user's token nee
     return stream->Finish().error_code();
   };
   CHECK(attach("", "") == grpc::StatusCode::UNAUTHENTICATED);
-  CHECK(attach("x-allocation-token", "guessed") == grpc::StatusCode::UNAUTHENTICATED);
   CHECK(attach("authorization", "a user's") == grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_CASE("metrics that cannot be stored are not acknowledged") {
+TEST_CASE("a token speaks for its own allocation only, and until that ends") {
   Cluster cluster;
+  Bench& bench = cluster.bench;
+  Agent agent(bench), other(bench, "a2");
+  const v1::StartAllocation start = started(bench, agent);
+  submit(bench, "r2");
+  other.hello("a2");
+  CHECK(other.next().has_welcome());
+  const v1::StartAllocation foreign = other.next().start();
+  CHECK(foreign.allocation_id() != start.allocation_id());
+  for (const std::string& token : {std::string("guessed"), foreign.token(), token_hash(start.token())}) {
+    v1::StartAllocation forged = start;
+    forged.set_token(token);
+    CHECK(Harness(bench, forged).end().error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  }
+  {
+    Harness harness(bench, start);
+    CHECK(harness.next().has_attached());
+    harness.stream->WritesDone();
+  }
+  agent.update(start.allocation_id(), v1::AllocationUpdate::STATE_TERMINATED,
+               v1::AllocationExit::KIND_SUCCEEDED);
+  CHECK(agent.next().has_forget());
+  CHECK(Harness(bench, start).end().error_code() == grpc::StatusCode::ABORTED);
+}
+
+TEST_CASE("metrics that cannot be stored are not acknowledged") {
+  Cluster cluster(false);
   Bench& bench = cluster.bench;
   Agent agent(bench);
   const v1::StartAllocation start = started(bench, agent);
   Harness harness(bench, start);
   CHECK(harness.next().has_attached());
-  cluster.close_database();
   harness.metrics("training", 1, R"({"loss":1})");
   v1::MasterMessage message;
   CHECK_FALSE(harness.stream->Read(&message));

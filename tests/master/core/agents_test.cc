@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "bench.h"
+#include "common/crypto/digest.h"
 
 namespace det::core {
 namespace {
@@ -30,6 +31,43 @@ TEST_CASE("an agent that reconnects with its allocation continues it") {
   CHECK(bench.sends<StartAllocation>().empty());
   bench.pass(Options{}.agent_wait() * 2);
   CHECK(bench.live(kTrial)->run == 1);
+}
+
+TEST_CASE("each start has a token of its own, and its hash is stored with the start") {
+  Bench bench(Options{.token_key = "key"});
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  const auto first = bench.sends<StartAllocation>();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].token.size() == 64);
+  const auto stored = [&](const std::string& token) {
+    return bench.disk().allocations.at(first[0].allocation.id).has_token(sha256_hex(token));
+  };
+  CHECK(stored(first[0].token));
+  CHECK_FALSE(bench.disk().allocations.at(first[0].allocation.id).has_token(""));
+  // The start was lost: the repeated one has another token, and the lost one is void.
+  bench.disconnect("a1");
+  bench.connect("a1", 1);
+  const auto second = bench.sends<StartAllocation>();
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].token != first[0].token);
+  CHECK(stored(second[0].token));
+  CHECK_FALSE(stored(first[0].token));
+  // A process keeps its token when the master and its agent restart.
+  bench.restart();
+  bench.connect("a1", 1, {held(bench, AllocationState::kRunning)});
+  CHECK(bench.live(kTrial)->has_token(sha256_hex(second[0].token)));
+}
+
+TEST_CASE("the tokens of another start of the master are others") {
+  std::vector<std::string> tokens;
+  for (const char* key : {"key 1", "key 2"}) {
+    Bench bench(Options{.token_key = key});
+    bench.connect("a1", 1);
+    bench.submit(bench.config());
+    tokens.push_back(bench.sends<StartAllocation>().at(0).token);
+  }
+  CHECK(tokens[0] != tokens[1]);
 }
 
 TEST_CASE("an exit during a disconnect is reported on reconnect") {

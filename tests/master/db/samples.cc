@@ -134,6 +134,7 @@ core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
     part.agent = AgentId(text());
     part.agent_instance = text();
     part.address = text();
+    part.token_hash = text();
     part.state = static_cast<core::AllocationState>(integer(5));
     for (std::int64_t count = integer(4); count > 0; --count)
       part.slots.push_back(static_cast<int>(integer(64)));
@@ -184,7 +185,7 @@ void show(std::ostream& out, const core::Allocation& a) {
   out << "allocation " << a.id << '|' << a.task << '|' << a.run << '|' << core::allocation_state_name(a.state)
       << '|' << a.pool << '|' << a.port << '|';
   for (const core::AllocationPart& part : a.parts) {
-    out << part.agent << '/' << part.agent_instance << '/' << part.address << '/'
+    out << part.agent << '/' << part.agent_instance << '/' << part.address << '/' << part.token_hash << '/'
         << core::allocation_state_name(part.state) << '/';
     for (int slot : part.slots) out << slot << ' ';
     if (part.exit)
