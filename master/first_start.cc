@@ -12,6 +12,7 @@
 #include "master/api/auth/authorize.h"
 #include "master/api/auth/passwords.h"
 #include "master/db/accounts/users.h"
+#include "master/db/store/at_rest.h"
 
 namespace det {
 namespace {
@@ -48,6 +49,12 @@ Result<std::string> load_local_join_token(const MasterConfig& config, const std:
   const std::string token = secret + (pin.empty() ? "" : "." + pin);
   if (trim(text) != token) TRY(write_file_atomic(file, token + "\n", 0600));
   return api::token_hash(secret);
+}
+
+Status protect_secrets(const MasterConfig& config, db::Pool& pool) {
+  TRY_ASSIGN(Vault vault, Vault::open(config.data_dir + "/" + kSecretKeys));
+  db::use_vault(std::make_shared<const Vault>(std::move(vault)));
+  return db::seal_stored_secrets(pool);
 }
 
 Status create_admin(db::Pool& pool, const MasterConfig& config) {

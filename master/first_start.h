@@ -1,4 +1,5 @@
-// First start: creation of the user admin and of the join token of this machine.
+// First start: creation of the user admin, of the join token of this machine and of the key of stored
+// secrets.
 #pragma once
 
 #include "common/base/result.h"
@@ -19,5 +20,12 @@ inline constexpr const char* kLocalJoinToken = "agent-join-token";
 /// the master's certificate, "" without TLS; a file with another one is rewritten. Returns the hash of the
 /// token. Removing the file replaces the token at the next start. Errors: files.
 Result<std::string> load_local_join_token(const MasterConfig& config, const std::string& pin);
+
+/// Name of the file in DATA_DIR with the keys of stored secrets.
+inline constexpr const char* kSecretKeys = "secrets.key";
+/// Opens the keys of stored secrets, or creates them (mode 0600), and encrypts what is stored in plain or
+/// with an older key. Must precede all other access to configurations. Errors: files; kDataLoss (a key is
+/// missing); those of the database.
+Status protect_secrets(const MasterConfig& config, db::Pool& pool);
 
 }  // namespace det

@@ -369,6 +369,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
   db::Pool pool(database.connect, kConnections), stream_pool(database.connect, kStreamConnections);
+  TRY(protect_secrets(config, pool));
   TRY(create_admin(pool, config));
   TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
   settings.local_join_hash = join_hash;

@@ -18,7 +18,8 @@ CREATE TABLE cluster (
     secret  bytea NOT NULL,
     created timestamptz NOT NULL DEFAULT now(),
     last_experiment bigint NOT NULL DEFAULT 0,  -- highest id of a deleted experiment, and of its trials
-    last_trial      bigint NOT NULL DEFAULT 0
+    last_trial      bigint NOT NULL DEFAULT 0,
+    secrets_key     text NOT NULL DEFAULT ''  -- id of the key that all stored secrets are encrypted with; by at_rest
 );
 
 -- Fence of the writer: one row. Updated by pg_store in every transaction.

@@ -1,6 +1,4 @@
-// Masking of secrets before configurations leave the master. Masked are data.secrets, passwords in
-// environment.registry_auth, keys in checkpoint_storage, and environment variables with names such as *_TOKEN
-// or *PASSWORD*.
+// Masking of secrets (common/expconf/secrets.h) before configurations leave the master.
 #pragma once
 
 #include <string>

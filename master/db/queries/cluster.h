@@ -10,7 +10,7 @@ namespace det::db {
 /// Identity of the cluster. Stored in the database, so it survives a change of the master's machine.
 struct Cluster {
   std::string id;      ///< UUID of the database.
-  std::string secret;  ///< 32 random bytes; signs allocation tokens.
+  std::string secret;  ///< 32 random bytes; tokens of allocations of earlier releases derive from it.
 };
 /// Returns the cluster's identity and creates it on the first call. Safe to call from several masters.
 Result<Cluster> load_cluster(Pool& pool);

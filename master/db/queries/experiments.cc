@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "master/db/queries/gc.h"
+#include "master/db/store/at_rest.h"
 #include "master/db/store/tables.h"
 
 namespace det::db {
@@ -170,7 +171,8 @@ Result<ExperimentDetail> get_experiment(Pool& pool, ExperimentId id) {
   ExperimentDetail out;
   Rows::Row row = rows[0];
   TRY(experiment_columns().read(row, out));
-  row.into(out.config, out.original_config);
+  TRY_ASSIGN(out.config, open_config(row.next<std::string>()));
+  TRY_ASSIGN(out.original_config, open_yaml(row.next<std::string>()));
   for (std::int64_t trial : row.next<std::vector<std::int64_t>>()) out.trials.emplace_back(trial);
   row.into(out.model_definition, out.model_definition_size);
   return out;
@@ -213,7 +215,7 @@ Status replace_config(Pool& pool, ExperimentId id, const std::string& before, co
   // Compared as text: json has no equality operator.
   TRY_ASSIGN(const Rows rows,
              pool.query("UPDATE experiments SET config = $3::json WHERE id = $1 AND config::text = $2", id,
-                        before, after));
+                        seal_config_text(before), seal_config_text(after)));
   if (rows.affected() == 0) return fail(Code::kAborted, experiment_name(id) + " has just changed; try again");
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "master/db/store/at_rest.h"
+
 namespace det::db {
 namespace {
 
@@ -16,13 +18,22 @@ const Columns<Marked>& marked_columns() {
   return columns;
 }
 
+/// Decrypts the keys of the storages.
+Result<std::vector<Marked>> open_storages(Result<std::vector<Marked>> found) {
+  if (!found) return found;
+  for (Marked& one : *found) {
+    TRY_ASSIGN(one.storage, open_section("checkpoint_storage", std::move(one.storage)));
+  }
+  return found;
+}
+
 /// Reads the marked checkpoints that meet the conditions `where`, which are constant text.
 template <typename... V>
 Result<std::vector<Marked>> read_marked(Pool& pool, const char* where, const V&... values) {
   static const std::string sql = marked_columns().select(
       " FROM checkpoints c JOIN trials t ON t.id = c.trial_id JOIN experiments e ON e.id = t.experiment_id"
       " LEFT JOIN allocations a ON a.id = c.allocation_id WHERE c.deleting AND ");
-  return marked_columns().read(pool.query(sql + where, values...));
+  return open_storages(marked_columns().read(pool.query(sql + where, values...)));
 }
 
 std::vector<std::string> texts(const std::vector<CheckpointId>& uuids) {
@@ -189,13 +200,13 @@ Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
 
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {
   // Grouped by the text of the storage; its newest experiment stands for all others.
-  return marked_columns().read(
+  return open_storages(marked_columns().read(
       pool.query("SELECT '', s.id, storage::json, coalesce((SELECT a.parts->0->>'agent' FROM trials t"
                  " JOIN allocations a ON a.trial_id = t.id WHERE t.experiment_id = s.id"
                  " ORDER BY a.started DESC LIMIT 1), '') FROM (SELECT max(id) AS id,"
                  " config->>'checkpoint_storage' AS storage FROM experiments GROUP BY 2"
                  " ORDER BY 1 DESC LIMIT $1) s WHERE storage IS NOT NULL",
-                 limit));
+                 limit)));
 }
 
 Result<std::vector<std::string>> orphans_among(Pool& pool, const std::vector<OnDisk>& found) {

@@ -1,5 +1,7 @@
 #include "master/db/queries/templates.h"
 
+#include "master/db/store/at_rest.h"
+
 namespace det::db {
 namespace {
 
@@ -19,13 +21,20 @@ Result<Page<TemplateRow>> list_templates(Pool& pool, const TemplateFilter& filte
       " FROM templates WHERE strpos(lower(name), lower($1)) > 0"
       " AND ($2::bigint[] IS NULL OR workspace_id = ANY ($2))"
       " AND (cardinality($3::bigint[]) = 0 OR workspace_id = ANY ($3))";
-  return list_page(pool, from, "name" + direction(filter.window),
-                   Params(filter.part, filter.visible, filter.workspaces), filter.window, template_columns());
+  TRY_ASSIGN(Page<TemplateRow> page, list_page(pool, from, "name" + direction(filter.window),
+                                               Params(filter.part, filter.visible, filter.workspaces),
+                                               filter.window, template_columns()));
+  for (TemplateRow& row : page.rows) {
+    TRY_ASSIGN(row.text, open_yaml(std::move(row.text)));
+  }
+  return page;
 }
 
 Result<TemplateRow> get_template(Pool& pool, const std::string& name) {
   static const std::string sql = template_columns().select(" FROM templates WHERE name = $1");
-  return template_columns().one(pool.query(sql, name), template_name(name));
+  TRY_ASSIGN(TemplateRow row, template_columns().one(pool.query(sql, name), template_name(name)));
+  TRY_ASSIGN(row.text, open_yaml(std::move(row.text)));
+  return row;
 }
 
 Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
@@ -36,7 +45,7 @@ Status set_template(Pool& pool, const TemplateRow& row, bool replace) {
           "INSERT INTO templates AS t (name, text, workspace_id) VALUES ($1, $2, $4) ON CONFLICT (name)"
           " DO UPDATE SET text = excluded.text, changed = now()"
           " WHERE $3 AND t.workspace_id = excluded.workspace_id RETURNING name",
-          row.name, row.text, replace, row.workspace));
+          row.name, seal_yaml(row.text), replace, row.workspace));
   if (made.empty())
     return fail(Code::kAlreadyExists, "template \"" + row.name + "\" exists already; replace it with PUT");
   return {};

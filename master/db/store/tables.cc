@@ -3,6 +3,7 @@
 #include "common/base/json.h"
 #include "common/expconf/parse.h"
 #include "master/db/store/allocation_parts.h"
+#include "master/db/store/at_rest.h"
 
 namespace det::db {
 namespace {
@@ -14,7 +15,9 @@ template <typename Config>
 Status read_config(Rows::Row& row, const std::string& named, std::shared_ptr<const Config>& out,
                    Result<Config> (*parse)(const Json&)) {
   // The limits exceed those of submission: any configuration that was stored must load again.
-  const auto json = parse_json(row.next<std::string>(), {.bytes = 256 << 20, .depth = 200});
+  const auto text = open_config(row.next<std::string>());
+  const auto json =
+      text ? parse_json(*text, {.bytes = 256 << 20, .depth = 200}) : tl::unexpected(text.error());
   auto config = json ? parse(*json) : tl::unexpected(json.error());
   if (!config)
     return fail(Code::kDataLoss,
@@ -95,14 +98,14 @@ const Table<core::PutExperiment>& experiments_table() {
           field<row, &Experiment::project>("project_id", kFirst),
           field<row, &Experiment::state>("state"),
           {"config", kFirst,
-           [](const PutExperiment& one, Params& out) { out.add(dump_json(one.row.config->resolved)); },
+           [](const PutExperiment& one, Params& out) { out.add(seal_config(one.row.config->resolved)); },
            [](Rows::Row& from, PutExperiment& out) {
              return read_config(from, "experiment " + std::to_string(out.row.id.value), out.row.config,
                                 expconf::from_resolved);
            },
            "::json"},
           {"original_config", kFirst,
-           [](const PutExperiment& one, Params& out) { out.add(one.original_config); }},
+           [](const PutExperiment& one, Params& out) { out.add(seal_yaml(one.original_config)); }},
           field<row, &Experiment::code_archive>("model_definition"),
           field<row, &Experiment::progress>("progress"),
           field<row, &Experiment::submitted>("submitted"),
@@ -169,7 +172,7 @@ const Table<core::Command>& commands_table() {
           field<&Command::workspace>("workspace_id", kFirst),
           field<&Command::state>("state"),
           {"config", kFirst,
-           [](const Command& row, Params& out) { out.add(dump_json(row.config->resolved)); },
+           [](const Command& row, Params& out) { out.add(seal_config(row.config->resolved)); },
            [](Rows::Row& row, Command& out) {
              return read_config(row, "command " + out.task.value, out.config, expconf::command_from_resolved);
            },

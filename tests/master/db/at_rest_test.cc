@@ -1,0 +1,166 @@
+// Secrets of stored configurations, as they lie in the database.
+#include "master/db/store/at_rest.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "common/base/files.h"
+#include "common/expconf/parse.h"
+#include "master/db/queries/config_policies.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/templates.h"
+#include "tests/master/db/database.h"
+#include "tests/master/db/samples.h"
+
+namespace det::test {
+namespace {
+
+constexpr const char* kWithSecrets = R"(# a comment of mine
+name: secretive
+entrypoint: "true"
+searcher: {name: single, metric: loss, max_length: {batches: 1}}
+checkpoint_storage: {type: s3, bucket: b, access_key: canary-1, secret_key: canary-2}
+data: {secrets: {nested: [canary-3, 77123]}}
+environment:
+  environment_variables: [DB_PASSWORD=canary-4, PLAIN=shown]
+  registry_auth: {username: u, password: canary-5}
+)";
+constexpr const char* kPolicy = "invariant_config: {data: {secrets: canary-6}}\n";
+constexpr const char* kTemplate = "data: {secrets: {key: canary-7}}  # my template\n";
+
+core::PutExperiment experiment(std::int64_t id) {
+  auto parsed = expconf::parse(kWithSecrets, "c.yaml", {});
+  INFO((parsed ? "" : parsed.error().message));
+  REQUIRE(parsed);
+  core::PutExperiment put{plain_experiment(id), true, kWithSecrets};
+  put.row.config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed->config));
+  return put;
+}
+
+/// A database with an experiment, a template and a policy that have secrets.
+struct Secretive {
+  const TemporaryDirectory folder = std::move(TemporaryDirectory::create().value());
+  const std::string& directory = folder.path();
+  Database database;
+  std::optional<RunningStore> store{std::in_place, open_store(database)};
+  db::Pool pool{database.connect()};
+  ~Secretive() { db::use_vault(nullptr); }
+
+  void use_keys(const std::string& name = "secrets.key") {
+    auto vault = Vault::open(directory + "/" + name);
+    REQUIRE(vault);
+    db::use_vault(std::make_shared<const Vault>(std::move(*vault)));
+  }
+  void fill(std::int64_t id = 1) {
+    store->write({experiment(id)});
+    REQUIRE(db::set_template(pool, {.name = "t" + std::to_string(id), .text = kTemplate}, false));
+    REQUIRE(db::set_config_policies(pool, {.workload = "experiment"}, kPolicy, UserId(1)));
+  }
+  /// Loads what a restarted master would load.
+  Result<core::Recovered> load() {
+    store.reset();
+    return open_store(database)->load();
+  }
+  /// Everything that a dump of the four tables would show.
+  std::string dump() const {
+    return database.value(
+               "SELECT coalesce(string_agg(config::text || original_config, ' '), '') FROM experiments") +
+           database.value("SELECT coalesce(string_agg(text, ' '), '') FROM templates") +
+           database.value("SELECT coalesce(string_agg(text, ' '), '') FROM config_policies") +
+           database.value("SELECT coalesce(string_agg(config::text, ' '), '') FROM commands");
+  }
+  void check_readable(std::int64_t id = 1) {
+    const auto got = db::get_experiment(pool, ExperimentId(id));
+    REQUIRE(got);
+    CHECK(got->original_config == kWithSecrets);
+    CHECK(got->config == dump_json(experiment(id).row.config->resolved));
+    CHECK(db::get_template(pool, "t" + std::to_string(id))->text == kTemplate);
+    CHECK(*db::get_config_policies(pool, {.workload = "experiment"}) == kPolicy);
+  }
+};
+
+TEST_CASE("stored secrets are encrypted, and come back as they were") {
+  Secretive world;
+  world.use_keys();
+  world.fill();
+  const std::string dump = world.dump();
+  CHECK(dump.find("canary") == std::string::npos);
+  CHECK(dump.find("77123") == std::string::npos);
+  CHECK(dump.find("PLAIN=shown") != std::string::npos);
+  world.check_readable();
+  const auto loaded = world.load();
+  REQUIRE(loaded);
+  REQUIRE(loaded->experiments.size() == 1);
+  CHECK(dump_json(loaded->experiments[0].config->resolved) == dump_json(experiment(1).row.config->resolved));
+}
+
+TEST_CASE("secrets that an earlier release stored in plain are encrypted once") {
+  Secretive world;
+  world.fill();
+  CHECK(world.dump().find("canary-7") != std::string::npos);
+  world.use_keys();
+  // Rows in plain stay readable meanwhile.
+  world.check_readable();
+  REQUIRE(db::seal_stored_secrets(world.pool));
+  const std::string dump = world.dump();
+  CHECK(dump.find("canary") == std::string::npos);
+  world.check_readable();
+  REQUIRE(db::seal_stored_secrets(world.pool));
+  CHECK(world.dump() == dump);
+}
+
+TEST_CASE("after a rotation everything is encrypted with the new key") {
+  Secretive world;
+  world.use_keys();
+  REQUIRE(db::seal_stored_secrets(world.pool));
+  world.fill();
+  const std::string file = world.directory + "/secrets.key";
+  const std::string old = *read_file(file, 4096);
+  REQUIRE(write_file_atomic(file, "rotate\n" + old, 0600));
+  world.use_keys();
+  world.check_readable();
+  REQUIRE(db::seal_stored_secrets(world.pool));
+  // The old key is no longer needed.
+  const std::string both = *read_file(file, 4096);
+  REQUIRE(write_file_atomic(file, both.substr(0, both.find('\n') + 1), 0600));
+  world.use_keys();
+  world.check_readable();
+}
+
+TEST_CASE("a configuration whose key is missing is an error that names the file") {
+  Secretive world;
+  world.use_keys();
+  world.fill();
+  world.use_keys("other.key");
+  const auto got = db::get_experiment(world.pool, ExperimentId(1));
+  REQUIRE_FALSE(got);
+  CHECK(got.error().code == Code::kDataLoss);
+  CHECK(got.error().message.find("other.key") != std::string::npos);
+  CHECK(db::seal_stored_secrets(world.pool).error().code == Code::kDataLoss);
+  CHECK(world.load().error().code == Code::kDataLoss);
+}
+
+TEST_CASE("a sealed value that a user copies into a configuration is not decrypted for that user") {
+  Secretive world;
+  world.use_keys();
+  const Json secret = "canary-8";
+  const std::string stolen = Vault::open(world.directory + "/secrets.key")->seal(dump_json(secret));
+  const Json config{{"data", {{"secrets", stolen}}}, {"labels", stolen}};
+  CHECK(*db::open_config(db::seal_config(config)) == dump_json(config));
+}
+
+TEST_CASE("a stored configuration is replaced only while it is the one that was read") {
+  Secretive world;
+  world.use_keys();
+  world.fill();
+  const std::string before = db::get_experiment(world.pool, ExperimentId(1))->config;
+  Json changed = *parse_json(before);
+  changed["data"]["secrets"] = "canary-9";
+  REQUIRE(db::replace_config(world.pool, ExperimentId(1), before, dump_json(changed)));
+  CHECK(world.dump().find("canary") == std::string::npos);
+  CHECK(db::get_experiment(world.pool, ExperimentId(1))->config == dump_json(changed));
+  CHECK(db::replace_config(world.pool, ExperimentId(1), before, before).error().code == Code::kAborted);
+}
+
+}  // namespace
+}  // namespace det::test
