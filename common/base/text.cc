@@ -111,6 +111,10 @@ bool has_control_characters(std::string_view text) {
     if (byte == 0xE2 && next == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE)))
       return true;
     if (byte == 0xE2 && next == 0x81 && third >= 0xA6 && third <= 0xA9) return true;  // bidi isolates
+    // U+200B, U+2060 and U+FEFF have no width: names that differ in them look alike.
+    if ((byte == 0xE2 && next == 0x80 && third == 0x8B) || (byte == 0xE2 && next == 0x81 && third == 0xA0) ||
+        (byte == 0xEF && next == 0xBB && third == 0xBF))
+      return true;
   }
   return false;
 }

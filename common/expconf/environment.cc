@@ -46,21 +46,24 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
     reader.problem(node, path, "E-CFG-RANGE", "must not contain NUL");
     return nullptr;
   }
-  if (!is_variable_name(name)) {
-    // Text without '=' may be a value; it may be secret and is not shown.
-    reader.problem(
-        node, path, "E-CFG-RANGE",
-        (equals == std::string::npos ? "must be NAME=VALUE" : "\"" + name + "\" is no name of a variable") +
-            std::string("; use letters, digits and _ for the name, and no digit first"));
+  if (equals == std::string::npos) {
+    // The text may be a value, and secret, so it is not shown.
+    reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE; write NAME= for an empty value");
     return nullptr;
   }
-  // The platform sets these variables, and preloading would run foreign code in its own processes.
-  if (name.starts_with("DET_") || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH") {
+  if (!is_variable_name(name)) {
+    reader.problem(
+        node, path, "E-CFG-RANGE",
+        "\"" + name + "\" is no name of a variable; use letters, digits and _, and no digit first");
+    return nullptr;
+  }
+  // The platform sets these variables, and the linker's (LD_PRELOAD, LD_AUDIT) and PATH would run foreign
+  // code in its own processes.
+  if (name.starts_with("DET_") || name.starts_with("LD_") || name == "PATH") {
     reader.problem(node, path, "E-CFG-SECURITY", name + " is reserved for the platform; use another name");
     return nullptr;
   }
-  // A name alone is an empty variable.
-  return equals == std::string::npos ? name + "=" : node.text;
+  return node.text;
 }
 
 /// Allows only Linux capabilities that give a container no additional power over its host.

@@ -326,7 +326,11 @@ class Builder : public YAML::EventHandler {
     map.skip_value = true;
     map.entry = {key.text, key.line, key.column, {}};
     if (key.is_list() || key.is_map() || key.is_null()) {
-      report("E-CFG-TYPE", "keys must be strings, found " + std::string(kind_name(key.kind)), at, where);
+      // A key without quotes that is longer than 1,024 characters is no key in YAML; it reads as nothing.
+      report("E-CFG-TYPE",
+             "keys must be strings" + std::string(key.is_null() ? " of at most 1,024 characters" : "") +
+                 ", found " + std::string(kind_name(key.kind)),
+             at, where);
     } else if (key.text == "<<") {
       report("E-YAML-SYNTAX", "merge keys (<<) are not supported; write the fields out", at, where);
     } else if (const auto [first, added] = map.keys.emplace(key.text, key.line); !added) {

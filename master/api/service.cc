@@ -134,7 +134,8 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
          if (caller && !parse(in, request.get())) {
            context_.calls->took(method.path, mono_now() - begun, false);
            const std::string type = method.request.GetDescriptor()->full_name();
-           return reactor->Finish(to_grpc(Error{Code::kInvalidArgument, "the request is not a " + type, {}}));
+           return reactor->Finish(to_grpc(
+               Error{Code::kInvalidArgument, "the request is not a " + type + "; text must be UTF-8", {}}));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
          const Status done = perform(method.path, caller, *request, begun, [&](const Caller& known) {

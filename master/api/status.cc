@@ -12,6 +12,21 @@ namespace {
 constexpr std::size_t kMaxStatusMessageBytes = 1024;
 constexpr std::size_t kDetailBytes = 4 * 1024;
 
+/// Valid UTF-8 in which names of users cannot reorder or hide text: each control character but a line end,
+/// and each mark without width or for direction becomes U+FFFD.
+std::string harmless(const std::string& text) {
+  std::string valid = make_utf8(text);
+  if (!has_control_characters(valid)) return valid;
+  std::string out;
+  for (std::size_t at = 0; at < valid.size();) {
+    const auto byte = static_cast<unsigned char>(valid[at]);
+    const std::string one = valid.substr(at, byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4);
+    out += one != "\n" && has_control_characters(one) ? "\uFFFD" : one;
+    at += one.size();
+  }
+  return out;
+}
+
 /// Summary of all problems, cut to kMaxStatusMessageBytes.
 std::string short_message(const Error& error) {
   std::string message = error.message;
@@ -21,7 +36,7 @@ std::string short_message(const Error& error) {
                                                " problems, the first: " + to_string(error.problems[0]);
   }
   // gRPC requires valid UTF-8 in status messages.
-  message = make_utf8(message);
+  message = harmless(message);
   if (message.size() > kMaxStatusMessageBytes)
     message = make_utf8(message.substr(0, kMaxStatusMessageBytes)) + "…";
   return message;
@@ -40,8 +55,8 @@ grpc::Status to_grpc(const Error& error) {
   for (const Problem& problem : error.problems) {
     v1::Problem* out = problems.add_problems();
     out->set_code(problem.code);
-    out->set_path(make_utf8(problem.path));
-    out->set_message(make_utf8(problem.message));
+    out->set_path(harmless(problem.path));
+    out->set_message(harmless(problem.message));
     out->set_file(make_utf8(problem.file));
     out->set_line(problem.line);
     out->set_column(problem.column);

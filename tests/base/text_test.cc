@@ -34,11 +34,12 @@ TEST_CASE("any bytes become UTF-8 without NUL", "[text]") {
 }
 
 TEST_CASE("control characters and bidi overrides are detected", "[text]") {
-  for (const char* bad :
-       {"a\nb", "\x1B[31m", "\x7F", "\xC2\x85", "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x80\x8F"}) {
+  for (const char* bad : {"a\nb", "\x1B[31m", "\x7F", "\xC2\x85", "\xE2\x80\xAE", "\xE2\x81\xA6",
+                          "\xE2\x80\x8F", "a\xE2\x80\x8B", "\xE2\x81\xA0", "\xEF\xBB\xBF"}) {
     CHECK(has_control_characters(bad));
   }
-  for (const char* good : {"", "name with spaces", "caf\xC3\xA9", "\xE2\x82\xAC", "\xE2\x80\x93"}) {
+  for (const char* good :
+       {"", "name with spaces", "caf\xC3\xA9", "\xE2\x82\xAC", "\xE2\x80\x93", "\xE2\x80\x8D"}) {
     CHECK_FALSE(has_control_characters(good));
   }
 }

@@ -268,6 +268,9 @@ class Canary(unittest.TestCase):
                     ("TemplateService/PutTemplate", "OK")):
             self.assertIn(act, noted)
 
+        uploads = [e["object"] for e in entries if (e["action"], e["outcome"]) == ("ExperimentService/UploadExperiment", "OK")]
+        self.assertRegex(uploads[0], r"^experiment \d+$")
+
     def search(self):
         """No planted secret is in responses, logs or command lines. Passwords and tokens are also in no file
         of the master, except the file for the first password."""

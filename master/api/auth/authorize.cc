@@ -302,14 +302,14 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, Sessi
 }
 
 void audit(db::Pool& pool, const Caller& caller, std::string_view method,
-           const google::protobuf::Message* request, const Status& outcome) {
+           const google::protobuf::Message* request, const Status& outcome, std::string_view object) {
   const Access* const entry = access(method);
   if (!entry || !is_change(*entry)) return;
   // The audit log shows "ExperimentService/KillExperiment".
   constexpr std::string_view kPackage = "/det.v1.";
   db::AuditRow row{.username = caller.user.name,
                    .action = std::string(method.substr(method.starts_with(kPackage) ? kPackage.size() : 0)),
-                   .object = request ? object_text(*entry, *request) : "",
+                   .object = request ? object_text(*entry, *request) : std::string(object),
                    .outcome = outcome ? "OK" : std::string(code_name(outcome.error().code)),
                    .address = caller.credentials.address};
   // Ids start at 1. An audit row of an unknown user has no user id.

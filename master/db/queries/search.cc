@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
 
@@ -153,6 +154,10 @@ class Builder {
     }
     const auto text =
         column.kind == Kind::kState ? state(value.get<std::string>()) : value.get<std::string>();
+    if (column.kind == Kind::kTime && !parse_rfc3339(text) && !parse_rfc3339(text + "T00:00:00Z")) {
+      problem("\"" + make_utf8(text) + "\" is no time; write it as 2026-01-31 or 2026-01-31T12:00:00Z");
+      return "";
+    }
     if (column.kind == Kind::kTime)
       return "coalesce(" + column.sql + " " + sign + " " + parameter(text) + "::text::timestamptz, false)";
     if (column.kind == Kind::kArray && (op == "=" || op == "!="))

@@ -72,6 +72,21 @@ TEST_CASE("a harness of a run that has ended is told to leave") {
   CHECK(attach(bench, "a token of old").error_code() == grpc::StatusCode::ABORTED);
 }
 
+TEST_CASE("a request with text that is not UTF-8 is refused in words") {
+  Bench bench;
+  auto channel = bench.over_socket();
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::Slice wrong(std::string("\x0a\x01\xff"));  // LoginRequest.username
+  grpc::ByteBuffer request(&wrong, 1), reply;
+  std::promise<grpc::Status> done;
+  stub.UnaryCall(&context, "/det.v1.AuthService/Login", {}, &request, &reply,
+                 [&](grpc::Status status) { done.set_value(std::move(status)); });
+  const grpc::Status status = done.get_future().get();
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(status.error_message().find("UTF-8") != std::string::npos);
+}
+
 TEST_CASE("a message over 4 MiB from outside is refused") {
   Bench bench;
   auto channel = bench.over_socket();

@@ -107,6 +107,13 @@ struct Desk {
 
 }  // namespace
 
+TEST_CASE("marks that reorder or hide text are replaced in errors") {
+  Desk desk;
+  const std::string said = desk.refused(std::string(kPlain) + "\"a\\u202Eb\": 1\n\"c\\u200Bd\": 1\n");
+  CHECK(said.find("a\uFFFDb") != std::string::npos);
+  CHECK(said.find("c\uFFFDd") != std::string::npos);
+}
+
 TEST_CASE("a submission that no agent of the pool can run is refused with every problem and not stored") {
   Desk desk;
   desk.connect_agent("a1", "default", 4);

@@ -54,6 +54,15 @@ TEST_CASE("search text is never part of the SQL text") {
   CHECK(sql->params.size() == 4);
 }
 
+TEST_CASE("a time that is no time is refused in words") {
+  const auto refused = db::search_sql({.filter = group("and", field("startTime", "<", R"("not a time")"))});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kInvalidArgument);
+  CHECK_THAT(refused.error().message, Catch::Contains("\"not a time\" is no time"));
+  for (const char* good : {R"("2026-01-31")", R"("2026-01-31T12:00:00.5+01:00")"})
+    CHECK(db::search_sql({.filter = group("and", field("startTime", "<", good))}));
+}
+
 TEST_CASE("checks for missing times compare without a text cast") {
   const auto sql = db::search_sql({.filter = group("and", field("endTime", "notEmpty", "0"))});
   REQUIRE(sql);
