@@ -52,7 +52,7 @@ Result<std::string> load_local_join_token(const MasterConfig& config, const std:
 }
 
 Status protect_secrets(const MasterConfig& config, db::Pool& pool) {
-  TRY_ASSIGN(Vault vault, Vault::open(config.data_dir + "/" + kSecretKeys));
+  TRY_ASSIGN(Vault vault, Vault::open(config.secrets_key_file));
   db::use_vault(std::make_shared<const Vault>(std::move(vault)));
   return db::seal_stored_secrets(pool);
 }

@@ -21,8 +21,6 @@ inline constexpr const char* kLocalJoinToken = "agent-join-token";
 /// token. Removing the file replaces the token at the next start. Errors: files.
 Result<std::string> load_local_join_token(const MasterConfig& config, const std::string& pin);
 
-/// Name of the file in DATA_DIR with the keys of stored secrets.
-inline constexpr const char* kSecretKeys = "secrets.key";
 /// Opens the keys of stored secrets, or creates them (mode 0600), and encrypts what is stored in plain or
 /// with an older key. Must precede all other access to configurations. Errors: files; kDataLoss (a key is
 /// missing); those of the database.

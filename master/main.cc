@@ -365,6 +365,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
                                           .webui_dir = config.webui_dir,
                                           .connections = config.connections,
                                           .connections_per_address = config.connections_per_address,
+                                          .trusted_proxies = config.trusted_proxies,
                                           .tls = tls}));
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));

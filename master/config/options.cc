@@ -215,7 +215,14 @@ std::vector<OptionKey> limit_keys() {
        "retention_policy. -1: never."},
       {"connections", Kind::kInt, "2000", "Maximum number of connections."},
       {"connections_per_address", Kind::kInt, "64",
-       "Maximum number of connections from one address. This machine is exempt."},
+       "Maximum number of connections from one address. This machine and trusted_proxies are exempt."},
+      {"secrets_key_file", Kind::kString, "",
+       "File with the keys that encrypt stored secrets; masters that share a database share it. Empty: "
+       "secrets.key in "
+       "data_dir."},
+      {"trusted_proxies", Kind::kString, "",
+       "Networks of reverse proxies, separated by commas (10.0.0.5, fd00::/8). X-Forwarded-For of their HTTP "
+       "requests names the client in limits, login throttling and the audit log."},
       {"log.level", Kind::kString, "info", "Level of the log: trace, debug, info, warn or error."},
       {"log.json", Kind::kBool, "false", "Write one JSON object per line."},
       {"log.file", Kind::kString, "", "File to append the log to. Empty: standard error."},
@@ -350,6 +357,14 @@ Result<MasterConfig> read_master_config(const Options& options) {
     checker.add("log_retention_days", "must be from -1 to 32767");
   config.connections = static_cast<int>(options.integer("connections"));
   config.connections_per_address = static_cast<int>(options.integer("connections_per_address"));
+  config.secrets_key_file = options.text("secrets_key_file").empty() ? config.data_dir + "/secrets.key"
+                                                                     : options.text("secrets_key_file");
+  std::vector<std::string> proxies;
+  for (const std::string& one : split(options.text("trusted_proxies"), ','))
+    if (!trim(one).empty()) proxies.emplace_back(trim(one));
+  auto networks = Networks::parse(proxies);
+  if (!networks) checker.add("trusted_proxies", networks.error().message);
+  if (networks) config.trusted_proxies = std::move(*networks);
   auto level = parse_log_level(options.text("log.level"));
   if (!level) checker.add("log.level", level.error().message);
   config.log = {.level = level.value_or(LogLevel::kInfo),

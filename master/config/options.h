@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/options.h"
 #include "common/base/result.h"
+#include "common/crypto/peer.h"
 #include "common/storage/egress_policy.h"
 #include "common/storage/policy.h"
 #include "master/config/pools.h"
@@ -65,6 +66,9 @@ struct MasterConfig {
   std::int64_t log_retention_days = -1;
   /// Limits of concurrent connections, in total and from one address.
   int connections = 2000, connections_per_address = 64;
+  std::string secrets_key_file;
+  /// Reverse proxies whose X-Forwarded-For is believed.
+  Networks trusted_proxies;
 };
 
 /// Reads and checks the options. Errors: kInvalidArgument with one problem for each invalid setting or

@@ -155,8 +155,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
     const std::string name = address.to_string(), group = address_group(address);
     // Returning closes the socket: connections over a limit get no reply.
     const auto of_group = by_address_.find(group);
-    if (!address.is_loopback() && of_group != by_address_.end() && of_group->second >= limits_.per_address)
-      return;
+    const bool limited = !address.is_loopback() && !limits_.exempt.contains(name);
+    if (limited && of_group != by_address_.end() && of_group->second >= limits_.per_address) return;
     // The evicted connection still counts for a moment.
     if (total_ >= limits_.connections && !evict_()) return;
     auto lease = std::make_shared<Lease>(shared_from_this(), group);

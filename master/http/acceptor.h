@@ -12,6 +12,7 @@
 
 #include "common/base/fd.h"
 #include "common/base/result.h"
+#include "common/crypto/peer.h"
 #include "master/http/connection.h"
 #include "master/http/tunnel.h"
 
@@ -22,6 +23,7 @@ struct AcceptorLimits {
   /// Open connections in total.
   int connections = 2000;
   int per_address = 64;  ///< Per address_group() of the client; loopback is exempt.
+  Networks exempt = {};  ///< Not limited by address.
   /// Connections that have not sent enough to detect their protocol by then are closed.
   std::chrono::milliseconds first_bytes{5'000};
 };

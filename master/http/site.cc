@@ -62,6 +62,7 @@ struct Site::Impl {
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
   bool tls = false;
+  Networks proxies;
   std::string info, openapi, api_page;
   std::function<std::string()> health;
   Handler handler;
@@ -157,9 +158,11 @@ Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
   // Bind first: a port conflict is the most likely error.
   TRY_ASSIGN(impl->acceptor, Acceptor::listen(impl->io, options.address, options.port,
                                               {.connections = options.connections,
-                                               .per_address = options.connections_per_address},
+                                               .per_address = options.connections_per_address,
+                                               .exempt = options.trusted_proxies},
                                               options.tls));
   impl->tls = options.tls != nullptr;
+  impl->proxies = options.trusted_proxies;
   TRY_ASSIGN(impl->files, StaticFiles::load(options.webui_dir));
   if (impl->files.empty()) log::warn("web UI not found", {{"webui_dir", options.webui_dir}});
   return std::unique_ptr<Site>(new Site(std::move(impl)));
@@ -180,9 +183,13 @@ void Site::start(Parts parts) {
   // The handler refers to impl, which outlives the thread.
   impl.handler.admit = [&impl](const Request& request, std::int64_t bytes,
                                std::function<void(Admission)> done) {
-    impl.admit(request, bytes, std::move(done));
+    if (impl.proxies.empty()) return impl.admit(request, bytes, std::move(done));
+    Request seen = request;  // without a body yet
+    seen.peer = client_address(impl.proxies, request.peer, request.header("x-forwarded-for"));
+    impl.admit(seen, bytes, std::move(done));
   };
   impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
+    request.peer = client_address(impl.proxies, request.peer, request.header("x-forwarded-for"));
     impl.handle(std::move(request), exchange);
   };
   // The acceptor belongs to the HTTP thread.

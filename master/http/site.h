@@ -8,6 +8,7 @@
 
 #include "common/base/fd.h"
 #include "common/base/result.h"
+#include "common/crypto/peer.h"
 #include "master/http/gateway.h"
 #include "master/http/tunnel.h"
 #include "master/loop/hub.h"
@@ -25,7 +26,8 @@ struct SiteOptions {
   /// Limits of the acceptor.
   int connections = 2000;
   int connections_per_address = 64;
-  TlsServer tls = nullptr;  ///< Null: plain text only.
+  Networks trusted_proxies = {};  ///< exempt from the limit; their X-Forwarded-For names the client
+  TlsServer tls = nullptr;        ///< Null: plain text only.
 };
 
 /// open() → start() → close() → stop(). Owns the HTTP thread.

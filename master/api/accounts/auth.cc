@@ -41,7 +41,13 @@ Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
   const std::string name = to_lower(trim(request.username()));
   const std::string& address = caller.credentials.address;
   if (name.empty() || name.size() > 128 || has_control_characters(name)) return refused();
-  TRY(throttle_.allow(name, address, mono_now()));
+  // A device with a valid session of this user is counted by itself: guesses from the same address must not
+  // lock it out.
+  const std::string& known = caller.credentials.user_token;
+  const auto session = known.empty() ? Result<db::Session>(fail(Code::kNotFound, "no session"))
+                                     : context_.sessions->find(token_hash(known));
+  const std::string from = session && session->user.name == name ? "session " + token_hash(known) : address;
+  TRY(throttle_.allow(name, from, mono_now()));
   auto form = password_form(request.password(), request.is_hashed());
   auto user = db::find_user(context_.pool, name);
   if (!user && user.error().code != Code::kNotFound) return tl::unexpected(user.error());
@@ -53,17 +59,17 @@ Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
   // Verified in every case, so that all refusals take the same time.
   const bool right = verify_password(hash, form ? *form : decoy_hash());
   if (!right || !form || !user) {
-    throttle_.failed(name, address, mono_now());
+    throttle_.failed(name, from, mono_now());
     note(context_.pool, user ? std::optional(user->id) : std::nullopt, name, address, "Unauthenticated");
     return refused();
   }
   // Revealed only to callers that know the password.
   if (!user->active) {
-    throttle_.failed(name, address, mono_now());
+    throttle_.failed(name, from, mono_now());
     note(context_.pool, user->id, name, address, "PermissionDenied");
     return fail(Code::kPermissionDenied, "user is not active; an administrator can activate it");
   }
-  throttle_.succeeded(name, address);
+  throttle_.succeeded(name, from);
   const std::string token = "det_u_" + random_token();
   TRY(db::create_session(context_.pool, user->id, token_hash(token), context_.settings.session_lifetime));
   note(context_.pool, user->id, user->name, address, "OK");

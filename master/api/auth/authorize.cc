@@ -176,11 +176,10 @@ Credentials read_credentials(const grpc::ServerContextBase& context) {
 
 Credentials read_credentials(std::string_view authorization, std::string_view allocation_token,
                              std::string address) {
-  Credentials credentials{.user_token = bearer(authorization),
-                          .allocation_token = bearer(allocation_token),
-                          .address = std::move(address)};
-  credentials.loopback = is_loopback(credentials.address);
-  return credentials;
+  return {.user_token = bearer(authorization),
+          .allocation_token = bearer(allocation_token),
+          .agent_token = "",
+          .address = std::move(address)};
 }
 
 Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,

@@ -26,8 +26,9 @@ bool verify_password(const std::string& hash, const std::string& form);
 /// A hash that no password matches. Verifying it makes a login with an unknown name take as long as others.
 const std::string& decoy_hash();
 
-/// Counts failed logins per (user, address) and per address. Not thread-safe. Memory is bounded: beyond
-/// 100,000 entries those that do not delay anyone are dropped first, the longest idle ones before the others.
+/// Counts failed logins per (user, address) and per address. A device with a valid session has its session in
+/// place of an address. Not thread-safe. Memory is bounded: beyond 100,000 entries those that do not delay
+/// anyone are dropped first, the longest idle ones before the others.
 class Throttle {
  public:
   /// Errors: kResourceExhausted with the seconds to wait. From the fifth failure of a pair on, the wait
