@@ -26,16 +26,16 @@ struct Length {
 };
 /// Lengths in batches, epochs and records: `Epochs(5)`, `Batches({100, 1000})`.
 struct Batches : Length {
-  explicit Batches(int64_t count) : Length{Unit::kBatches, count} {}
-  explicit Batches(std::vector<int64_t> at) : Length{Unit::kBatches, 0, std::move(at)} {}
+  explicit Batches(int64_t batches) : Length{Unit::kBatches, batches} {}
+  explicit Batches(std::vector<int64_t> points) : Length{Unit::kBatches, 0, std::move(points)} {}
 };
 struct Epochs : Length {
-  explicit Epochs(int64_t count) : Length{Unit::kEpochs, count} {}
-  explicit Epochs(std::vector<int64_t> at) : Length{Unit::kEpochs, 0, std::move(at)} {}
+  explicit Epochs(int64_t epochs) : Length{Unit::kEpochs, epochs} {}
+  explicit Epochs(std::vector<int64_t> points) : Length{Unit::kEpochs, 0, std::move(points)} {}
 };
 struct Records : Length {
-  explicit Records(int64_t count) : Length{Unit::kRecords, count} {}
-  explicit Records(std::vector<int64_t> at) : Length{Unit::kRecords, 0, std::move(at)} {}
+  explicit Records(int64_t records) : Length{Unit::kRecords, records} {}
+  explicit Records(std::vector<int64_t> points) : Length{Unit::kRecords, 0, std::move(points)} {}
 };
 
 /// Whether a validation leads to a checkpoint. Checkpoints of checkpoint_period, of a preemption and of the
