@@ -45,28 +45,27 @@ Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const 
   return trials;
 }
 
+/// Reads every page of checkpoints that `call` lists.
+template <typename Call, typename Request>
+static Result<std::vector<v1::Checkpoint>> all_checkpoints(Client& client, const Call& call,
+                                                           Request request) {
+  std::vector<v1::Checkpoint> checkpoints;
+  TRY(each_page(
+      Paging{.limit = kLargePage}, request, [&](const auto& page) { return client.call(call, page); },
+      [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
+  return checkpoints;
+}
+
 Result<std::vector<v1::Checkpoint>> get_checkpoints(Client& client, int experiment) {
   v1::GetExperimentCheckpointsRequest request;
   request.set_id(experiment);
-  std::vector<v1::Checkpoint> checkpoints;
-  TRY(each_page(
-      Paging{.limit = kLargePage}, request,
-      [&](const auto& page) {
-        return client.call(&v1::ExperimentService::Stub::GetExperimentCheckpoints, page);
-      },
-      [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
-  return checkpoints;
+  return all_checkpoints(client, &v1::ExperimentService::Stub::GetExperimentCheckpoints, request);
 }
 
 Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int trial) {
   v1::GetTrialCheckpointsRequest request;
   request.set_id(trial);
-  std::vector<v1::Checkpoint> checkpoints;
-  TRY(each_page(
-      Paging{.limit = kLargePage}, request,
-      [&](const auto& page) { return client.call(&v1::TrialService::Stub::GetTrialCheckpoints, page); },
-      [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
-  return checkpoints;
+  return all_checkpoints(client, &v1::TrialService::Stub::GetTrialCheckpoints, request);
 }
 
 Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,

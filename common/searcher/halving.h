@@ -101,7 +101,7 @@ class Halving : public SearchMethod {
   std::vector<Run> runs_;
 };
 
-/// Stopping variant (asha.cc): a trial continues or ends as soon as it reports at a rung.
+/// Stopping variant (stopping_asha.cc): a trial continues or ends as soon as it reports at a rung.
 std::unique_ptr<SearchMethod> make_stopping_asha(const expconf::ExperimentConfig&,
                                                  const std::vector<Bracket>&);
 /// Promoting variant (promoting_asha.cc): a trial is held at each rung until it is promoted or stopped.

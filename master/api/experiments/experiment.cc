@@ -182,17 +182,7 @@ Status ExperimentService::GetExperimentCheckpoints(const Caller&,
                                                    v1::GetExperimentCheckpointsResponse* response) {
   const ExperimentId id(request.id());
   TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, id));
-  const db::CheckpointFilter filter{
-      .experiment = id,
-      .states = checkpoint_states(request.states()),
-      .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
-      .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
-      .metric = request.sort_by_metric()};
-  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-  const CheckpointConverter converter(experiment.config);
-  for (const db::CheckpointRow& row : page.rows) converter.convert(row, response->add_checkpoints());
-  to_pagination(page, filter.window, response->mutable_pagination());
-  return {};
+  return answer_checkpoints(context_.pool, {.experiment = id}, experiment.config, request, response);
 }
 
 Status ExperimentService::GetModelDef(const Caller&, const v1::GetModelDefRequest& request,

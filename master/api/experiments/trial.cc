@@ -8,7 +8,6 @@
 
 #include "common/base/json.h"
 #include "common/expconf/parse.h"
-#include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/submit/secrets.h"
 #include "master/db/queries/experiments.h"
@@ -167,17 +166,7 @@ Status TrialService::GetTrialCheckpoints(const Caller&, const v1::GetTrialCheckp
   const TrialId id(request.id());
   TRY_ASSIGN(const db::TrialRow trial, db::get_trial(context_.pool, id));
   TRY_ASSIGN(const auto experiment, db::get_experiment(context_.pool, trial.trial.experiment));
-  const db::CheckpointFilter filter{
-      .trial = id,
-      .states = checkpoint_states(request.states()),
-      .window = to_window(request.offset(), request.limit(), request.order_by(), -1),
-      .sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric()),
-      .metric = request.sort_by_metric()};
-  TRY_ASSIGN(const auto page, db::list_checkpoints(context_.pool, filter));
-  const CheckpointConverter converter(experiment.config);
-  for (const db::CheckpointRow& row : page.rows) converter.convert(row, response->add_checkpoints());
-  to_pagination(page, filter.window, response->mutable_pagination());
-  return {};
+  return answer_checkpoints(context_.pool, {.trial = id}, experiment.config, request, response);
 }
 
 Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& request, v1::KillTrialResponse*) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "det/v1/trial.pb.h"
+#include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/service.h"
 #include "master/db/queries/checkpoints.h"
@@ -115,6 +116,21 @@ std::string storage_root(const std::string& config_json);
 std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField<int>& states);
 /// Sort key of a checkpoint list. A `metric` takes precedence.
 db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::string& metric);
+/// Answers a request for the checkpoints of one experiment. `filter` names the experiment or a trial of it,
+/// `config_json` is the experiment's stored configuration. Blocks on the database.
+template <typename Request, typename Response>
+Status answer_checkpoints(db::Pool& pool, db::CheckpointFilter filter, const std::string& config_json,
+                          const Request& request, Response* response) {
+  filter.states = checkpoint_states(request.states());
+  filter.window = to_window(request.offset(), request.limit(), request.order_by(), -1);
+  filter.sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric());
+  filter.metric = request.sort_by_metric();
+  TRY_ASSIGN(const auto page, db::list_checkpoints(pool, filter));
+  const CheckpointConverter converter(config_json);
+  for (const db::CheckpointRow& row : page.rows) converter.convert(row, response->add_checkpoints());
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
 /// Stored states that match the states in a request, without duplicates.
 std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>& states);
 
