@@ -1,4 +1,4 @@
-"""Measures the language of comments. The limits are a ratchet: they only go down.
+"""Measures the language of comments and of the web UI's texts. The limits are a ratchet: they only go down.
 
 Usage: tests/prose.py PATH...  prints counts per 1,000 words and each place.
 """
@@ -34,6 +34,16 @@ def c_comments(text):
             yield text.count("\n", 0, match.start()) + 1, comment.strip("/*!< \n")
 
 
+def ui_texts(text):
+    """String literals with a space and text between tags: what users of the web UI read."""
+    for match in TOKENS.finditer(text):
+        literal = match.group()
+        if literal[0] in "\"'`" and " " in literal:
+            yield text.count("\n", 0, match.start()) + 1, re.sub(r"\$\{[^}]*\}", "…", literal.strip("\"'`"))
+    for match in re.finditer(r">([^<>{}=;]*[a-z] [^<>{}=;]*)[<{]", text):
+        yield text.count("\n", 0, match.start()) + 1, match[1].strip()
+
+
 def hash_comments(text, mark):
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip().startswith(mark) and not line.startswith("#!"):
@@ -54,6 +64,8 @@ def comments(name, text):
     suffix = pathlib.PurePath(name).suffix
     if suffix in C_LIKE:
         found = c_comments(text)
+        if name.startswith("webui-static/src/") and suffix != ".css":
+            found = sorted({*found, *ui_texts(text)})
     elif suffix == ".py":
         found = python_comments(text)
     elif suffix == ".sql":
@@ -101,7 +113,7 @@ def violations(root):
 
 if __name__ == "__main__":
     total, found = measure(pathlib.Path(__file__).resolve().parent.parent, sys.argv[1:] or ["."])
-    print(f"{total} words of comments")
+    print(f"{total} words of comments and texts")
     for one, where in found.items():
         print(f"{1000 * len(where) / max(total, 1):6.2f} per 1,000 words: {one}")
         for line in where:

@@ -452,7 +452,7 @@ const steering = [
   ],
 ];
 
-const leaving = [
+const ending = [
   [
     'what does not exist is said to be so',
     async () => {
@@ -484,4 +484,4 @@ const leaving = [
   ],
 ];
 
-await run([...signingIn, ...listing, ...looking, ...palette, ...steering, ...leaving]);
+await run([...signingIn, ...listing, ...looking, ...palette, ...steering, ...ending]);

@@ -19,7 +19,7 @@ import assert from 'node:assert/strict';
 
 cluster.slots = 3;
 
-const leaving = [
+const ending = [
   [
     'no markup that a user wrote became one, and no script failed',
     async () => {
@@ -28,4 +28,4 @@ const leaving = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...steering, ...views, ...leaving]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...steering, ...views, ...ending]);

@@ -52,7 +52,7 @@ const frame = (message) => {
 
 let sequence = 0;
 let stream;
-let leaving = 0; // Exit after the acknowledgment of this report.
+let lastReport = 0; // Number of the last report: the process ends when it is acknowledged.
 const unacknowledged = new Map();
 
 const attach = () =>
@@ -74,13 +74,13 @@ const reportMetrics = (group, step, metrics) =>
 
 function acknowledge(upTo) {
   for (const number of unacknowledged.keys()) if (number <= upTo) unacknowledged.delete(number);
-  if (leaving > 0 && upTo >= leaving) process.exit(0);
+  if (lastReport > 0 && upTo >= lastReport) process.exit(0);
 }
 
 function preempt() {
-  if (leaving > 0) return;
+  if (lastReport > 0) return;
   console.log('asked to leave');
-  leaving = report(7, Buffer.alloc(0));
+  lastReport = report(7, Buffer.alloc(0));
 }
 
 function heard(message) {
@@ -133,7 +133,7 @@ connect();
 const measured = JSON.parse(process.env.DET_EXPERIMENT_CONFIG ?? '{}').profiling?.enabled === true;
 let step = 0;
 setInterval(() => {
-  if (leaving > 0) return;
+  if (lastReport > 0) return;
   step++;
   console.log(`step ${step}`);
   reportMetrics('training', step * 10, { loss: 2 * Math.exp(-step / 40), grad_norm: 1 / step });

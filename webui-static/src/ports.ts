@@ -6,7 +6,7 @@ export const PING_MS = 20000;
 // Three missed reports. A visible page's timers are never throttled that far; a hidden page leaves after 10 s.
 export const SILENT_MS = 3 * PING_MS;
 
-// What a page sends: 'ping' every PING_MS, 'renew' after a new sign-in, 'leave' before it is closed or cached.
+// Requests of a page: 'ping' every PING_MS, 'renew' after a new sign-in, 'leave' before it is closed or cached.
 export type Request = 'ping' | 'renew' | 'leave';
 // The answer to 'ping'.
 export type Alive = { alive: true };

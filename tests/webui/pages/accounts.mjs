@@ -76,7 +76,7 @@ export const accounts = [
     async () => {
       await open('settings');
       await page.getByRole('button', { name: 'New token…' }).click();
-      await dialog().getByLabel('What it is for').fill(`tests ${PROBE}`);
+      await dialog().getByLabel('Purpose').fill(`tests ${PROBE}`);
       await dialog().getByLabel('It may').selectOption('Look only');
       await save('Create');
       const token = await page.locator('.note code').textContent();

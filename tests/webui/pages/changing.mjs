@@ -67,7 +67,7 @@ export const changing = [
       await untilText('1 problem');
       await replace('max_restarts: many', 'max_restarts: 2');
       await untilText('Valid: 1 trial');
-      await page.getByRole('region', { name: 'What changes against experiment 1' }).waitFor();
+      await page.getByRole('region', { name: 'Changes against experiment 1' }).waitFor();
       await audit('fork');
     },
   ],
@@ -75,7 +75,7 @@ export const changing = [
     'what is valid becomes an experiment, with the code of the first',
     async () => {
       await replace('learning_rate: 0.1', 'learning_rate: 0.7');
-      await until(() => document.querySelector('.verdict')?.textContent.startsWith('Valid'));
+      await until(() => document.querySelector('.check-result')?.textContent.startsWith('Valid'));
       await editor().press('Control+Enter');
       await page.waitForURL('**/det/experiments/4');
       await untilText('Forked from');

@@ -90,7 +90,7 @@ export const comparing = [
     async () => {
       await open('compare?trials=1,3,x');
       await untilText('Compare 2 trials');
-      await page.getByRole('region', { name: 'At a glance' }).getByRole('link', { name: 'trial 3' }).click();
+      await page.getByRole('region', { name: 'Summary' }).getByRole('link', { name: 'trial 3' }).click();
       await page.waitForURL('**/det/trials/3');
       await open('compare');
       await untilText('Nothing to compare');

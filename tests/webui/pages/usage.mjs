@@ -13,7 +13,7 @@ const saved = async (button) => {
   return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
 };
 const holders = () =>
-  page.getByRole('region', { name: 'Who held slots' }).locator('tbody tr').evaluateAll((all) =>
+  page.getByRole('region', { name: 'Slot usage' }).locator('tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.children].map((cell) => cell.textContent)),
   );
 
@@ -37,7 +37,7 @@ export const usage = [
       assert.ok(byLabel.get('old') === 40 && byLabel.get(PROBE) >= 40, JSON.stringify([...byLabel]));
       assert.equal(await page.$('main img'), null);
       await page.getByRole('combobox', { name: 'By' }).selectOption('experiment');
-      await page.getByRole('region', { name: 'Who held slots' }).getByRole('link', { name: '1', exact: true }).waitFor();
+      await page.getByRole('region', { name: 'Slot usage' }).getByRole('link', { name: '1', exact: true }).waitFor();
       await page.getByRole('combobox', { name: 'Over' }).selectOption('hour');
       await until(() => document.querySelectorAll('figure[data-panel="usage"] svg > g').length > 60);
       assert.ok((await page.$$('figure[data-panel="usage"] rect')).length >= 1);
@@ -63,7 +63,7 @@ export const usage = [
       assert.equal(raw.text.split('\r\n')[0], told.split(/\r?\n/)[0]);
       assert.equal(raw.text.trim().split('\r\n').length, told.trim().split('\n').length);
       await open('cluster?tab=usage&from=2020-01-01&to=2020-01-31');
-      await untilText('Nobody held a slot in that time.');
+      await untilText('No slot was in use in that time.');
       await audit('usage-none');
       await open('cluster?tab=usage&from=2020-02-01&to=2020-01-31');
       await page.getByRole('alert').getByText('before').waitFor();

@@ -53,7 +53,7 @@ export function Tokens() {
           {() => (
             <>
               <label>
-                What it is for
+                Purpose
                 <input type="text" name="description" required />
               </label>
               <Choice name="lifespan" label="Good for" options={LIFESPANS} />
@@ -100,7 +100,7 @@ export function Tokens() {
                         work={() => revokeToken(one.id)}
                         done={live.reload}
                       >
-                        What uses it is refused from now on. This cannot be undone.
+                        Programs that use it are refused from now on. This cannot be undone.
                       </Confirm>
                     )}
                   </td>

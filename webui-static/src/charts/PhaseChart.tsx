@@ -30,7 +30,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   );
   const said = names.map((name) => `${name} ${share(shares.get(name) ?? 0)}`).join(', ');
   return (
-    <figure class="chart" data-panel="phases" aria-label={`What a batch's time was spent on: ${said}`}>
+    <figure class="chart" data-panel="phases" aria-label={`Phases of a batch: ${said}`}>
       <figcaption>
         time of a batch <span class="quiet">{span(perBatch)} on average</span>
       </figcaption>

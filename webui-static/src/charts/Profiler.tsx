@@ -151,7 +151,7 @@ export function Profiler({ trial }: { trial: Trial }) {
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">
-            What a batch spends on data, forward, backward and optimizer is measured with <code>profiling: {'{enabled: true}'}</code>{' '}
+            The time of a batch in data, forward, backward and optimizer is measured with <code>profiling: {'{enabled: true}'}</code>{' '}
             in the configuration. A trial that calls <code>context.set_profiler</code> writes a trace of every operator beside its
             TensorBoard files.
           </p>

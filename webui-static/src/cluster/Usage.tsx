@@ -70,7 +70,7 @@ function Choices({ range, by }: { range: Range; by: By }) {
   );
   const own = query.from || query.to;
   return (
-    <div class="controls" role="group" aria-label="What is accounted">
+    <div class="controls" role="group" aria-label="Accounted time">
       <label class="check">
         Over{' '}
         <select
@@ -147,7 +147,7 @@ function Holders({ account, by }: { account: Account; by: By }) {
   const seconds = account.cells.reduce((sum, cell) => sum + cell.total, 0);
   return (
     <>
-      <Table label="Who held slots" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share']}>
+      <Table label="Slot usage" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share']}>
         {all.slice(0, MAX_ROWS).map(([key, own], at) => (
           <tr key={key}>
             <th scope="row">
@@ -182,7 +182,7 @@ export function Usage() {
         {(account) =>
           account.cells.every((cell) => cell.total === 0) ? (
             <p class="quiet">
-              Nobody held a slot in that time. <code>det resources raw START END</code> lists allocations as CSV too.
+              No slot was in use in that time. <code>det resources raw START END</code> lists allocations as CSV too.
             </p>
           ) : (
             <>

@@ -9,26 +9,26 @@ import { ErrorNote } from './notes';
 // Milliseconds without input before a text is validated.
 const REST_MS = 250;
 
-export interface Verdict {
-  said: string; // summary of a valid text
+export interface CheckResult {
+  summary: string; // summary of a valid text
   warnings: string[];
 }
 export interface Checked {
   text: string; // the validated text
   error?: ApiError;
-  verdict?: Verdict;
+  result?: CheckResult;
 }
 
 // The result of `ask` for the text, requested when typing pauses; undefined until
 // the result for this text arrives.
-export function useCheck(text: string, ask: (text: string) => Promise<Verdict>): Checked | undefined {
+export function useCheck(text: string, ask: (text: string) => Promise<CheckResult>): Checked | undefined {
   const checked = useSignal<Checked | undefined>(undefined);
   const newest = useRef(text);
   newest.current = text;
   useEffect(() => {
     const timer = window.setTimeout(async () => {
       const answer = await ask(text).then(
-        (verdict): Checked => ({ text, verdict }),
+        (result): Checked => ({ text, result }),
         (cause): Checked => ({ text, error: toError(cause) }),
       );
       if (newest.current === text) checked.value = answer;
@@ -38,22 +38,22 @@ export function useCheck(text: string, ask: (text: string) => Promise<Verdict>):
   return checked.value?.text === text ? checked.value : undefined;
 }
 
-export function VerdictNote({ checked }: { checked: Checked | undefined }) {
+export function CheckNote({ checked }: { checked: Checked | undefined }) {
   const count = checked?.error?.problems.length ?? 0;
   const said = !checked
     ? 'Checking…'
     : count > 0
       ? counted(count, 'problem')
-      : checked.verdict
-        ? `Valid: ${checked.verdict.said}`
+      : checked.result
+        ? `Valid: ${checked.result.summary}`
         : 'Refused';
   return (
     <>
-      <p role="status" class={`verdict ${checked?.verdict ? 'state-good' : 'state-waiting'}`}>
+      <p role="status" class={`check-result ${checked?.result ? 'state-good' : 'state-waiting'}`}>
         {said}
       </p>
       {count === 0 && <ErrorNote error={checked?.error} />}
-      {checked?.verdict?.warnings.map((text) => (
+      {checked?.result?.warnings.map((text) => (
         <p class="note note-wait" key={text}>
           {text}
         </p>

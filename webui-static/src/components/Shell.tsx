@@ -22,7 +22,7 @@ function Freshness() {
     <span
       class={`freshness freshness-${connection.value}`}
       role="status"
-      title={lost ? 'What you see may be out of date' : undefined}
+      title={lost ? 'The page may be out of date' : undefined}
     >
       {text}
     </span>

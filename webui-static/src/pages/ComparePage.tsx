@@ -18,7 +18,7 @@ function Overview({ all }: { all: Subject[] }) {
   const state = (one: Subject): string => (one.path === 'trial' && one.trial ? one.trial.state : one.experiment.state);
   return (
     <CompareTable
-      label="At a glance"
+      label="Summary"
       all={all}
       rows={[
         ['State', all.map((one) => <StateBadge state={state(one)} />), false],

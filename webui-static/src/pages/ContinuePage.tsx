@@ -5,7 +5,7 @@ import { paths, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { at } from '../columns';
-import { useCheck, VerdictNote } from '../components/Checked';
+import { useCheck, CheckNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
@@ -34,11 +34,11 @@ function Form({ one }: { one: Experiment }) {
   const text = useSignal(proposal(one));
   const checked = useCheck(text.value, async (now) => {
     await changes.goOn(one.id, now, true);
-    return { said: now.trim() === '' ? 'its failed trials run again' : 'it goes on', warnings: [] };
+    return { summary: now.trim() === '' ? 'its failed trials run again' : 'it goes on', warnings: [] };
   });
   const { busy, error, run } = useWork();
   const submit = async (): Promise<void> => {
-    if (!checked?.verdict) return;
+    if (!checked?.result) return;
     await run(async () => {
       await changes.goOn(one.id, text.value);
       route(paths.experiment(one.id));
@@ -53,10 +53,10 @@ function Form({ one }: { one: Experiment }) {
         change={(to) => (text.value = to)}
         submit={() => void submit()}
       />
-      <VerdictNote checked={checked} />
+      <CheckNote checked={checked} />
       <ErrorNote error={error} />
       <div class="actions">
-        <button type="button" class="primary" disabled={busy || !checked?.verdict} onClick={() => void submit()}>
+        <button type="button" class="primary" disabled={busy || !checked?.result} onClick={() => void submit()}>
           Continue experiment
         </button>
         <a href={paths.fork(one.id)}>Change something else: fork it</a>

@@ -7,7 +7,7 @@ import { paths, useQuery, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { ConfigEditor } from '../components/ConfigEditor';
-import { useCheck, VerdictNote, type Verdict } from '../components/Checked';
+import { useCheck, CheckNote, type CheckResult } from '../components/Checked';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
@@ -23,10 +23,10 @@ const planText = ({ count, unit }: changes.Planned): string =>
   }`;
 
 // A summary of the trials that the configuration would train.
-async function check(text: string, one: Experiment): Promise<Verdict> {
+async function check(text: string, one: Experiment): Promise<CheckResult> {
   const valid = await changes.validate(text, one.id, one.projectId);
   const plan = await changes.previewSearch(valid.config).catch(() => []);
-  return { said: plan.map(planText).join(', ') || 'it can be submitted', warnings: valid.warnings };
+  return { summary: plan.map(planText).join(', ') || 'it can be submitted', warnings: valid.warnings };
 }
 
 function Form({ one, start }: { one: Experiment; start: string }) {
@@ -41,7 +41,7 @@ function Form({ one, start }: { one: Experiment; start: string }) {
     sessionStorage.setItem(kept, to);
   };
   const submit = async (): Promise<void> => {
-    if (!checked?.verdict) return;
+    if (!checked?.result) return;
     await run(async () => {
       const made = await changes.create(text.value, one.id, one.projectId, request.current);
       sessionStorage.removeItem(kept);
@@ -57,13 +57,13 @@ function Form({ one, start }: { one: Experiment; start: string }) {
         change={change}
         submit={() => void submit()}
       />
-      <VerdictNote checked={checked} />
+      <CheckNote checked={checked} />
       <ErrorNote error={error} />
       <div class="actions">
         <button
           type="button"
           class="primary"
-          disabled={busy || !checked || !checked.verdict}
+          disabled={busy || !checked || !checked.result}
           onClick={() => void submit()}
         >
           Create experiment
@@ -74,7 +74,7 @@ function Form({ one, start }: { one: Experiment; start: string }) {
         <span class="quiet">Ctrl+Enter creates. The code is that of experiment {one.id}.</span>
       </div>
       <section>
-        <DiffView left={one.originalConfig} right={text.value} title={`What changes against experiment ${one.id}`} />
+        <DiffView left={one.originalConfig} right={text.value} title={`Changes against experiment ${one.id}`} />
       </section>
     </>
   );

@@ -63,7 +63,7 @@ function Members({ id }: { id: number }) {
             <p>
               <GiveRole people={people.data ?? []} places={places} place={id} reload={grants.reload} />
             </p>
-            {members.length === 0 && <p class="quiet">Nobody was given a role here.</p>}
+            {members.length === 0 && <p class="quiet">No user has a role here.</p>}
             {members.length > 0 && (
               <Table label="Members" heads={['User', 'May']}>
                 {members.map((one) => (
