@@ -201,7 +201,7 @@ async function manyCurves() {
   figure('web_100x10k_first_answer', await ask(), 'ms', 5000);
   figure('web_100x10k_answer', await several(5, ask), 'ms', 250);
   const ms = await several(3, async () => {
-    await page.goto(`${cluster.url}/det/experiments/${kCurves}?trials=${kCurves}`);
+    await page.goto(`${cluster.url}/det/experiments/${kCurves}?drawn=${kCurves}`);
     await page.waitForSelector('figure[data-panel="loss"] canvas');
     return untilPainted(
       `[...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Draw all')).click()`,

@@ -214,7 +214,7 @@ const looking = [
     'training and validation are drawn, and the charts grow',
     async () => {
       await audit('log');
-      await tab('Metrics');
+      await tab('Trials');
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await page.waitForSelector('figure[data-panel="accuracy"] canvas');
       await until(() =>
@@ -244,7 +244,11 @@ const looking = [
   [
     'the configuration and the hyperparameters are text',
     async () => {
-      assert.match(await page.textContent('td.hparams'), /learning_rate=0\.1/);
+      await page.getByRole('button', { name: 'Table', exact: true }).click();
+      const heads = await page.$$eval('thead th', (all) => all.map((one) => one.textContent));
+      assert.ok(heads.includes(NAME_PROBE), heads.join());
+      const cells = await page.$$eval('tbody tr[data-id="1"] td', (all) => all.map((one) => one.textContent));
+      assert.ok(cells.includes('0.1') && cells.includes(PROBE), cells.join());
       await tab('Configuration');
       assert.match(await page.textContent('.config pre'), /<img src=x/);
       assert.equal(await page.$('main img'), null);
@@ -267,10 +271,11 @@ const looking = [
   [
     'the search is drawn over time, and hyperparameters that do not differ are said not to',
     async () => {
-      await tab('Search');
+      await tab('Trials');
+      await page.getByRole('button', { name: 'Search', exact: true }).click();
       await page.waitForSelector('figure[data-panel="search"] circle');
       await audit('search');
-      await tab('Hyperparameters');
+      await page.getByRole('button', { name: 'Parameters', exact: true }).click();
       await untilText('No hyperparameter differs');
     },
   ],
@@ -299,7 +304,7 @@ const looking = [
   [
     'a trial has a page of its own',
     async () => {
-      await page.locator('tbody').getByRole('link', { name: '1', exact: true }).click();
+      await page.locator('.state-line').getByRole('link', { name: 'trial 1' }).click();
       await page.waitForURL('**/det/trials/1');
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await audit('trial');
@@ -444,6 +449,7 @@ const steering = [
   [
     'Kill asks, by keyboard too, and kills',
     async () => {
+      await page.getByLabel('More actions').press('Enter');
       await page.getByRole('button', { name: 'Kill…' }).press('Enter');
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).press('Enter');
       await untilState('Canceled');

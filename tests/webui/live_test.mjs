@@ -127,27 +127,30 @@ const checks = [
     async () => {
       await load(page, 'experiments');
       await live();
-      await page.locator('summary', { hasText: 'Filter' }).click();
-      await page.getByRole('button', { name: 'Add a condition' }).click();
-      const field = page.getByLabel('Value of condition 1');
+      const field = page.getByLabel('Search experiments');
       await field.click();
       await page.keyboard.type('nothing is called that', { delay: 250 });
       assert.equal(await field.inputValue(), 'nothing is called that');
       await until(() => !document.querySelector('tbody tr[data-id]'));
-      await field.fill('liv');
+      await field.fill('name ~ liv');
       await page.keyboard.press('Tab');
       await until((count) => document.querySelectorAll('tbody tr[data-id]').length === count, RUNNING);
-      assert.equal(await field.inputValue(), 'liv');
+      assert.equal(await field.inputValue(), 'name ~ liv');
     },
   ],
   [
-    'a condition without a value is not counted',
+    'a query that cannot be read names its mistake and keeps the rows until it is whole',
     async () => {
       await load(page, 'experiments');
-      await page.locator('summary', { hasText: 'Filter' }).click();
-      await page.getByRole('button', { name: 'Add a condition' }).click();
-      await page.getByLabel('Value of condition 1').waitFor();
-      assert.equal(await page.locator('summary', { hasText: 'Filter' }).textContent(), 'Filter');
+      const field = page.getByLabel('Search experiments');
+      await field.fill('learning_rat < 1');
+      await page.getByText('There is no column “learning_rat”. Did you mean').waitFor();
+      assert.equal(await page.locator('tbody tr[data-id]').count(), RUNNING);
+      await field.fill('learning_rate >');
+      await page.getByText('Expected a value after “>”.').waitFor();
+      await field.fill('learning_rate > 1');
+      await until(() => !document.querySelector('tbody tr[data-id]'));
+      assert.equal(new URL(page.url()).searchParams.get('q'), 'hp.learning_rate > 1');
     },
   ],
   [

@@ -15,6 +15,8 @@ import { searching } from './pages/searching.mjs';
 import { queueing } from './pages/queueing.mjs';
 import { usage } from './pages/usage.mjs';
 import { views } from './pages/views.mjs';
+import { webhooks } from './pages/webhooks.mjs';
+import { workbench } from './pages/workbench.mjs';
 import assert from 'node:assert/strict';
 
 cluster.slots = 3;
@@ -28,4 +30,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...steering, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...views, ...ending]);

@@ -239,12 +239,9 @@ const listing = [
       await shot('columns');
       await page.keyboard.press('Escape');
       await until(() => !document.querySelector('details.tool[open]'));
-      await page.getByText('Filter', { exact: true }).click();
-      await page.getByRole('button', { name: 'Add a condition' }).click();
-      await page.getByLabel('Column of condition 1').selectOption('hp.learning_rate');
-      await page.getByLabel('Comparison of condition 1').selectOption('<');
-      await page.getByLabel('Value of condition 1').fill('0.00101');
-      await page.keyboard.press('Tab');
+      const field = page.getByLabel('Search experiments');
+      await field.fill('learning_rate < 0.00101');
+      await page.keyboard.press('Enter');
       await until(() => / found$/.test(document.querySelector('h1 + .quiet')?.textContent ?? ''));
       await audit('filtered');
       const found = await page.textContent('h1 + .quiet');
@@ -310,22 +307,22 @@ const looking = [
     async () => {
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
-      assert.equal((await page.$$('tbody tr')).length, TRIALS);
-      assert.equal((await page.$$('tbody tr.chosen')).length, 8);
-      await page.getByRole('button', { name: /^Best/ }).click();
-      await until(() => location.search.includes('order=-metric'));
+      await until((count) => document.querySelector('table.fixed')?.getAttribute('aria-rowcount') === String(count + 1), TRIALS);
+      assert.equal((await page.$$('tbody tr.drawn')).length, 8);
+      await page.getByRole('button', { name: /^Batches/ }).click();
+      await until(() => location.search.includes('sort=batches'));
       await audit('many-trials');
-      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?tab=search`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=search`);
       await page.waitForSelector('figure[data-panel="search"] circle');
-      const table = await page.$$eval('tbody tr', (all) =>
+      const table = await page.$$eval('[aria-label="Rungs"] tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );
       assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
       await audit('search-many');
-      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?tab=hyperparameters`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
       await page.waitForSelector('polyline');
-      assert.equal((await page.$$('polyline')).length, TRIALS);
-      assert.equal((await page.$$('figure')).length, 6);
+      assert.equal((await page.$$('polyline.line')).length, TRIALS);
+      assert.equal((await page.$$('figure')).length, 7); // With the history of the metric.
       await page.getByLabel('Across').selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
@@ -339,7 +336,7 @@ const looking = [
       figure('trials_of_a_search', list.ms, 'ms');
       assert.ok(list.ms < 1000, 'the trials of others cost nothing');
       const start = performance.now();
-      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?trials=${all}&charts=loss`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?drawn=${all}&charts=loss`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       figure('curves_of_64_trials_from_click', performance.now() - start, 'ms');
       await shot('curves-many');

@@ -11,6 +11,18 @@ const pattern = (text, hole) => {
   return new RegExp(`^${parts.join('[^/]+')}/?$`);
 };
 
+// The panels of a page with a workbench; those of a search belong to the page of an experiment.
+function panelsOf(page, route, place) {
+  if (!read(`pages/${page}.tsx`).includes('<Workbench')) return [];
+  const all = /const PANELS = \[(.*?)\]/s.exec(read('workbench/Panels.tsx'))[1].match(/\w+/g).map((panel) => panel.toLowerCase());
+  return all
+    .filter((panel, at) => at > 0 && (panel !== 'search' || page === 'ExperimentPage'))
+    .map((panel) => ({
+      name: `${route}?panels=${panel}`,
+      holds: (url) => place.test(url.pathname) && url.searchParams.get('panels') === panel,
+    }));
+}
+
 // Every route of the router, once for each tab of its page: its name, and whether a URL matches it.
 export function views() {
   const router = read('router.tsx');
@@ -18,10 +30,10 @@ export function views() {
   return [...router.matchAll(/<Route path="(\/det[^"]*)" component={(\w+)}/g)].flatMap(([, route, name]) => {
     const tabs = /const TABS = \[(.*?)\]/s.exec(read(`pages/${pages.get(name) ?? name}.tsx`))?.[1].match(/\w+/g) ?? [''];
     const place = pattern(route, /:\w+/);
-    return tabs.map((tab, at) => ({
+    return [...panelsOf(pages.get(name) ?? name, route, place), ...tabs.map((tab, at) => ({
       name: at === 0 ? route : `${route}?tab=${tab.toLowerCase()}`,
       holds: (url) => place.test(url.pathname) && (url.searchParams.get('tab') ?? '') === (at === 0 ? '' : tab.toLowerCase()),
-    }));
+    }))];
   });
 }
 

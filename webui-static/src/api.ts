@@ -7,6 +7,7 @@ import type {
   Checkpoint,
   Experiment,
   FoundExperiment,
+  JsonValue,
   LogEntry,
   MasterInfo,
   MetricGroup,
@@ -49,7 +50,7 @@ export const searchExperiments = async (
   (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
 
 export type Condition =
-  | { kind: 'field'; columnName: string; operator: string; value?: string | number }
+  | { kind: 'field'; columnName: string; operator: string; value?: JsonValue }
   | { kind: 'group'; conjunction: 'and' | 'or'; children: Condition[] };
 export const where = (columnName: string, operator: string, value?: string | number): Condition =>
   value === undefined ? { kind: 'field', columnName, operator } : { kind: 'field', columnName, operator, value };
@@ -80,6 +81,10 @@ export const trials = async (experimentId: number, signal?: AbortSignal): Promis
       signal,
     )
   ).trials;
+
+// The id of an experiment's first trial; undefined before it has one.
+export const firstTrial = async (experimentId: number, signal?: AbortSignal): Promise<number | undefined> =>
+  (await get<{ trials: Trial[] }>(address(`/api/v1/experiments/${experimentId}/trials`, { limit: 1 }), signal)).trials[0]?.id;
 
 export type Action = 'activate' | 'pause' | 'cancel' | 'kill';
 

@@ -17,13 +17,15 @@ export function themeColor(name: string): string {
 
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
-// Colors for `count` series. Beyond the theme's ten colors, hues a golden angle apart keep neighbors
-// distinct. Computed together, because every read of the theme makes the browser compute styles.
-export function seriesColors(count: number): string[] {
-  if (count <= SERIES_COLORS.length) return SERIES_COLORS.slice(0, count).map(themeColor);
+// Colors with these numbers. Beyond the theme's ten colors, hues a golden angle apart keep neighbors distinct.
+// Computed together, because every read of the theme makes the browser compute styles.
+export function colorsOf(numbers: readonly number[]): string[] {
+  const own = SERIES_COLORS.map(themeColor);
   const dark = Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
-  return Array.from({ length: count }, (_, at) => `hsl(${Math.round((at * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
+  return numbers.map((n) => own[n] ?? `hsl(${Math.round((n * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
 }
+
+export const seriesColors = (count: number): string[] => colorsOf(Array.from({ length: count }, (_, at) => at));
 
 // The color at 30 % opacity. Input is an rgb() or hsl() color as the functions above return it.
 export const faint = (color: string): string =>

@@ -1,4 +1,4 @@
-// CSV files (RFC 4180) for download.
+// Files for download; CSV (RFC 4180).
 
 // An apostrophe keeps spreadsheets from evaluating user text as a formula. Numbers stay numbers.
 function cell(value: string | number): string {
@@ -9,9 +9,9 @@ function cell(value: string | number): string {
 export const csv = (rows: readonly (readonly (string | number)[])[]): string =>
   rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 
-export function save(name: string, text: string): void {
+export function save(name: string, content: Blob | string): void {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+  link.href = URL.createObjectURL(typeof content === 'string' ? new Blob([content], { type: 'text/csv' }) : content);
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

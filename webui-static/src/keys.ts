@@ -17,6 +17,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['/', 'Query of the table'],
   ['j, k or ↓, ↑', 'Next, previous row of the table'],
   ['x or Space', 'Choose the row'],
+  ['v', 'Draw or remove the curves of the row'],
   ['Enter', 'Open the row'],
   ['?', 'This help'],
 ];

@@ -1,4 +1,4 @@
-// Markdown parser for notes: headings, paragraphs, lists, quotes, code. Produces a tree of plain values,
+// Markdown parser for notes: headings, paragraphs, lists, tables, quotes, code. Produces a tree of plain values,
 // never markup: HTML in the text stays text, and only web addresses become links. Pure.
 
 export type Inline =
@@ -15,6 +15,7 @@ export type Block =
   | { kind: 'code'; text: string }
   | { kind: 'quote'; blocks: Block[] }
   | { kind: 'list'; ordered: boolean; items: Inline[][] }
+  | { kind: 'table'; head: Inline[][]; rows: Inline[][][] }
   | { kind: 'rule' };
 
 // Allows links to the web, to mail and within this UI; rejects scripts and data URLs.
@@ -84,6 +85,14 @@ function marked(rest: string, depth: number): { one: Inline; length: number } | 
 const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const ITEM = /^\s*([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
+const DASHES = /^\s*\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?)?\s*$/;
+// The cells of a row; a backslash keeps a bar.
+const cells = (line: string): Inline[][] =>
+  line
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, '')
+    .split(/(?<!\\)\|/)
+    .map((cell) => inline(cell.trim().replace(/\\\|/g, '|')));
 const starts = (line: string): boolean =>
   line.trim() === '' || /^(```|>)/.test(line) || [HEADING, ITEM, RULE].some((pattern) => pattern.test(line));
 
@@ -110,6 +119,12 @@ export function markdown(text: string, depth = 0): Block[] {
     } else if (RULE.test(line)) {
       at++;
       out.push({ kind: 'rule' });
+    } else if (line.includes('|') && DASHES.test(lines[at + 1] ?? '')) {
+      const head = cells(line);
+      at += 2;
+      // Rows have as many cells as the head.
+      const rows = take((one) => one.trim() !== '' && one.includes('|')).map((one) => head.map((_, nth) => cells(one)[nth] ?? []));
+      out.push({ kind: 'table', head, rows });
     } else if (line.startsWith('>') && depth < DEEPEST) {
       const inner = take((one) => one.startsWith('>')).map((one) => one.replace(/^> ?/, ''));
       out.push({ kind: 'quote', blocks: markdown(inner.join('\n'), depth + 1) });

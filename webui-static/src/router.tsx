@@ -6,24 +6,27 @@ import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
 import { ClusterPage } from './pages/ClusterPage';
 import { ComparePage } from './pages/ComparePage';
-import { ContinuePage } from './pages/ContinuePage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
-import { ForkPage } from './pages/ForkPage';
 import { LoginPage } from './pages/LoginPage';
-import { ModelPage } from './pages/ModelPage';
-import { ModelsPage } from './pages/ModelsPage';
 import { NotFoundPage } from './components/NotFoundPage';
 import { ProjectPage } from './pages/ProjectPage';
-import { SettingsPage } from './pages/SettingsPage';
-import { TaskPage } from './pages/TaskPage';
-import { TasksPage } from './pages/TasksPage';
 import { TrialPage } from './pages/TrialPage';
-import { UsersPage } from './pages/UsersPage';
-import { WorkspacePage } from './pages/WorkspacePage';
-import { WorkspacesPage } from './pages/WorkspacesPage';
+import { later } from './components/later';
 import { startError, user } from './session';
+
+const ContinuePage = later(async () => (await import('./pages/more')).ContinuePage);
+const ForkPage = later(async () => (await import('./pages/more')).ForkPage);
+const ModelPage = later(async () => (await import('./pages/more')).ModelPage);
+const ModelsPage = later(async () => (await import('./pages/more')).ModelsPage);
+const SettingsPage = later(async () => (await import('./pages/more')).SettingsPage);
+const TaskPage = later(async () => (await import('./pages/more')).TaskPage);
+const TasksPage = later(async () => (await import('./pages/more')).TasksPage);
+const UsersPage = later(async () => (await import('./pages/more')).UsersPage);
+const WebhooksPage = later(async () => (await import('./pages/more')).WebhooksPage);
+const WorkspacePage = later(async () => (await import('./pages/more')).WorkspacePage);
+const WorkspacesPage = later(async () => (await import('./pages/more')).WorkspacesPage);
 
 function Redirect({ to }: { to: string }) {
   const { route } = useLocation();
@@ -83,6 +86,7 @@ const OneExperiment = numbered(ExperimentPage);
 const Fork = numbered(ForkPage);
 const GoOn = numbered(ContinuePage);
 const Users = page(UsersPage);
+const Webhooks = page(WebhooksPage);
 const Workspaces = page(WorkspacesPage);
 const OneWorkspace = numbered(WorkspacePage);
 const OneProject = numbered(ProjectPage);
@@ -114,6 +118,7 @@ export function App() {
         <Route path="/det/tasks" component={Tasks} />
         <Route path="/det/tasks/:id" component={OneTask} />
         <Route path="/det/users" component={Users} />
+        <Route path="/det/webhooks" component={Webhooks} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />
       </Router>

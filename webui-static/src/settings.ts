@@ -1,34 +1,28 @@
-// Settings of this browser: theme, density, named views. Kept in local storage and never sent.
+// Settings of this browser: theme, density, share of the table beside its panels. Kept in local storage, never sent.
 import { effect, signal } from '@preact/signals';
 
 export type Theme = 'system' | 'light' | 'dark';
 export type Density = 'roomy' | 'dense';
-export interface SavedView {
-  name: string;
-  query: string; // of the list of experiments, without "?"
-}
-
 const KEY = 'det.settings';
+
+// Percent of the width that a table has beside its panels.
+export const SPLIT = { min: 20, max: 80, first: 46 };
 
 interface Stored {
   theme: Theme;
   density: Density;
-  views: SavedView[];
+  split: number;
 }
 
 // Parses the stored settings. Each part is checked separately, so an invalid
 // entry does not affect the others.
 export function readSettings(text: string | null): Stored {
-  const out: Stored = { theme: 'system', density: 'roomy', views: [] };
+  const out: Stored = { theme: 'system', density: 'roomy', split: SPLIT.first };
   try {
     const raw = JSON.parse(text ?? '{}');
     if (raw?.theme === 'light' || raw?.theme === 'dark') out.theme = raw.theme;
     if (raw?.density === 'dense') out.density = raw.density;
-    if (Array.isArray(raw?.views)) {
-      out.views = raw.views.filter(
-        (view: SavedView) => typeof view?.name === 'string' && typeof view?.query === 'string',
-      );
-    }
+    if (raw?.split >= SPLIT.min && raw?.split <= SPLIT.max) out.split = Number(raw.split);
   } catch {
     // Unreadable: use the defaults.
   }
@@ -46,7 +40,7 @@ function load(): Stored {
 const start = typeof localStorage === 'undefined' ? readSettings(null) : load();
 export const theme = signal<Theme>(start.theme);
 export const density = signal<Density>(start.density);
-export const views = signal<SavedView[]>(start.views);
+export const split = signal<number>(start.split);
 
 export function followSettings(): void {
   effect(() => {
@@ -56,7 +50,7 @@ export function followSettings(): void {
     try {
       localStorage.setItem(
         KEY,
-        JSON.stringify({ theme: theme.value, density: density.value, views: views.value }),
+        JSON.stringify({ theme: theme.value, density: density.value, split: split.value }),
       );
     } catch {
       // Local storage is full or disabled: the setting lasts until the page is closed.

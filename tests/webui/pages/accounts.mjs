@@ -1,7 +1,7 @@
 // Checks of accounts: workspaces, projects, users, roles, tokens, templates.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { PROBE, open } from './filling.mjs';
+import { PROBE, more, open } from './filling.mjs';
 
 const dialog = () => page.getByRole('dialog');
 const save = (name) => dialog().getByRole('button', { name, exact: true }).click();
@@ -27,10 +27,11 @@ export const accounts = [
       await audit('project-empty');
       const project = page.url();
       await open('experiments/2');
+      await more();
       await page.getByRole('button', { name: 'Move…' }).click();
       await dialog().getByLabel('Project').selectOption(`team ${PROBE} / vision ${PROBE}`);
       await save('Move');
-      await page.locator('.facts').getByRole('link', { name: 'vision' }).click();
+      await page.locator('.state-line').getByRole('link', { name: 'vision' }).click();
       await page.waitForURL(project);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 1);
       await audit('project');

@@ -1,7 +1,7 @@
 // Checks of edits on an experiment's page: text, notes, end, successors.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { PROBE, open } from './filling.mjs';
+import { PROBE, more, open } from './filling.mjs';
 
 const actions = () => page.getByRole('group', { name: 'Actions' });
 const state = (wanted) => until((text) => document.querySelector('.state-line .state')?.textContent === text, wanted);
@@ -19,6 +19,7 @@ export const changing = [
     async () => {
       await open('experiments/1');
       await state('Running');
+      await more();
       await actions().getByRole('button', { name: 'Edit…' }).click();
       const dialog = page.getByRole('dialog', { name: 'Experiment 1' });
       await dialog.getByLabel('Name').fill(`renamed ${PROBE}`);
@@ -27,7 +28,7 @@ export const changing = [
       await audit('edit');
       await dialog.getByRole('button', { name: 'Save' }).click();
       await until((text) => document.querySelector('h1')?.textContent === text, `renamed ${PROBE}`);
-      assert.deepEqual(await page.$$eval('.facts .tag', (all) => all.map((one) => one.textContent)), ['good', PROBE]);
+      assert.deepEqual(await page.$$eval('.state-line .tag', (all) => all.map((one) => one.textContent)), ['good', PROBE]);
     },
   ],
   [
@@ -91,9 +92,11 @@ export const changing = [
     'Kill ends it; then it can be continued, archived, moved and deleted, each after a question',
     async () => {
       await open('experiments/4');
+      await more();
       await actions().getByRole('button', { name: 'Kill…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
       await state('Canceled');
+      await more();
       await actions().getByRole('button', { name: 'Archive', exact: true }).click();
       await actions().getByRole('button', { name: 'Unarchive' }).waitFor();
       await audit('ended');
@@ -118,6 +121,7 @@ export const changing = [
       await untilText('Valid: it goes on');
       assert.match(await cluster.det(['experiment', 'describe', '4', '--json']), /STATE_CANCELED/);
       await open('experiments/4');
+      await more();
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
       await actions().getByRole('button', { name: 'Delete…' }).click();

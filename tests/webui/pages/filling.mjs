@@ -25,6 +25,9 @@ checkpoint_storage:
   host_path: ${path.join(cluster.directory, 'checkpoints')}
 ${more}`;
 
+// Opens the menu of an experiment's page.
+export const more = () => page.getByLabel('More actions').click();
+
 export const open = (place) => page.goto(`${cluster.url}/det/${place}`);
 
 export const filling = [

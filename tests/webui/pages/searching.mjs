@@ -27,7 +27,7 @@ export const searching = [
         'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs'), 'utf8'),
       });
       const id = /experiment (\d+)/i.exec(await cluster.det(['experiment', 'create', 'const.yaml', '.'], context))?.[1];
-      await open(`experiments/${id}?tab=search`);
+      await open(`experiments/${id}?panels=search`);
       await pictures().nth(1).locator('circle').first().waitFor();
       assert.deepEqual(
         await pictures().locator('figcaption').evaluateAll((all) => all.map((one) => one.firstChild.textContent)),
@@ -48,7 +48,7 @@ export const searching = [
       assert.equal(new Set(trials.flat()).size, 6);
       assert.equal(trials.flat().length, 6);
       await audit('search-brackets');
-      await open(`experiments/${id}?tab=hyperparameters`);
+      await open(`experiments/${id}?panels=parameters`);
       await page.locator('figure', { hasText: 'accuracy over kind' }).locator('text', { hasText: /small|middle|large/ }).first().waitFor();
       const axes = await page.$$eval('figure[data-panel="parallel"] g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
       assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);

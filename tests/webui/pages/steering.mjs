@@ -5,7 +5,7 @@ import path from 'node:path';
 import { readFileSync } from 'node:fs';
 import { audit, cluster, here, page, until, untilText } from '../driver.mjs';
 import { saved } from '../rows.mjs';
-import { config, PROBE, open } from './filling.mjs';
+import { config, more, PROBE, open } from './filling.mjs';
 
 export const VERSION = '22222222-3333-4444-8555-666666666666';
 
@@ -35,6 +35,7 @@ const experiments = [
       await state('Paused');
       await press('Activate');
       await state('Running');
+      await more();
       await press('Cancel');
       await state('Canceled');
     },

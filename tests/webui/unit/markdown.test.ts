@@ -52,3 +52,16 @@ test('long and deep texts are read in a moment', () => {
   for (const text of ['*'.repeat(20000), '['.repeat(20000), '> '.repeat(5000), '`'.repeat(20001), '_a'.repeat(10000)]) markdown(text);
   assert.ok(performance.now() - start < 5000);
 });
+
+test('tables have a head and rows of its width; markup and bars in cells stay text', () => {
+  const [table, after] = markdown('| run | **loss** |\n|---|:--:|\n| a \\| b | <b>1</b> |\n| short |\n\nend');
+  assert.equal(table?.kind, 'table');
+  if (table?.kind !== 'table') return;
+  assert.deepEqual(table.head, [[{ kind: 'text', text: 'run' }], [{ kind: 'strong', inner: [{ kind: 'text', text: 'loss' }] }]]);
+  assert.deepEqual(table.rows, [
+    [[{ kind: 'text', text: 'a | b' }], [{ kind: 'text', text: '<b>1</b>' }]],
+    [[{ kind: 'text', text: 'short' }], []],
+  ]);
+  assert.equal(after?.kind, 'paragraph');
+  assert.equal(markdown('a | b\nc')[0]?.kind, 'paragraph');
+});

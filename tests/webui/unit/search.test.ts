@@ -104,8 +104,8 @@ test('on the axis of time a trial starts at zero; a stretch of it is a stretch o
 test('series of several trials are told by the trial', () => {
   const metrics = [{ trialId: 1, group: 'training', name: 'loss', batches: [1], values: [1], milliseconds: [0] }];
   const [panel] = toPanels([
-    { trial: 2, startMs: 0, metrics },
-    { trial: 1, startMs: 0, metrics },
+    { trial: 2, name: 'trial 2', startMs: 0, metrics },
+    { trial: 1, name: 'trial 1', startMs: 0, metrics },
   ]);
   assert.deepEqual(
     panel?.series.map((one) => one.label),

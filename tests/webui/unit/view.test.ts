@@ -1,45 +1,38 @@
 // The view of the experiments table: conversion to and from its address and to the request.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { isComplete, keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/view';
-import { available, column, openValue } from '../../../webui-static/src/columns';
-import { heatOf, mayHeat } from '../../../webui-static/src/heat';
+import { keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/workbench/view';
+import { available, column } from '../../../webui-static/src/workbench/columns';
+import { heatOf, mayHeat } from '../../../webui-static/src/workbench/heat';
+import { parse } from '../../../webui-static/src/workbench/query';
+import { ofExperiment, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
+import { readViews } from '../../../webui-static/src/calls/views';
 import { pagesOf, Store } from '../../../webui-static/src/paged';
 import { readSettings } from '../../../webui-static/src/settings';
 import type { FoundExperiment } from '../../../webui-static/src/wire';
 
 test('a view survives its address', () => {
-  const view = readView({
-    q: 'mnist',
-    state: 'STATE_ERROR',
-    sort: '-hp.lr,name',
-    cols: 'id,hp.lr',
-    f: '[["hp.lr",">","0.1"],["name","contains","a b"]]',
-    any: '1',
-  });
+  const view = readView({ q: 'mnist', sort: '-hp.lr,name', cols: 'id,hp.lr', group: 'hp.act', drawn: '7,3', archived: '1' });
   assert.deepEqual(readView(writeView(view)), view);
   assert.deepEqual(view.sorts, [
     { column: 'hp.lr', descending: true },
     { column: 'name', descending: false },
   ]);
+  assert.deepEqual([view.drawn, view.groups], [[7, 3], ['hp.act']]);
 });
 
-test('a broken address shows what can be read of it', () => {
-  const view = readView({ f: '{"a":1', state: "'; drop", sort: ',-,' });
-  assert.deepEqual([view.conditions, view.state, view.sorts], [[], '', []]);
-  assert.deepEqual(readView({ f: '[["a","bogus","1"],[1,2,3],["id","=","7"]]' }).conditions, [
-    { column: 'id', operator: '=', value: '7' },
-  ]);
+test('a broken address shows what can be read of it; no drawn run differs from no choice', () => {
+  const view = readView({ sort: ',-,', drawn: 'x,2,-1' });
+  assert.deepEqual([view.sorts, view.drawn], [[], [2]]);
+  assert.deepEqual(readView(writeView({ drawn: [] })).drawn, []);
+  assert.equal(readView(writeView({ drawn: undefined })).drawn, undefined);
 });
 
-test('numbers are asked for as numbers, text as text, conditions without a value not at all', () => {
-  const view = readView({ f: '[["hp.lr",">","0.1"],["name","=","7"],["id","=",""]]' });
-  const filter = JSON.parse(toSearch(view).filter ?? '');
-  assert.deepEqual(
-    filter.filterGroup.children[0].children.map((one: { value: unknown }) => one.value),
-    [0.1, '7'],
-  );
-  assert.equal(toSearch(readView({})).filter, '');
+test('the first click on the head of a metric puts the best first', () => {
+  const one = nextSorts([], 'accuracy', false, true);
+  assert.deepEqual(one, [{ column: 'accuracy', descending: true }]);
+  assert.deepEqual(nextSorts(one, 'accuracy', false, true), [{ column: 'accuracy', descending: false }]);
+  assert.deepEqual(nextSorts(nextSorts(one, 'accuracy', false, true), 'accuracy', false, true), []);
 });
 
 test('a head is clicked through rising, falling, none; with Shift others stay', () => {
@@ -54,16 +47,17 @@ test('a head is clicked through rising, falling, none; with Shift others stay', 
 });
 
 test('columns of hyperparameters, metadata and metrics come from the rows, nested ones by their path', () => {
-  const row = {
+  const row = ofExperiment({
+    experiment: { id: 1 },
     bestTrial: {
       hparams: { opt: { lr: 1 }, width: 3 },
       metadata: { data: { rows: 70 } },
       bestValidation: { metrics: { avgMetrics: { 'top.5': 0.5 } } },
     },
-  } as unknown as FoundExperiment;
-  const names = available([row]);
+  } as unknown as FoundExperiment);
+  const names = available([row], 'experiment');
   assert.deepEqual(names.slice(-4), ['hp.opt.lr', 'hp.width', 'metadata.data.rows', 'validation.top.5']);
-  assert.deepEqual(names.slice(-4).map((key) => openValue(key, row)), [1, 3, 70, 0.5]);
+  assert.deepEqual(names.slice(-4).map((key) => valueOf(row, key)), [1, 3, 70, 0.5]);
   assert.equal(column('metadata.data.rows')?.title, 'data.rows');
   assert.equal(column('metadata.'), undefined);
 });
@@ -76,16 +70,18 @@ test('the pages in sight are the ones that hold its rows', () => {
 });
 
 test('settings that cannot be read are the defaults, each for itself', () => {
-  assert.deepEqual(readSettings('{"theme":"dark","density":7,"views":[{"name":"a","query":"q=1"},{"name":1}]}'), {
-    theme: 'dark',
-    density: 'roomy',
-    views: [{ name: 'a', query: 'q=1' }],
-  });
+  assert.deepEqual(readSettings('{"theme":"dark","density":7,"split":99}'), { theme: 'dark', density: 'roomy', split: 46 });
+  assert.equal(readSettings('{"split":30}').split, 30);
   assert.equal(readSettings('nonsense').theme, 'system');
 });
 
+test('saved views that cannot be read are left out', () => {
+  assert.deepEqual(readViews('[{"name":"a","query":"q=1"},{"name":1},null]'), [{ name: 'a', query: 'q=1' }]);
+  assert.deepEqual([readViews('nonsense'), readViews(undefined), readViews('{}')], [[], [], []]);
+});
+
 test('numbers are colored by their size among the rows there are', () => {
-  const row = (lr: unknown): FoundExperiment => ({ experiment: { numTrials: 3 }, bestTrial: { hparams: { opt: { lr } } } }) as never;
+  const row = (lr: unknown): Run => ofExperiment({ experiment: { id: 1, numTrials: 3 }, bestTrial: { hparams: { opt: { lr } } } } as never);
   const rows = [row(1), row(2), row(5), row('auto')];
   const heat = heatOf(['hp.opt.lr', 'numTrials'], rows);
   assert.deepEqual(rows.map((one) => heat('hp.opt.lr', one)), ['heat-0', 'heat-1', 'heat-4', '']);
@@ -95,11 +91,11 @@ test('numbers are colored by their size among the rows there are', () => {
 });
 
 test('a query for some rows keeps the filter of the list', () => {
-  const view = readView({ f: '[["name","contains","a"]]', archived: '1' });
-  const filter = JSON.parse(withIds(toSearch(view), [3, 5]).filter ?? '');
+  const search = toSearch(parse('name ~ a', [{ key: 'name', title: 'Name' }]), { sorts: [], archived: true });
+  const filter = JSON.parse(withIds(search, [3, 5]).filter ?? '');
   assert.equal(filter.showArchived, true);
   assert.equal(filter.filterGroup.conjunction, 'and');
-  assert.deepEqual(filter.filterGroup.children[0], JSON.parse(toSearch(view).filter ?? '').filterGroup);
+  assert.deepEqual(filter.filterGroup.children[0], JSON.parse(search.filter ?? '').filterGroup);
   assert.deepEqual(filter.filterGroup.children[1], { kind: 'field', columnName: 'id', operator: '=', value: [3, 5] });
   assert.equal(JSON.parse(withIds({}, [3]).filter ?? '').filterGroup.children.length, 1);
 });
@@ -108,11 +104,6 @@ test('updates of rows keep the order unless a changing column sorts', () => {
   assert.equal(keepsOrder(readView({})), true);
   assert.equal(keepsOrder(readView({ sort: '-id,user' })), true);
   assert.equal(keepsOrder(readView({ sort: '-searcherMetricsVal' })), false);
-});
-
-test('a condition without a value is incomplete, except for emptiness', () => {
-  const conditions = readView({ f: '[["name","contains",""],["name","isEmpty",""],["name","=","x"]]' }).conditions;
-  assert.deepEqual(conditions.map(isComplete), [false, true, true]);
 });
 
 test('changed rows are taken in portions, oldest first', () => {

@@ -4,29 +4,84 @@ import { paths } from '../address';
 import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { JsonValue, Trial } from '../wire';
+import type { Query } from '../workbench/query';
+import { hovered } from '../workbench/selection';
 import { HeatMap, ImportanceBars } from './ImportanceView';
+import { Scatter, shade } from './Scatter';
 import { dimensions, marks, metricOf, objective, position, ranks, share, type Dimension } from './search';
+import { brushed, brushTests } from './brush';
 
 const HEIGHT = 300;
 const TOP = 40;
 const BOTTOM = 24;
 const SIDE = 70;
-const SMALL = { height: 240, side: 64, bottom: 32, top: 12 };
-
-// Five steps from best to worst. Classes, because the Content-Security-Policy forbids inline styles.
-export const shade = (rank: number | undefined): string =>
-  rank === undefined ? 'shade-none' : `shade-${Math.min(4, Math.floor(rank * 5))}`;
-
 interface ParallelProps {
   trials: Trial[];
   all: Dimension[];
   metricAxis: Dimension | undefined; // drawn on the right
   rank: Map<number, number>;
+  query: Query | undefined;
+  setTests: SetTests;
 }
 
-function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
+// Replaces the conditions on some columns.
+type SetTests = (columns: readonly string[], tests: readonly Query[]) => void;
+
+// Width of an axis for the pointer, in pixels, and the shortest stretch that is a brush.
+const GRIP = 28;
+const SHORTEST = 4;
+
+interface BrushProps {
+  dimension: Dimension;
+  column: string;
+  x: number;
+  height: (part: number) => number;
+  query: Query | undefined;
+  setTests: SetTests;
+}
+
+// Dragging along an axis filters by its values; a click removes the filter.
+function Brush({ dimension, column, x, height, query, setTests }: BrushProps) {
+  const from = useSignal<number | undefined>(undefined);
+  const to = useSignal(0);
+  const part = (event: PointerEvent): number => {
+    const svg = (event.currentTarget as SVGElement).ownerSVGElement;
+    const y = event.clientY - (svg?.getBoundingClientRect().top ?? 0);
+    return Math.min(1, Math.max(0, (height(0) - y) / (height(0) - height(1))));
+  };
+  const end = (event: PointerEvent): void => {
+    if (from.value === undefined) return;
+    const [low, high] = [Math.min(from.value, part(event)), Math.max(from.value, part(event))];
+    from.value = undefined;
+    setTests([column], (high - low) * (height(0) - height(1)) < SHORTEST ? [] : brushTests(dimension, column, low, high));
+  };
+  const held = from.value === undefined ? brushed(query, column, dimension) : [Math.min(from.value, to.value), Math.max(from.value, to.value)];
+  return (
+    <>
+      {held && <rect class="brush" x={x - 7} width={14} y={height(held[1] ?? 1)} height={Math.max(2, height(held[0] ?? 0) - height(held[1] ?? 1))} />}
+      <rect
+        class="brush-grip"
+        data-axis={dimension.name}
+        x={x - GRIP / 2}
+        width={GRIP}
+        y={height(1)}
+        height={height(0) - height(1)}
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          from.value = to.value = part(event);
+        }}
+        onPointerMove={(event) => from.value !== undefined && (to.value = part(event))}
+        onPointerUp={end}
+      >
+        <title>Drag to filter by {dimension.name}</title>
+      </rect>
+    </>
+  );
+}
+
+function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelProps) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const pointed = useSignal<Trial | undefined>(undefined);
+  const pointed = trials.find(({ id }) => id === hovered.value);
   const axes = metricAxis ? [...all, metricAxis] : all;
   const last = axes.length - 1;
   const place = (i: number): number => SIDE + (i * (width - 2 * SIDE)) / Math.max(1, last);
@@ -44,9 +99,9 @@ function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
       <figcaption>
         All hyperparameters{' '}
         <span class="quiet">
-          {pointed.value
-            ? `trial ${pointed.value.id}: ${metric(metricOf(pointed.value)) || 'no metric yet'}`
-            : 'best trials in the strongest color'}
+          {pointed
+            ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}`
+            : 'best trials in the strongest color; drag along an axis to filter'}
         </span>
       </figcaption>
       <div ref={host}>
@@ -54,10 +109,10 @@ function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
           {order.map((trial) => (
             <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
               <polyline
-                class={`line ${shade(rank.get(trial.id))}`}
+                class={`line ${shade(rank.get(trial.id))} ${trial === pointed ? 'pointed' : ''}`}
                 points={points(trial)}
-                onPointerEnter={() => (pointed.value = trial)}
-                onPointerLeave={() => (pointed.value = undefined)}
+                onPointerEnter={() => (hovered.value = trial.id)}
+                onPointerLeave={() => (hovered.value = undefined)}
               />
             </a>
           ))}
@@ -79,6 +134,14 @@ function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
                   {mark.text}
                 </text>
               ))}
+              <Brush
+                dimension={dimension}
+                column={dimension === metricAxis ? 'searcherMetricsVal' : `hp.${dimension.name}`}
+                x={place(i)}
+                height={height}
+                query={query}
+                setTests={setTests}
+              />
             </g>
           ))}
         </svg>
@@ -87,53 +150,18 @@ function Parallel({ trials, all, metricAxis, rank }: ParallelProps) {
   );
 }
 
-function Scatter({ trials, dimension, rank, name }: { trials: Trial[]; dimension: Dimension; rank: Map<number, number>; name: string }) {
+function OverOne({ trials, dimension, rank, name }: { trials: Trial[]; dimension: Dimension; rank: Map<number, number>; name: string }) {
   const scored = trials.filter((trial) => metricOf(trial) !== undefined);
-  const values = scored.map((trial) => metricOf(trial) ?? 0);
-  const [min, max] = [Math.min(...values), Math.max(...values)];
-  const [host, width] = useWidth<HTMLDivElement>();
-  const { height, side, top, bottom } = SMALL;
-  // Margins keep the dots off the axes.
-  const along = (part: number): number => side + 10 + part * (width - side - 26);
-  const up = (part: number): number => height - bottom - 8 - part * (height - top - bottom - 8);
-  const x = (trial: Trial): number => along(position(dimension, trial));
-  const y = (trial: Trial): number => up(share({ kind: 'linear', min, max }, metricOf(trial) ?? min));
-  return (
-    <figure class="chart" aria-label={`${name} over ${dimension.name}`}>
-      <figcaption>
-        {name} over {dimension.name}
-        {dimension.kind === 'log' && <span class="quiet"> logarithmic</span>}
-      </figcaption>
-      <div ref={host}>
-        <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          <line class="axis" x1={side} x2={width - 8} y1={height - bottom} y2={height - bottom} />
-          <line class="axis" x1={side} x2={side} y1={top} y2={height - bottom} />
-          {marks({ kind: 'linear', words: [], min, max }).map((mark) => (
-            <g key={mark.at}>
-              {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
-              <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
-                {mark.text}
-              </text>
-            </g>
-          ))}
-          {marks(dimension).map((mark) => (
-            <text key={mark.at} x={along(mark.at)} y={height - 8} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
-              {mark.text}
-            </text>
-          ))}
-          {scored.map((trial) => (
-            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-              <circle class={`dot ${shade(rank.get(trial.id))}`} cx={x(trial)} cy={y(trial)} r={4}>
-                <title>
-                  trial {trial.id}: {metric(metricOf(trial))}
-                </title>
-              </circle>
-            </a>
-          ))}
-        </svg>
-      </div>
-    </figure>
-  );
+  const y = objective(trials, name);
+  if (!y) return null;
+  const dots = scored.map((trial) => ({
+    trial,
+    x: position(dimension, trial),
+    y: share(y, metricOf(trial) ?? y.min),
+    shade: shade(rank.get(trial.id)),
+    title: `trial ${trial.id}: ${metric(metricOf(trial))}`,
+  }));
+  return <Scatter title={`${name} over ${dimension.name}`} x={dimension} y={y} dots={dots} />;
 }
 
 interface Props {
@@ -141,9 +169,11 @@ interface Props {
   hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;
   smallerIsBetter: boolean;
+  query: Query | undefined; // of the table
+  setTests: SetTests;
 }
 
-export function HyperparameterViews({ trials, hyperparameters, metricName, smallerIsBetter }: Props) {
+export function HyperparameterViews({ trials, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
   const all = dimensions(trials, hyperparameters);
   if (all.length === 0) {
     return (
@@ -156,7 +186,14 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
   const rank = ranks(trials, smallerIsBetter);
   return (
     <>
-      <Parallel trials={trials} all={all} metricAxis={objective(trials, metricName || 'metric')} rank={rank} />
+      <Parallel
+        trials={trials}
+        all={all}
+        metricAxis={objective(trials, metricName || 'metric')}
+        rank={rank}
+        query={query}
+        setTests={setTests}
+      />
       <ImportanceBars trials={trials} all={all} />
       {rank.size > 0 && (
         <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
@@ -164,7 +201,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
       {rank.size > 0 && (
         <div class="charts">
           {all.map((one) => (
-            <Scatter key={one.name} trials={trials} dimension={one} rank={rank} name={metricName || 'metric'} />
+            <OverOne key={one.name} trials={trials} dimension={one} rank={rank} name={metricName || 'metric'} />
           ))}
         </div>
       )}

@@ -1,18 +1,24 @@
 // One metric panel drawn by uPlot: size, theme colors, live data, range selection, values at the pointer. Does not
 // fetch.
-import { useSignal } from '@preact/signals';
+import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { duration, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
+import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
+import { PanelTools } from './PanelTools';
 import { onGrid, smooth, type Axis, type Panel } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
-const HEIGHT = 240;
+// Pixels of a chart's height, by size.
+export const HEIGHTS = { small: 168, medium: 240, large: 400 } as const;
+export type Size = keyof typeof HEIGHTS;
+// Pixels that a full screen keeps for the caption.
+const FULL_MARGIN = 72;
 // With more series the text alternative names only their number, and long series are drawn on a grid.
 const NAMED_SERIES = 6;
 // Dots mark the points of few short series only: they would hide the lines.
@@ -25,12 +31,13 @@ export interface Look {
   axis: Axis;
   log: boolean;
   smoothing: number; // weight of the past, in [0, 1)
+  size?: Size;
 }
 
 interface Props {
   panel: Panel;
   look: Look;
-  trials: number; // number of trials on the page; a trial has the same color in every panel
+  colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: by group
   zoom: (from: number, to: number) => void; // in axis units
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
@@ -51,13 +58,14 @@ function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   return [min - room, max + room];
 }
 
-// Colors of the panel's series: by trial, or by group when there is one trial.
-const colorsOf = ({ panel, trials }: Pick<Props, 'panel' | 'trials'>): string[] => {
-  const colors = seriesColors(trials > 1 ? trials : panel.series.length);
-  return panel.series.map((series, at) => colors[trials > 1 ? series.place : at] ?? '');
+const colorsOf = ({ panel, colors }: Pick<Props, 'panel' | 'colors'>): string[] => {
+  const own = colors ?? seriesColors(panel.series.length);
+  return panel.series.map((series, at) => own[colors ? series.place : at] ?? '');
 };
 
-const isDashed = ({ trials }: Pick<Props, 'trials'>, group: string): boolean => trials > 1 && group !== 'training';
+// Trials have a color each, so groups other than training are dashed, unless the panel has a single group.
+const isDashed = ({ colors, panel }: Pick<Props, 'colors' | 'panel'>, group: string): boolean =>
+  colors !== undefined && group !== 'training' && panel.series.some((series) => series.group !== group);
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
@@ -80,9 +88,12 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
   }));
   // Unsmoothed lines, behind the smoothed ones.
   const raw = look.smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
+  const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
+  const low = 1 + lines.length + raw.length;
   return {
     width,
-    height: HEIGHT,
+    height: HEIGHTS[look.size ?? 'medium'],
+    bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: faint(line.stroke ?? '') })),
     padding: [TOP_PADDING, null, null, null],
     cursor: {
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
@@ -125,7 +136,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         values: (_, ticks) => ticks.map(format),
       },
     ],
-    series: [{ label: look.axis }, ...lines, ...raw],
+    series: [{ label: look.axis }, ...lines, ...raw, ...edges],
     hooks: {
       setSelect: [
         (plot: uPlot) => {
@@ -137,7 +148,12 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
-      setSeries: [(_: uPlot, at: number | null) => (focused = at === null ? undefined : at - 1)],
+      setSeries: [
+        (plot: uPlot, at: number | null) => {
+          focused = at === null ? undefined : at - 1;
+          if (colorsAreTrials(props) && isHovered(plot)) hovered.value = focused === undefined ? undefined : panel.series[focused]?.trial;
+        },
+      ],
       setCursor: [
         (plot: uPlot) => {
           const { left = -1, top = 0, idx } = plot.cursor;
@@ -162,13 +178,31 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
   };
 }
 
+const isBanded = (panel: Panel): boolean => panel.series.some(({ low }) => low !== undefined);
+// Whether a color stands for one trial, so that table and charts can point at it.
+const colorsAreTrials = ({ panel, colors }: Pick<Props, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
+
+// Dims all series but those of one trial.
+function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
+  const known = panel.series.some((series) => series.trial === trial);
+  let changed = false;
+  plot.series.forEach((series, at) => {
+    const own = panel.series[(at - 1) % panel.series.length];
+    const alpha = at === 0 || !known || own?.trial === trial ? 1 : 0.2;
+    changed ||= series.alpha !== alpha;
+    series.alpha = alpha;
+  });
+  if (changed) plot.redraw(false, false);
+}
+
 // A position without a value is `undefined` (the line passes over it). A value that is not finite, or not
 // positive on a logarithmic axis, is null (a gap).
 function toData(panel: Panel, look: Look): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const raw = look.smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
-  const tables = [...smoothed, ...raw];
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)) }));
+  const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > NAMED_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
   return uPlot.join(tables.map(({ x, y }) => [x, y] as uPlot.AlignedData));
@@ -185,9 +219,9 @@ export function summary(panel: Panel): string {
 }
 
 // The key of a panel with one trial. Panels of several trials share the key of the page.
-function Key({ panel, trials }: Pick<Props, 'panel' | 'trials'>) {
-  if (trials > 1 || panel.series.length < 2) return null;
-  const colors = colorsOf({ panel, trials });
+function Key({ panel }: Pick<Props, 'panel'>) {
+  if (panel.series.length < 2) return null;
+  const colors = colorsOf({ panel, colors: undefined });
   return (
     <ul class="plain-list legend">
       {panel.series.map((series, at) => (
@@ -200,12 +234,20 @@ function Key({ panel, trials }: Pick<Props, 'panel' | 'trials'>) {
 }
 
 export function MetricChart(props: Props) {
-  const { panel, look, trials } = props;
+  const { panel, look } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const hover = useSignal<Hover | undefined>(undefined);
-  const colors = useColors();
-  const shape = [...panel.series.map(({ label }) => label), colors, trials, look.axis, look.log, look.smoothing > 0].join('\n');
+  const theme = useColors();
+  const shape = [
+    ...panel.series.map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
+    theme,
+    isBanded(panel),
+    look.axis,
+    look.log,
+    look.size,
+    look.smoothing > 0,
+  ].join('\n');
   const latest = useRef(props);
   latest.current = props;
 
@@ -225,11 +267,17 @@ export function MetricChart(props: Props) {
       element,
     );
     const resize = new ResizeObserver(() => {
-      if (plot.current && plot.current.width !== width())
-        plot.current.setSize({ width: width(), height: HEIGHT });
+      const full = document.fullscreenElement?.contains(element) ?? false;
+      const height = full ? innerHeight - FULL_MARGIN : HEIGHTS[latest.current.look.size ?? 'medium'];
+      if (plot.current && (plot.current.width !== width() || plot.current.height !== height)) plot.current.setSize({ width: width(), height });
     });
     resize.observe(element);
+    const stop = effect(() => {
+      const trial = hovered.value;
+      if (plot.current && colorsAreTrials(latest.current) && !isHovered(plot.current)) point(plot.current, latest.current.panel, trial);
+    });
     return () => {
+      stop();
       resize.disconnect();
       plot.current?.destroy();
       plot.current = undefined;
@@ -241,12 +289,15 @@ export function MetricChart(props: Props) {
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <figcaption>{panel.name}</figcaption>
-      <div class="plot" aria-hidden="true">
+      <figcaption>
+        {panel.name}
+        <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />
+      </figcaption>
+      <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>
         <div ref={host} />
         <HoverValues at={hover.value} />
       </div>
-      <Key panel={panel} trials={trials} />
+      {!props.colors && <Key panel={panel} />}
     </figure>
   );
 }

@@ -1,20 +1,23 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
-import { seriesColors, useColors } from '../colors';
 import { ErrorNote } from '../components/notes';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
-import type { MetricSeries, Trial } from '../wire';
+import type { MetricSeries } from '../wire';
+import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
-import { MetricChart, type Look } from './MetricChart';
+import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
 import { metric } from '../format';
-import { SYSTEM_GROUPS, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { SYSTEM_GROUPS, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
 const MIN_POINTS = 120;
+// Least milliseconds between requests for new points of one trial, and of several.
+const ONE_GAP_MS = 400;
+const MANY_GAP_MS = 3000;
 // Number of charts shown without a selection in the address.
 const DEFAULT_PANELS = 6;
 
@@ -22,6 +25,7 @@ const DEFAULT_PANELS = 6;
 const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
+const SIZES = Object.keys(HEIGHTS) as Size[];
 
 export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
@@ -33,9 +37,10 @@ export function readRange(text: string | undefined): [number, number] | undefine
 function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth ?? 0);
   return {
-    axis: AXES.find((one) => one === query.x) ?? 'batches',
+    axis: query.x ?? 'batches',
     log: query.log === '1',
     smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
+    size: SIZES.find((one) => one === query.size) ?? 'medium',
   };
 }
 
@@ -52,6 +57,16 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
           >
             {axes.map((axis) => (
               <option key={axis}>{axis}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      {axes.length > 1 && (
+        <label class="check">
+          Size{' '}
+          <select value={look.size} onChange={(e) => setQuery({ size: e.currentTarget.value === 'medium' ? '' : e.currentTarget.value })}>
+            {SIZES.map((size) => (
+              <option key={size}>{size}</option>
             ))}
           </select>
         </label>
@@ -80,7 +95,7 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
           Whole range
         </button>
       ) : (
-        <span class="quiet">Drag over a chart to look closer.</span>
+        <span class="quiet">Drag over a chart to zoom.</span>
       )}
     </div>
   );
@@ -113,53 +128,66 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
-// The key of several trials: a color per trial, a dash for groups other than training.
-function TrialKey({ trials, names }: Pick<Props, 'trials' | 'names'>) {
-  useColors();
-  const colors = seriesColors(trials.length);
-  return (
-    <ul class="plain-list legend" aria-label="Trials drawn">
-      {trials.map((trial, at) => (
-        <li key={trial.id}>
-          <Swatch color={colors[at] ?? ''} /> <a href={paths.trial(trial.id)}>{names?.get(trial.id) ?? `trial ${trial.id}`}</a>
-        </li>
-      ))}
-      <li class="quiet">training solid, other groups dashed</li>
-    </ul>
-  );
+// A trial whose curves are drawn.
+export interface Curve {
+  id: number; // of the trial
+  startTime?: string | null | undefined;
+  name: string;
+  color: string;
 }
+
+// The key of several trials: a color per trial, a dash for groups other than training.
+const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
+  <ul class="plain-list legend" aria-label="Trials drawn">
+    {curves.map(({ id, name, color }) => (
+      <li key={id}>
+        <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
+      </li>
+    ))}
+    <li class="quiet">training solid, other groups dashed</li>
+  </ul>
+);
 
 interface Props {
-  trials: Trial[]; // at most 100
+  curves: readonly Curve[]; // at most 200
+  single?: boolean; // the page is about one trial: colors stand for groups of metrics
   ended: boolean;
-  names?: ReadonlyMap<number, string>; // display names of trials, by id
   system?: boolean; // show system metrics instead of training metrics
+  keyed?: boolean; // show the key of the trials
+  groups?: { of: (trial: number) => GroupOf | undefined; colors: readonly string[] } | undefined; // draw means of groups
 }
 
-export function Metrics({ trials, ended, names, system = false }: Props) {
+export function Metrics({ curves, single = false, ended, system = false, keyed = true, groups }: Props) {
   const { query, setQuery } = useQuery();
   // System metrics are measured by time, not by batch.
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
-  const ids = trials.map((trial) => trial.id);
+  const ids = curves.map(({ id }) => id);
   const points = Math.max(MIN_POINTS, Math.floor(POINTS / Math.max(1, Math.sqrt(ids.length))));
-  const live = useSeries(ids, points, zoom, ids.length > 10 ? 2000 : 400);
+  const live = useSeries(ids, points, zoom, ids.length > 1 ? MANY_GAP_MS : ONE_GAP_MS);
   // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
   if (live.data) held.current = { ids: ids.join(), data: live.data };
   const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
   // Panels are rebuilt only with their data, because a new panel object redraws the chart.
-  const starts = trials.map((trial) => [trial.id, trial.startTime, names?.get(trial.id)].join()).join('\n');
+  const starts = curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)?.label].join()).join('\n');
   const panels = useMemo(() => {
     const found = (data ?? []).filter(({ group }) => SYSTEM_GROUPS.includes(group) === system && group !== 'timing');
-    const sources = trials.map((trial) => ({
-      trial: trial.id,
-      name: names?.get(trial.id),
-      startMs: Date.parse(trial.startTime ?? '') || 0,
-      metrics: found.filter((one) => one.trialId === trial.id),
+    const own = new Map(curves.map(({ id }) => [id, [] as MetricSeries[]]));
+    for (const one of found) own.get(one.trialId)?.push(one);
+    const sources = curves.map(({ id, name, startTime }) => ({
+      trial: id,
+      name: single ? undefined : name,
+      startMs: Date.parse(startTime ?? '') || 0,
+      metrics: own.get(id) ?? [],
     }));
-    return toPanels(sources, look.axis);
+    const all = toPanels(sources, look.axis);
+    return groups ? all.map((panel) => toBands(panel, groups.of)) : all;
   }, [data, starts, look.axis, system]);
+  const names = useMemo(
+    () => [...new Set((data ?? []).flatMap(({ group, name }) => (SYSTEM_GROUPS.includes(group) || COUNTERS.includes(name) ? [] : [panelName(group, name)])))].sort(),
+    [data],
+  );
   const wanted = query.charts?.split(',').filter((name) => name !== '');
   const telling = panels.filter((panel) => !COUNTERS.includes(panel.name));
   const shown = wanted
@@ -169,30 +197,31 @@ export function Metrics({ trials, ended, names, system = false }: Props) {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
+  const colors = single ? undefined : curves.map(({ color }) => color);
   const nothing = system
     ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
-    : look.axis === 'epochs'
-      ? 'These metrics carry no epochs; choose another axis.'
-      : 'No metrics reported.';
+    : look.axis === 'batches' || look.axis === 'time'
+      ? 'No metrics reported.'
+      : `No metric is reported together with ${look.axis}; choose another axis.`;
   return (
     <section aria-labelledby="metrics-title">
       <div class="section-head">
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
         {panels.length > 0 && <Chips panels={panels} shown={shown} />}
       </div>
-      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : AXES} />
+      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
       )}
-      {trials.length > 1 && panels.length > 0 && <TrialKey trials={trials} names={names} />}
-      <div class="charts">
+      {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
+      <div class={`charts charts-${look.size}`}>
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}
             panel={panel}
             look={look}
-            trials={trials.length}
+            colors={groups?.colors ?? colors}
             text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}
           />

@@ -84,7 +84,7 @@ const LOOK: Look = { axis: 'batches', log: false, smoothing: 0 };
 function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={LOOK} trials={1} zoom={zoom} />;
+  return <MetricChart panel={panel} look={LOOK} colors={undefined} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
@@ -157,7 +157,7 @@ export function Profiler({ trial }: { trial: Trial }) {
           </p>
         )}
       </section>
-      <Metrics trials={[trial]} ended={ended} system />
+      <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={ended} system />
     </>
   );
 }

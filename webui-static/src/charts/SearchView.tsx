@@ -10,7 +10,7 @@ import { counted, duration, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
-import { shade } from './HyperparameterViews';
+import { shade } from './Scatter';
 
 const HEIGHT = 320;
 // Height of a chart when there are several.

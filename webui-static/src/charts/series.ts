@@ -2,7 +2,8 @@
 // trials; x axes; smoothing. Pure.
 import type { MetricSeries } from '../wire';
 
-export type Axis = 'batches' | 'time' | 'epochs';
+// "batches", "time", "epochs", or the name of a metric.
+export type Axis = string;
 
 export interface Series {
   label: string; // "training", or "validation (validation_loss)" if the metric's name is not the panel's
@@ -12,6 +13,8 @@ export interface Series {
   x: number[]; // in axis units, ascending: batches, seconds since the trial's start, epochs
   y: (number | null)[]; // null: not finite, drawn as a gap
   steps: number[]; // batches of each point
+  low?: (number | null)[]; // of a group of trials: mean minus and plus the deviation
+  high?: (number | null)[];
 }
 
 export interface Panel {
@@ -22,7 +25,7 @@ export interface Panel {
 // The metrics of one trial.
 export interface Source {
   trial: number;
-  name?: string; // replaces "trial 12"
+  name?: string | undefined; // undefined: labels name the group only
   startMs: number;
   metrics: MetricSeries[];
 }
@@ -50,8 +53,8 @@ function sums(differences: readonly number[], start = 0): number[] {
 const toValues = (one: MetricSeries): (number | null)[] =>
   one.values.map((value) => (typeof value === 'number' && Number.isFinite(value) ? value : null));
 
-// Epochs at the given batches, interpolated between the points where the group reported them.
-function epochsAt(told: MetricSeries, steps: readonly number[]): (number | undefined)[] {
+// Values of a metric at the given batches, interpolated between its points.
+function valuesAt(told: MetricSeries, steps: readonly number[]): (number | undefined)[] {
   const known = sums(told.batches);
   const epochs = toValues(told);
   let i = 0;
@@ -72,10 +75,11 @@ function places(one: MetricSeries, steps: number[], axis: Axis, source: Source):
     const first = Date.parse(one.firstTime ?? '');
     return sums(one.milliseconds, first - source.startMs).map((ms) => (Number.isFinite(ms) ? ms / 1000 : undefined));
   }
-  const told = ['epochs', 'epoch']
-    .map((name) => source.metrics.find((other) => other.group === one.group && other.name === name))
-    .find((found) => found !== undefined);
-  return told ? epochsAt(told, steps) : [];
+  const of = (name: string, own: boolean): MetricSeries | undefined =>
+    source.metrics.find((other) => (own ? other.group === one.group : true) && (other.name === name || panelName(other.group, other.name) === name));
+  const names = axis === 'epochs' ? ['epochs', 'epoch'] : [axis];
+  const told = names.map((name) => of(name, true)).find((found) => found !== undefined) ?? (axis === 'epochs' ? undefined : of(axis, false));
+  return told ? valuesAt(told, steps) : [];
 }
 
 const GROUP_ORDER = ['training', 'validation'];
@@ -85,9 +89,9 @@ function groupRank(group: string): number {
   return at < 0 ? GROUP_ORDER.length : at;
 }
 
-function label(source: Source, many: boolean, group: string, name: string, panel: string): string {
+function label(source: Source, group: string, name: string, panel: string): string {
   const own = panel === name ? group : `${group} (${name})`;
-  return many ? `${source.name ?? `trial ${source.trial}`} · ${own}` : own;
+  return source.name === undefined ? own : `${source.name} · ${own}`;
 }
 
 // Sorts the points by x: a trial that was restarted may have gone back.
@@ -113,7 +117,7 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
       const own = panels.get(panel) ?? [];
       panels.set(panel, own);
       own.push({
-        label: label(source, sources.length > 1, metric.group, metric.name, panel),
+        label: label(source, metric.group, metric.name, panel),
         group: metric.group,
         trial: source.trial,
         place,

@@ -1,13 +1,16 @@
 // Buttons that control an experiment. The page updates when the master reports the new state.
 import { useLocation } from 'preact-iso';
+import { useRef } from 'preact/hooks';
 import { paths } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { isActive, isEnded, isStopping } from '../format';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
+import { useClosing } from '../closing';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
+import { Icon } from './Icon';
 import { ErrorNote } from './notes';
 import { ProjectChoice } from './ProjectChoice';
 import { Words } from './Words';
@@ -36,18 +39,37 @@ function Edit({ experiment, reload }: Props) {
   );
 }
 
-function Running({ experiment }: { experiment: Experiment }) {
+// Buttons that stand beside the menu: pause, go on, run again.
+function First({ experiment, reload }: Props) {
   const { id, state } = experiment;
   const { busy, error, run } = useWork();
-  const button = (action: api.Action, label: string, possible: boolean) => (
-    <button type="button" disabled={!possible || busy} onClick={() => void run(() => api.act(id, action))}>
+  const button = (label: string, possible: boolean, work: () => Promise<unknown>) => (
+    <button type="button" disabled={!possible || busy} onClick={() => void run(work)}>
       {label}
     </button>
   );
+  const again = async (): Promise<void> => {
+    await changes.retry(id);
+    reload();
+  };
   return (
     <>
-      {state === 'STATE_PAUSED' ? button('activate', 'Activate', true) : button('pause', 'Pause', isActive(state))}
-      {button('cancel', 'Cancel', !isStopping(state))}
+      {state === 'STATE_PAUSED' && button('Activate', true, () => api.act(id, 'activate'))}
+      {!isEnded(state) && state !== 'STATE_PAUSED' && button('Pause', isActive(state), () => api.act(id, 'pause'))}
+      {state === 'STATE_ERROR' && button('Retry', true, again)}
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
+function Running({ experiment }: { experiment: Experiment }) {
+  const { id, state } = experiment;
+  const { busy, error, run } = useWork();
+  return (
+    <>
+      <button type="button" disabled={isStopping(state) || busy} onClick={() => void run(() => api.act(id, 'cancel'))}>
+        Cancel
+      </button>
       <Confirm
         label="Kill…"
         title={`Kill experiment ${id}?`}
@@ -65,20 +87,15 @@ function Running({ experiment }: { experiment: Experiment }) {
 function Ended({ experiment, reload }: Props) {
   const { id, archived } = experiment;
   const { busy, error, run } = useWork();
-  const then = async (work: () => Promise<unknown>): Promise<void> => {
-    if (await run(work)) reload();
+  const archive = async (): Promise<void> => {
+    if (await run(() => changes.archive(id, !archived))) reload();
   };
   return (
     <>
-      {experiment.state === 'STATE_ERROR' && (
-        <button type="button" disabled={busy} onClick={() => void then(() => changes.retry(id))}>
-          Retry
-        </button>
-      )}
       <a class="button" href={paths.goOn(id)}>
         Continue…
       </a>
-      <button type="button" disabled={busy} onClick={() => void then(() => changes.archive(id, !archived))}>
+      <button type="button" disabled={busy} onClick={() => void archive()}>
         {archived ? 'Unarchive' : 'Archive'}
       </button>
       <ErrorNote error={error} />
@@ -103,25 +120,31 @@ function Remove({ id }: { id: number }) {
 }
 
 export function Actions({ experiment, reload }: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  useClosing(host);
   const move = async (fields: FormData): Promise<void> => {
     await changes.move(experiment.id, Number(field(fields, 'project')));
     reload();
   };
   return (
-    <div class="actions" role="group" aria-label="Actions">
-      {isEnded(experiment.state) ? (
-        <Ended experiment={experiment} reload={reload} />
-      ) : (
-        <Running experiment={experiment} />
-      )}
+    <div class="actions" role="group" aria-label="Actions" ref={host}>
+      <First experiment={experiment} reload={reload} />
       <a class="button" href={paths.fork(experiment.id)}>
         Fork…
       </a>
-      <Edit experiment={experiment} reload={reload} />
-      <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
-        {() => <ProjectChoice current={experiment.projectId} />}
-      </FormDialog>
-      {isEnded(experiment.state) && <Remove id={experiment.id} />}
+      <details class="tool menu">
+        <summary aria-label="More actions">
+          <Icon name="more" />
+        </summary>
+        <div class="tool-body">
+          {isEnded(experiment.state) ? <Ended experiment={experiment} reload={reload} /> : <Running experiment={experiment} />}
+          <Edit experiment={experiment} reload={reload} />
+          <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
+            {() => <ProjectChoice current={experiment.projectId} />}
+          </FormDialog>
+          {isEnded(experiment.state) && <Remove id={experiment.id} />}
+        </div>
+      </details>
     </div>
   );
 }

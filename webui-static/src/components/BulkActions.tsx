@@ -6,7 +6,8 @@ import * as changes from '../calls/changes';
 import { MAX_COMPARED } from '../compare/subjects';
 import { isActive, isEnded, isStopping } from '../format';
 import { toError } from '../work';
-import type { Experiment, FoundExperiment } from '../wire';
+import type { Experiment } from '../wire';
+import type { Run } from '../workbench/runs';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ProjectChoice } from './ProjectChoice';
@@ -51,7 +52,7 @@ function Compare({ all }: { all: Experiment[] }) {
 }
 
 interface Props {
-  chosen: Signal<ReadonlyMap<number, FoundExperiment>>;
+  chosen: Signal<ReadonlyMap<number, Run>>;
   reload: () => void; // called after changes without an event
 }
 

@@ -1,8 +1,9 @@
 // Log filter, stored in the address: text or regular expression, level, rank, time.
+import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
 import { dateTime } from '../format';
-import { SearchField } from './ViewTools';
+import { SearchField } from './SearchField';
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 
@@ -37,7 +38,8 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
   );
 }
 
-export function LogFilter({ kinds }: { kinds: readonly ('rank' | 'time')[] }) {
+// `children` stand in the same row.
+export function LogFilter({ kinds, children }: { kinds: readonly ('rank' | 'time')[]; children?: ComponentChildren }) {
   const { query, setQuery } = useQuery();
   return (
     <div class="tools" role="group" aria-label="Filter of the log">
@@ -79,6 +81,7 @@ export function LogFilter({ kinds }: { kinds: readonly ('rank' | 'time')[] }) {
           <Moment name="until" label="Until" />
         </>
       )}
+      {children}
     </div>
   );
 }

@@ -5,16 +5,28 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import * as api from '../api';
 import { subscribe } from '../events';
+import { save } from '../csv';
 import { counted } from '../format';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
 import { LogFilter, readFilter } from './LogFilter';
 import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
+import { Icon } from './Icon';
 import { ErrorNote } from './notes';
 
 // Lines per request.
 const PAGE = 1000;
+
+// What the filter looks for, to be marked. An expression that only the master can read marks nothing.
+function matchOf({ searchText, enableRegex }: api.LogQuery): RegExp | undefined {
+  if (!searchText) return undefined;
+  try {
+    return new RegExp(enableRegex ? searchText : searchText.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'g');
+  } catch {
+    return undefined;
+  }
+}
 
 // The loaded part of one log.
 class LogSheet {
@@ -30,7 +42,7 @@ class LogSheet {
     private readonly line: string | undefined,
     private readonly signal: AbortSignal,
   ) {
-    this.rows = new Rows(content, line);
+    this.rows = new Rows(content, line, matchOf(filter));
   }
 
   // Loads the first lines, or newer ones. `on` continues to the end of the log.
@@ -135,6 +147,25 @@ export function LogView({ of, name, taskId }: Props) {
     };
   }, [of, taskId, key, line]);
 
+  // Goes to the next match, or the one before, round the ends.
+  const current = useRef<Element>();
+  const go = (by: 1 | -1): void => {
+    const all = [...(host.current?.querySelectorAll('mark') ?? [])];
+    if (all.length === 0) return;
+    current.current?.classList.remove('current');
+    const at = all.indexOf(current.current as HTMLElement);
+    const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length];
+    next?.classList.add('current');
+    next?.scrollIntoView({ block: 'center' });
+    current.current = next;
+    follow.value = false;
+  };
+  const wrapped = query.wrap !== '0';
+  const shownLines = (): string =>
+    [...(host.current?.querySelectorAll<HTMLElement>('.log-line') ?? [])]
+      .map((one) => `${one.dataset.time} ${one.querySelector('.log-text')?.textContent ?? ''}\n`)
+      .join('');
+
   const setFollow = (on: boolean): void => {
     follow.value = on;
     if (on && fixed) setQuery({ line: '', since: '' });
@@ -143,10 +174,22 @@ export function LogView({ of, name, taskId }: Props) {
 
   return (
     <section aria-labelledby="log-title">
-      <div class="section-head">
-        <h2 id="log-title">Log</h2>
-        <span class="quiet">{status.value && counted(status.value.lines, 'line')}</span>
+      <h2 id="log-title" class="hidden">
+        Log
+      </h2>
+      <LogFilter kinds={['rank', 'time']}>
+        {filter.searchText && (
+          <span class="segments">
+            <button type="button" aria-label="Previous match" title="Previous match" onClick={() => go(-1)}>
+              <Icon name="up" />
+            </button>
+            <button type="button" aria-label="Next match" title="Next match" onClick={() => go(1)}>
+              <Icon name="down" />
+            </button>
+          </span>
+        )}
         <span class="spring" />
+        <span class="quiet">{status.value && counted(status.value.lines, 'line')}</span>
         {status.value && !status.value.begun && status.value.lines > 0 && (
           <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>
             Older lines
@@ -160,14 +203,19 @@ export function LogView({ of, name, taskId }: Props) {
           />{' '}
           Follow
         </label>
-      </div>
-      <LogFilter kinds={['rank', 'time']} />
+        <label class="check">
+          <input type="checkbox" checked={wrapped} onChange={() => setQuery({ wrap: wrapped ? '0' : '' })} /> Wrap
+        </label>
+        <button type="button" class="plain" title="Download the lines shown" aria-label="Download the lines shown" onClick={() => save(`${name}.log`, new Blob([shownLines()], { type: 'text/plain' }))}>
+          <Icon name="download" />
+        </button>
+      </LogFilter>
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
       {status.value?.lines === 0 && !error.value && (
         <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line matches the filter.'}</p>
       )}
       <div
-        class="log"
+        class={wrapped ? 'log' : 'log log-long'}
         ref={host}
         role="log"
         aria-label={`Log of ${name}`}

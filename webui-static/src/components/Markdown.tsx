@@ -27,6 +27,32 @@ function drawBlock(block: Block, key: number): ComponentChildren {
   }
   if (block.kind === 'quote') return <blockquote key={key}>{block.blocks.map(drawBlock)}</blockquote>;
   if (block.kind === 'paragraph') return <p key={key}>{block.inner.map(draw)}</p>;
+  if (block.kind === 'table') {
+    return (
+      <div class="table-frame" key={key} role="region" aria-label="Table of the notes" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              {block.head.map((cell, at) => (
+                <th scope="col" key={at}>
+                  {cell.map(draw)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {block.rows.map((row, at) => (
+              <tr key={at}>
+                {row.map((cell, nth) => (
+                  <td key={nth}>{cell.map(draw)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    );
+  }
   if (block.kind === 'list') {
     const items = block.items.map((item, at) => <li key={at}>{item.map(draw)}</li>);
     return block.ordered ? <ol key={key}>{items}</ol> : <ul key={key}>{items}</ul>;

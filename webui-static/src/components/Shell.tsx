@@ -37,6 +37,7 @@ const PLACES: [string, string, IconName][] = [
   ['Workspaces', paths.workspaces, 'workspaces'],
   ['Cluster', paths.cluster, 'cluster'],
   ['Users', paths.users, 'users'],
+  ['Webhooks', paths.webhooks, 'webhook'],
   ['Settings', paths.settings, 'settings'],
 ];
 

@@ -16,7 +16,22 @@ function lineAddress(id: string): string {
   return `${location.pathname}?${query.toString()}`;
 }
 
-function row(entry: LogEntry, chosen: string | undefined): HTMLElement {
+// A text as nodes, with its matches in `mark` elements.
+function marked(text: string, match: RegExp | undefined): (string | HTMLElement)[] {
+  if (!match) return [text];
+  const out: (string | HTMLElement)[] = [];
+  let from = 0;
+  for (const found of text.matchAll(match)) {
+    if (found[0] === '') continue;
+    const mark = document.createElement('mark');
+    mark.textContent = found[0];
+    out.push(text.slice(from, found.index), mark);
+    from = found.index + found[0].length;
+  }
+  return [...out, text.slice(from)];
+}
+
+function row(entry: LogEntry, chosen: string | undefined, match: RegExp | undefined): HTMLElement {
   const line = document.createElement('div');
   const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
   line.className = `log-line log-${level}`;
@@ -39,7 +54,7 @@ function row(entry: LogEntry, chosen: string | undefined): HTMLElement {
   text.className = 'log-text';
   for (const piece of pieces(entry.log)) {
     const part = document.createElement('span');
-    part.textContent = piece.text;
+    part.append(...marked(piece.text, match));
     if (piece.color !== undefined) part.classList.add(`ansi-${piece.color}`);
     if (piece.bold) part.classList.add('ansi-bold');
     if (piece.dim) part.classList.add('ansi-dim');
@@ -55,6 +70,7 @@ export class Rows {
   constructor(
     private readonly host: HTMLElement,
     private readonly chosen: string | undefined,
+    private readonly match?: RegExp, // marked in the lines; global
   ) {}
 
   get newest(): string {
@@ -77,7 +93,7 @@ export class Rows {
         block = document.createElement('div');
         this.host.append(block);
       }
-      block.append(row(entry, this.chosen));
+      block.append(row(entry, this.chosen, this.match));
       this.count++;
     }
     let cut = false;
@@ -94,7 +110,7 @@ export class Rows {
     for (let end = entries.length; end > 0; end -= BLOCK) {
       const block = document.createElement('div');
       block.classList.add('log-full');
-      block.append(...entries.slice(Math.max(0, end - BLOCK), end).map((entry) => row(entry, this.chosen)));
+      block.append(...entries.slice(Math.max(0, end - BLOCK), end).map((entry) => row(entry, this.chosen, this.match)));
       this.host.prepend(block);
     }
     this.count += entries.length;

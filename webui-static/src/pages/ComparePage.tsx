@@ -1,6 +1,7 @@
 // Comparison of up to 20 experiments or trials: curves, hyperparameters, configuration, code.
 import { paths, useQuery, useTitle } from '../address';
 import { Metrics } from '../charts/Metrics';
+import { seriesColors, useColors } from '../colors';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote, StateBadge } from '../components/notes';
@@ -42,9 +43,11 @@ function Overview({ all }: { all: Subject[] }) {
 
 function Curves({ all }: { all: Subject[] }) {
   const drawn = all.flatMap((one) => (one.trial ? [one.trial] : []));
-  const names = new Map(all.flatMap((one) => (one.trial ? [[one.trial.id, one.name] as const] : [])));
+  useColors();
+  const colors = seriesColors(drawn.length);
+  const curves = all.flatMap(({ trial, name }) => (trial ? [{ ...trial, name }] : [])).map((one, at) => ({ ...one, color: colors[at] ?? '' }));
   if (drawn.length === 0) return <p class="quiet">None of them has a trial yet.</p>;
-  return <Metrics trials={drawn} names={names} ended={drawn.every((trial) => isEnded(trial.state))} />;
+  return <Metrics curves={curves} ended={drawn.every((trial) => isEnded(trial.state))} />;
 }
 
 function Configuration({ all }: { all: Subject[] }) {

@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
-import { at } from '../columns';
+import { at } from '../workbench/runs';
 import { useCheck, CheckNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';

@@ -2,9 +2,11 @@
 import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
-import { ErrorNote, Progress, StateBadge } from '../components/notes';
+import { ErrorNote, StateBadge } from '../components/notes';
+import { RunningCards } from '../components/RunningCards';
 import { Time } from '../components/Time';
-import { duration, isEnded, metric, progressOf, remaining, span } from '../format';
+import { errorLine } from '../failure';
+import { isEnded, metric, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import type { Experiment } from '../wire';
@@ -41,7 +43,35 @@ const useNeeding = (own: string) =>
     500,
   );
 
-function List({ title, id, all, none }: { title: string; id: string; all: Experiment[]; none: string }) {
+// Why the experiments failed: the error line of their first failed trial.
+const MAX_REASONS = 8;
+function useReasons(all: readonly Experiment[]): ReadonlyMap<number, string> | undefined {
+  const failed = all.filter(({ state }) => state === 'STATE_ERROR').slice(0, MAX_REASONS).map(({ id }) => id);
+  const live = useLive(
+    `reasons ${failed.join()}`,
+    async (signal) =>
+      new Map(
+        await Promise.all(
+          failed.map(async (id) => {
+            const trial = (await api.trials(id, signal)).find(({ exitReason }) => exitReason !== '');
+            return [id, trial ? errorLine(trial.exitReason) : ''] as const;
+          }),
+        ),
+      ),
+    () => false,
+  );
+  return live.data;
+}
+
+interface ListProps {
+  title: string;
+  id: string;
+  all: Experiment[];
+  none: string;
+  reasons?: ReadonlyMap<number, string> | undefined;
+}
+
+function List({ title, id, all, none, reasons }: ListProps) {
   const now = useNow(all.some((one) => !isEnded(one.state)));
   return (
     <section aria-labelledby={id} class="card">
@@ -57,25 +87,17 @@ function List({ title, id, all, none }: { title: string; id: string; all: Experi
               {one.id} {one.name}
             </a>
             <StateBadge state={one.state} />
-            {!isEnded(one.state) && !waits(one) && (
-              <Progress value={progressOf(one)} label={`Progress of experiment ${one.id}`} />
-            )}
             <span class="quiet">
-              {isEnded(one.state) ? <Time at={one.endTime} /> : timeText(one, now)}
+              {isEnded(one.state) ? <Time at={one.endTime} /> : span(one.startTime, undefined, now)}
               {one.bestTrialSearcherMetric != null &&
                 ` · ${one.searcherMetric} ${metric(one.bestTrialSearcherMetric)}`}
             </span>
+            {reasons?.get(one.id) && <code class="why">{reasons.get(one.id)}</code>}
           </li>
         ))}
       </ul>
     </section>
   );
-}
-
-// The elapsed and the remaining time of an experiment that has not ended.
-function timeText(one: Experiment, now: number): string {
-  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
-  return span(one.startTime, undefined, now) + (left === undefined ? '' : ` · about ${duration(left)} left`);
 }
 
 const waits = (one: Experiment): boolean => one.state === 'STATE_QUEUED';
@@ -89,6 +111,7 @@ export function DashboardPage() {
   const unpaused = running.filter((one) => one.state !== 'STATE_PAUSED');
   const ended = lately.data ?? [];
   const needing = useNeeding(user.value?.username ?? '');
+  const reasons = useReasons(needing.data ?? []);
   const error = agents.error ?? unfinished.error ?? lately.error ?? needing.error;
   if (!unfinished.data || !lately.data) {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
@@ -99,9 +122,9 @@ export function DashboardPage() {
       <h1>Dashboard</h1>
       <ErrorNote error={error} retry={unfinished.reload} />
       {agents.data && <UseBar use={useOf(agents.data)} />}
+      <RunningCards all={unpaused.filter((one) => !waits(one))} />
       <div class="dashboard">
-        <List title="Running now" id="running-title" all={unpaused.filter((one) => !waits(one))} none="Nothing runs." />
-        <List title="Needs attention" id="needs-title" all={needing.data ?? []} none="No failed or paused experiments of yours this week." />
+        <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
         {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
       </div>

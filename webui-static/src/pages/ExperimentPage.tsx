@@ -1,96 +1,133 @@
-// Experiment page: state and controls; tabs for curves, hyperparameters, search, code, configuration and log.
+// Experiment page: a header with state and controls; tabs for the trials as a workbench, log, checkpoints, code,
+// configuration and notes.
 import * as api from '../api';
 import * as changes from '../calls/changes';
-import { HyperparameterViews } from '../charts/HyperparameterViews';
-import { Metrics } from '../charts/Metrics';
-import { ranks } from '../charts/search';
+import { dimensions, flatten } from '../charts/search';
 import { SearchView } from '../charts/SearchView';
-import { seriesColors, useColors } from '../colors';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
-import { MAX_COMPARED } from '../compare/subjects';
 import { CodeView } from '../components/CodeView';
 import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
+import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { TrialTable } from '../experiment/TrialTable';
-import { bytes, duration, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
+import { Yaml } from '../components/Yaml';
+import { bytes, counted, duration, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
+import { toYaml } from '../yamlText';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { useTrialRuns } from '../workbench/sources';
+import { readView } from '../workbench/view';
+import { Workbench } from '../workbench/Workbench';
+import { smallerIsBetter } from './ExperimentsPage';
+import { useMemo } from 'preact/hooks';
 
-const TABS = ['Metrics', 'Log', 'Hyperparameters', 'Search', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
-// Number of trials drawn without a selection in the address, best first.
-const DRAWN = 8;
-const MAX_DRAWN = 100;
+const TABS = ['Trials', 'Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Trials report several times a second; the page is read at most this often.
 const RELOAD_GAP_MS = 1500;
 
+// The checkpoint with the best metric, to download.
+function BestCheckpoint({ one }: { one: Experiment }) {
+  const live = useLive(
+    `best checkpoint ${one.id}`,
+    async (signal) => (one.checkpointCount === 0 ? undefined : (await api.experimentCheckpoints(one.id, smallerIsBetter(one), 1, signal))[0]),
+    (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
+    RELOAD_GAP_MS,
+  );
+  if (!live.data) return null;
+  return (
+    <a href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`} download title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}>
+      <Icon name="download" /> checkpoint
+    </a>
+  );
+}
+
+// The answer first: state, progress, time left, best metric with its trial and checkpoint.
+function Summary({ one, now }: { one: Experiment; now: number }) {
+  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
+  return (
+    <div class="state-line">
+      <StateBadge state={one.state} />
+      {one.archived && <span class="quiet">archived</span>}
+      {!isEnded(one.state) && <Progress value={progressOf(one)} label="Progress" />}
+      <span>
+        {span(one.startTime, one.endTime, now)}
+        {left !== undefined && <span class="quiet"> · about {duration(left)} left</span>}
+      </span>
+      {one.bestTrialId != null && (
+        <span class="best">
+          {one.searcherMetric} <strong>{metric(one.bestTrialSearcherMetric)}</strong>{' '}
+          <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
+        </span>
+      )}
+      <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
+      {one.forkedFrom && (
+        <span class="quiet">
+          Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
+        </span>
+      )}
+      {one.projectName && (
+        <span class="quiet">
+          in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
+        </span>
+      )}
+      {one.labels.length > 0 && (
+        <span>
+          {one.labels.map((label) => (
+            <span class="tag" key={label}>
+              {label}
+            </span>
+          ))}
+        </span>
+      )}
+    </div>
+  );
+}
+
 function Head({ one, reload }: { one: Experiment; reload: () => void }) {
   const now = useNow(!isEnded(one.state));
-  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
   return (
     <>
       <div class="page-head">
         <div>
-          <p class="quiet">
-            <a href={paths.experiments}>Experiments</a> / {one.id}
-          </p>
-          <h1>{one.name || `Experiment ${one.id}`}</h1>
-          {one.description !== '' && <p>{one.description}</p>}
+          <h1 title={one.description}>{one.name || `Experiment ${one.id}`}</h1>
+          <Summary one={one} now={now} />
         </div>
         <Actions experiment={one} reload={reload} />
       </div>
-      <div class="state-line">
-        <StateBadge state={one.state} />
-        {one.archived && <span class="quiet">archived</span>}
-        <Progress value={progressOf(one)} label="Progress" />
-        {left !== undefined && <span class="quiet">about {duration(left)} left</span>}
-      </div>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
-      <Facts
-        facts={[
-          ['Started', <Time at={one.startTime} />],
-          ['Elapsed', span(one.startTime, one.endTime, now)],
-          ['User', one.username],
-          ['Searcher', one.searcherType],
-          [`Best ${one.searcherMetric || 'metric'}`, metric(one.bestTrialSearcherMetric)],
-          ['Best trial', one.bestTrialId ? <a href={paths.trial(one.bestTrialId)}>{one.bestTrialId}</a> : ''],
-          ['Pool', one.resourcePool],
-          [
-            'Checkpoints',
-            one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : '',
-          ],
-          ['Forked from', one.forkedFrom ? <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a> : ''],
-          ['Labels', one.labels.map((label) => <span class="tag" key={label}>{label}</span>)],
-          ['Project', one.projectName ? <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a> : ''],
-        ]}
-      />
     </>
   );
 }
 
-function Config({ one }: { one: Experiment }) {
-  return (
-    <div class="config two">
-      <figure>
-        <figcaption>As submitted</figcaption>
-        <pre tabIndex={0}>{one.originalConfig}</pre>
-      </figure>
-      <figure>
-        <figcaption>As resolved</figcaption>
-        <pre tabIndex={0}>{JSON.stringify(sorted(one.config ?? null), null, 2)}</pre>
-      </figure>
-    </div>
-  );
-}
+const Details = ({ one }: { one: Experiment }) => (
+  <Facts
+    facts={[
+      ['ID', one.id],
+      ['Description', one.description],
+      ['Started', <Time at={one.startTime} />],
+      ['User', one.username],
+      ['Searcher', one.searcherType],
+      ['Pool', one.resourcePool],
+      ['Checkpoints', one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : ''],
+    ]}
+  />
+);
+
+const Config = ({ one }: { one: Experiment }) => (
+  <div class="config two">
+    <Yaml title="As submitted" text={one.originalConfig} />
+    <Yaml title="As resolved" text={toYaml(sorted(one.config ?? null))} />
+  </div>
+);
 
 const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
   <MarkdownNotes
@@ -102,68 +139,44 @@ const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
   />
 );
 
-const smallerIsBetter = (one: Experiment): boolean => {
-  const searcher = one.config?.searcher;
-  return !(searcher && typeof searcher === 'object' && !Array.isArray(searcher) && searcher.smaller_is_better === false);
-};
-
-function drawnTrials(one: Experiment, trials: Trial[], text: string | undefined): Trial[] {
-  if (text !== undefined) {
-    const wanted = new Set(text.split(',').map(Number));
-    return trials.filter((trial) => wanted.has(trial.id)).slice(0, MAX_DRAWN);
-  }
-  const rank = ranks(trials, smallerIsBetter(one));
-  return [...trials].sort((a, b) => (rank.get(a.id) ?? 2) - (rank.get(b.id) ?? 2)).slice(0, DRAWN);
+// Columns of trials besides the fixed ones: the hyperparameters that differ, or all of a single trial.
+const MAX_HPARAMS = 12;
+function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
+  const differing = dimensions(trials, one.config?.hyperparameters).map(({ name }) => name);
+  const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
+  return ['id', 'state', 'searcherMetricsVal', ...names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`), 'batches', 'duration', 'startTime'];
 }
 
-function Curves({ one, trials }: { one: Experiment; trials: Trial[] }) {
-  const { query, setQuery } = useQuery();
-  const drawn = drawnTrials(one, trials, query.trials);
-  useColors();
-  const inOrder = [...drawn].sort((a, b) => a.id - b.id);
-  const colors = seriesColors(inOrder.length);
-  const colored = new Map(inOrder.map((trial, at) => [trial.id, colors[at] ?? '']));
-  const ids = new Set(colored.keys());
-  const toggle = (id: number): void => {
-    if (!ids.delete(id)) ids.add(id);
-    setQuery({ trials: ids.size === 0 ? '0' : [...ids].sort((a, b) => a - b).join(',') });
-  };
+function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
+  const { query } = useQuery();
+  const read = readView(query);
+  const smaller = smallerIsBetter(one);
+  // Best first, as long as nobody chose an order.
+  const view = query.sort === undefined && trials.length > 1 ? { ...read, sorts: [{ column: 'searcherMetricsVal', descending: !smaller }] } : read;
+  const source = useTrialRuns(view, one, trials);
+  const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
+  if (trials.length === 0) return <p class="quiet">No trials yet.</p>;
   return (
-    <>
-      <section aria-labelledby="trials-title">
-        <div class="section-head">
-          <h2 id="trials-title">Trials</h2>
-          <span class="quiet">
-            {trials.length} in all, {drawn.length} drawn
+    <Workbench
+      kind="trial"
+      title={
+        <>
+          <h2 class="hidden">Trials</h2>
+          <span class="quiet found" role="status">
+            {read.text === '' ? counted(trials.length, 'trial') : `${(source.rows.total ?? 0).toLocaleString()} of ${counted(trials.length, 'trial')}`}
           </span>
-          {drawn.length < Math.min(trials.length, MAX_DRAWN) && (
-            <button type="button" class="plain" onClick={() => setQuery({ trials: trials.slice(0, MAX_DRAWN).map((trial) => trial.id).join(',') })}>
-              Draw {trials.length <= MAX_DRAWN ? `all ${trials.length}` : `the first ${MAX_DRAWN}`}
-            </button>
-          )}
-          {drawn.length > 1 && drawn.length <= MAX_COMPARED && (
-            <a href={paths.compare('trials', drawn.map((trial) => trial.id))}>Compare those drawn</a>
-          )}
-        </div>
-        {trials.length === 0 ? (
-          <p class="quiet">No trials yet.</p>
-        ) : (
-          <TrialTable
-            trials={trials}
-            drawn={colored}
-            metricName={one.searcherMetric}
-            smallerIsBetter={smallerIsBetter(one)}
-            toggle={toggle}
-          />
-        )}
-      </section>
-      {drawn.length > 0 && (
-        <Metrics
-          trials={inOrder}
-          ended={drawn.every((trial) => isEnded(trial.state))}
-        />
-      )}
-    </>
+        </>
+      }
+      source={source}
+      columns={columns}
+      sorts={view.sorts}
+      objective={{ metric: one.searcherMetric, smallerIsBetter: smaller }}
+      first={trials.length === 1 ? 'panels' : 'both'}
+      none={<p class="quiet">No trial matches the filter.</p>}
+      search={
+        <SearchView experimentId={one.id} trials={trials} startTime={one.startTime} metricName={one.searcherMetric} smallerIsBetter={smaller} />
+      }
+    />
   );
 }
 
@@ -229,28 +242,16 @@ export function ExperimentPage({ id }: { id: number }) {
       {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
-      {tab === 'Metrics' && trials.data && <Curves one={one} trials={list} />}
+      {tab === 'Trials' && trials.data && <Trials one={one} trials={list} />}
       {tab === 'Log' && trials.data && <Log one={one} trials={list} />}
-      {tab === 'Hyperparameters' && (
-        <HyperparameterViews
-          trials={list}
-          hyperparameters={one.config?.hyperparameters}
-          metricName={one.searcherMetric}
-          smallerIsBetter={smallerIsBetter(one)}
-        />
-      )}
-      {tab === 'Search' && trials.data && (
-        <SearchView
-          experimentId={id}
-          trials={list}
-          startTime={one.startTime}
-          metricName={one.searcherMetric}
-          smallerIsBetter={smallerIsBetter(one)}
-        />
-      )}
       {tab === 'Checkpoints' && <ExperimentCheckpoints one={one} smallerIsBetter={smallerIsBetter(one)} />}
       {tab === 'Code' && <CodeView experimentId={id} />}
-      {tab === 'Configuration' && <Config one={one} />}
+      {tab === 'Configuration' && (
+        <>
+          <Details one={one} />
+          <Config one={one} />
+        </>
+      )}
       {tab === 'Notes' && <NotesOf one={one} reload={experiment.reload} />}
     </>
   );

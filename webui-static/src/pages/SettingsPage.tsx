@@ -5,7 +5,7 @@ import { patchUser } from '../calls/accounts';
 import { field, FormDialog } from '../components/FormDialog';
 import { KeyList } from '../components/KeyList';
 import { user } from '../session';
-import { density, theme, views, type Density, type Theme } from '../settings';
+import { density, theme, type Density, type Theme } from '../settings';
 
 function Choice<T extends string>(props: {
   name: string;
@@ -96,27 +96,6 @@ export function SettingsPage() {
       </div>
       <Password />
       <Tokens />
-      <section aria-labelledby="views-title">
-        <h2 id="views-title">Saved views</h2>
-        {views.value.length === 0 && (
-          <p class="quiet">None yet. The list of experiments can save what it shows under a name.</p>
-        )}
-        <ul class="plain-list">
-          {views.value.map((view) => (
-            <li key={view.name}>
-              {view.name}{' '}
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Remove the view ${view.name}`}
-                onClick={() => (views.value = views.value.filter((other) => other !== view))}
-              >
-                Remove
-              </button>
-            </li>
-          ))}
-        </ul>
-      </section>
       <section aria-labelledby="shortcuts-title">
         <h2 id="shortcuts-title">Keys</h2>
         <KeyList />

@@ -195,7 +195,7 @@ export function TrialPage({ id }: { id: number }) {
       <Head trial={trial} />
       <ErrorNote error={live.error} retry={live.reload} />
       <Tabs names={TABS} current={tab} />
-      {tab === 'Metrics' && <Metrics trials={[trial]} ended={isEnded(trial.state)} />}
+      {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} />}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}

@@ -1,0 +1,40 @@
+// Checks of webhooks: created, tested, changed, deleted.
+import assert from 'node:assert/strict';
+import { audit, page, until, untilText } from '../driver.mjs';
+import { open } from './filling.mjs';
+
+const dialog = () => page.getByRole('dialog');
+const row = () => page.getByRole('region', { name: 'Webhooks' }).locator('tbody tr');
+
+export const webhooks = [
+  [
+    'a webhook is made with its triggers, tested, moved and deleted; what is said of it is text',
+    async () => {
+      await open('webhooks');
+      await untilText('det webhook create');
+      await page.getByRole('button', { name: 'New webhook…' }).click();
+      await dialog().getByLabel('URL').fill('not an address');
+      await dialog().getByLabel('Name').fill('nightly');
+      await dialog().getByLabel('completed').check();
+      await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
+      await dialog().getByRole('button', { name: 'Create', exact: true }).click();
+      await dialog().getByRole('alert').getByText('must begin with http').waitFor();
+      await audit('webhook-refused');
+      await dialog().getByLabel('URL').fill('http://127.0.0.1:9/hook');
+      await dialog().getByRole('button', { name: 'Create', exact: true }).click();
+      await row().getByText('completed, error, log: <img src=x>').waitFor();
+      assert.equal(await page.$('main img'), null);
+      // The master sends nothing to its own machine, and says so.
+      await page.getByRole('button', { name: 'Test nightly' }).click();
+      await row().getByRole('alert').waitFor();
+      await audit('webhooks');
+      await page.getByRole('button', { name: 'Edit nightly' }).click();
+      await dialog().getByLabel('URL').fill('https://hooks.example.org/other');
+      await dialog().getByRole('button', { name: 'Save' }).click();
+      await row().getByText('https://hooks.example.org/other').waitFor();
+      await page.getByRole('button', { name: 'Delete nightly' }).click();
+      await dialog().getByRole('button', { name: 'Delete', exact: true }).click();
+      await until(() => document.querySelector('main tbody tr') === null);
+    },
+  ],
+];

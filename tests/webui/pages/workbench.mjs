@@ -1,0 +1,125 @@
+// Checks of the workbench with the trials of a search: table and panels have one selection, pointer and filter.
+import assert from 'node:assert/strict';
+import { audit, page, until } from '../driver.mjs';
+import { sql } from '../rows.mjs';
+import { open } from './filling.mjs';
+
+const TRIALS = 6;
+const search = () => sql(`SELECT max(id) FROM experiments WHERE name = 'by halving'`);
+const rows = (count) => until((wanted) => document.querySelectorAll('tbody tr[data-id]').length === wanted, count);
+const background = (locator) => locator.evaluate((one) => getComputedStyle(one).backgroundColor);
+
+export const workbench = [
+  [
+    'the button of a row draws and removes its curves; row and key have one color, and the address keeps it',
+    async () => {
+      await open(`experiments/${search()}?charts=loss`);
+      await rows(TRIALS);
+      assert.equal(await page.locator('tr.drawn').count(), TRIALS);
+      const eyes = page.locator('button.eye');
+      const colors = await eyes.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+      assert.equal(new Set(colors).size, TRIALS);
+      await eyes.first().click();
+      await until((count) => document.querySelectorAll('tr.drawn').length === count, TRIALS - 1);
+      const kept = await eyes.evaluateAll((all) => all.slice(1).map((one) => getComputedStyle(one).backgroundColor));
+      assert.deepEqual(kept, colors.slice(1), 'the others keep their colors');
+      const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
+      const color = await background(page.getByRole('button', { name: `Draw trial ${trial}` }));
+      assert.equal(new URL(page.url()).searchParams.get('drawn').split(',').length, TRIALS - 1);
+      await page.getByRole('button', { name: 'Charts', exact: true }).click();
+      const key = page.getByRole('list', { name: 'Trials drawn' });
+      await key.waitFor();
+      const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
+      assert.equal(await background(swatch), color);
+      await page.getByRole('button', { name: 'Both', exact: true }).click();
+      await page.getByRole('button', { name: 'None', exact: true }).click();
+      await until(() => document.querySelectorAll('tr.drawn').length === 0);
+      await page.getByText('No run is drawn').waitFor();
+    },
+  ],
+  [
+    'groups show mean and deviation, close, and are drawn as one curve each',
+    async () => {
+      await open(`experiments/${search()}?charts=loss`);
+      await rows(TRIALS);
+      await page.locator('summary', { hasText: 'Group' }).click();
+      await page.getByLabel('hp.kind', { exact: true }).check();
+      await page.keyboard.press('Escape');
+      await page.locator('tr.group').first().waitFor();
+      const labels = await page.locator('tr.group button').allTextContents();
+      assert.ok(labels.every((label) => /kind = (small|middle|large)/.test(label)), labels.join());
+      const sizes = (await page.locator('tr.group .quiet').allTextContents()).map(Number).filter(Number.isFinite);
+      assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
+      assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
+      await until(() => /kind = \w+ · (training|validation)/.test(document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? ''));
+      await audit('grouped');
+      await page.locator('tr.group button').first().click();
+      await rows(TRIALS - sizes[0]);
+      assert.match(page.url(), /group=hp\.kind/);
+    },
+  ],
+  [
+    'dragging along an axis filters the table; a click on it shows all rows again',
+    async () => {
+      await open(`experiments/${search()}?panels=parameters`);
+      await rows(TRIALS);
+      const axis = page.locator('rect[data-axis="learning_rate"]');
+      const box = await axis.boundingBox();
+      await page.mouse.move(box.x + box.width / 2, box.y + 1);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 4 });
+      await page.mouse.up();
+      await until(() => /hp\.learning_rate >= .* and hp\.learning_rate <= /.test(new URLSearchParams(location.search).get('q') ?? ''));
+      const least = Number(/>= ([\d.]+)/.exec(new URL(page.url()).searchParams.get('q'))[1]);
+      const heads = await page.$$eval('thead th', (all) => all.map((one) => one.textContent));
+      const place = heads.indexOf('learning_rate');
+      const values = await page.$$eval('tbody tr[data-id]', (all, at) => all.map((row) => Number(row.children[at].textContent)), place);
+      assert.ok(values.length < TRIALS && values.every((value) => value >= least - 0.01), `${values} from ${least}`);
+      assert.equal(await page.locator('rect.brush').count(), 1);
+      await axis.click({ position: { x: 3, y: 10 } });
+      await rows(TRIALS);
+      await until(() => !location.search.includes('q='));
+    },
+  ],
+  [
+    'the pointer on a row marks its line, and the pointer on a line marks its row',
+    async () => {
+      await open(`experiments/${search()}?panels=parameters`);
+      await rows(TRIALS);
+      const row = page.locator('tr.drawn').nth(2);
+      await row.hover({ position: { x: 100, y: 10 } });
+      await page.locator('polyline.pointed').waitFor();
+      const id = await row.getAttribute('data-id');
+      const link = page.locator('a', { has: page.locator('polyline.pointed') });
+      assert.equal(await link.getAttribute('aria-label'), `Trial ${id}`);
+      await page.mouse.move(0, 0);
+      await until(() => document.querySelector('polyline.pointed') === null);
+      await page.locator(`a[aria-label="Trial ${id}"] circle`).first().dispatchEvent('pointerenter');
+      await until((wanted) => document.querySelector('tr.hovered')?.dataset.id === wanted, id);
+    },
+  ],
+  [
+    'completion finishes a query by keyboard, and arrow keys widen the table',
+    async () => {
+      await open(`experiments/${search()}`);
+      await rows(TRIALS);
+      const field = page.getByLabel('Search trials');
+      await field.click();
+      await page.keyboard.type('kin');
+      await page.getByRole('option', { name: 'hp.kind' }).waitFor();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('= ');
+      const kind = await page.getByRole('option', { name: /small|middle|large/ }).first().textContent();
+      await audit('completion');
+      await page.keyboard.type(kind);
+      await page.keyboard.press('Enter');
+      await until((wanted) => new URLSearchParams(location.search).get('q') === `hp.kind = ${wanted}`, kind);
+      const separator = page.getByRole('separator', { name: 'Width of the table' });
+      const width = Number(await separator.getAttribute('aria-valuenow'));
+      await separator.press('ArrowRight');
+      await until((wanted) => Number(document.querySelector('.splitter').getAttribute('aria-valuenow')) === wanted, width + 2);
+      await separator.press('ArrowLeft');
+    },
+  ],
+];

@@ -1,0 +1,107 @@
+// Groups, order and selection of runs; outcomes; brushes; bands of groups.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { toBands } from '../../../webui-static/src/charts/bands';
+import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
+import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
+import type { Dimension } from '../../../webui-static/src/charts/search';
+import type { Series } from '../../../webui-static/src/charts/series';
+import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
+import { matcher, parse } from '../../../webui-static/src/workbench/query';
+import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
+import { drawnRuns, numbered } from '../../../webui-static/src/workbench/selection';
+import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
+
+const trial = (id: number, hparams: JsonObject, metric?: number, more: object = {}): Trial =>
+  ({ id, hparams, searcherMetricValue: metric, state: 'STATE_COMPLETED', ...more }) as unknown as Trial;
+const run = (id: number, hparams: JsonObject, metric?: number): Run => ofTrial({ trialIds: [] } as unknown as Experiment, trial(id, hparams, metric));
+
+test('runs with equal values are a group; its numbers have a mean and a deviation', () => {
+  const runs = [run(1, { act: 'relu', lr: 1 }, 2), run(2, { act: 'gelu', lr: 1 }), run(3, { act: 'relu', lr: 1 }, 4), run(4, { lr: 1 }, 9)];
+  const groups = groupsOf(runs, ['hp.act', 'hp.lr']);
+  assert.deepEqual(groups.map(({ label, runs: own }) => [label, own.map(({ id }) => id)]), [
+    ['act = relu, lr = 1', [1, 3]],
+    ['act = gelu, lr = 1', [2]],
+    ['act = none, lr = 1', [4]],
+  ]);
+  assert.deepEqual(spread(groups[0]?.runs ?? [], 'searcherMetricsVal'), { count: 2, mean: 3, deviation: Math.SQRT2 });
+  assert.equal(spread(groups[1]?.runs ?? [], 'searcherMetricsVal'), undefined);
+  assert.deepEqual(spread(groups[2]?.runs ?? [], 'searcherMetricsVal'), { count: 1, mean: 9, deviation: 0 });
+  assert.deepEqual(groupsOf(runs, []), []);
+});
+
+test('runs without a value come last in either direction; a further column orders equal ones', () => {
+  const runs = [run(1, { lr: 2, b: 1 }), run(2, {}), run(3, { lr: 1, b: 2 }), run(4, { lr: 2, b: 0 })];
+  const ids = (...sorts: [string, boolean][]): number[] => inOrder(runs, sorts.map(([column, descending]) => ({ column, descending }))).map(({ id }) => id);
+  assert.deepEqual(ids(['hp.lr', false]), [3, 1, 4, 2]);
+  assert.deepEqual(ids(['hp.lr', true], ['hp.b', false]), [4, 1, 3, 2]);
+  assert.deepEqual(ids(), [1, 2, 3, 4]);
+});
+
+test('a hundred thousand runs are filtered, sorted and grouped in less than a second', () => {
+  const runs = Array.from({ length: 100_000 }, (_, n) => run(n + 1, { lr: ((n * 7919) % 1000) / 1000, act: ['relu', 'gelu', 'tanh'][n % 3] ?? '' }, (n * 31) % 977));
+  const known = ['hp.lr', 'hp.act', 'searcherMetricsVal'].map((key) => ({ key, title: key }));
+  const time = (work: () => unknown): number => {
+    work();
+    const begin = performance.now();
+    work();
+    return performance.now() - begin;
+  };
+  const took = {
+    query: time(() => runs.filter(matcher(parse('lr < 0.5 and act = relu', known), valueOf))),
+    sort: time(() => inOrder(runs, [{ column: 'searcherMetricsVal', descending: true }])),
+    group: time(() => groupsOf(runs, ['hp.act'])),
+  };
+  console.log('# 100,000 runs, ms:', JSON.stringify(took, (_, value) => (typeof value === 'number' ? Math.round(value) : value)));
+  assert.ok(Object.values(took).every((ms) => ms < 1000), JSON.stringify(took));
+});
+
+test('the first runs are drawn until some are chosen; a drawn run keeps its color', () => {
+  const runs = Array.from({ length: 12 }, (_, n) => run(n + 1, {}));
+  assert.deepEqual(drawnRuns(runs, undefined).map(({ id }) => id), [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(drawnRuns(runs, [9, 2, 77]).map(({ id }) => id), [2, 9]);
+  assert.deepEqual(drawnRuns(runs, []), []);
+  const first = numbered(new Map(), [5, 6, 7]);
+  assert.deepEqual([...first], [[5, 0], [6, 1], [7, 2]]);
+  assert.deepEqual([...numbered(first, [7, 5, 8, 9])].sort(), [[5, 0], [7, 2], [8, 1], [9, 3]]);
+});
+
+test('the best value so far follows the better direction', () => {
+  const trials = [trial(3, {}, 0.7), trial(1, {}, 0.5), trial(2, {}), trial(4, {}, 0.6)];
+  assert.deepEqual(history(trials, false).map(({ trial: { id }, best }) => [id, best]), [[1, 0.5], [3, 0.7], [4, 0.7]]);
+  assert.deepEqual(history(trials, true).map(({ best }) => best), [0.5, 0.5, 0.5]);
+});
+
+test('the Pareto front leaves out trials that another one beats', () => {
+  const of = (id: number, loss: number, accuracy: number): Trial => trial(id, {}, 0, { bestValidation: { metrics: { avgMetrics: { loss, accuracy } } } });
+  const goals: [Goal, Goal] = [{ name: 'loss', smaller: true }, { name: 'accuracy', smaller: false }];
+  const all = points([of(1, 1, 0.5), of(2, 2, 0.9), of(3, 2, 0.7), of(4, 3, 0.9), of(5, 0.5, 0.4), trial(6, {})], goals);
+  assert.equal(all.length, 5);
+  assert.deepEqual(front(all, goals).map(({ trial: { id } }) => id), [5, 1, 2]);
+  assert.deepEqual(readGoals(writeGoals(goals)), goals);
+  assert.equal(readGoals('loss:min'), undefined);
+});
+
+test('a brush becomes conditions of its axis, and conditions show as a brush', () => {
+  const log: Dimension = { name: 'lr', kind: 'log', words: [], min: 0.0001, max: 1 };
+  const words: Dimension = { name: 'act', kind: 'words', words: ['relu', 'gelu', 'tanh'], min: 0, max: 2 };
+  const tests = brushTests(log, 'hp.lr', 0.25, 0.5);
+  assert.deepEqual(tests.map((one) => one.kind === 'test' && [one.operator, ...one.values]), [['>=', '0.001'], ['<=', '0.01']]);
+  const held = brushed({ kind: 'and', all: tests }, 'hp.lr', log) ?? [0, 0];
+  assert.ok(Math.abs(held[0] - 0.25) < 1e-9 && Math.abs(held[1] - 0.5) < 1e-9, held.join());
+  assert.deepEqual(brushTests(words, 'hp.act', 0.4, 1), [{ kind: 'test', column: 'hp.act', operator: 'in', values: ['gelu', 'tanh'] }]);
+  assert.deepEqual(brushTests(words, 'hp.act', 0.1, 0.2), []);
+  assert.equal(brushed(undefined, 'hp.lr', log), undefined);
+});
+
+test('a group is drawn as the mean of its curves where they have values, with a band', () => {
+  const series = (id: number, x: number[], y: number[]): Series => ({ label: '', group: 'training', trial: id, place: id, x, y, steps: x });
+  const panel = { name: 'loss', series: [series(1, [0, 10], [0, 10]), series(2, [0, 5, 10, 20], [2, 7, 12, 22]), series(3, [0], [9])] };
+  const banded = toBands(panel, (id) => (id < 3 ? { place: 0, label: 'act = relu' } : undefined));
+  assert.equal(banded.series.length, 1);
+  const [mean] = banded.series;
+  assert.equal(mean?.label, 'act = relu · training (2)');
+  assert.deepEqual([mean?.x, mean?.y], [[0, 5, 10, 20], [1, 6, 11, 22]]);
+  assert.ok(Math.abs((mean?.high?.[1] ?? 0) - (6 + Math.SQRT2)) < 1e-9);
+  assert.equal(mean?.low?.[3], 22);
+});

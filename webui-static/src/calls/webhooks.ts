@@ -1,0 +1,34 @@
+// API calls for webhooks: endpoints that are notified about experiments.
+import { change, get } from '../http';
+
+export interface Trigger {
+  triggerType: string; // "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE" …
+  condition: { state?: string; regex?: string } | null;
+}
+export interface Webhook {
+  id: number;
+  url: string; // the host alone for users without the right to change it
+  name: string;
+  webhookType: string; // "WEBHOOK_TYPE_DEFAULT", "WEBHOOK_TYPE_SLACK"
+  workspaceId: number; // 0: the whole cluster
+  mode: string; // "WEBHOOK_MODE_WORKSPACE", "WEBHOOK_MODE_SPECIFIC"
+  triggers: Trigger[];
+  outcome: string; // of the latest delivery; "" before the first
+  attempted?: string | null;
+}
+
+export const webhooks = async (signal?: AbortSignal): Promise<Webhook[]> =>
+  (await get<{ webhooks?: Webhook[] }>('/api/v1/webhooks', signal)).webhooks ?? [];
+
+export const makeWebhook = (webhook: Omit<Webhook, 'id' | 'outcome' | 'attempted'>): Promise<unknown> =>
+  change('POST', '/api/v1/webhooks', webhook);
+export const moveWebhook = (id: number, url: string): Promise<unknown> => change('PATCH', `/api/v1/webhooks/${id}`, { url });
+export const testWebhook = (id: number): Promise<unknown> => change('POST', `/api/v1/webhooks/${id}/test`);
+export const removeWebhook = (id: number): Promise<unknown> => change('DELETE', `/api/v1/webhooks/${id}`);
+
+// "error", "log: out of memory", "alert".
+export function triggerText({ triggerType, condition }: Trigger): string {
+  if (triggerType === 'TRIGGER_TYPE_TASK_LOG') return `log: ${condition?.regex ?? ''}`;
+  if (triggerType === 'TRIGGER_TYPE_CUSTOM') return 'alert';
+  return (condition?.state ?? '').replace(/^STATE_/, '').toLowerCase();
+}

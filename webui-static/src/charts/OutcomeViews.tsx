@@ -1,0 +1,107 @@
+// Charts of outcomes: the metric of each trial with the best so far, and two metrics with their Pareto front.
+import { useQuery } from '../address';
+import { metric } from '../format';
+import type { Trial } from '../wire';
+import { front, history, points, readGoals, validationNames, writeGoals, type Goal } from './outcomes';
+import { ranks, share, type Dimension } from './search';
+import { Scatter, shade } from './Scatter';
+
+const linear = (name: string, values: readonly number[]): Dimension => ({
+  name,
+  kind: 'linear',
+  words: [],
+  min: Math.min(...values),
+  max: Math.max(...values),
+});
+
+interface Props {
+  trials: readonly Trial[];
+  metricName: string;
+  smallerIsBetter: boolean;
+}
+
+function History({ trials, metricName, smallerIsBetter }: Props) {
+  const all = history(trials, smallerIsBetter);
+  if (all.length < 2) return null;
+  const rank = ranks(trials, smallerIsBetter);
+  const x = linear('trial', [1, all.length]);
+  const y = linear(metricName, all.map(({ value }) => value));
+  const dots = all.map(({ trial, value }, at) => ({
+    trial,
+    x: share(x, at + 1),
+    y: share(y, value),
+    shade: shade(rank.get(trial.id)),
+    title: `trial ${trial.id}: ${metric(value)}`,
+  }));
+  // Steps: the best value stays until a better one.
+  const path = all.flatMap(({ best }, at) => {
+    const [here, next] = [share(x, at + 1), share(x, Math.min(all.length, at + 2))];
+    return [{ x: here, y: share(y, best) }, { x: next, y: share(y, best) }];
+  });
+  return <Scatter title={`${metricName || 'Metric'} by trial`} note="line: best so far" panel="history" x={x} y={y} dots={dots} path={path} />;
+}
+
+// Names of metrics that are better when smaller.
+const SMALLER = /loss|error|perplexity|time|latency|mse|mae/i;
+
+function Pareto({ trials, metricName, smallerIsBetter }: Props) {
+  const { query, setQuery } = useQuery();
+  const names = validationNames(trials);
+  const [other] = names.filter((name) => name !== metricName);
+  if (names.length < 2 || other === undefined) return null;
+  const own: Goal = names.includes(metricName) ? { name: metricName, smaller: smallerIsBetter } : { name: names[1] ?? '', smaller: SMALLER.test(names[1] ?? '') };
+  const goals = readGoals(query.pareto) ?? ([{ name: other, smaller: SMALLER.test(other) }, own] as [Goal, Goal]);
+  const all = points(trials, goals);
+  const best = front(all, goals);
+  const onFront = new Set(best.map(({ trial }) => trial.id));
+  const set = (at: number, goal: Partial<Goal>): void =>
+    setQuery({ pareto: writeGoals(goals.map((one, index) => (index === at ? { ...one, ...goal } : one))) });
+  const choice = (at: 0 | 1, label: string) => (
+    <span class="check">
+      <label class="check">
+        {label}{' '}
+        <select value={goals[at].name} onChange={(event) => set(at, { name: event.currentTarget.value })}>
+          {names.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <button type="button" class="chip" aria-label={`Better ${goals[at].name}`} onClick={() => set(at, { smaller: !goals[at].smaller })}>
+        {goals[at].smaller ? 'smaller is better' : 'larger is better'}
+      </button>
+    </span>
+  );
+  const [x, y] = [linear(goals[0].name, all.map((one) => one.x)), linear(goals[1].name, all.map((one) => one.y))];
+  return (
+    <div>
+      {all.length > 0 && (
+        <Scatter
+          title={`${goals[1].name} and ${goals[0].name}`}
+          note={`${best.length} on the Pareto front`}
+          panel="pareto"
+          x={x}
+          y={y}
+          path={best.map((one) => ({ x: share(x, one.x), y: share(y, one.y) }))}
+          dots={all.map((one) => ({
+            trial: one.trial,
+            x: share(x, one.x),
+            y: share(y, one.y),
+            shade: onFront.has(one.trial.id) ? 'shade-0' : 'shade-3',
+            title: `trial ${one.trial.id}: ${goals[0].name} ${metric(one.x)}, ${goals[1].name} ${metric(one.y)}`,
+          }))}
+        />
+      )}
+      <div class="controls">
+        {choice(0, 'X metric')}
+        {choice(1, 'Y metric')}
+      </div>
+    </div>
+  );
+}
+
+export const Outcomes = (props: Props) => (
+  <section aria-label="Outcomes" class="charts">
+    <History {...props} />
+    <Pareto {...props} />
+  </section>
+);

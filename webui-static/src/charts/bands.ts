@@ -1,0 +1,65 @@
+// Groups of trials in charts: the mean of their curves and a band of one standard deviation. Pure.
+import type { Panel, Series } from './series';
+
+export interface GroupOf {
+  place: number; // index of the group; determines the color
+  label: string;
+}
+
+// Positions of a mean curve, at most.
+const MAX_POSITIONS = 400;
+
+// The value of a curve at a position, interpolated; undefined outside its range and in gaps.
+function valueAt({ x, y }: Series, at: number): number | undefined {
+  let [low, high] = [0, x.length - 1];
+  if (high < 0 || at < (x[0] ?? 0) || at > (x[high] ?? 0)) return undefined;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((x[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  const [right, after] = [x[low] ?? 0, y[low]];
+  if (after == null) return undefined;
+  if (right === at || low === 0) return after;
+  const [left, before] = [x[low - 1] ?? 0, y[low - 1]];
+  return before == null ? undefined : before + ((after - before) * (at - left)) / (right - left);
+}
+
+function positions(all: readonly Series[]): number[] {
+  const every = [...new Set(all.flatMap(({ x }) => x))].sort((a, b) => a - b);
+  if (every.length <= MAX_POSITIONS) return every;
+  const step = (every.length - 1) / (MAX_POSITIONS - 1);
+  return Array.from({ length: MAX_POSITIONS }, (_, at) => every[Math.round(at * step)] ?? 0);
+}
+
+function mean(all: readonly Series[], group: GroupOf): Series {
+  const first = all[0] as Series;
+  const x = positions(all);
+  // Batches of the positions, by the first curve.
+  const steps = x.map((at) => Math.round(valueAt({ ...first, y: first.steps }, at) ?? first.steps[first.steps.length - 1] ?? 0));
+  const out: Required<Pick<Series, 'y' | 'low' | 'high'>> = { y: [], low: [], high: [] };
+  for (const at of x) {
+    const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
+    const middle = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
+    const deviation = values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0;
+    out.y.push(values.length === 0 ? null : middle);
+    out.low.push(values.length === 0 ? null : middle - deviation);
+    out.high.push(values.length === 0 ? null : middle + deviation);
+  }
+  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
+}
+
+// The panel with one series for each group of trials and group of metrics.
+export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined): Panel {
+  const found = new Map<string, { group: GroupOf; all: Series[] }>();
+  for (const series of panel.series) {
+    const group = groupOf(series.trial);
+    if (!group) continue;
+    const key = `${group.place} ${series.group}`;
+    const own = found.get(key) ?? { group, all: [] };
+    own.all.push(series);
+    found.set(key, own);
+  }
+  return { name: panel.name, series: [...found.values()].map(({ group, all }) => mean(all, group)) };
+}

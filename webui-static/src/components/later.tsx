@@ -1,0 +1,36 @@
+// Pages that are loaded when they are first shown, so that the first load stays small.
+import { useSignal } from '@preact/signals';
+import type { ComponentType } from 'preact';
+import { useEffect } from 'preact/hooks';
+
+// A component that `load` brings. If it cannot be loaded, a button loads the page again: after an update of the
+// master the files of the old version are gone.
+export function later<P extends object = {}>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  let known: ComponentType<P> | undefined;
+  return function Later(props: P) {
+    const state = useSignal<'loading' | 'ready' | 'failed'>(known ? 'ready' : 'loading');
+    useEffect(() => {
+      if (known) return;
+      load().then(
+        (found) => {
+          known = found;
+          state.value = 'ready';
+        },
+        () => (state.value = 'failed'),
+      );
+    }, []);
+    if (state.value === 'ready' && known) {
+      const Page = known;
+      return <Page {...props} />;
+    }
+    if (state.value === 'loading') return <p role="status">Loading…</p>;
+    return (
+      <p class="note note-bad" role="alert">
+        This page could not be loaded.
+        <button type="button" onClick={() => location.reload()}>
+          Reload
+        </button>
+      </p>
+    );
+  };
+}

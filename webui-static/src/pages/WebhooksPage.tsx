@@ -1,0 +1,184 @@
+// Webhooks: endpoints that are notified when experiments change state, when a log line matches, or on an alert.
+import { useTitle } from '../address';
+import { workspaces, type Workspace } from '../calls/places';
+import { makeWebhook, moveWebhook, removeWebhook, testWebhook, triggerText, webhooks, type Trigger, type Webhook } from '../calls/webhooks';
+import { Confirm } from '../components/Confirm';
+import { field, FormDialog } from '../components/FormDialog';
+import { Loaded } from '../components/Loaded';
+import { ErrorNote } from '../components/notes';
+import { Table } from '../components/Table';
+import { Time } from '../components/Time';
+import { useLive } from '../live';
+import { user } from '../session';
+import { useWork } from '../work';
+
+const STATES = ['COMPLETED', 'ERROR', 'CANCELED', 'RUNNING', 'PAUSED'];
+
+function triggersOf(fields: FormData): Trigger[] {
+  const states = STATES.filter((state) => field(fields, state) === 'on').map((state) => ({
+    triggerType: 'TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE',
+    condition: { state },
+  }));
+  const regex = field(fields, 'regex');
+  return [
+    ...states,
+    ...(regex === '' ? [] : [{ triggerType: 'TRIGGER_TYPE_TASK_LOG', condition: { regex } }]),
+    ...(field(fields, 'alert') === 'on' ? [{ triggerType: 'TRIGGER_TYPE_CUSTOM', condition: {} }] : []),
+  ];
+}
+
+function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: () => void }) {
+  const make = async (fields: FormData): Promise<void> => {
+    await makeWebhook({
+      url: field(fields, 'url'),
+      name: field(fields, 'name'),
+      webhookType: field(fields, 'format'),
+      workspaceId: Number(field(fields, 'workspace')),
+      mode: field(fields, 'mode'),
+      triggers: triggersOf(fields),
+    });
+    reload();
+  };
+  return (
+    <FormDialog label="New webhook…" title="New webhook" submit="Create" work={make}>
+      {() => (
+        <>
+          <label>
+            URL
+            <input type="text" name="url" required placeholder="https://" autocomplete="off" />
+          </label>
+          <label>
+            Name
+            <input type="text" name="name" autocomplete="off" />
+          </label>
+          <label>
+            Format
+            <select name="format">
+              <option value="WEBHOOK_TYPE_DEFAULT">JSON</option>
+              <option value="WEBHOOK_TYPE_SLACK">Slack</option>
+            </select>
+          </label>
+          <label>
+            Workspace
+            <select name="workspace">
+              {user.value?.admin && <option value="0">All workspaces</option>}
+              {places.map((one) => (
+                <option key={one.id} value={one.id}>
+                  {one.name}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            Experiments
+            <select name="mode">
+              <option value="WEBHOOK_MODE_WORKSPACE">all of the workspace</option>
+              <option value="WEBHOOK_MODE_SPECIFIC">those that name it in integrations.webhooks</option>
+            </select>
+          </label>
+          <fieldset>
+            <legend>Notify when an experiment is</legend>
+            {STATES.map((state) => (
+              <label class="check" key={state}>
+                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {state.toLowerCase()}
+              </label>
+            ))}
+          </fieldset>
+          <label>
+            Notify when a log line matches (regex)
+            <input type="text" name="regex" autocomplete="off" />
+          </label>
+          <label class="check">
+            <input type="checkbox" name="alert" /> Notify when a task raises an alert
+          </label>
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function Actions({ one, reload }: { one: Webhook; reload: () => void }) {
+  const { busy, error, run } = useWork();
+  const name = one.name || one.url;
+  const test = async (): Promise<void> => {
+    await run(() => testWebhook(one.id));
+    reload();
+  };
+  const move = async (fields: FormData): Promise<void> => {
+    await moveWebhook(one.id, field(fields, 'url'));
+    reload();
+  };
+  return (
+    <>
+      <button type="button" class="plain" aria-label={`Test ${name}`} disabled={busy} onClick={() => void test()}>
+        {busy ? 'Testing…' : 'Test'}
+      </button>
+      <FormDialog label="Edit…" name={`Edit ${name}`} title="URL of the webhook" submit="Save" plain work={move}>
+        {() => (
+          <label>
+            URL
+            <input type="text" name="url" required defaultValue={one.url} autocomplete="off" />
+          </label>
+        )}
+      </FormDialog>
+      <Confirm
+        label="Delete…"
+        name={`Delete ${name}`}
+        title="Delete this webhook?"
+        yes="Delete"
+        no="Keep it"
+        plain
+        work={() => removeWebhook(one.id)}
+        done={reload}
+      >
+        Messages that were not delivered are dropped: {one.url}
+      </Confirm>
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
+export function WebhooksPage() {
+  useTitle('Webhooks');
+  const live = useLive('webhooks', webhooks, (change) => change === 'everything');
+  const places = useLive('webhook workspaces', workspaces, (change) => change === 'everything');
+  const placeOf = (id: number): string => (id === 0 ? 'All' : (places.data?.find((one) => one.id === id)?.name ?? String(id)));
+  return (
+    <>
+      <div class="section-head">
+        <h1>Webhooks</h1>
+        <span class="spring" />
+        <NewWebhook places={places.data ?? []} reload={live.reload} />
+      </div>
+      <p class="quiet">Endpoints that receive a signed message when experiments change state, a log line matches, or a task raises an alert.</p>
+      <Loaded live={live}>
+        {(all) =>
+          all.length === 0 ? (
+            <p class="quiet">
+              None yet. <code>det webhook create URL --state ERROR</code> makes one, too.
+            </p>
+          ) : (
+            <Table label="Webhooks" heads={['Name', 'URL', 'Format', 'Workspace', 'Experiments', 'Notified of', 'Last delivery', 'Actions']}>
+              {all.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row">{one.name || one.id}</th>
+                  <td class="reason">{one.url}</td>
+                  <td>{one.webhookType === 'WEBHOOK_TYPE_SLACK' ? 'Slack' : 'JSON'}</td>
+                  <td>{placeOf(one.workspaceId)}</td>
+                  <td>{one.mode === 'WEBHOOK_MODE_SPECIFIC' ? 'those that name it' : 'all'}</td>
+                  <td class="reason">{one.triggers.map(triggerText).join(', ')}</td>
+                  <td class="reason">
+                    {one.outcome || 'none yet'} {one.attempted && <Time at={one.attempted} />}
+                  </td>
+                  <td class="row-actions">
+                    <Actions one={one} reload={live.reload} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}

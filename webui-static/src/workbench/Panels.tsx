@@ -1,0 +1,117 @@
+// Panels of the workbench: curves of the drawn runs; hyperparameters and outcomes of all rows; the search.
+import type { ComponentChildren } from 'preact';
+import { paths, useQuery } from '../address';
+import { firstTrial } from '../api';
+import { seriesColors } from '../colors';
+import { MAX_COMPARED } from '../compare/subjects';
+import { HyperparameterViews } from '../charts/HyperparameterViews';
+import { Metrics, type Curve } from '../charts/Metrics';
+import { Outcomes } from '../charts/OutcomeViews';
+import { isEnded } from '../format';
+import { useLive } from '../live';
+import type { JsonValue, Trial } from '../wire';
+import type { Group } from './groups';
+import type { Query } from './query';
+import type { Run, RunKind } from './runs';
+import { trialOf } from './selection';
+import type { Objective } from './Workbench';
+
+const PANELS = ['Curves', 'Parameters', 'Search'] as const;
+
+interface Props {
+  kind: RunKind;
+  drawn: readonly Run[];
+  rows: readonly Run[]; // of the table
+  colors: ReadonlyMap<number, string>; // of the drawn runs, by id
+  groups: readonly Group[];
+  objective: Objective | undefined;
+  keyed: boolean; // without a table beside, curves need a key
+  query: Query | undefined;
+  setTests: (columns: readonly string[], tests: readonly Query[]) => void; // filters the table
+  search: ComponentChildren;
+  drawing: ComponentChildren;
+}
+
+// Trials of experiments without a best one: their first.
+function useFirstTrials(drawn: readonly Run[]): ReadonlyMap<number, number> {
+  const missing = drawn.filter((run) => trialOf(run) === undefined && run.experiment.numTrials > 0).map(({ id }) => id);
+  const live = useLive(
+    `first trials ${missing.join()}`,
+    async (signal) => new Map(await Promise.all(missing.map(async (id) => [id, await firstTrial(id, signal)] as const))),
+    () => false,
+  );
+  return new Map([...(live.data ?? [])].flatMap(([id, trial]) => (trial === undefined ? [] : [[id, trial] as const])));
+}
+
+function Curves({ drawn, rows, colors, groups, keyed }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed'>) {
+  const first = useFirstTrials(drawn);
+  const curves = drawn.flatMap((run): Curve[] => {
+    const id = trialOf(run) ?? first.get(run.id);
+    if (id === undefined) return [];
+    const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
+    return [{ id, name: run.label, startTime, color: colors.get(run.id) ?? '' }];
+  });
+  if (curves.length === 0) return <p class="quiet">No run is drawn. The round button before a row draws its curves.</p>;
+  const places = new Map(groups.flatMap((group, place) => group.runs.map((run) => [trialOf(run), { place, label: group.label }] as const)));
+  return (
+    <Metrics
+      curves={curves}
+      ended={drawn.every(({ state }) => isEnded(state))}
+      single={rows.length === 1}
+      keyed={keyed && groups.length === 0}
+      groups={groups.length > 0 ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length) } : undefined}
+    />
+  );
+}
+
+function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<Props, 'rows' | 'objective' | 'query' | 'setTests'> & { hyperparameters: JsonValue | undefined }) {
+  const trials: Trial[] = rows.flatMap(({ trial }) => (trial && trial.id > 0 ? [trial] : []));
+  const { metric = '', smallerIsBetter = true } = objective ?? {};
+  return (
+    <>
+      <HyperparameterViews
+        trials={trials}
+        hyperparameters={hyperparameters}
+        metricName={metric}
+        smallerIsBetter={smallerIsBetter}
+        query={query}
+        setTests={setTests}
+      />
+      <Outcomes trials={trials} metricName={metric} smallerIsBetter={smallerIsBetter} />
+    </>
+  );
+}
+
+export function Panels(props: Props) {
+  const { kind, drawn, rows, search, drawing } = props;
+  const { query, setQuery } = useQuery();
+  const offered = PANELS.filter((name) => name !== 'Search' || search !== undefined);
+  const current = offered.find((name) => name.toLowerCase() === query.panels) ?? 'Curves';
+  const compared = drawn.map((run) => run.id);
+  return (
+    <div class="workbench-panels">
+      <div class="panels-head">
+        <div class="segments" role="group" aria-label="Panels">
+          {offered.map((name) => (
+            <button
+              type="button"
+              key={name}
+              aria-pressed={name === current}
+              onClick={() => setQuery({ panels: name === 'Curves' ? '' : name.toLowerCase() })}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+        {current === 'Curves' && drawing}
+        <span class="spring" />
+        {compared.length > 1 && compared.length <= MAX_COMPARED && (
+          <a href={paths.compare(kind === 'trial' ? 'trials' : 'experiments', compared)}>Compare those drawn</a>
+        )}
+      </div>
+      {current === 'Curves' && <Curves {...props} />}
+      {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
+      {current === 'Search' && search}
+    </div>
+  );
+}

@@ -1,0 +1,310 @@
+// Table of runs and groups of runs. Only visible rows are rendered; keys move, select and open. Does not fetch.
+import { effect, signal, type Signal } from '@preact/signals';
+import { useLocation } from 'preact-iso';
+import { useEffect, useRef } from 'preact/hooks';
+import { paths } from '../address';
+import { useNow } from '../components/clock';
+import { Swatch } from '../components/Swatch';
+import { isEnded, metric } from '../format';
+import { typing } from '../keys';
+import type { Paged } from '../paged';
+import { density } from '../settings';
+import type { Column } from './columns';
+import { spread, type Group } from './groups';
+import type { Heat } from './heat';
+import type { Run } from './runs';
+import { hovered, trialOf } from './selection';
+import type { Sort } from './view';
+
+export type Item = { run: Run; group?: undefined } | { group: Group; run?: undefined };
+
+// Rows rendered above and below the visible ones.
+const MARGIN = 8;
+// Width of the first column: the round button, and a check box before it.
+const CHOICE_WIDTH = 36;
+const BOX_WIDTH = 24;
+const NARROW_NAME = 112;
+
+export const rowHeight = (): number => (density.value === 'dense' ? 26 : 34);
+
+interface Props {
+  label: string;
+  items: Paged<Item>;
+  columns: Column[];
+  sorts: Sort[];
+  pins: readonly string[]; // leading columns that stay visible
+  heat: Heat;
+  chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows cannot be chosen
+  colors: ReadonlyMap<number, string>; // of the drawn runs, by id
+  closed: Signal<ReadonlySet<string>>; // groups whose runs are hidden
+  draw: (run: Run) => void; // draws or removes its curves
+  sort: (column: string, add: boolean) => void;
+}
+
+// The left offset of a pinned column.
+function pinned(columns: readonly Column[], pins: readonly string[], key: string, first: number): { left: string } | undefined {
+  if (!pins.includes(key)) return undefined;
+  const before = columns.slice(0, columns.findIndex((one) => one.key === key));
+  return { left: `${before.reduce((sum, one) => sum + one.width, first)}px` };
+}
+
+const firstWidth = (chosen: Props['chosen']): number => CHOICE_WIDTH + (chosen ? BOX_WIDTH : 0);
+
+function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
+  return (
+    <thead>
+      <tr>
+        <th scope="col">
+          <span class="hidden">Choice</span>
+        </th>
+        {columns.map((column) => {
+          const place = sorts.findIndex((one) => one.column === column.key);
+          const own = sorts[place];
+          return (
+            <th
+              scope="col"
+              key={column.key}
+              class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''}`}
+              style={pinned(columns, pins, column.key, firstWidth(chosen))}
+              aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
+            >
+              <button
+                type="button"
+                class="sort"
+                title={`Sort by ${column.title}; with Shift as a further column`}
+                onClick={(event) => sort(column.key, event.shiftKey)}
+              >
+                {column.title}
+                {own && <span aria-hidden="true">{own.descending ? ' ↓' : ' ↑'}</span>}
+                {own && sorts.length > 1 && <sup>{place + 1}</sup>}
+              </button>
+            </th>
+          );
+        })}
+      </tr>
+    </thead>
+  );
+}
+
+export function toggled(chosen: ReadonlyMap<number, Run>, run: Run): ReadonlyMap<number, Run> {
+  const next = new Map(chosen);
+  if (!next.delete(run.id)) next.set(run.id, run);
+  return next;
+}
+
+const sight = signal({ first: 0, last: 40 });
+const cursor = signal(-1);
+const addressOf = (run: Run): string => (run.kind === 'trial' ? paths.trial(run.id) : paths.experiment(run.id));
+
+function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
+  const { route } = useLocation();
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    cursor.value = -1;
+    const move = (by: number): void => {
+      const total = latest.current.items.total ?? 0;
+      const next = Math.min(total - 1, Math.max(0, cursor.value + by));
+      cursor.value = next;
+      const element = frame.current;
+      if (!element) return;
+      const top = next * rowHeight();
+      const room = element.clientHeight - 2 * rowHeight();
+      if (top < element.scrollTop) element.scrollTop = top;
+      else if (top > element.scrollTop + room) element.scrollTop = top - room;
+    };
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+      const { items, chosen, draw } = latest.current;
+      const onControl = (event.target as HTMLElement).closest?.('a, button, [role="separator"]') !== null;
+      const run = items.at(cursor.value)?.run;
+      if (event.key === 'j' || (event.key === 'ArrowDown' && !onControl)) move(1);
+      else if (event.key === 'k' || (event.key === 'ArrowUp' && !onControl)) move(-1);
+      else if (run && event.key === 'v') draw(run);
+      else if (run && chosen && (event.key === 'x' || (event.key === ' ' && !onControl))) chosen.value = toggled(chosen.value, run);
+      else if (run && event.key === 'Enter' && !onControl) route(addressOf(run));
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, []);
+}
+
+interface RowProps extends Pick<Props, 'columns' | 'pins' | 'heat' | 'chosen' | 'colors' | 'draw'> {
+  index: number;
+  run: Run;
+  now: number;
+}
+
+function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw }: RowProps) {
+  const color = colors.get(run.id);
+  const isChosen = chosen?.value.has(run.id) ?? false;
+  const shown = color !== undefined;
+  return (
+    <tr
+      style={{ height: `${rowHeight()}px` }}
+      class={`${index === cursor.value ? 'cursor' : ''} ${isChosen ? 'chosen' : ''} ${shown ? 'drawn' : ''}`}
+      aria-rowindex={index + 2}
+      data-id={run.id}
+      data-trial={trialOf(run)}
+      onPointerEnter={() => (hovered.value = shown ? trialOf(run) : undefined)}
+      onPointerLeave={() => (hovered.value = undefined)}
+    >
+      <td>
+        <span class="choice">
+          {chosen && (
+            <input
+              type="checkbox"
+              aria-label={`Choose ${run.kind} ${run.id}`}
+              checked={isChosen}
+              onChange={() => (chosen.value = toggled(chosen.value, run))}
+            />
+          )}
+          <button
+            type="button"
+            class="eye"
+            aria-label={`Draw ${run.kind} ${run.id}`}
+            aria-pressed={shown}
+            title={shown ? 'Hide its curves' : 'Draw its curves'}
+            style={shown ? { background: color } : undefined}
+            onClick={() => draw(run)}
+          />
+        </span>
+      </td>
+      {columns.map((column) =>
+        column.key === 'name' ? (
+          <th scope="row" key="name" class={pins.includes('name') ? 'pinned' : ''} style={pinned(columns, pins, 'name', firstWidth(chosen))}>
+            {column.cell(run, now)}
+          </th>
+        ) : (
+          <td
+            key={column.key}
+            class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''} ${heat(column.key, run)}`}
+            style={pinned(columns, pins, column.key, firstWidth(chosen))}
+          >
+            {column.cell(run, now)}
+          </td>
+        ),
+      )}
+    </tr>
+  );
+}
+
+// A group: its label over the first columns, then mean ± deviation of numeric ones.
+function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'columns' | 'closed' | 'colors'> & { group: Group; index: number }) {
+  const color = group.runs.map(({ id }) => colors.get(id)).find((one) => one !== undefined);
+  const open = !closed.value.has(group.key);
+  const toggle = (): void => {
+    const next = new Set(closed.value);
+    if (!next.delete(group.key)) next.add(group.key);
+    closed.value = next;
+  };
+  const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
+  const named = firstNumber < 0 ? columns.length : firstNumber;
+  return (
+    <tr class="group" style={{ height: `${rowHeight()}px` }} aria-rowindex={index + 2}>
+      <th scope="rowgroup" colSpan={named + 1}>
+        <button type="button" class="plain" aria-expanded={open} onClick={toggle}>
+          <span aria-hidden="true">{open ? '▾' : '▸'}</span> {color && <Swatch color={color} />}
+          {group.label}
+        </button>{' '}
+        <span class="quiet">{group.runs.length}</span>
+      </th>
+      {columns.slice(named).map((column) => {
+        const own = column.number ? spread(group.runs, column.key) : undefined;
+        return (
+          <td key={column.key} class={column.number ? 'number' : ''}>
+            {own && column.key !== 'id' && (
+              <>
+                {metric(own.mean)}
+                {own.count > 1 && <span class="quiet"> ± {metric(Number(own.deviation.toPrecision(2)))}</span>}
+              </>
+            )}
+          </td>
+        );
+      })}
+    </tr>
+  );
+}
+
+// On a phone the name column is narrower, so that the state beside it is visible.
+const fitted = (columns: Column[]): Column[] =>
+  matchMedia('(max-width: 40rem)').matches
+    ? columns.map((column) => (column.key === 'name' ? { ...column, width: NARROW_NAME } : column))
+    : columns;
+
+// Marks the row of the trial under the pointer, without rendering the rows again.
+function useHovered(frame: { current: HTMLElement | null }): void {
+  useEffect(
+    () =>
+      effect(() => {
+        const trial = hovered.value;
+        for (const row of frame.current?.querySelectorAll('tr.hovered') ?? []) row.classList.remove('hovered');
+        if (trial !== undefined) frame.current?.querySelector(`tr[data-trial="${trial}"]`)?.classList.add('hovered');
+      }),
+    [],
+  );
+}
+
+export function RunTable(props: Props) {
+  const { items, pins } = props;
+  const columns = fitted(props.columns);
+  const frame = useRef<HTMLDivElement>(null);
+  const total = items.total ?? 0;
+  const height = rowHeight();
+  const look = (): void => {
+    const element = frame.current;
+    if (!element) return;
+    const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN);
+    const last = Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN;
+    if (first !== sight.value.first || last !== sight.value.last) sight.value = { first, last };
+    items.look(first, last);
+  };
+  useEffect(look, [total, height, columns.length]);
+  useTableKeys(props, frame);
+  useHovered(frame);
+  const first = Math.min(sight.value.first, Math.max(0, total - 1));
+  const last = Math.min(total - 1, sight.value.last);
+  const rows: number[] = [];
+  for (let index = first; index <= last; index++) rows.push(index);
+  const now = useNow(rows.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
+  const choiceWidth = firstWidth(props.chosen);
+  const width = columns.reduce((sum, column) => sum + column.width, choiceWidth);
+  const gap = (count: number) =>
+    count > 0 && (
+      <tr aria-hidden="true" style={{ height: `${count * height}px` }}>
+        <td colSpan={columns.length + 1} class="gap" />
+      </tr>
+    );
+  const row = (index: number) => {
+    const item = items.at(index);
+    if (item?.group) return <GroupRow key={index} group={item.group} index={index} columns={columns} closed={props.closed} colors={props.colors} />;
+    if (item) return <RunRow key={index} {...props} columns={columns} index={index} run={item.run} now={now} />;
+    return (
+      <tr key={index} style={{ height: `${height}px` }} aria-rowindex={index + 2}>
+        <td colSpan={columns.length + 1} class="quiet">
+          …
+        </td>
+      </tr>
+    );
+  };
+  return (
+    <div class="table-frame table-tall" ref={frame} onScroll={look} tabIndex={0} role="region" aria-label={props.label}>
+      <table class="fixed" aria-rowcount={total + 1} style={{ minWidth: `${width}px` }}>
+        <colgroup>
+          <col style={{ width: `${choiceWidth}px` }} />
+          {columns.map((column) => (
+            <col key={column.key} style={{ width: `${column.width}px` }} />
+          ))}
+        </colgroup>
+        <Head columns={columns} sorts={props.sorts} sort={props.sort} pins={pins} chosen={props.chosen} />
+        <tbody>
+          {gap(first)}
+          {rows.map(row)}
+          {gap(total - 1 - last)}
+        </tbody>
+      </table>
+    </div>
+  );
+}

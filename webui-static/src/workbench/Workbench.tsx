@@ -1,0 +1,250 @@
+// The workbench: a run table and, beside it, panels of the drawn runs. Selection, pointer and colors are one state
+// over both; the view is part of the address.
+import { useSignal, type Signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useQuery } from '../address';
+import { colorsOf, useColors } from '../colors';
+import { ErrorNote } from '../components/notes';
+import { SPLIT, split } from '../settings';
+import { column, DEFAULT_COLUMNS, type Column } from './columns';
+import { groupsOf, type Group } from './groups';
+import { heatOf } from './heat';
+import { Panels } from './Panels';
+import { QueryField } from './QueryField';
+import { print, stateWord, withTests, type Query } from './query';
+import { RunTable, type Item } from './RunTable';
+import { inMemory, MAX_GROUPED, type RunSource } from './sources';
+import { valueOf, type Run, type RunKind } from './runs';
+import { drawnRuns, MAX_DRAWN, numbered } from './selection';
+import { TableTools } from './TableTools';
+import { nextSorts, readView, writeView, type Sort, type View } from './view';
+
+export const LAYOUTS = ['table', 'both', 'panels'] as const;
+export type Layout = (typeof LAYOUTS)[number];
+
+// What the panels know about the search: one experiment's, or that of the drawn experiments.
+export interface Objective {
+  metric: string;
+  smallerIsBetter: boolean;
+}
+
+interface Props {
+  kind: RunKind;
+  title: ComponentChildren; // before the query
+  source: RunSource;
+  columns?: readonly string[]; // default columns
+  sorts?: readonly Sort[]; // order without a choice in the address
+  objective: Objective | undefined;
+  chosen?: Signal<ReadonlyMap<number, Run>>;
+  first?: Layout; // without a choice in the address
+  none: ComponentChildren; // shown without rows
+  bulk?: ComponentChildren; // actions on chosen rows
+  search?: ComponentChildren; // the panels of the search
+}
+
+const NARROW = '(max-width: 60rem)';
+const STATES = ['active', 'paused', 'completed', 'canceled', 'error'];
+
+// Values to complete: those of the loaded rows.
+function valuesOf(rows: readonly Run[], key: string, kind: RunKind): string[] {
+  if (key === 'state' && kind === 'experiment') return STATES;
+  const found = new Set<string>();
+  for (const run of rows.slice(0, 500)) {
+    const value = valueOf(run, key);
+    for (const one of Array.isArray(value) ? value : [value]) if (typeof one === 'string' || typeof one === 'number') found.add(String(one));
+  }
+  return [...found].map((one) => (key === 'state' ? stateWord(one) : one)).slice(0, 50);
+}
+
+// Groups and their runs as rows; those of closed groups are left out.
+const itemsOf = (groups: readonly Group[], closed: ReadonlySet<string>): Item[] =>
+  groups.flatMap((group): Item[] => [{ group }, ...(closed.has(group.key) ? [] : group.runs.map((run) => ({ run })))]);
+
+// Divides the width between table and panels, by pointer or arrow keys.
+function Splitter() {
+  const host = useRef<HTMLDivElement>(null);
+  const set = (value: number): void => void (split.value = Math.round(Math.min(SPLIT.max, Math.max(SPLIT.min, value))));
+  const onPointerMove = (event: PointerEvent): void => {
+    const frame = host.current?.parentElement?.getBoundingClientRect();
+    if (!frame || !host.current?.hasPointerCapture(event.pointerId)) return;
+    set(((event.clientX - frame.left) / frame.width) * 100);
+  };
+  return (
+    <div
+      ref={host}
+      class="splitter"
+      role="separator"
+      aria-label="Width of the table"
+      aria-orientation="vertical"
+      aria-valuemin={SPLIT.min}
+      aria-valuemax={SPLIT.max}
+      aria-valuenow={split.value}
+      tabIndex={0}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={onPointerMove}
+      onKeyDown={(event) => {
+        const by = { ArrowLeft: -2, ArrowRight: 2 }[event.key];
+        if (by === undefined) return;
+        event.preventDefault();
+        set(split.value + by);
+      }}
+    />
+  );
+}
+
+// The colors of the drawn runs, or of the groups that they belong to.
+function useRunColors(drawn: readonly Run[], groups: readonly Group[]): Map<number, string> {
+  const theme = useColors();
+  const before = useRef<ReadonlyMap<number, number>>(new Map());
+  const ids = drawn.map(({ id }) => id).join();
+  return useMemo(() => {
+    const byGroup = new Map(groups.flatMap(({ runs }, at) => runs.map(({ id }) => [id, at] as const)));
+    if (groups.length === 0) before.current = numbered(before.current, drawn.map(({ id }) => id));
+    const numbers = drawn.map(({ id }) => (groups.length > 0 ? byGroup.get(id) : before.current.get(id)) ?? 0);
+    const colors = colorsOf(numbers);
+    return new Map(drawn.map(({ id }, at) => [id, colors[at] ?? '']));
+  }, [ids, theme, groups]);
+}
+
+function LayoutChoice({ layout }: { layout: Layout }) {
+  const { setQuery } = useQuery();
+  return (
+    <div class="segments" role="group" aria-label="Layout">
+      {LAYOUTS.map((one) => (
+        <button type="button" key={one} aria-pressed={one === layout} onClick={() => setQuery({ layout: one })}>
+          {{ table: 'Table', both: 'Both', panels: 'Charts' }[one]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+// Tells what the table shows, and draws more.
+function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: Partial<View>) => void }) {
+  const { drawn, found, change } = props;
+  const all = found.slice(0, MAX_DRAWN);
+  return (
+    <span class="quiet drawing">
+      {drawn} drawn
+      {drawn < all.length && (
+        <button type="button" class="plain" onClick={() => change({ drawn: all.map(({ id }) => id) })}>
+          Draw {found.length <= MAX_DRAWN ? `all ${all.length}` : `the first ${MAX_DRAWN}`}
+        </button>
+      )}
+      {drawn > 0 && (
+        <button type="button" class="plain" onClick={() => change({ drawn: [] })}>
+          None
+        </button>
+      )}
+    </span>
+  );
+}
+
+// Tells the style sheet how much of the page is above the element, so that it ends with the window.
+const BELOW = 16;
+function useAbove(): { current: HTMLDivElement | null } {
+  const host = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = host.current;
+    if (!element) return;
+    const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
+    element.style.setProperty('--above', `${above}px`);
+  });
+  return host;
+}
+
+export function Workbench(props: Props) {
+  const { kind, source, chosen } = props;
+  const { query, setQuery } = useQuery();
+  const own = readView(query);
+  const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
+  const change = (part: Partial<View>): void => setQuery(writeView(part));
+  const body = useAbove();
+  const closed = useSignal<ReadonlySet<string>>(new Set());
+  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' ? 'panels' : 'table') : (props.first ?? 'both'));
+  const groupKeys = view.groups.join();
+  const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
+  const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
+  // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
+  const loaded = source.grouped ?? source.rows.loaded();
+  // A group is drawn with all of its runs.
+  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn);
+  const colors = useRunColors(drawn, groups);
+  const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
+  const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
+  const columns = ordered.map((key) => column(key, kind)).filter((one): one is Column => one !== undefined);
+  const draw = (run: Run): void => {
+    const ids = new Set(drawn.map(({ id }) => id));
+    if (!ids.delete(run.id)) ids.add(run.id);
+    change({ drawn: [...ids] });
+  };
+  const setTests = (touched: readonly string[], tests: readonly Query[]): void => change({ text: print(withTests(source.query, touched, tests)) });
+  const { total } = source.rows;
+  // Rows that the master has not sent yet are undefined.
+  const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
+  return (
+    <div class={`workbench layout-${layout}`}>
+      <div class="workbench-bar">
+        {props.title}
+        <QueryField
+          label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
+          value={view.text}
+          known={source.known}
+          valuesOf={(key) => valuesOf(loaded, key, kind)}
+          say={(text) => change({ text })}
+        />
+        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} />
+        <LayoutChoice layout={layout} />
+      </div>
+      <ErrorNote error={source.rows.error} retry={source.rows.reload} />
+      {props.bulk}
+      <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
+        {layout !== 'panels' && (
+          <div class="workbench-table">
+            {source.mistake ? null : total === 0 ? (
+              props.none
+            ) : (
+              <RunTable
+                label={kind === 'trial' ? 'Trials' : 'Experiments'}
+                items={items ?? paged}
+                columns={columns}
+                sorts={view.sorts}
+                pins={view.pins}
+                heat={heatOf(view.heat, view.heat.length > 0 ? loaded : [])}
+                chosen={chosen}
+                colors={colors}
+                closed={closed}
+                draw={draw}
+                sort={(key, add) =>
+                  change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && props.objective?.smallerIsBetter === false) })
+                }
+              />
+            )}
+            {source.grouped && kind === 'experiment' && (total ?? 0) > MAX_GROUPED && (
+              <p class="quiet">The first {MAX_GROUPED.toLocaleString()} of {total?.toLocaleString()} experiments are grouped.</p>
+            )}
+          </div>
+        )}
+        {layout === 'both' && <Splitter />}
+        {layout !== 'table' && (
+          <Panels
+            kind={kind}
+            drawn={drawn}
+            rows={loaded}
+            colors={colors}
+            groups={groups}
+            objective={props.objective}
+            keyed={layout === 'panels'}
+            setTests={setTests}
+            query={source.query}
+            search={props.search}
+            drawing={<Drawing drawn={drawn.length} found={loaded} change={change} />}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+const wrap = (run: Run | undefined): Item | undefined => run && { run };

@@ -1,0 +1,132 @@
+// Columns of run tables: title, width, content. Values are in runs.ts.
+import type { ComponentChildren } from 'preact';
+import { Progress, StateBadge } from '../components/notes';
+import { Time } from '../components/Time';
+import { bytes, metric, progressOf, span } from '../format';
+import { paths } from '../address';
+import type { JsonValue } from '../wire';
+import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
+
+export interface Column {
+  key: string; // name in addresses and in the master's API
+  title: string;
+  width: number; // pixels
+  number?: boolean;
+  of?: RunKind; // only in tables of these
+  cell: (run: Run, nowMs: number) => ComponentChildren;
+}
+
+const Best = ({ run }: { run: Run }) => {
+  const { experiment, trial } = run;
+  const text = metric(run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric);
+  const best = run.kind === 'experiment' ? experiment.bestTrialId : undefined;
+  return text !== '' && best ? (
+    <a href={paths.trial(best)} aria-label={`Best trial of experiment ${run.id}: ${text}`}>
+      {text}
+    </a>
+  ) : (
+    <>{text}</>
+  );
+};
+
+const count = (key: string, title: string, width: number, of?: RunKind): Column => ({
+  key,
+  title,
+  width,
+  number: true,
+  ...(of ? { of } : {}),
+  cell: (run) => Number(valueOf(run, key) ?? 0).toLocaleString(),
+});
+const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
+
+const FIXED: Column[] = [
+  { key: 'id', title: 'ID', width: 64, number: true, cell: (run) => (run.kind === 'trial' ? <a href={paths.trial(run.id)}>{run.id}</a> : run.id) },
+  {
+    key: 'name',
+    title: 'Name',
+    width: 220,
+    of: 'experiment',
+    cell: ({ experiment }) => (
+      <a href={paths.experiment(experiment.id)} title={experiment.name}>
+        {experiment.name || `Experiment ${experiment.id}`}
+      </a>
+    ),
+  },
+  word('description', 'Description', 260),
+  {
+    key: 'tags',
+    title: 'Labels',
+    width: 160,
+    of: 'experiment',
+    cell: ({ experiment }) =>
+      experiment.labels.map((label) => (
+        <span class="tag" key={label}>
+          {label}
+        </span>
+      )),
+  },
+  { key: 'state', title: 'State', width: 124, cell: ({ state }) => <StateBadge state={state} /> },
+  {
+    key: 'progress',
+    title: 'Progress',
+    width: 144,
+    cell: (run) => (
+      <Progress
+        value={run.kind === 'trial' ? run.trial?.progress : progressOf(run.experiment)}
+        label={`Progress of ${run.kind} ${run.id}`}
+      />
+    ),
+  },
+  { key: 'searcherMetricsVal', title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} /> },
+  count('batches', 'Batches', 88, 'trial'),
+  { key: 'startTime', title: 'Started', width: 104, cell: (run) => <Time at={valueOf(run, 'startTime') as string} /> },
+  { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
+  {
+    key: 'duration',
+    title: 'Duration',
+    width: 96,
+    number: true,
+    cell: (run, now) => span(valueOf(run, 'startTime') as string, valueOf(run, 'endTime') as string, now),
+  },
+  count('numTrials', 'Trials', 72, 'experiment'),
+  word('user', 'User', 96),
+  word('resourcePool', 'Pool', 112),
+  word('searcherType', 'Searcher', 120),
+  word('searcherMetric', 'Metric', 136),
+  count('restarts', 'Restarts', 80, 'trial'),
+  count('checkpointCount', 'Checkpoints', 104),
+  {
+    key: 'checkpointSize',
+    title: 'Checkpoint size',
+    width: 128,
+    number: true,
+    cell: (run) => bytes(Number(valueOf(run, 'checkpointSize') ?? 0)),
+  },
+  { key: 'forkedFrom', title: 'Forked from', width: 104, number: true, of: 'experiment', cell: ({ experiment }) => experiment.forkedFrom },
+];
+
+export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
+  experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'progress', 'startTime', 'duration', 'numTrials', 'user'],
+  trial: ['id', 'state', 'searcherMetricsVal', 'batches', 'duration', 'startTime'],
+};
+
+export const valueText = (value: JsonValue | undefined): string =>
+  value === undefined || value === null ? '' : typeof value === 'number' || typeof value === 'string' ? metric(value) : JSON.stringify(value);
+
+// The column of a key: a fixed one, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
+export function column(key: string, kind: RunKind = 'experiment'): Column | undefined {
+  const fixed = FIXED.find((one) => one.key === key);
+  if (fixed) return fixed.of && fixed.of !== kind ? undefined : fixed;
+  const prefix = openPrefix(key);
+  if (!prefix) return undefined;
+  const name = key.slice(prefix.length);
+  // Training and validation metrics may share a name, so the title includes the kind.
+  const title = hasLevels(prefix) ? name : `${name} (${prefix.slice(0, -1)})`;
+  return { key, title, width: Math.min(200, Math.max(96, 48 + 7 * title.length)), number: true, cell: (run) => valueText(valueOf(run, key)) };
+}
+
+// Keys of all columns for these rows: the fixed ones, then those of their trials.
+export const available = (runs: readonly Run[], kind: RunKind): string[] => [
+  ...FIXED.filter(({ of }) => !of || of === kind).map(({ key }) => key),
+  ...openKeys(runs),
+];

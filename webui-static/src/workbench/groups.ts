@@ -1,0 +1,48 @@
+// Groups of runs with equal values in some columns; mean and deviation of a column in a group. Pure.
+import { valueText } from './columns';
+import { numberOf, valueOf, type Run } from './runs';
+
+export interface Group {
+  key: string; // its values as JSON
+  label: string; // "act = relu, lr = 0.1"
+  runs: Run[];
+}
+
+const short = (column: string): string => column.replace(/^(hp|metadata)\./, '');
+
+// Groups in the order of their first runs. Without columns there are none.
+export function groupsOf(runs: readonly Run[], columns: readonly string[]): Group[] {
+  if (columns.length === 0) return [];
+  const found = new Map<string, Group>();
+  for (const run of runs) {
+    const values = columns.map((column) => valueOf(run, column));
+    const key = JSON.stringify(values);
+    const group = found.get(key);
+    if (group) group.runs.push(run);
+    else {
+      const label = columns.map((column, at) => `${short(column)} = ${valueText(values[at]) || 'none'}`).join(', ');
+      found.set(key, { key, label, runs: [run] });
+    }
+  }
+  return [...found.values()];
+}
+
+export interface Spread {
+  count: number; // runs with a number
+  mean: number;
+  deviation: number; // of the sample; 0 for one run
+}
+
+// Mean and standard deviation of a column; undefined if no run has a number there. Welford's method.
+export function spread(runs: readonly Run[], column: string): Spread | undefined {
+  let [count, mean, squares] = [0, 0, 0];
+  for (const run of runs) {
+    const value = numberOf(run, column);
+    if (value === undefined) continue;
+    count++;
+    const off = value - mean;
+    mean += off / count;
+    squares += off * (value - mean);
+  }
+  return count === 0 ? undefined : { count, mean, deviation: count > 1 ? Math.sqrt(squares / (count - 1)) : 0 };
+}

@@ -1,0 +1,136 @@
+// Rows of the workbench: an experiment with its best trial, or a trial. Values of their columns. Pure.
+import { flatten } from '../charts/search';
+import { progressOf, stateName } from '../format';
+import type { Experiment, FoundExperiment, JsonObject, JsonValue, Trial } from '../wire';
+
+export type RunKind = 'experiment' | 'trial';
+
+export interface Run {
+  kind: RunKind;
+  id: number; // of the experiment or trial
+  label: string; // in keys and tooltips
+  state: string;
+  experiment: Experiment;
+  trial: Trial | undefined; // whose curves and values are shown
+  training: JsonObject | undefined; // metrics at the best validation
+}
+
+export const ofExperiment = ({ experiment, bestTrial, bestTraining }: FoundExperiment): Run => ({
+  kind: 'experiment',
+  id: experiment.id,
+  label: experiment.name || `experiment ${experiment.id}`,
+  state: experiment.state,
+  experiment,
+  trial: bestTrial ?? undefined,
+  training: bestTraining ?? undefined,
+});
+
+export const ofTrial = (experiment: Experiment, trial: Trial): Run => ({
+  kind: 'trial',
+  id: trial.id,
+  label: `trial ${trial.id}`,
+  state: trial.state,
+  experiment,
+  trial,
+  training: undefined,
+});
+
+// The value at a path of names; undefined when missing.
+export function at(value: JsonValue | undefined | null, path: readonly string[]): JsonValue | undefined {
+  let here: JsonValue | undefined | null = value;
+  for (const name of path) {
+    if (here === null || typeof here !== 'object' || Array.isArray(here)) return undefined;
+    here = here[name];
+  }
+  return here ?? undefined;
+}
+
+type Source = (run: Run) => JsonValue | undefined | null;
+
+const ended = (run: Run): string | null | undefined => (run.kind === 'trial' ? run.trial?.endTime : run.experiment.endTime);
+const started = (run: Run): string | null | undefined => (run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime);
+
+// Values of fixed columns. Names are those of the master's filter, where it has the column.
+const OWN: Record<string, Source> = {
+  id: (run) => run.id,
+  name: (run) => (run.kind === 'trial' ? run.label : run.experiment.name),
+  description: (run) => (run.kind === 'trial' ? '' : run.experiment.description),
+  tags: (run) => run.experiment.labels,
+  state: (run) => stateName(run.state).toLowerCase(),
+  progress: (run) => (run.kind === 'trial' ? run.trial?.progress : progressOf(run.experiment)),
+  startTime: started,
+  endTime: ended,
+  duration: (run) => {
+    const [from, to] = [started(run), ended(run)];
+    return run.kind === 'experiment' ? run.experiment.duration : from ? ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000 : undefined;
+  },
+  numTrials: (run) => run.experiment.numTrials,
+  user: (run) => run.experiment.username,
+  resourcePool: (run) => run.experiment.resourcePool,
+  searcherType: (run) => run.experiment.searcherType,
+  searcherMetric: (run) => run.experiment.searcherMetric,
+  searcherMetricsVal: (run) => (run.kind === 'trial' ? run.trial?.searcherMetricValue : run.experiment.bestTrialSearcherMetric),
+  checkpointCount: (run) => (run.kind === 'trial' ? run.trial?.checkpointCount : run.experiment.checkpointCount),
+  checkpointSize: (run) => Number(run.kind === 'trial' ? run.trial?.totalCheckpointSize : run.experiment.checkpointSize),
+  forkedFrom: (run) => run.experiment.forkedFrom,
+  batches: (run) => run.trial?.totalBatchesProcessed,
+  restarts: (run) => run.trial?.restarts,
+};
+
+// Columns for the values of the trial, by key prefix. Metric names may contain dots, so they are not split.
+const OPEN: Record<string, { of: Source; levels: boolean }> = {
+  'hp.': { of: ({ trial }) => trial?.hparams, levels: true },
+  'metadata.': { of: ({ trial }) => trial?.metadata, levels: true },
+  'validation.': { of: ({ trial }) => trial?.bestValidation?.metrics?.avgMetrics, levels: false },
+  'training.': { of: ({ training }) => training, levels: false },
+};
+
+export const openPrefix = (key: string): string | undefined =>
+  Object.keys(OPEN).find((prefix) => key.startsWith(prefix) && key.length > prefix.length);
+export const isOpen = (key: string): boolean => openPrefix(key) !== undefined;
+export const hasLevels = (prefix: string): boolean => OPEN[prefix]?.levels === true;
+
+// The value of a run in a column.
+export function valueOf(run: Run, key: string): JsonValue | undefined {
+  const own = OWN[key];
+  if (own) return own(run) ?? undefined;
+  const prefix = openPrefix(key) ?? '';
+  const source = OPEN[prefix];
+  const name = key.slice(prefix.length);
+  return source && at(source.of(run), source.levels ? name.split('.') : [name]);
+}
+
+export function numberOf(run: Run, key: string): number | undefined {
+  const value = valueOf(run, key);
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+// Keys of the columns for hyperparameters, metadata and metrics of these runs, in order.
+export function openKeys(runs: readonly Run[]): string[] {
+  const found = new Set<string>();
+  for (const run of runs)
+    for (const [prefix, { of, levels }] of Object.entries(OPEN)) {
+      const value = of(run);
+      const names = levels ? flatten(value).keys() : Object.keys((value as JsonObject | null | undefined) ?? {});
+      for (const name of names) found.add(`${prefix}${name}`);
+    }
+  return [...found].sort();
+}
+
+// The runs in the order of a column; runs without a value come last. Numbers by size, texts by letters.
+export function inOrder(runs: readonly Run[], sorts: readonly { column: string; descending: boolean }[]): Run[] {
+  const keys = sorts.map(({ column }) => runs.map((run) => valueOf(run, column)));
+  const order = runs.map((_, index) => index);
+  const text = (value: JsonValue): string => (typeof value === 'string' ? value : JSON.stringify(value));
+  order.sort((a, b) => {
+    for (const [nth, { descending }] of sorts.entries()) {
+      const [left, right] = [keys[nth]?.[a], keys[nth]?.[b]];
+      if (left === right) continue;
+      if (left === undefined || right === undefined) return left === undefined ? 1 : -1;
+      const by = typeof left === 'number' && typeof right === 'number' ? left - right : text(left) < text(right) ? -1 : text(left) > text(right) ? 1 : 0;
+      if (by !== 0) return descending ? -by : by;
+    }
+    return a - b;
+  });
+  return order.map((index) => runs[index] as Run);
+}

@@ -1,0 +1,34 @@
+// One state over table and panels: which runs are drawn, in which colors, and which one is under the pointer.
+import { signal } from '@preact/signals';
+import type { Run } from './runs';
+
+// Runs drawn without a selection in the address, and at most.
+export const FIRST_DRAWN = 8;
+export const MAX_DRAWN = 200;
+
+// The trial under the pointer, in the table or in a chart.
+export const hovered = signal<number | undefined>(undefined);
+
+// The trial whose curves a run shows; undefined before it is known.
+export const trialOf = (run: Run): number | undefined => run.trial?.id || run.experiment.trialIds[0] || undefined;
+
+// The runs drawn, in the order of the rows: those chosen in the address, or the first ones.
+export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined): Run[] {
+  if (chosen === undefined) return rows.slice(0, FIRST_DRAWN);
+  const wanted = new Set(chosen);
+  return rows.filter(({ id }) => wanted.has(id)).slice(0, MAX_DRAWN);
+}
+
+// Colors as numbers: a drawn run keeps its number, a new one takes the smallest that is free.
+export function numbered(before: ReadonlyMap<number, number>, ids: readonly number[]): Map<number, number> {
+  const kept = new Map(ids.flatMap((id) => (before.has(id) ? [[id, before.get(id) as number] as const] : [])));
+  const used = new Set(kept.values());
+  let free = 0;
+  for (const id of ids) {
+    if (kept.has(id)) continue;
+    while (used.has(free)) free++;
+    used.add(free);
+    kept.set(id, free);
+  }
+  return kept;
+}

@@ -1,0 +1,119 @@
+// Where the rows of a run table come from: the master's search for experiments, the loaded trials of an experiment.
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import * as api from '../api';
+import { withEvent, type ServerEvent } from '../events';
+import { useLive } from '../live';
+import { usePaged, type Paged, type RowUpdates } from '../paged';
+import type { Experiment, Trial } from '../wire';
+import { available, column } from './columns';
+import { matcher, parse, type Known, type Query } from './query';
+import { inOrder, ofExperiment, ofTrial, openKeys, valueOf, type Run, type RunKind } from './runs';
+import { keepsOrder, toSearch, withIds, type View } from './view';
+
+export interface RunSource {
+  rows: Paged<Run>;
+  names: string[]; // keys of all columns
+  known: Known[];
+  query: Query | undefined;
+  mistake: boolean; // the query cannot be read, so there are no rows
+  grouped: Run[] | undefined; // the rows to group, at most MAX_GROUPED
+}
+
+const RELOAD_GAP_MS = 300;
+const SORTED_GAP_MS = 3000;
+// Experiments that are loaded to be grouped.
+export const MAX_GROUPED = 1000;
+
+const toKnown = (names: readonly string[], kind: RunKind): Known[] =>
+  names.map((key) => ({ key, title: column(key, kind)?.title ?? key }));
+
+// The query of a view; `mistake` if it cannot be read.
+function read(text: string, known: readonly Known[]): { query: Query | undefined; mistake: boolean } {
+  try {
+    return { query: parse(text, known), mistake: false };
+  } catch {
+    return { query: undefined, mistake: true };
+  }
+}
+
+// Rows in memory as a paged list.
+export const inMemory = <T>(rows: readonly T[]): Paged<T> => ({
+  total: rows.length,
+  at: (index) => rows[index],
+  loaded: () => rows as T[],
+  look: () => {},
+  error: undefined,
+  reload: () => {},
+});
+
+const isOfRow = (event: ServerEvent): boolean => ['experiment', 'trial', 'checkpoint'].includes(event.kind);
+
+const rowUpdates = (search: api.SearchQuery, projectId: number): RowUpdates<Run> => ({
+  id: (run) => run.id,
+  changedId: (event) => (isOfRow(event) ? event.experimentId : undefined),
+  apply: (run, event) => {
+    const experiment = withEvent(run.experiment, event);
+    return experiment === run.experiment ? run : { ...run, experiment };
+  },
+  load: async (ids, signal) =>
+    (await api.searchExperiments({ ...withIds(search, ids), projectId }, 0, ids.length, signal)).experiments.map(ofExperiment),
+});
+
+// The names of all columns that rows had so far: a query may name them when it finds nothing.
+function useNames(): { names: string[]; see: (rows: readonly Run[]) => void } {
+  const keys = useRef(new Set<string>());
+  const known = useRef(new WeakSet<Run>());
+  const count = useSignal(0);
+  const names = useMemo(() => [...available([], 'experiment'), ...[...keys.current].sort()], [count.value]);
+  const pending = useRef<Run[]>([]);
+  useEffect(() => {
+    for (const key of openKeys(pending.current)) keys.current.add(key);
+    count.value = keys.current.size;
+  });
+  const see = (rows: readonly Run[]): void => {
+    pending.current = rows.filter((run) => !known.current.has(run));
+    for (const run of pending.current) known.current.add(run);
+  };
+  return { names, see };
+}
+
+// The experiments of a project, or of all (0), that the view's query finds.
+export function useExperimentRuns(view: View, projectId: number): RunSource {
+  const { names, see } = useNames();
+  const known = toKnown(names, 'experiment');
+  const { query, mistake } = read(view.text, known);
+  const search = toSearch(query, view);
+  const kept = keepsOrder(view);
+  const rows = usePaged<Run>(
+    `experiments ${projectId} ${JSON.stringify(search)}`,
+    async (offset, limit, signal) => {
+      const answer = await api.searchExperiments({ ...search, projectId }, offset, limit, signal);
+      return { rows: answer.experiments.map(ofExperiment), total: answer.pagination.total };
+    },
+    // An event of an experiment that is not in the list: a new one, or one that may match the filter now.
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState) || (!kept && isOfRow(change)),
+    kept ? RELOAD_GAP_MS : SORTED_GAP_MS,
+    kept ? rowUpdates(search, projectId) : undefined,
+  );
+  const grouping = view.groups.length > 0;
+  const all = useLive(
+    grouping ? `grouped ${projectId} ${JSON.stringify(search)}` : 'not grouped',
+    async (signal) => (grouping ? (await api.searchExperiments({ ...search, projectId }, 0, MAX_GROUPED, signal)).experiments.map(ofExperiment) : []),
+    (change) => grouping && (change === 'everything' || isOfRow(change)),
+    SORTED_GAP_MS,
+  );
+  see(rows.loaded());
+  return { rows, names, known, query, mistake, grouped: grouping ? (all.data ?? []) : undefined };
+}
+
+// The trials of an experiment that the view's query finds, in its order.
+export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
+  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+  const names = useMemo(() => available(runs, 'trial'), [runs]);
+  const known = useMemo(() => toKnown(names, 'trial'), [names]);
+  const { query, mistake } = useMemo(() => read(view.text, known), [view.text, known]);
+  const order = JSON.stringify(view.sorts);
+  const rows = useMemo(() => inMemory(mistake ? [] : inOrder(runs.filter(matcher(query, valueOf)), view.sorts)), [runs, query, mistake, order]);
+  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined };
+}
