@@ -1,5 +1,7 @@
 #include "common/expconf/parse.h"
 
+#include <algorithm>
+
 #include "common/base/json.h"
 #include "common/expconf/command.h"
 #include "common/expconf/layers.h"
@@ -10,6 +12,7 @@ namespace det::expconf {
 namespace {
 
 constexpr int kUser = 0;
+constexpr std::int64_t kMaxCommandSlots = 100'000;
 
 /// Layers to merge, highest precedence first, and the names of their sources.
 struct Stack {
@@ -42,6 +45,20 @@ tl::unexpected<Error> not_a_map(const YamlNode& root, const std::string& file) {
   return fail(reader.take_problems());
 }
 
+/// Removes and returns `resources.slots`: the slots of commands, which share templates with experiments.
+std::optional<YamlNode> take_command_slots(YamlNode& tree) {
+  const auto resources = std::find_if(tree.entries.begin(), tree.entries.end(),
+                                      [](const YamlEntry& entry) { return entry.key == "resources"; });
+  if (resources == tree.entries.end() || !resources->value.is_map()) return std::nullopt;
+  std::vector<YamlEntry>& entries = resources->value.entries;
+  const auto slots = std::find_if(entries.begin(), entries.end(),
+                                  [](const YamlEntry& entry) { return entry.key == "slots"; });
+  if (slots == entries.end()) return std::nullopt;
+  YamlNode taken = std::move(slots->value);
+  entries.erase(slots);
+  return taken;
+}
+
 /// Builds the layers in order of precedence, see Defaults. The user's file is source 0.
 Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& defaults) {
   Stack stack;
@@ -56,6 +73,8 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
   if (defaults.template_) {
     TRY_ASSIGN(YamlNode tree, parse_yaml(defaults.template_->text, defaults.template_->name));
     if (!tree.is_null() && !tree.is_map()) return not_a_map(tree, defaults.template_->name);
+    // Checked when the template was stored.
+    (void)take_command_slots(tree);
     stack.users.push_back(static_cast<int>(stack.names.size()));
     stack.add(defaults.template_->name, std::move(tree));
   }
@@ -132,17 +151,19 @@ Result<ExperimentConfig> from_resolved(const nlohmann::ordered_json& resolved) {
 }
 
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file) {
-  TRY_ASSIGN(const YamlNode root, parse_yaml(yaml, file));
+  TRY_ASSIGN(YamlNode root, parse_yaml(yaml, file));
   if (root.is_null()) return std::vector<Problem>();
   if (!root.is_map()) return not_a_map(root, file);
-  Reader reader(file);
-  reader.expect_part();
-  top_level()(reader, root, "");
-  if (reader.ok()) return reader.take_warnings();
-  // Commands share templates with experiments.
   Reader command(file);
   command.expect_part();
   command_type()(command, root, "");
+  Reader reader(file);
+  reader.expect_part();
+  // Commands share templates with experiments.
+  if (const auto slots = take_command_slots(root))
+    whole(0, kMaxCommandSlots)(reader, *slots, "resources.slots");
+  top_level()(reader, root, "");
+  if (reader.ok()) return reader.take_warnings();
   if (command.ok()) return command.take_warnings();
   return fail(reader.take_problems());
 }

@@ -190,7 +190,8 @@ def main():
     unpack(os.environ["DET_UPSTREAM"])
     venv = environment()
     os.environ["PATH"] = f"{venv / 'bin'}:{os.environ['PATH']}"
-    with Cluster(options.build, ["--webhooks-allowed-hosts", "localhost"]) as cluster:
+    with Cluster(options.build, ["--webhooks-allowed-hosts", "localhost", "--launch-error=false"],
+                 storage_paths=(".", "/tmp")) as cluster:
         cluster.start_agent(slots=1)
         prepare_users(cluster)
         rows = run_tests(cluster, venv, options)

@@ -43,6 +43,14 @@ TEST_CASE("unset fields of a command come from the template and the master's def
   CHECK(config.environment_variables == std::map<std::string, std::string>{{"A", "1"}, {"B", "3"}});
 }
 
+TEST_CASE("a template of experiments and commands may set the slots of commands") {
+  CHECK(check_part("name: shared\nresources: {slots: 2, weight: 1}", "t"));
+  CHECK(check_part("description: shared\nresources: {slots: 2}", "t"));
+  const auto wrong = check_part("name: shared\nresources: {slots: many}", "t");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().problems.at(0).path == "resources.slots");
+}
+
 TEST_CASE("task policies override and bound command configurations") {
   Defaults defaults;
   defaults.policies = {
