@@ -7,6 +7,7 @@
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
+#include "cli/submit/follow.h"
 #include "det/v1/project.grpc.pb.h"
 #include "det/v1/workspace.grpc.pb.h"
 
@@ -138,13 +139,8 @@ Status edit_project(Session& session, const ProjectEditOptions& options) {
 
 /// Makes the call `method` for a project and prints `done`.
 template <typename Method>
-Status act_on_project(Client& client, const ProjectOptions& options, Method method, const char* done,
-                      bool ask = false) {
+Status act_on_project(Client& client, const ProjectOptions& options, Method method, const char* done) {
   TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.name));
-  if (ask) {
-    TRY_ASSIGN(const bool sure, confirm("Delete project " + printable(options.name) + "?"));
-    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
-  }
   v1::ProjectActionRequest request;
   request.set_id(project.id());
   TRY(client.call(method, request));
@@ -169,7 +165,25 @@ struct ProjectDeleteOptions : ProjectOptions {
 };
 
 Status delete_project(Client& client, const ProjectDeleteOptions& options) {
-  return act_on_project(client, options, &ProjectStub::DeleteProject, "Deleted", !options.yes);
+  TRY_ASSIGN(const v1::Project project, find_project(client, options.workspace, options.name));
+  if (!options.yes) {
+    TRY_ASSIGN(const bool sure,
+               confirm("Delete project " + printable(options.name) + " with all its experiments?"));
+    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
+  }
+  v1::ProjectActionRequest request;
+  request.set_id(project.id());
+  TRY_ASSIGN(const auto response, client.call(&ProjectStub::DeleteProject, request));
+  if (!response.completed()) {
+    TRY(wait_for_deletion([&]() -> Result<v1::Project> {
+      v1::GetProjectRequest get;
+      get.set_id(project.id());
+      TRY_ASSIGN(auto now, client.call(&ProjectStub::GetProject, get));
+      return std::move(*now.mutable_project());
+    }));
+  }
+  std::cout << "Deleted project " << printable(options.name) << '\n';
+  return {};
 }
 
 }  // namespace
@@ -185,7 +199,7 @@ Command project_command() {
            {{"edit"}, "Change name or description of a project.", action(edit_project)},
            {{"archive"}, "Archive a project. It accepts no new experiments.", action(archive_project)},
            {{"unarchive"}, "Unarchive a project.", action(unarchive_project)},
-           {{"delete"}, "Delete a project without experiments.", action(delete_project)}}};
+           {{"delete"}, "Delete a project with its experiments.", action(delete_project)}}};
 }
 
 }  // namespace det::cli

@@ -8,6 +8,7 @@
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
+#include "cli/submit/follow.h"
 #include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/role.grpc.pb.h"
 #include "det/v1/workspace.grpc.pb.h"
@@ -151,14 +152,8 @@ Status rename_workspace(Client& client, const WorkspaceEditOptions& options) {
 
 /// Makes the call `method` for a workspace and prints `done`.
 template <typename Method>
-Status act_on_workspace(Client& client, const WorkspaceOptions& options, Method method, const char* done,
-                        bool ask = false) {
+Status act_on_workspace(Client& client, const WorkspaceOptions& options, Method method, const char* done) {
   TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.name));
-  if (ask) {
-    TRY_ASSIGN(const bool sure,
-               confirm("Delete workspace " + printable(options.name) + " with its projects and templates?"));
-    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
-  }
   v1::WorkspaceActionRequest request;
   request.set_id(workspace.id());
   TRY(client.call(method, request));
@@ -183,7 +178,25 @@ struct WorkspaceDeleteOptions : WorkspaceOptions {
 };
 
 Status delete_workspace(Client& client, const WorkspaceDeleteOptions& options) {
-  return act_on_workspace(client, options, &WorkspaceStub::DeleteWorkspace, "Deleted", !options.yes);
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, options.name));
+  if (!options.yes) {
+    TRY_ASSIGN(const bool sure, confirm("Delete workspace " + printable(options.name) +
+                                        " with all its projects, experiments and commands?"));
+    if (!sure) return fail(Code::kCancelled, "nothing was deleted");
+  }
+  v1::WorkspaceActionRequest request;
+  request.set_id(workspace.id());
+  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::DeleteWorkspace, request));
+  if (!response.completed()) {
+    TRY(wait_for_deletion([&]() -> Result<v1::Workspace> {
+      v1::GetWorkspaceRequest get;
+      get.set_id(workspace.id());
+      TRY_ASSIGN(auto now, client.call(&WorkspaceStub::GetWorkspace, get));
+      return std::move(*now.mutable_workspace());
+    }));
+  }
+  std::cout << "Deleted workspace " << printable(options.name) << '\n';
+  return {};
 }
 
 }  // namespace
@@ -201,7 +214,7 @@ Command workspace_command() {
            {{"edit"}, "Rename a workspace.", action(rename_workspace)},
            {{"archive"}, "Archive a workspace. It accepts no new experiments.", action(archive_workspace)},
            {{"unarchive"}, "Unarchive a workspace.", action(unarchive_workspace)},
-           {{"delete"}, "Delete a workspace without experiments.", action(delete_workspace)}}};
+           {{"delete"}, "Delete a workspace with all that it contains.", action(delete_workspace)}}};
 }
 
 }  // namespace det::cli

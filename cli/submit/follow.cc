@@ -22,22 +22,6 @@ constexpr Duration kOften = std::chrono::milliseconds(200);
 /// Lines between the reader thread and the terminal; a full queue blocks the reader (backpressure).
 constexpr std::size_t kMaxWaitingLines = 1000;
 
-/// Polls with `ask` every `interval` until it returns true or an error. Returns the error.
-Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
-  Status failure;
-  MonoTime next = mono_now();
-  wait_until(
-      [&] {
-        if (mono_now() < next) return false;
-        const Result<bool> answer = ask();
-        next = mono_now() + interval;
-        if (!answer) failure = tl::unexpected(answer.error());
-        return !answer || *answer;
-      },
-      kForEver);
-  return failure;
-}
-
 /// Returns the id of the first trial; 0 when the experiment ends without one.
 Result<int> wait_for_first_trial(Client& client, int experiment) {
   int id = 0;
@@ -83,6 +67,21 @@ Status print_followed_log(Client& client, int experiment, int trial) {
 }
 
 }  // namespace
+
+Status ask_until(Duration interval, const std::function<Result<bool>()>& ask) {
+  Status failure;
+  MonoTime next = mono_now();
+  wait_until(
+      [&] {
+        if (mono_now() < next) return false;
+        const Result<bool> answer = ask();
+        next = mono_now() + interval;
+        if (!answer) failure = tl::unexpected(answer.error());
+        return !answer || *answer;
+      },
+      kForEver);
+  return failure;
+}
 
 Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration interval) {
   client.set_patience(kFollowPatience);

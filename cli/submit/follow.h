@@ -1,8 +1,11 @@
-// Waits for the end of an experiment, and follows the log of its first trial.
+// Waits for the end of an experiment or of a deletion, and follows the log of an experiment's first trial.
 #pragma once
+
+#include <functional>
 
 #include "common/client/session.h"
 #include "det/v1/experiment.pb.h"
+#include "det/v1/project.pb.h"
 
 namespace det::cli {
 
@@ -16,5 +19,21 @@ int exit_code(const v1::Experiment& experiment);
 /// Prints the first trial's log, with a progress bar on a terminal, until the experiment has ended. Returns
 /// its exit_code(). Sets the client's patience as wait_for_end() does. Reads the log in a second thread.
 Result<int> follow_experiment(Client& client, int experiment);
+
+/// Polls with `ask` every `interval` until it returns true or an error. Returns the error.
+Status ask_until(Duration interval, const std::function<Result<bool>()>& ask);
+
+/// Polls every second until the deleted object is not found. `get` returns it: a project or workspace.
+/// Errors: kFailedPrecondition with the reason of a failed deletion.
+template <typename Get>
+Status wait_for_deletion(Get get) {
+  return ask_until(std::chrono::seconds(1), [&]() -> Result<bool> {
+    const auto now = get();
+    if (!now && now.error().code == Code::kNotFound) return true;
+    TRY(now);
+    if (now->state() != v1::WORKSPACE_STATE_DELETE_FAILED) return false;
+    return fail(Code::kFailedPrecondition, "not deleted: " + now->error_message());
+  });
+}
 
 }  // namespace det::cli

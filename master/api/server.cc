@@ -12,6 +12,7 @@
 #include "common/client/grpc_keepalive.h"
 #include "master/api/accounts/audit.h"
 #include "master/api/accounts/auth.h"
+#include "master/api/accounts/deletions.h"
 #include "master/api/accounts/join.h"
 #include "master/api/accounts/model.h"
 #include "master/api/accounts/policy.h"
@@ -80,6 +81,7 @@ void set_limits(grpc::ServerBuilder& builder) {
 struct Server::Parts {
   Parts(const Context& c, std::shared_ptr<const Authority> authority)
       : context(c),
+        deletions(c),
         agent(add<AgentService>(c)),
         allocation(add<AllocationService>(c)),
         harness(add<HarnessService>(c)),
@@ -100,7 +102,7 @@ struct Server::Parts {
     add<JobService>(c);
     add<LogService>(c);
     add<ModelService>(c);
-    add<ProjectService>(c);
+    add<ProjectService>(c, deletions);
     add<PrometheusService>(c);
     add<RoleService>(c);
     add<RunService>(c);
@@ -111,7 +113,7 @@ struct Server::Parts {
     add<UsageService>(c);
     add<UserService>(c);
     add<WebhookService>(c);
-    add<WorkspaceService>(c);
+    add<WorkspaceService>(c, deletions);
     // A method without a handler is a programming error; it must not be found by a client.
     for (const auto& service : services) {
       for (const std::string& method : service->missing()) {
@@ -134,6 +136,7 @@ struct Server::Parts {
   }
 
   const Context& context;
+  Deletions deletions;  ///< before the services that refer to it
   std::vector<std::unique_ptr<Service>> services;
   AgentService& agent;
   AllocationService& allocation;
@@ -255,6 +258,7 @@ void Server::stop(Duration grace) {
       std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + grace;
   parts_->inside->Shutdown(deadline);
   parts_->server->Shutdown(deadline);
+  parts_->deletions.stop();
 }
 
 }  // namespace det::api

@@ -119,6 +119,21 @@ class Http(unittest.TestCase):
         self.call("GET", f"/api/v1/trials/{trial}", expect=404)
         self.assertIsNone(self.call("GET", f"/api/v1/experiments/{fork}")["experiment"]["forkedFrom"])
 
+    def test_a_workspace_is_deleted_with_what_runs_in_it(self):
+        cluster = self.cluster
+        cluster.det("workspace", "create", "Doomed")
+        cluster.det("project", "create", "Doomed", "Vision")
+        held = self.create(10_000)
+        project = cluster.det_json("project", "describe", "Doomed", "Vision", "--json")["id"]
+        self.call("POST", f"/api/v1/experiments/{held}/move", {"destinationProjectId": project})
+        command = cluster.det("cmd", "run", "-d", "-w", "Doomed", "--config", "resources.slots=0", "sleep", "600").strip()
+        trial = cluster.trial_id(held)
+        wait_until("the first step", lambda: cluster.metrics(trial, "training"))
+        cluster.det("workspace", "delete", "Doomed", "--yes")
+        self.call("GET", f"/api/v1/experiments/{held}", expect=404)
+        self.call("GET", f"/api/v1/commands/{command}", expect=404)
+        self.assertFalse(cluster.task_processes(trial))
+
     def test_calls_that_are_not_offered_return_501_and_offered_ones_are_described(self):
         error = self.call("GET", "/api/v1/notebooks", expect=501)["error"]
         self.assertEqual((error["code"], error["reason"]), (12, "Unimplemented"))

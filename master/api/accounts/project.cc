@@ -78,9 +78,11 @@ Result<std::string> notes_text(const Notes& notes) {
   return dump_json(list);
 }
 
-Status check_project_changeable(std::int64_t id) {
+/// Refuses changes of the default project, as Determined AI does: 400 for admins, 403 for other users.
+Status check_project_changeable(const Caller& caller, std::int64_t id) {
   if (id != db::kDefaultProject) return {};
-  return fail(Code::kFailedPrecondition, "project 1 is the default one and stays as it is");
+  return fail(caller.user.admin ? Code::kFailedPrecondition : Code::kPermissionDenied,
+              "project 1 is the default one and cannot be changed");
 }
 
 /// Fails for an archived project, which accepts no experiments.
@@ -118,10 +120,12 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
   out->set_username(row.username);
   // The default project is protected by check_project_changeable().
   out->set_immutable(row.id == db::kDefaultProject);
+  show_deletion(row.deletion, out);
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
 
-ProjectService::ProjectService(const Context& context) : Service(context, "det.v1.ProjectService") {
+ProjectService::ProjectService(const Context& context, Deletions& deletions)
+    : Service(context, "det.v1.ProjectService"), deletions_(deletions) {
   unary("GetProject", &ProjectService::GetProject);
   unary("PostProject", &ProjectService::PostProject);
   unary("PatchProject", &ProjectService::PatchProject);
@@ -165,8 +169,9 @@ Status ProjectService::PostProject(const Caller& caller, const v1::PostProjectRe
   return post(request, caller, response->mutable_project());
 }
 
-Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project* response) const {
-  TRY(check_project_changeable(request.id()));
+Status ProjectService::patch(const Caller& caller, const v1::PatchProjectRequest& request,
+                             v1::Project* response) const {
+  TRY(check_project_changeable(caller, request.id()));
   std::optional<std::string> name, description, key;
   if (request.project().has_name()) {
     name = request.project().name().value();
@@ -186,32 +191,32 @@ Status ProjectService::patch(const v1::PatchProjectRequest& request, v1::Project
   return {};
 }
 
-Status ProjectService::PatchProject(const Caller&, const v1::PatchProjectRequest& request,
+Status ProjectService::PatchProject(const Caller& caller, const v1::PatchProjectRequest& request,
                                     v1::PatchProjectResponse* response) {
-  return patch(request, response->mutable_project());
+  return patch(caller, request, response->mutable_project());
 }
 
-Status ProjectService::archive(const v1::ProjectActionRequest& request, bool archived) const {
-  TRY(check_project_changeable(request.id()));
+Status ProjectService::archive(const Caller& caller, const v1::ProjectActionRequest& request,
+                               bool archived) const {
+  TRY(check_project_changeable(caller, request.id()));
   return db::archive_project(context_.pool, request.id(), archived);
 }
 
-Status ProjectService::ArchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+Status ProjectService::ArchiveProject(const Caller& caller, const v1::ProjectActionRequest& request,
                                       v1::ProjectActionResponse*) {
-  return archive(request, true);
+  return archive(caller, request, true);
 }
 
-Status ProjectService::UnarchiveProject(const Caller&, const v1::ProjectActionRequest& request,
+Status ProjectService::UnarchiveProject(const Caller& caller, const v1::ProjectActionRequest& request,
                                         v1::ProjectActionResponse*) {
-  return archive(request, false);
+  return archive(caller, request, false);
 }
 
-Status ProjectService::DeleteProject(const Caller&, const v1::ProjectActionRequest& request,
+Status ProjectService::DeleteProject(const Caller& caller, const v1::ProjectActionRequest& request,
                                      v1::DeleteProjectResponse* response) {
-  TRY(check_project_changeable(request.id()));
-  TRY(db::delete_project(context_.pool, request.id()));
-  // Deletion is synchronous here; clients of Determined AI poll otherwise.
-  response->set_completed(true);
+  TRY(check_project_changeable(caller, request.id()));
+  TRY_ASSIGN(const bool completed, deletions_.start({db::Container::Kind::kProject, request.id()}));
+  response->set_completed(completed);
   return {};
 }
 
@@ -262,18 +267,22 @@ Status ProjectService::PutProjectNotes(const Caller&, const v1::PutProjectNotesR
   return show_notes(request.project_id(), response);
 }
 
-Status ProjectService::MoveProject(const Caller&, const v1::MoveProjectRequest& request,
+Status ProjectService::MoveProject(const Caller& caller, const v1::MoveProjectRequest& request,
                                    v1::ProjectActionResponse*) {
-  TRY(check_project_changeable(request.project_id()));
+  TRY(check_project_changeable(caller, request.project_id()));
   TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.destination_workspace_id()));
   if (workspace.archived)
     return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
+  if (workspace.id == db::kDefaultWorkspace)
+    return fail(Code::kFailedPrecondition,
+                "workspace 1 is the default one and accepts no projects; choose another workspace");
   return db::move_project(context_.pool, request.project_id(), workspace.id);
 }
 
 Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentRequest& request,
                                       v1::MoveExperimentResponse*) {
-  TRY(db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
+  TRY(check_open(context_.pool, row.project));
   TRY(check_open(context_.pool, request.destination_project_id()));
   return db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id());
 }

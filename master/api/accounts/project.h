@@ -2,6 +2,7 @@
 #pragma once
 
 #include "det/v1/project.pb.h"
+#include "master/api/accounts/deletions.h"
 #include "master/api/service.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/workspaces.h"
@@ -11,7 +12,8 @@ namespace det::api {
 /// A project groups experiments in a workspace. Project 1 is the default one and cannot be changed.
 class ProjectService final : public Service {
  public:
-  explicit ProjectService(const Context& context);
+  /// `deletions` must outlive the service.
+  ProjectService(const Context& context, Deletions& deletions);
   /// Returns a project. Errors: kNotFound.
   Status GetProject(const Caller& caller, const v1::GetProjectRequest& request,
                     v1::GetProjectResponse* response);
@@ -28,7 +30,7 @@ class ProjectService final : public Service {
   /// Inverse of ArchiveProject. Idempotent.
   Status UnarchiveProject(const Caller& caller, const v1::ProjectActionRequest& request,
                           v1::ProjectActionResponse* response);
-  /// Deletes an empty project. Errors: kFailedPrecondition while it contains experiments.
+  /// Deletes a project with its experiments. See Deletions::start().
   Status DeleteProject(const Caller& caller, const v1::ProjectActionRequest& request,
                        v1::DeleteProjectResponse* response);
   /// Returns a project by its key, e.g. "P7". Errors: kNotFound also for a hidden one.
@@ -43,10 +45,11 @@ class ProjectService final : public Service {
   /// Replaces all notes. Returns them.
   Status PutProjectNotes(const Caller& caller, const v1::PutProjectNotesRequest& request,
                          v1::ProjectNotesResponse* response);
-  /// Moves a project to another workspace. Errors: kFailedPrecondition for an archived workspace.
+  /// Moves a project to another workspace. Errors: kFailedPrecondition for an archived workspace and the
+  /// default one.
   Status MoveProject(const Caller& caller, const v1::MoveProjectRequest& request,
                      v1::ProjectActionResponse* response);
-  /// Moves an experiment to another project. Errors: kFailedPrecondition for an archived project.
+  /// Moves an experiment to another project. Errors: kFailedPrecondition if one of the two is archived.
   Status MoveExperiment(const Caller& caller, const v1::MoveExperimentRequest& request,
                         v1::MoveExperimentResponse* response);
   /// Moves experiments to another project, all or none.
@@ -55,9 +58,11 @@ class ProjectService final : public Service {
 
  private:
   Status show_notes(std::int64_t id, v1::ProjectNotesResponse* response) const;
-  Status archive(const v1::ProjectActionRequest& request, bool archived) const;
+  Status archive(const Caller& caller, const v1::ProjectActionRequest& request, bool archived) const;
   Status post(const v1::PostProjectRequest& request, const Caller& caller, v1::Project* response) const;
-  Status patch(const v1::PatchProjectRequest& request, v1::Project* response) const;
+  Status patch(const Caller& caller, const v1::PatchProjectRequest& request, v1::Project* response) const;
+
+  Deletions& deletions_;
 };
 
 /// Checks the name of a project or workspace: 1 to 80 bytes of UTF-8, no control characters, no spaces at the

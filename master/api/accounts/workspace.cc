@@ -7,9 +7,11 @@
 namespace det::api {
 namespace {
 
-Status check_workspace_changeable(std::int64_t id) {
+/// Refuses changes of the default workspace, as Determined AI does: 400 for admins, 403 for other users.
+Status check_workspace_changeable(const Caller& caller, std::int64_t id) {
   if (id != db::kDefaultWorkspace) return {};
-  return fail(Code::kFailedPrecondition, "workspace 1 is the default one and stays as it is");
+  return fail(caller.user.admin ? Code::kFailedPrecondition : Code::kPermissionDenied,
+              "workspace 1 is the default one and cannot be changed");
 }
 
 void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
@@ -22,12 +24,14 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
   out->set_pinned(row.pinned);
   out->set_num_projects(static_cast<int>(row.num_projects));
   out->set_num_experiments(static_cast<int>(row.num_experiments));
+  show_deletion(row.deletion, out);
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
 
 }  // namespace
 
-WorkspaceService::WorkspaceService(const Context& context) : Service(context, "det.v1.WorkspaceService") {
+WorkspaceService::WorkspaceService(const Context& context, Deletions& deletions)
+    : Service(context, "det.v1.WorkspaceService"), deletions_(deletions) {
   unary("GetWorkspaces", &WorkspaceService::GetWorkspaces);
   unary("GetWorkspace", &WorkspaceService::GetWorkspace);
   unary("PostWorkspace", &WorkspaceService::PostWorkspace);
@@ -83,9 +87,9 @@ Status WorkspaceService::PostWorkspace(const Caller& caller, const v1::PostWorks
   return post(request, caller, response->mutable_workspace());
 }
 
-Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceRequest& request,
+Status WorkspaceService::PatchWorkspace(const Caller& caller, const v1::PatchWorkspaceRequest& request,
                                         v1::PatchWorkspaceResponse* response) {
-  TRY(check_workspace_changeable(request.id()));
+  TRY(check_workspace_changeable(caller, request.id()));
   if (request.workspace().has_name()) {
     const std::string& name = request.workspace().name().value();
     TRY(check_title(name, "workspace"));
@@ -100,19 +104,20 @@ Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceR
   return {};
 }
 
-Status WorkspaceService::archive(const v1::WorkspaceActionRequest& request, bool archived) const {
-  TRY(check_workspace_changeable(request.id()));
+Status WorkspaceService::archive(const Caller& caller, const v1::WorkspaceActionRequest& request,
+                                 bool archived) const {
+  TRY(check_workspace_changeable(caller, request.id()));
   return db::archive_workspace(context_.pool, request.id(), archived);
 }
 
-Status WorkspaceService::ArchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+Status WorkspaceService::ArchiveWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
                                           v1::WorkspaceActionResponse*) {
-  return archive(request, true);
+  return archive(caller, request, true);
 }
 
-Status WorkspaceService::UnarchiveWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+Status WorkspaceService::UnarchiveWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
                                             v1::WorkspaceActionResponse*) {
-  return archive(request, false);
+  return archive(caller, request, false);
 }
 
 Status WorkspaceService::PinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
@@ -125,12 +130,11 @@ Status WorkspaceService::UnpinWorkspace(const Caller& caller, const v1::Workspac
   return db::pin_workspace(context_.pool, caller.user.id, request.id(), false);
 }
 
-Status WorkspaceService::DeleteWorkspace(const Caller&, const v1::WorkspaceActionRequest& request,
+Status WorkspaceService::DeleteWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
                                          v1::DeleteWorkspaceResponse* response) {
-  TRY(check_workspace_changeable(request.id()));
-  TRY(db::delete_workspace(context_.pool, request.id()));
-  // Deletion is synchronous; clients of Determined AI poll otherwise.
-  response->set_completed(true);
+  TRY(check_workspace_changeable(caller, request.id()));
+  TRY_ASSIGN(const bool completed, deletions_.start({db::Container::Kind::kWorkspace, request.id()}));
+  response->set_completed(completed);
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "det/v1/workspace.pb.h"
+#include "master/api/accounts/deletions.h"
 #include "master/api/service.h"
 
 namespace det::api {
@@ -9,7 +10,8 @@ namespace det::api {
 /// Workspace 1 is the default one and cannot be changed.
 class WorkspaceService final : public Service {
  public:
-  explicit WorkspaceService(const Context& context);
+  /// `deletions` must outlive the service.
+  WorkspaceService(const Context& context, Deletions& deletions);
   /// Lists workspaces that the caller may see, paged.
   Status GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
                        v1::GetWorkspacesResponse* response);
@@ -35,8 +37,7 @@ class WorkspaceService final : public Service {
   /// Inverse of PinWorkspace. Idempotent.
   Status UnpinWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
                         v1::WorkspaceActionResponse* response);
-  /// Deletes a workspace with its projects and templates. Errors: kFailedPrecondition while it contains
-  /// experiments.
+  /// Deletes a workspace with all that it contains but models. See Deletions::start().
   Status DeleteWorkspace(const Caller& caller, const v1::WorkspaceActionRequest& request,
                          v1::DeleteWorkspaceResponse* response);
   /// Lists the projects of a workspace, paged. Errors: kNotFound.
@@ -45,7 +46,9 @@ class WorkspaceService final : public Service {
 
  private:
   Status post(const v1::PostWorkspaceRequest& request, const Caller& caller, v1::Workspace* response) const;
-  Status archive(const v1::WorkspaceActionRequest& request, bool archived) const;
+  Status archive(const Caller& caller, const v1::WorkspaceActionRequest& request, bool archived) const;
+
+  Deletions& deletions_;
 };
 
 }  // namespace det::api

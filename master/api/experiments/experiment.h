@@ -122,8 +122,6 @@ class ExperimentService final : public Service {
   using Deed = std::function<Status(ExperimentId)>;
   /// Sends an action to the core. The core has dropped ended experiments; those get kFailedPrecondition.
   Status act(ExperimentId id, core::ExperimentAction action) const;
-  /// Deletes one ended experiment, as DeleteExperiment.
-  Status remove(ExperimentId id) const;
   Status patch(const v1::PatchExperiment& patch) const;
   /// Applies `deed` to each experiment of the request that the caller may edit.
   Status bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
@@ -132,5 +130,10 @@ class ExperimentService final : public Service {
   Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
                          bool only_check = false) const;
 };
+
+/// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the
+/// core and the storages. A repeat after a failure finishes the rest. Errors: kNotFound; kFailedPrecondition
+/// (it has not ended, has registered checkpoints, or its storage cannot be reached).
+Status remove_experiment(const Context& context, ExperimentId id);
 
 }  // namespace det::api

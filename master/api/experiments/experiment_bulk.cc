@@ -97,7 +97,7 @@ Status ExperimentService::UnarchiveExperiments(const Caller& caller,
 }
 Status ExperimentService::DeleteExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                             v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response, [this](ExperimentId id) { return remove(id); });
+  return bulk(caller, request, response, [this](ExperimentId id) { return remove_experiment(context_, id); });
 }
 
 }  // namespace det::api

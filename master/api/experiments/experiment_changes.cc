@@ -193,24 +193,24 @@ Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::Experimen
   return db::set_archived(context_.pool, ExperimentId(request.id()), false);
 }
 
-Status ExperimentService::remove(ExperimentId id) const {
-  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+Status remove_experiment(const Context& context, ExperimentId id) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
   if (!core::is_terminal(row.state)) {
     return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
                                                std::string(core::state_name(row.state)) +
                                                "; cancel or kill it first");
   }
-  TRY_ASSIGN(const auto registered, db::registered(context_.pool, id));
+  TRY_ASSIGN(const auto registered, db::registered(context.pool, id));
   TRY(db::check_unregistered(registered));
   // After this the core refuses to continue the experiment while its files are removed.
-  TRY(context_.loop.ask(core::BarExperiment{.experiment = id}));
-  TRY(context_.collector->remove_all(id));
-  return db::delete_experiment(context_.pool, id);
+  TRY(context.loop.ask(core::BarExperiment{.experiment = id}));
+  TRY(context.collector->remove_all(id));
+  return db::delete_experiment(context.pool, id);
 }
 
 Status ExperimentService::DeleteExperiment(const Caller&, const v1::DeleteExperimentRequest& request,
                                            v1::ExperimentActionResponse*) {
-  return remove(ExperimentId(request.experiment_id()));
+  return remove_experiment(context_, ExperimentId(request.experiment_id()));
 }
 
 Status ExperimentService::PutExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,

@@ -22,7 +22,8 @@ const Columns<ProjectRow>& project_columns() {
       column<&P::last_experiment>("(SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"),
       column<&P::num_runs>("(SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id"
                            " WHERE e.project_id = o.id)"),
-      column<&P::key>(kProjectKey), column<&P::notes>("o.notes"));
+      column<&P::key>(kProjectKey), column<&P::notes>("o.notes"),
+      column<&P::deletion>("coalesce(o.deletion, w.deletion)"));
   return columns;
 }
 
@@ -148,15 +149,6 @@ Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
       unique_project(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
                      "of this name in workspace \"" + std::to_string(workspace) + "\""),
       project_name(id));
-}
-
-Status delete_project(Pool& pool, std::int64_t id) {
-  auto rows = pool.query("DELETE FROM projects WHERE id = $1", id);
-  if (!rows && rows.error().code == Code::kFailedPrecondition) {
-    return fail(Code::kFailedPrecondition,
-                project_name(id) + " still has experiments; move them to another one first");
-  }
-  return found(rows, project_name(id));
 }
 
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {

@@ -24,6 +24,7 @@ struct ProjectRow {
   std::string notes;  ///< JSON list of objects with "name" and "contents".
   /// Submission time of the newest experiment.
   std::optional<WallTime> last_experiment;
+  std::optional<std::string> deletion;  ///< Of the project, else of its workspace; see Container.
 };
 /// Filter of list_projects(). Empty members do not filter; `workspace` is required.
 struct ProjectFilter {
@@ -75,8 +76,6 @@ Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 Status archive_project(Pool& pool, std::int64_t id, bool archived);
 /// Moves a project to another workspace. Errors: kNotFound; kAlreadyExists (the name is taken there).
 Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace);
-/// Deletes a project. Errors: kFailedPrecondition (it has experiments); kNotFound.
-Status delete_project(Pool& pool, std::int64_t id);
 
 /// Moves experiments to a project. Unknown ids are ignored. Idempotent.
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project);

@@ -16,7 +16,7 @@ const Columns<WorkspaceRow>& workspace_columns() {
       column<&W::num_projects>("(SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)"),
       column<&W::num_experiments>("(SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id"
                                   " WHERE p.workspace_id = o.id)"),
-      column<&W::pinned>(kWorkspacePinned));
+      column<&W::pinned>(kWorkspacePinned), column<&W::deletion>("o.deletion"));
   return columns;
 }
 
@@ -80,20 +80,6 @@ Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
              : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
       user, id));
   return {};
-}
-
-Status delete_workspace(Pool& pool, std::int64_t id) {
-  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
-    TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", id));
-    TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", id));
-    return found(connection.query("DELETE FROM workspaces WHERE id = $1", id), workspace_name(id));
-  });
-  // Foreign keys from experiments, models and commands reject the deletion.
-  if (!done && done.error().code == Code::kFailedPrecondition) {
-    return fail(Code::kFailedPrecondition,
-                workspace_name(id) + " still has experiments or models; move them to another one first");
-  }
-  return done;
 }
 
 }  // namespace det::db

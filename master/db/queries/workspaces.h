@@ -17,7 +17,8 @@ struct WorkspaceRow {
   bool archived = false;
   /// Projects and experiments in the workspace.
   std::int64_t num_projects = 0, num_experiments = 0;
-  bool pinned = false;  ///< Pinned by WorkspaceFilter::viewer.
+  bool pinned = false;                  ///< Pinned by WorkspaceFilter::viewer.
+  std::optional<std::string> deletion;  ///< See Container in deletions.h.
 };
 /// Filter of list_workspaces(). Empty members do not filter.
 struct WorkspaceFilter {
@@ -45,8 +46,5 @@ Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name);
 Status archive_workspace(Pool& pool, std::int64_t id, bool archived);
 /// Pins or unpins a workspace for a user. Idempotent. kFailedPrecondition: no such workspace.
 Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned);
-/// Deletes a workspace with its projects and templates. Errors: kFailedPrecondition (experiments, models or
-/// commands refer to it); kNotFound.
-Status delete_workspace(Pool& pool, std::int64_t id);
 
 }  // namespace det::db

@@ -90,7 +90,8 @@ Result<core::Recovered> load_recovered(Connection& connection) {
                                                " (SELECT max(last_experiment) FROM cluster), 0) + 1,"
                                                " greatest((SELECT max(id) FROM trials),"
                                                " (SELECT max(last_trial) FROM cluster), 0) + 1,"
-                                               " coalesce((SELECT max(id) FROM commands), 0) + 1"));
+                                               " greatest((SELECT max(id) FROM commands),"
+                                               " (SELECT max(last_command) FROM cluster), 0) + 1"));
   next[0].into(out.next_experiment, out.next_trial, out.next_command);
   return out;
 }

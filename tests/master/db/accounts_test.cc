@@ -10,6 +10,7 @@
 #include "master/db/queries/cluster.h"
 #include "master/db/queries/code_archives.h"
 #include "master/db/queries/config_policies.h"
+#include "master/db/queries/deletions.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
@@ -258,8 +259,9 @@ TEST_CASE("projects are found through their workspace") {
   CHECK(archived->project == vision);
   CHECK(archived->archived);
   REQUIRE(db::move_project(pool, vision, 1));
-  REQUIRE(db::delete_workspace(pool, lab));
-  CHECK(db::delete_workspace(pool, lab).error().code == Code::kNotFound);
+  const db::Container container{db::Container::Kind::kWorkspace, lab};
+  REQUIRE(db::delete_container(pool, container));
+  CHECK(db::delete_container(pool, container).error().code == Code::kNotFound);
   CHECK(db::list_grants(pool, UserId(1), lab)->empty());
 }
 

@@ -3,7 +3,10 @@
 
 #include "master/db/accounts/roles.h"
 #include "master/db/queries/allocations.h"
+#include "master/db/queries/cluster.h"
 #include "master/db/queries/commands.h"
+#include "master/db/queries/deletions.h"
+#include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -103,4 +106,35 @@ TEST_CASE("holders of a pool's slots are read with their start times") {
 }
 
 }  // namespace
+TEST_CASE("a workspace is deleted with its ended commands, whose usage and ids remain") {
+  Three three;
+  REQUIRE(db::load_cluster(three.pool));
+  const db::Container lab{db::Container::Kind::kWorkspace, 2}, first{db::Container::Kind::kWorkspace, 1};
+  CHECK(db::contents_of(three.pool, lab)->live_commands.empty());
+  CHECK(db::contents_of(three.pool, first)->live_commands.size() == 2);
+  CHECK(db::delete_container(three.pool, first).error().code == Code::kFailedPrecondition);
+  REQUIRE(three.pool.query("UPDATE allocations SET slots = 2, ended = started WHERE command_id = 3"));
+  REQUIRE(db::delete_container(three.pool, lab));
+  CHECK(three.listed({}).size() == 2);
+  CHECK(three.database.number("SELECT count(*) FROM past_usage WHERE workspace_id = 2 AND slots = 2") == 1);
+  CHECK(three.database.number("SELECT last_command FROM cluster") == 3);
+  CHECK(db::delete_container(three.pool, lab).error().code == Code::kNotFound);
+}
+
+TEST_CASE("a deletion is in progress until it fails, and can be repeated") {
+  Three three;
+  const db::Container lab{db::Container::Kind::kWorkspace, 2};
+  CHECK(db::begin_deletion(three.pool, {db::Container::Kind::kProject, 99}).error().code == Code::kNotFound);
+  CHECK(db::deletions(three.pool)->empty());
+  REQUIRE(db::begin_deletion(three.pool, lab));
+  REQUIRE(db::deletions(three.pool)->size() == 1);
+  CHECK(db::deletions(three.pool)->front().id == 2);
+  CHECK(db::get_workspace(three.pool, 2)->deletion == "");
+  REQUIRE(db::fail_deletion(three.pool, lab, "no agent has the files"));
+  CHECK(db::deletions(three.pool)->empty());
+  CHECK(db::get_workspace(three.pool, 2)->deletion == "no agent has the files");
+  REQUIRE(db::begin_deletion(three.pool, lab));
+  CHECK(db::deletions(three.pool)->size() == 1);
+}
+
 }  // namespace det::test

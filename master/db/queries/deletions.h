@@ -1,0 +1,39 @@
+// Deletion of projects and workspaces with their contents. The column `deletion` is the queue of the
+// background thread, so that a restarted master continues.
+#pragma once
+
+#include "master/db/queries/page.h"
+
+namespace det::db {
+
+/// A project or workspace. Its column `deletion` is NULL without a deletion, "" during one, and the reason of
+/// the failure after a failed one.
+struct Container {
+  enum class Kind { kProject, kWorkspace };
+  Kind kind;
+  std::int64_t id;
+};
+
+/// Objects that must be removed before their container can be deleted.
+struct Contents {
+  std::vector<ExperimentId> ended, live;  ///< experiments
+  std::vector<TaskId> live_commands;      ///< of a workspace
+  /// Models of a workspace. They are never deleted with it.
+  std::int64_t models = 0;
+};
+/// Returns the contents. A missing container has none.
+Result<Contents> contents_of(Pool& pool, const Container& container);
+
+/// Marks a deletion as in progress. Idempotent; replaces an earlier failure. Errors: kNotFound.
+Status begin_deletion(Pool& pool, const Container& container);
+/// Ends a deletion with the reason of its failure. A missing container is ignored.
+Status fail_deletion(Pool& pool, const Container& container, const std::string& why);
+/// Lists the deletions in progress.
+Result<std::vector<Container>> deletions(Pool& pool);
+
+/// Deletes a project without experiments, or a workspace with its templates, ended commands and projects
+/// without experiments. Usage reports keep the commands. Errors: kFailedPrecondition (experiments, models or
+/// live commands refer to it); kNotFound.
+Status delete_container(Pool& pool, const Container& container);
+
+}  // namespace det::db
