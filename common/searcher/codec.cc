@@ -73,7 +73,11 @@ nlohmann::json to_json(const Event& event) {
     if (extended->max_time) json["max_time"] = *extended->max_time;
     return json;
   }
-  if (auto* retried = std::get_if<Retried>(&event)) return {{"type", "retried"}, {"trial", retried->trial}};
+  if (auto* retried = std::get_if<Retried>(&event)) {
+    nlohmann::json json{{"type", "retried"}, {"trial", retried->trial}};
+    if (retried->canceled) json["canceled"] = true;
+    return json;
+  }
   return {{"type", "started"}};
 }
 
@@ -88,7 +92,13 @@ Result<Event> event_from_json(const nlohmann::json& json) {
   if (type != "validated" && type != "exited" && type != "retried")
     return damaged("unknown event \"" + type + "\"");
   TRY_ASSIGN(const auto trial, read_trial(json));
-  if (type == "retried") return Event{Retried{trial}};
+  if (type == "retried") {
+    // Absent in events of earlier releases.
+    const auto canceled = json.find("canceled");
+    if (canceled == json.end()) return Event{Retried{trial}};
+    if (!canceled->is_boolean()) return damaged("\"canceled\" is not a boolean");
+    return Event{Retried{trial, canceled->get<bool>()}};
+  }
   if (type == "exited") {
     TRY_ASSIGN(const auto reason, read_reason(json));
     return Event{Exited{trial, reason}};

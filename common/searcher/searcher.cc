@@ -170,10 +170,12 @@ Status Searcher::check(const Event& event) const {
   const Book& book = state_->book;
   if (auto* retried = std::get_if<Retried>(&event)) {
     if (retried->trial >= book.states.size()) return fail(Code::kInvalidArgument, no_trial(retried->trial));
-    if (book.states[retried->trial] == TrialState::kErrored) return {};
-    return fail(Code::kFailedPrecondition,
-                "trial number " + std::to_string(retried->trial) +
-                    " did not fail; only trials that ended with an error can be retried");
+    const TrialState state = book.states[retried->trial];
+    if (state == TrialState::kErrored || (retried->canceled && state == TrialState::kCanceled)) return {};
+    return fail(Code::kFailedPrecondition, "trial number " + std::to_string(retried->trial) +
+                                               " did not fail" +
+                                               (retried->canceled ? " and was not canceled" : "") +
+                                               "; only trials that did can be retried");
   }
   auto* extended = std::get_if<Extended>(&event);
   if (extended == nullptr) return {};

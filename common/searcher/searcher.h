@@ -76,6 +76,7 @@ struct Extended {
 /// A user retries a closed trial that errored. The search answers with Resume.
 struct Retried {
   TrialNumber trial = 0;
+  bool canceled = false;  ///< the trial may have been canceled, too
 };
 using Event = std::variant<Started, Validated, Exited, Extended, Retried>;
 

@@ -45,14 +45,19 @@ Result<std::vector<searcher::Event>> Experiments::plan_continuation(const Contin
     TRY(search.searcher.check(events.back()));
     return events;
   }
-  // Retry each failed trial that the searcher can take back.
+  // Retry each trial that the searcher can take back.
   for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
     const Trial* trial = trial_of(experiment.id, number);
-    const searcher::Event retry = searcher::Retried{number};
-    if (trial != nullptr && trial->state == State::kError && search.searcher.check(retry))
+    if (trial == nullptr) continue;
+    const bool canceled = trial->state == State::kCanceled;
+    const searcher::Event retry = searcher::Retried{number, canceled};
+    if ((trial->state == State::kError || (canceled && input.canceled)) && search.searcher.check(retry))
       events.push_back(retry);
   }
-  if (events.empty()) return fail(Code::kFailedPrecondition, name + " has no trial that failed");
+  if (events.empty()) {
+    return fail(Code::kFailedPrecondition,
+                name + " has no trial that failed" + (input.canceled ? " or was killed" : ""));
+  }
   return events;
 }
 

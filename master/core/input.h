@@ -69,16 +69,18 @@ struct KillCommand {
 };
 
 /// Continues a search that runs or has ended: with `extend` up to new totals, otherwise by retrying its
-/// failed trials from their checkpoints. A trial that is reopened starts with no restarts used. Replies Done.
-/// Not idempotent: the repeat is rejected, because nothing is left to continue. Errors: kNotFound (unknown,
-/// or ended while `ended` is null), kInvalidArgument and kFailedPrecondition (the search cannot be continued
-/// this way), kAborted (the experiment has changed since `ended` was read: read again).
+/// failed trials from their checkpoints, and its killed ones with `canceled`. A trial that is reopened starts
+/// with no restarts used. Replies Done. Not idempotent: the repeat is rejected, because nothing is left to
+/// continue. Errors: kNotFound (unknown, or ended while `ended` is null), kInvalidArgument and
+/// kFailedPrecondition (the search cannot be continued this way), kAborted (the experiment has changed since
+/// `ended` was read: read again).
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
   std::optional<searcher::Extended> extend;
   std::shared_ptr<const Recovered> ended;  ///< the stored rows of an ended experiment
   bool only_check = false;                 ///< reply as usual, change nothing
+  bool canceled = false;                   ///< retry also trials that were canceled
 };
 
 /// Changes queue settings of an experiment or a command. Unset fields keep their value. A new priority resets

@@ -23,6 +23,13 @@ CREATE TABLE cluster (
     last_command    bigint NOT NULL DEFAULT 0   -- highest id of a deleted command
 );
 
+-- The message of the administrators to all users: at most one row. Written by cluster.
+CREATE TABLE cluster_message (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
+    message text NOT NULL, starts timestamptz NOT NULL,
+    ends    timestamptz, created timestamptz NOT NULL DEFAULT now()
+);
+
 -- Fence of the writer: one row. Updated by pg_store in every transaction.
 CREATE TABLE writer_position (
     one      boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -21,7 +21,7 @@ struct Job {
     enum class On { kExperiment, kTrial, kExtend, kRetry };
     Duration at{};  ///< After the start of the simulation.
     core::ExperimentAction action{};
-    /// kTrial kills one trial; kExtend adds two trials; kRetry retries the failed ones.
+    /// kTrial kills one trial; kExtend adds two trials; kRetry retries the failed and killed ones.
     On on = On::kExperiment;
     bool ends() const { return on == On::kExperiment && action >= core::ExperimentAction::kCancel; }
   };

@@ -85,7 +85,7 @@ std::optional<core::Input> User::request(const Job::Action& action) const {
 /// Includes the rows of an ended experiment, like the API does.
 core::Input User::more(const Job::Action& action) const {
   core::ContinueSearch input{
-      .reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr};
+      .reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr, .canceled = true};
   if (action.on == Job::Action::On::kExtend)
     input.extend = searcher::Extended{job_.config->searcher.max_trials + 2, std::nullopt};
   const auto& stored = master_.disk().experiments;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "master/api/cluster/master.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
 
@@ -36,6 +37,9 @@ Status ClusterService::GetMaster(const Caller&, const v1::GetMasterRequest&,
   // Feature flags for clients of Determined AI. Both features are always present.
   response->set_rbac_enabled(true);
   response->set_user_management_enabled(true);
+  // Clients ask for the version also while the database is away.
+  const auto message = db::get_cluster_message(context_.pool, true);
+  if (message && *message) to_proto(**message, response->mutable_cluster_message());
   return {};
 }
 

@@ -4,12 +4,14 @@
 
 #include "common/base/log_history.h"
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "master/api/convert/convert.h"
 
 namespace det::api {
 namespace {
 
 constexpr std::size_t kMasterLogPage = 500;
+constexpr std::size_t kMaxClusterMessage = 250;  // bytes, as in Determined AI
 constexpr const char* kMasterLogs = "/det.v1.MasterService/MasterLogs";
 
 v1::LogLevel level_to_proto(LogLevel level) {
@@ -164,6 +166,9 @@ MasterService::~MasterService() = default;
 MasterService::MasterService(const Context& context) : Service(context, "det.v1.MasterService") {
   unary("GetMasterConfig", &MasterService::GetMasterConfig);
   unary("PatchMasterConfig", &MasterService::PatchMasterConfig);
+  unary("GetClusterMessage", &MasterService::GetClusterMessage);
+  unary("SetClusterMessage", &MasterService::SetClusterMessage);
+  unary("DeleteClusterMessage", &MasterService::DeleteClusterMessage);
   server_stream("MasterLogs", &MasterService::MasterLogs);
 }
 
@@ -195,6 +200,46 @@ Status MasterService::PatchMasterConfig(const Caller& caller, const v1::PatchMas
   set_log_level(level);
   log::info("log level set", {{"level", log_level_name(level)}, {"user", caller.user.name}});
   return {};
+}
+
+void to_proto(const db::ClusterMessage& message, v1::ClusterMessage* out) {
+  out->set_message(message.message);
+  to_proto(message.starts, out->mutable_start_time());
+  if (message.ends) to_proto(*message.ends, out->mutable_end_time());
+  to_proto(message.created, out->mutable_created_time());
+}
+
+Status MasterService::GetClusterMessage(const Caller&, const v1::GetClusterMessageRequest&,
+                                        v1::GetClusterMessageResponse* response) {
+  TRY_ASSIGN(const auto message, db::get_cluster_message(context_.pool, false));
+  if (message) to_proto(*message, response->mutable_cluster_message());
+  return {};
+}
+
+Status MasterService::SetClusterMessage(const Caller&, const v1::SetClusterMessageRequest& request,
+                                        v1::SetClusterMessageResponse*) {
+  const std::string& text = request.message();
+  if (trim(text).empty() || text.size() > kMaxClusterMessage || find_bad_utf8(text) ||
+      text.find('\0') != std::string::npos)
+    return fail(Code::kInvalidArgument, "message: 1 to 250 bytes of UTF-8");
+  db::ClusterMessage message{.message = text, .starts = wall_now(), .ends = {}, .created = {}};
+  if (request.has_start_time()) message.starts = from_proto(request.start_time());
+  if (!request.duration().empty()) {
+    if (request.has_end_time())
+      return fail(Code::kInvalidArgument, "duration: cannot be combined with end_time; give one of them");
+    TRY_ASSIGN(const Duration length, parse_duration(request.duration()));
+    message.ends = WallTime{message.starts.micros + length.count()};
+  } else if (request.has_end_time()) {
+    message.ends = from_proto(request.end_time());
+  }
+  if (message.ends && *message.ends <= std::max(message.starts, wall_now()))
+    return fail(Code::kInvalidArgument, "end_time: must be in the future and after start_time");
+  return db::set_cluster_message(context_.pool, message);
+}
+
+Status MasterService::DeleteClusterMessage(const Caller&, const v1::DeleteClusterMessageRequest&,
+                                           v1::DeleteClusterMessageResponse*) {
+  return db::clear_cluster_message(context_.pool);
 }
 
 grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterService::MasterLogs(

@@ -6,6 +6,7 @@
 
 #include "det/v1/master.pb.h"
 #include "master/api/service.h"
+#include "master/db/queries/cluster.h"
 
 namespace det::api {
 
@@ -20,6 +21,16 @@ class MasterService final : public Service {
   /// Changes log.level until the process ends. Errors: kInvalidArgument for every other setting.
   Status PatchMasterConfig(const Caller& caller, const v1::PatchMasterConfigRequest& request,
                            v1::PatchMasterConfigResponse* response);
+  /// Returns the message to all users unless it has ended.
+  Status GetClusterMessage(const Caller& caller, const v1::GetClusterMessageRequest& request,
+                           v1::GetClusterMessageResponse* response);
+  /// Replaces the message. Errors: kInvalidArgument for a text that is empty or over 250 bytes, and for an
+  /// end that is past or before the beginning.
+  Status SetClusterMessage(const Caller& caller, const v1::SetClusterMessageRequest& request,
+                           v1::SetClusterMessageResponse* response);
+  /// Removes the message. Idempotent.
+  Status DeleteClusterMessage(const Caller& caller, const v1::DeleteClusterMessageRequest& request,
+                              v1::DeleteClusterMessageResponse* response);
   /// Streams the last lines of this process's log, oldest first. A negative offset counts from the end. With
   /// `follow` new lines are sent as they are written.
   grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterLogs(grpc::CallbackServerContext* call,
@@ -33,5 +44,7 @@ class MasterService final : public Service {
   // Belongs to the edge worker.
   std::vector<std::weak_ptr<Reader>> readers_;
 };
+
+void to_proto(const db::ClusterMessage& message, v1::ClusterMessage* out);
 
 }  // namespace det::api

@@ -226,8 +226,9 @@ Status ExperimentService::KillExperiment(const Caller&, const v1::ExperimentActi
 
 /// The core is tried first, for a live experiment. For an ended one its rows are loaded and passed along.
 Status ExperimentService::continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
-                                          bool only_check) const {
-  core::ContinueSearch wish{.experiment = id, .extend = extend, .ended = nullptr, .only_check = only_check};
+                                          bool only_check, bool canceled) const {
+  core::ContinueSearch wish{
+      .experiment = id, .extend = extend, .ended = nullptr, .only_check = only_check, .canceled = canceled};
   auto done = context_.loop.ask(wish);
   if (!done && done.error().code == Code::kNotFound) {
     TRY_ASSIGN(auto rows, context_.pool.with<core::Recovered>(

@@ -126,9 +126,10 @@ class ExperimentService final : public Service {
   /// Applies `deed` to each experiment of the request that the caller may edit.
   Status bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
               v1::ExperimentsActionResponse* response, const Deed& deed) const;
-  /// Continues or extends a search. `only_check` validates without a change.
-  Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend,
-                         bool only_check = false) const;
+  /// Continues or extends a search. `only_check` validates without a change; `canceled` retries killed trials
+  /// as well as failed ones.
+  Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend, bool only_check = false,
+                         bool canceled = false) const;
 };
 
 /// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the

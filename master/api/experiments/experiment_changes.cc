@@ -253,7 +253,7 @@ Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueEx
   // The storage may have been allowed when the experiment was submitted, and not now.
   TRY_ASSIGN(const Json config, parse_json(row.config, {.bytes = 16 << 20, .depth = 64}));
   TRY(context_.storages->get()->check(config.value("checkpoint_storage", Json())));
-  Status done = continue_search(id, more, request.validate_only());
+  Status done = continue_search(id, more, request.validate_only(), true);
   // The core reports one error for all totals together.
   if (!done && done.error().code == Code::kInvalidArgument) {
     // Each total is checked alone, to report the refused ones at their lines.

@@ -37,4 +37,28 @@ Result<StateCounts> count_states(Pool& pool) {
   return counts;
 }
 
+Result<std::optional<ClusterMessage>> get_cluster_message(Pool& pool, bool active) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT message, starts, ends, created FROM cluster_message"
+                        " WHERE coalesce(ends > now(), true) AND (NOT $1 OR starts <= now())",
+                        active));
+  if (rows.empty()) return std::optional<ClusterMessage>();
+  ClusterMessage message;
+  rows[0].into(message.message, message.starts, message.ends, message.created);
+  return std::optional(std::move(message));
+}
+
+Status set_cluster_message(Pool& pool, const ClusterMessage& message) {
+  TRY(
+      pool.query("INSERT INTO cluster_message (message, starts, ends) VALUES ($1, $2, $3) ON CONFLICT (one)"
+                 " DO UPDATE SET message = $1, starts = $2, ends = $3, created = now()",
+                 message.message, message.starts, message.ends));
+  return {};
+}
+
+Status clear_cluster_message(Pool& pool) {
+  TRY(pool.query("DELETE FROM cluster_message"));
+  return {};
+}
+
 }  // namespace det::db

@@ -29,4 +29,18 @@ struct StateCounts {
 };
 Result<StateCounts> count_states(Pool& pool);
 
+/// Message of the administrators to all users.
+struct ClusterMessage {
+  std::string message;
+  WallTime starts;
+  std::optional<WallTime> ends;  ///< unset: shown until it is cleared
+  WallTime created;
+};
+/// Returns the message unless it has ended; `active`: only if it has begun, too.
+Result<std::optional<ClusterMessage>> get_cluster_message(Pool& pool, bool active);
+/// Replaces the message. `created` is ignored: the time is now.
+Status set_cluster_message(Pool& pool, const ClusterMessage& message);
+/// Removes the message. Idempotent.
+Status clear_cluster_message(Pool& pool);
+
 }  // namespace det::db

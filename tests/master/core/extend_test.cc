@@ -129,6 +129,26 @@ TEST_CASE("failed trials run again from their checkpoints, and other trials are 
   CHECK(bench.core().experiments().empty());
 }
 
+TEST_CASE("killed trials run again only when they are asked for") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 2));
+  REQUIRE(bench.step(KillTrial{.trial = TrialId{2}}));
+  run_to_end(bench, 1, 1);
+  run_to_end(bench, 2, 2, ExitKind::kStopped);
+  REQUIRE(bench.trial(TrialId{2}).state == State::kCanceled);
+  CHECK(code_of(bench, {.experiment = id, .ended = rows_of(bench, id)}) == Code::kFailedPrecondition);
+  REQUIRE(code_of(bench, {.experiment = id, .ended = rows_of(bench, id), .canceled = true}) == std::nullopt);
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE(starts.size() == 1);
+  CHECK(starts[0].trial.id == TrialId{2});
+  bench.restart();
+  bench.connect("a1", 8);
+  run_to_end(bench, 2, 2);
+  CHECK(bench.trial(TrialId{2}).state == State::kCompleted);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+}
+
 TEST_CASE("rows from before a continuation are refused") {
   Bench bench;
   bench.connect("a1", 8);

@@ -31,7 +31,7 @@ class World {
       case 2:
         return Exited{any(), ExitReason::kInvalidHp};
       case 3:
-        return Retried{any()};
+        return Retried{any(), random_.below(2) == 0};
       case 4:
         return Started{};
       case 5:

@@ -168,7 +168,8 @@ TEST_CASE("the name and seed of a trial follow from the experiment's seed and th
 TEST_CASE("events survive the round trip, including NaN and infinities") {
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
-  std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3}};
+  std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3},
+                            Retried{3, true}};
   for (double metric : {0.1, -0.0, 1e300, infinity, nan}) events.push_back(Validated{4, 300, metric, 12.5});
   for (auto reason :
        {ExitReason::kCompleted, ExitReason::kErrored, ExitReason::kCanceled, ExitReason::kInvalidHp})
