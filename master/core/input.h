@@ -98,8 +98,8 @@ struct UpdateJob {
   JobKey job;
   std::optional<int> priority;
   std::optional<double> weight;
-  std::optional<int> max_slots;  ///< 0: no limit
-  std::optional<std::string> pool;
+  std::optional<int> max_slots;     ///< 0: no limit
+  std::optional<std::string> pool;  ///< another one cannot be combined with `beside`
   std::optional<Beside> beside;
 };
 

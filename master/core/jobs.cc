@@ -43,6 +43,10 @@ Status Jobs::check(const UpdateJob& input, const Entry& entry) {
                 entry.name + " runs, and a command runs only once: it cannot be moved");
   }
   if (!input.beside) return {};
+  if (input.pool && *input.pool != pool) {
+    return wrong(entry.name + " cannot leave pool " + pool +
+                 " and get a position ahead of or behind a job there; change the pool first");
+  }
   TRY_ASSIGN(const Entry anchor, find(input.beside->anchor));
   if (owners_.queues.pool_of(*anchor.queue) != pool || anchor.detached) {
     return wrong(anchor.name + " is not in pool " + pool + ", where " + entry.name + " waits");
@@ -71,8 +75,7 @@ Result<ReplyValue> Jobs::handle(Step& step, const UpdateJob& input) {
     place(step, moved);
     return Done{};
   }
-  // A move to another pool updates both schedulers with all settings. Positions next to an anchor refer to
-  // the old pool and are dropped.
+  // A move to another pool updates both schedulers with all settings.
   if (entry.command) {
     owners_.commands.move_to(step, *entry.command, *input.pool);
   } else {

@@ -24,23 +24,38 @@ struct Known {
   std::string config;
 };
 
-/// Loads checkpoints for deletion. Errors: kNotFound; kFailedPrecondition when one is a version of a
-/// registered model or a trial would resume from it.
+/// Checks that no file of the checkpoints is needed. Errors: kFailedPrecondition when one is a version of a
+/// registered model, or a trial would start or resume from it.
+Status check_unneeded(const Context& context, const std::vector<std::string>& uuids) {
+  TRY_ASSIGN(const auto registered, db::registered(context.pool, uuids));
+  TRY(db::check_unregistered(registered));
+  TRY_ASSIGN(const auto starts, db::start_checkpoints(context.pool));
+  for (const std::string& uuid : uuids) {
+    if (starts.contains(CheckpointId(uuid))) {
+      return fail(Code::kFailedPrecondition,
+                  "the trials of an experiment that has not ended start from "
+                  "checkpoint " +
+                      uuid + "; cancel the experiment first");
+    }
+    TRY_ASSIGN(const auto trial, db::needed_by(context.pool, CheckpointId(uuid)));
+    if (trial) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
+    }
+  }
+  return {};
+}
+
+/// Loads checkpoints for deletion. Errors: kNotFound; those of check_unneeded().
 Result<std::vector<Known>> find_all(const Context& context,
                                     const google::protobuf::RepeatedPtrField<std::string>& uuids) {
   if (uuids.size() > kMaxCheckpointsPerCall)
     return fail(Code::kInvalidArgument,
                 "checkpoint_uuids: at most " + std::to_string(kMaxCheckpointsPerCall));
-  TRY_ASSIGN(const auto registered, db::registered(context.pool, {uuids.begin(), uuids.end()}));
-  TRY(db::check_unregistered(registered));
+  TRY(check_unneeded(context, {uuids.begin(), uuids.end()}));
   std::vector<Known> found;
   for (const std::string& uuid : uuids) {
     TRY_ASSIGN(db::CheckpointRow row, db::get_checkpoint(context.pool, CheckpointId(uuid)));
-    TRY_ASSIGN(const auto trial, db::needed_by(context.pool, row.uuid));
-    if (trial) {
-      return fail(Code::kFailedPrecondition,
-                  "checkpoint " + uuid + " is where trial " + std::to_string(trial->value) + " goes on from");
-    }
     TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, row.experiment));
     found.push_back({std::move(row), experiment.config});
   }
@@ -141,6 +156,7 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
     }
     const std::string text = dump_json(left);
     TRY(db::check_json_object(text, 4 << 20));
+    if (text != row.resources) TRY(check_unneeded(context_, {patch.uuid()}));
     // An unchanged list keeps its state, e.g. COMPLETED.
     const std::string state = left.empty()            ? "DELETED"
                               : text == row.resources ? row.state
@@ -153,17 +169,8 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
 Status CheckpointService::DeleteCheckpoints(const Caller&, const v1::DeleteCheckpointsRequest& request,
                                             v1::DeleteCheckpointsResponse*) {
   TRY_ASSIGN(const auto all, find_all(context_, request.checkpoint_uuids()));
-  // Checkpoints that trials of live experiments start from are not among those of needed_by().
-  TRY_ASSIGN(const auto starts, db::start_checkpoints(context_.pool));
   std::vector<CheckpointId> uuids;
-  for (const Known& known : all) {
-    if (starts.contains(known.row.uuid)) {
-      return fail(Code::kFailedPrecondition,
-                  "checkpoint " + known.row.uuid.value +
-                      " is where the trials of an experiment start that has not ended");
-    }
-    uuids.push_back(known.row.uuid);
-  }
+  for (const Known& known : all) uuids.push_back(known.row.uuid);
   // The mark is durable before the first file is removed. The collector repeats a removal that fails.
   TRY_ASSIGN(const auto marked, db::mark_for_removal(context_.pool, uuids));
   return context_.collector->remove(marked);

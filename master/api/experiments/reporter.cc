@@ -43,19 +43,24 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
   return out;
 }
 
-/// Finds the newest live trial outside the cluster that matches `named` and belongs to the caller.
-Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
-  const auto session = context.sessions->find(token_hash(caller.credentials.user_token));
+/// Looks up the session of a user. Errors: kUnauthenticated.
+Result<db::Session> session_of(const Context& context, const Caller& caller) {
+  auto session = context.sessions->find(token_hash(caller.credentials.user_token));
   if (!session && session.error().code == Code::kNotFound)
     return fail(Code::kUnauthenticated, "the session has ended; log in again");
-  if (!session) return tl::unexpected(session.error());
-  if (session->limited)
+  return session;
+}
+
+/// Finds the newest live trial outside the cluster that matches `named` and belongs to the caller.
+Result<Reporter> find_outside(const Context& context, const Caller& caller, Named named) {
+  TRY_ASSIGN(const auto session, session_of(context, caller));
+  if (session.limited)
     return fail(Code::kUnauthenticated, "an access token of a lesser role does not report");
   // Clients of Determined AI have no allocation id there and send the task id instead.
   const std::string task = named.allocation ? named.allocation->value : "";
   named.allocation.reset();
   auto found = std::make_shared<std::optional<Reporter>>();
-  TRY(context.loop.inspect([found, named, task, owner = session->user.id](const core::Core& core) {
+  TRY(context.loop.inspect([found, named, task, owner = session.user.id](const core::Core& core) {
     for (const auto& [id, trial] : core.trials()) {
       const auto experiment = core.experiments().find(trial.experiment);
       if (experiment == core.experiments().end() || !experiment->second.detached ||
@@ -110,6 +115,21 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
   return fail(
       Code::kUnauthenticated,
       "the token is not that of a running allocation this call is about (Grpc-Metadata-x-allocation-token)");
+}
+
+Result<Reporter> find_editable(const Context& context, const Caller& caller, TrialId trial) {
+  TRY_ASSIGN(const auto session, session_of(context, caller));
+  const Caller user{.user = session.user, .grants = session.grants, .limited = session.limited};
+  TRY(authorize(user, Action::kEdit, Target::kTrial, {std::to_string(trial.value)}, context.pool));
+  auto found = std::make_shared<std::optional<Reporter>>();
+  TRY(context.loop.inspect([found, trial](const core::Core& core) {
+    const auto at = core.trials().find(trial);
+    if (at != core.trials().end() && !core::is_terminal(at->second.state))
+      *found = describe(core, imagined(at->second), at->second);
+  }));
+  if (*found) return std::move(**found);
+  return fail(Code::kFailedPrecondition,
+              "trial " + std::to_string(trial.value) + " has ended and takes no reports");
 }
 
 Status admit(const Context& context, const Caller& caller, const Named& named) {

@@ -104,7 +104,8 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
                       .experiment = reporter.experiment,
                       .trial = reporter.trial,
                       .task = reporter.task,
-                      .name = arrival->row.group};
+                      .name = arrival->row.group,
+                      .steps_completed = arrival->row.steps_completed};
   db::MetricBatch batch{.trial = reporter.trial, .run = reporter.run, .rows = {std::move(arrival->row)}};
   batch.done = [this, arrival, change = std::move(change)](const Status& status) {
     if (status) context_.hub.publish(change);
@@ -162,8 +163,13 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
 
 Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
                           const std::string& group) const {
-  TRY_ASSIGN(const Reporter reporter,
-             find_reporter(context_, caller, {.trial = TrialId(metrics.trial_id())}));
+  const TrialId trial(metrics.trial_id());
+  auto found = find_reporter(context_, caller, {.trial = trial});
+  // Users may add metrics to the trials that they may edit, as in Determined AI.
+  const bool by_user = caller.credentials.allocation_token.empty() && !caller.credentials.user_token.empty();
+  if (!found && by_user && found.error().code == Code::kUnauthenticated)
+    found = find_editable(context_, caller, trial);
+  TRY_ASSIGN(const Reporter reporter, std::move(found));
   if (metrics.trial_run_id() != 0 && metrics.trial_run_id() != reporter.run) {
     return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) +
                                     " is not the trial's current one (" + std::to_string(reporter.run) +
@@ -195,7 +201,8 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
                         .experiment = reporter.experiment,
                         .trial = reporter.trial,
                         .task = reporter.task,
-                        .name = group});
+                        .name = group,
+                        .steps_completed = report.steps_completed()});
   return {};
 }
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "common/base/json.h"
 #include "common/base/log.h"
@@ -53,14 +53,17 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (rows_.empty() || rows_in_flight_ || finished()) return;
     db::MetricBatch batch{.trial = trial_, .run = run_, .rows = std::move(rows_)};
     rows_.clear();
-    std::set<std::string> groups;
-    for (const auto& row : batch.rows) groups.insert(row.group);
+    std::map<std::string, std::int64_t> groups;  // to the newest step
+    for (const auto& row : batch.rows) {
+      std::int64_t& newest = groups[row.group];
+      newest = std::max(newest, row.steps_completed);
+    }
     batch.done = [self = shared_from_this(), sequences = row_sequences_, groups](Status status) {
       self->on_edge([self, sequences, groups, status] {
         self->rows_in_flight_ = false;
         if (status) {
           self->context_.calls->metric_reports += sequences.size();
-          for (const std::string& group : groups) self->publish_metrics(group);
+          for (const auto& [group, steps] : groups) self->publish_metrics(group, steps);
         }
         for (const std::int64_t sequence : sequences) self->report_done(sequence, status);
         self->push_rows();
@@ -374,12 +377,13 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     send(std::move(message));
   }
 
-  void publish_metrics(const std::string& group) {
+  void publish_metrics(const std::string& group, std::int64_t steps) {
     context_.hub.publish({.kind = loop::Change::Kind::kMetrics,
                           .experiment = experiment_,
                           .trial = trial_,
                           .task = task_,
-                          .name = group});
+                          .name = group,
+                          .steps_completed = steps});
   }
 
   void refuse(const Error& error) {

@@ -18,6 +18,12 @@ namespace {
 constexpr int kMaxTaskLogLines = 1000;
 constexpr std::size_t kMaxTaskLogLine = 64 << 10;
 
+/// Returns a line without the newline that clients of Determined AI send. Indentation stays.
+std::string without_line_end(std::string line) {
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  return line;
+}
+
 v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state) {
   if (!state) return v1::TaskAllocation::STATE_UNSPECIFIED;
   switch (*state) {
@@ -214,7 +220,7 @@ Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsReq
          .level = log_level_name(line.level()),
          .stdtype = line.stdtype() == "stderr" ? "stderr" : "stdout",
          .source = "task",
-         .text = std::string(trim(line.log().substr(0, kMaxTaskLogLine)))});
+         .text = without_line_end(line.log().substr(0, kMaxTaskLogLine))});
   }
   for (const auto& [task, lines] : by_task) {
     TRY(db::append_lines(context_.pool, TaskId(task), lines));

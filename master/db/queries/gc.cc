@@ -168,6 +168,17 @@ Status mark_all_for_removal(Pool& pool, ExperimentId id) {
   }
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_checkpoints_of(connection, id));
+    // Behind the lock, as in mark_for_removal(): no checkpoint is registered in between.
+    TRY_ASSIGN(const Rows registered,
+               connection.query("SELECT c.uuid FROM model_versions v JOIN checkpoints c ON c.uuid ="
+                                " v.checkpoint_uuid JOIN trials t ON t.id = c.trial_id"
+                                " WHERE t.experiment_id = $1 LIMIT 1",
+                                id));
+    if (!registered.empty()) {
+      return fail(Code::kFailedPrecondition,
+                  "checkpoint " + registered[0].next<std::string>() +
+                      " is a version of a registered model; delete the version first");
+    }
     TRY(connection.query(
         "UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED' FROM trials t WHERE"
         " t.id = c.trial_id AND t.experiment_id = $1 AND c.state <> 'DELETED'",

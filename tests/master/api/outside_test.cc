@@ -5,6 +5,7 @@
 #include "common/base/wait.h"
 #include "common/expconf/parse.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "det/v1/trial.grpc.pb.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "server_bench.h"
@@ -139,6 +140,29 @@ TEST_CASE("a managed trial rejects the token of its owner") {
   outside.submit(false);
   CHECK(Process(outside.bench, "owner's token", 0).end() == grpc::StatusCode::PERMISSION_DENIED);
   CHECK(outside.state() == core::State::kActive);
+}
+
+TEST_CASE("users report for managed trials that they may edit, and validations only during a run") {
+  Outside outside;
+  outside.submit(false);
+  const auto report = [&](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::ReportTrialMetricsRequest request;
+    request.set_group("validation");
+    request.mutable_metrics()->set_trial_id(1);
+    request.mutable_metrics()->set_steps_completed(10);
+    auto& fields = *request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
+    fields["loss"].set_number_value(3.3);
+    v1::ReportTrialMetricsResponse response;
+    return v1::TrialService::NewStub(outside.bench.over_socket())
+        ->ReportTrialMetrics(&context, request, &response)
+        .error_code();
+  };
+  CHECK(report("another's token") == grpc::StatusCode::NOT_FOUND);
+  CHECK(report("a token of nobody") == grpc::StatusCode::UNAUTHENTICATED);
+  REQUIRE(outside.bench.pool.query("UPDATE users SET admin = (id = 1)"));
+  CHECK(report("owner's token") == grpc::StatusCode::ABORTED);
 }
 
 TEST_CASE("an end report with a non-terminal state ends the session instead") {

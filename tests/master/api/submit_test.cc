@@ -8,6 +8,7 @@
 #include "det/v1/policy.grpc.pb.h"
 #include "det/v1/task.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
+#include "det/v1/user.grpc.pb.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/projects.h"
@@ -112,6 +113,25 @@ TEST_CASE("marks that reorder or hide text are replaced in errors") {
   const std::string said = desk.refused(std::string(kPlain) + "\"a\\u202Eb\": 1\n\"c\\u200Bd\": 1\n");
   CHECK(said.find("a\uFFFDb") != std::string::npos);
   CHECK(said.find("c\uFFFDd") != std::string::npos);
+}
+
+TEST_CASE("settings of a user that are replaced count once") {
+  Desk desk;
+  v1::PostUserSettingRequest request;
+  for (int i = 0; i < 1000; ++i) {
+    v1::UserWebSetting* one = request.add_settings();
+    one->set_storage_path("ui");
+    one->set_key("key" + std::to_string(i));
+    one->set_value("1");
+  }
+  v1::PostUserSettingResponse response;
+  for (int i = 0; i < 3; ++i)
+    CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).ok());
+  for (auto& one : *request.mutable_settings()) one.set_storage_path("other");
+  CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).ok());
+  for (auto& one : *request.mutable_settings()) one.set_storage_path("too many");
+  CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).error_code() ==
+        grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_CASE("a submission that no agent of the pool can run is refused with every problem and not stored") {

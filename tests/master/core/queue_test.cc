@@ -74,6 +74,11 @@ TEST_CASE("invalid job changes are refused") {
   CHECK(code_of(line.step(UpdateJob{.job = line.first,
                                     .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.first}})) ==
         Code::kInvalidArgument);
+  // The position is one in the pool that the job would leave.
+  CHECK(code_of(line.step(UpdateJob{.job = line.third,
+                                    .pool = "other",
+                                    .beside = UpdateJob::Beside{scheduler::Side::kAhead, line.second}})) ==
+        Code::kInvalidArgument);
 }
 
 TEST_CASE("a disabled agent is vacated and gets no work until it is enabled") {
