@@ -142,6 +142,7 @@ void to_proto(const db::TrialRow& row, v1::Trial* out) {
   out->set_run(trial.run);
   out->set_progress(trial.progress);
   out->set_exit_reason(trial.exit_reason);
+  out->set_warm_start_checkpoint_uuid(row.source_checkpoint);
   // The checkpoint that the next run resumes from.
   out->set_latest_checkpoint_uuid(trial.latest_checkpoint);
 }

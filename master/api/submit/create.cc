@@ -177,6 +177,19 @@ Status check_storage(const Context& context, const expconf::ExperimentConfig& co
                        .file = file_of(request)}});
 }
 
+/// Replaces `source_trial_id` by the newest checkpoint of that trial, so that all trials start from the same
+/// one. The caller's right to read the trial has been checked with the configuration.
+Status pin_source(const Context& context, expconf::ExperimentConfig& config) {
+  if (!config.searcher.source_trial_id) return {};
+  TRY_ASSIGN(const db::TrialRow row, db::get_trial(context.pool, TrialId(*config.searcher.source_trial_id)));
+  config.searcher.source_checkpoint_uuid = row.trial.latest_checkpoint;
+  config.searcher.source_trial_id.reset();
+  Json& searcher = config.resolved["searcher"];
+  searcher.erase("source_trial_id");
+  searcher["source_checkpoint_uuid"] = row.trial.latest_checkpoint;
+  return {};
+}
+
 Status answer(const Context& context, ExperimentId id, v1::CreateExperimentResponse* response) {
   TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
   to_proto(row, response->mutable_experiment());
@@ -228,6 +241,7 @@ Status create_experiment(const Context& context, const Caller& caller,
   if (!request.detached())
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   TRY(check_storage(context, parsed.config, request));
+  TRY(pin_source(context, parsed.config));
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
   // Nothing has been stored at this point.
   if (request.validate_only()) {

@@ -34,6 +34,7 @@ const Columns<TrialRow>& trial_columns() {
           "CASE WHEN e.detached THEN extract(epoch FROM coalesce(t.ended, now()) - t.started)"
           " ELSE coalesce(held.seconds, 0) END::float8"),
       column<&TrialRow::checkpoint_count>("k.count"), column<&TrialRow::checkpoint_size>("k.size"),
+      column<&TrialRow::source_checkpoint>("coalesce(e.config->'searcher'->>'source_checkpoint_uuid', '')"),
       validation_column<&TrialRow::latest_validation>("latest"),
       validation_column<&TrialRow::best_validation>("best"));
   return columns;

@@ -25,6 +25,7 @@ struct TrialRow {
   /// Seconds during which its allocations held slots, or during which it ran outside the cluster.
   double wall_clock = 0;
   std::int64_t checkpoint_count = 0, checkpoint_size = 0;  ///< Completed ones; bytes.
+  std::string source_checkpoint;                           ///< That its first run starts from; "": none.
   std::optional<MetricPoint> latest_validation;
   std::optional<MetricPoint> best_validation;  ///< By searcher metric; NaN is never best.
   /// Completed checkpoint with the best validation at its step.
