@@ -277,7 +277,8 @@ CREATE TABLE past_usage (
     pool          text NOT NULL,
     slots         integer NOT NULL,
     started       timestamptz NOT NULL,
-    ended         timestamptz NOT NULL
+    ended         timestamptz NOT NULL,
+    allocation_id text NOT NULL DEFAULT ''
 );
 CREATE INDEX past_usage_time ON past_usage USING gist (tstzrange(started, ended));
 CREATE INDEX allocations_trial ON allocations (trial_id, run);

@@ -55,6 +55,23 @@ std::string raw_csv(const Json& answer) {
   return text;
 }
 
+std::string allocations_csv(const Json& answer) {
+  std::string text =
+      csv_line({"allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots",
+                "start_time", "end_time", "imagepulling_time", "slot_hours", "resource_pool"});
+  for (const Json& entry : answer.at("resourceEntries")) {
+    const bool command = entry.at("kind") == "command";
+    const double hours = entry.at("seconds").get<double>() * entry.at("slots").get<double>() / 3600;
+    text += csv_line({cell_of(entry.at("allocationId")), command ? "COMMAND" : "TRIAL",
+                      cell_of(entry.at("username")), cell_of(entry.at("workspaceName")),
+                      command ? "" : cell_of(entry.at("experimentId")), cell_of(entry.at("slots")),
+                      cell_of(entry.at("startTime")), cell_of(entry.at("endTime")),
+                      "0.0",  // no images are pulled
+                      std::to_string(hours), cell_of(entry.at("resourcePool"))});
+  }
+  return text;
+}
+
 std::string aggregated_csv(const Json& answer) {
   constexpr std::pair<const char*, const char*> kKinds[] = {{"experiment_label", "byExperimentLabel"},
                                                             {"username", "byUsername"},
@@ -73,6 +90,8 @@ std::string aggregated_csv(const Json& answer) {
 constexpr OldRoute kRoutes[] = {
     {"/tasks", "/api/v1/tasks", "application/json", task_map},
     {"/resources/allocation/raw", "/api/v1/resources/allocation/raw", "text/csv", raw_csv},
+    {"/resources/allocation/allocations-csv", "/api/v1/resources/allocation/raw", "text/csv",
+     allocations_csv},
     {"/resources/allocation/aggregated", "/api/v1/resources/allocation/aggregated", "text/csv",
      aggregated_csv},
 };

@@ -67,6 +67,8 @@ Status UsageService::ResourceAllocationRaw(const Caller& caller,
     out->set_seconds(entry.seconds);
     out->set_slots(entry.slots);
     out->set_resource_pool(entry.pool);
+    out->set_allocation_id(entry.allocation.value);
+    out->set_workspace_name(entry.workspace);
   }
   // Capacity of all agents, as a reference for the usage.
   TRY_ASSIGN(const auto capacity, db::capacity_entries(context_.pool, from, to));

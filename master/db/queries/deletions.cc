@@ -31,7 +31,7 @@ Status delete_commands(Connection& connection, std::int64_t workspace) {
                        " (SELECT max(id) FROM commands))"));
   constexpr const char* kStatements[] = {
       "INSERT INTO past_usage SELECT 0, c.owner_id, c.workspace_id, '{}', a.pool, a.slots, a.started,"
-      " greatest(a.started, a.ended) FROM commands c JOIN allocations a ON a.command_id = c.id"
+      " greatest(a.started, a.ended), a.id FROM commands c JOIN allocations a ON a.command_id = c.id"
       " WHERE c.id = ANY ($1) AND a.slots > 0 AND a.ended IS NOT NULL",
       "DELETE FROM task_logs l USING commands c WHERE c.id = ANY ($1) AND l.task_id = c.task_id",
       "DELETE FROM log_positions p USING allocations a WHERE a.command_id = ANY ($1)"

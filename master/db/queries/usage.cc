@@ -7,13 +7,13 @@ namespace {
 const std::string kUsage =
     "SELECT coalesce(e.id, 0) AS experiment_id, coalesce(e.owner_id, c.owner_id) AS owner_id,"
     " coalesce(e.labels, '{}') AS labels, a.pool, a.slots, a.started, a.ended,"
-    " coalesce(p.workspace_id, c.workspace_id) AS workspace_id"
+    " coalesce(p.workspace_id, c.workspace_id) AS workspace_id, a.id AS allocation_id"
     " FROM allocations a LEFT JOIN trials t ON t.id = a.trial_id"
     " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
     " LEFT JOIN commands c ON c.id = a.command_id WHERE a.slots > 0"
     " AND tstzrange(a.started, greatest(a.started, coalesce(a.ended, 'infinity'))) && tstzrange($1, $2)"
-    " UNION ALL SELECT experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id"
-    " FROM past_usage WHERE tstzrange(started, ended) && tstzrange($1, $2)";
+    " UNION ALL SELECT experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id,"
+    " allocation_id FROM past_usage WHERE tstzrange(started, ended) && tstzrange($1, $2)";
 /// $3: visible workspaces.
 const std::string kUsageSeen = " WHERE ($3::bigint[] IS NULL OR workspace_id = ANY ($3))";
 constexpr std::size_t kMaxEntries = 100'000;
@@ -24,6 +24,8 @@ Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTim
                                               const Visible& visible) {
   using U = UsageEntry;
   static const Columns<U> kColumns(
+      column<&U::allocation>("used.allocation_id"),
+      column<&U::workspace>("coalesce((SELECT w.name FROM workspaces w WHERE w.id = used.workspace_id), '')"),
       column<&U::experiment>("used.experiment_id"), column<&U::user>("used.owner_id"),
       column<&U::username>("u.name"), column<&U::labels>("used.labels"), column<&U::pool>("used.pool"),
       column<&U::slots>("used.slots"), column<&U::started>("used.started"), column<&U::ended>("used.ended"),

@@ -9,6 +9,8 @@ namespace det::db {
 
 /// An allocation that held slots.
 struct UsageEntry {
+  AllocationId allocation;      ///< "": of an experiment that an earlier release deleted.
+  std::string workspace;        ///< Its name; "": deleted.
   std::int64_t experiment = 0;  ///< 0: a command.
   UserId user;
   std::string username;
