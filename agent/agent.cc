@@ -1,11 +1,15 @@
 #include "agent/agent.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/secret.h"
 #include "common/base/units.h"
+#include "common/build/cache.h"
+#include "common/build/precompiled.h"
 #include "common/storage/work.h"
 
 namespace det::agent {
@@ -15,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kDefaultLease = 10min;  // until the master sets one
 constexpr Duration kCloseTimeout = 3s;     // for the orderly end of the stream
+constexpr int kBackgroundNice = 10;
 
 /// Converts the state of an allocation to the protocol.
 v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::optional<Exit>& exit) {
@@ -108,7 +113,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       events_(std::move(events)),
       watcher_(std::move(watcher)),
       ports_(data_.instance()),
-      site_{settings_, data_, std::move(devices), prefix, master.channel, master.trust, ports_.number()},
+      site_{settings_,      data_,        std::move(devices), prefix,
+            master.channel, master.trust, ports_.number(),    build::models_directory(data_.models())},
       runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
@@ -121,8 +127,23 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
 // Closing the queue releases jobs that are blocked in a push.
 Agent::~Agent() { events_->close(); }
 
+void Agent::prepare_header() {
+  // Artificial slots are for tests, which seldom train.
+  if (settings_.artificial_slots > 0 || site_.devices.empty()) return;
+  header_job_ = std::jthread([this](const std::stop_token& stop) {
+    // Of this thread and its children: allocations come first.
+    (void)::setpriority(PRIO_PROCESS, 0, kBackgroundNice);
+    const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
+    if (!recipe) return;  // each build reports it
+    const auto made =
+        build::precompiled_header(*recipe, site_.models, mono_now() + settings_.compile_timeout, stop);
+    if (!made) log::warn("header not precompiled", {{"reason", made.error().message}});
+  });
+}
+
 void Agent::run() {
   reattach_allocations();
+  prepare_header();
   log::info("agent started", {{"agent", settings_.id},
                               {"master", settings_.master},
                               {"slots", site_.devices.size()},

@@ -60,6 +60,8 @@ class Agent {
         std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master);
   /// Turns the allocations that an earlier agent left into inputs of the core.
   void reattach_allocations();
+  /// Precompiles LibTorch's header in the background, so that the first build does not wait for it.
+  void prepare_header();
   // Steps the core and performs its effects.
   void feed(const Input& input);
   // Whether run() may return.
@@ -114,6 +116,7 @@ class Agent {
   // Declared last: the jobs must end before the members that they use.
   std::map<AllocationId, std::jthread> jobs_;
   std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by command number
+  std::jthread header_job_;
 };
 
 }  // namespace det::agent

@@ -3,7 +3,7 @@
 //   lock, instance          held by one agent at a time; its identity
 //   allocations/ID/         see task/task_dir.h
 //   contexts/DIGEST.tar.gz  cache of contexts
-//   models/KEY/             cache of built models
+//   models/KEY/             cache of built models, if the agent's user has no cache directory
 //   tls/                    certificates
 #pragma once
 

@@ -120,7 +120,7 @@ class Preparation {
     spec.env = environment();
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
     // After the spec: the entries of this allocation are fresh and stay.
-    build::trim_cache({site_.data.contexts(), site_.data.models()}, site_.settings.cache_bytes);
+    build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
     return std::nullopt;
   }
 
@@ -167,16 +167,11 @@ class Preparation {
     auto outcome = build::build_model({.recipe = std::move(*recipe),
                                        .trial = trial,
                                        .source_dir = dir_.workdir(),
-                                       .models_dir = site_.data.models(),
-                                       .timeout = site_.settings.compile_timeout},
+                                       .models_dir = site_.models,
+                                       .timeout = site_.settings.compile_timeout,
+                                       .on_line = [this](const std::string& line) { log_compiler(line); }},
                                       stop_);
     if (!outcome) return build_failed(outcome.error());
-    if (!outcome->output.empty()) {
-      LineSplitter lines;
-      const auto sink = [&](std::string line) { log_.append(LogStream::kStderr, std::move(line)); };
-      lines.feed(outcome->output, sink);
-      lines.finish(sink);
-    }
     if (outcome->library.empty()) {
       log("ERROR", source + " does not compile");
       // Without a diagnostic the compiler itself has failed, for example for lack of memory.
@@ -193,6 +188,14 @@ class Preparation {
       command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});
     }
     return std::nullopt;
+  }
+
+  /// LineSplitter cuts lines that are too long for the log.
+  void log_compiler(const std::string& line) {
+    LineSplitter lines;
+    const auto sink = [&](std::string part) { log_.append(LogStream::kStderr, std::move(part)); };
+    lines.feed(line, sink);
+    lines.finish(sink);
   }
 
   Exit build_failed(const Error& error) {

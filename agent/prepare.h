@@ -40,6 +40,8 @@ struct Site {
   MasterTrust trust;
   /// Number of the agent's PortBlock.
   int port_block = 0;
+  /// The build cache, shared with other programs of this user.
+  std::string models;
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,

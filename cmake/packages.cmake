@@ -36,6 +36,7 @@ set(CPACK_DEBIAN_CLI_PACKAGE_NAME det-cli)
 set(CPACK_COMPONENT_CLI_DESCRIPTION "Determinant: the det command")
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdet-dev)
 set(CPACK_COMPONENT_SDK_DESCRIPTION "Determinant: training library, and what compiles trials")
+set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS "clang")
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, libtorch-dev, libopenblas-openmp-dev, nlohmann-json3-dev, libcurl4")
 
 # Maintainer scripts: create the user and the configuration file of a service. They start nothing.

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/progress.sh"
 
 build_packages=(
-  build-essential cmake ninja-build ccache mold pkg-config
+  build-essential cmake ninja-build ccache clang mold pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev libgrpc++-dev libre2-dev
   libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
@@ -14,7 +14,7 @@ build_packages=(
   libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(
-  git catch2 clang-format python3-torch python3-torchvision fio libbenchmark-dev clang chromium python3 python3-botocore
+  git catch2 clang-format python3-torch python3-torchvision fio libbenchmark-dev chromium python3 python3-botocore
 )
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.
 case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in

@@ -12,21 +12,13 @@
 #include "common/base/openmp.h"
 #include "common/base/process.h"
 #include "common/base/units.h"
+#include "common/build/cache.h"
 #include "common/build/model_build.h"
 
 namespace det::cli {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Directory of the build cache; `otherwise` when the environment names no home.
-std::string models_directory(const std::string& otherwise) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/determined/models";
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.cache/determined/models";
-  return otherwise;
-}
 
 /// Prefix of the installation that this program belongs to: it holds bin/ and share/det/.
 std::string prefix() { return std::filesystem::path(program_path()).parent_path().parent_path().string(); }
@@ -106,7 +98,7 @@ Result<int> test_locally(const expconf::ExperimentConfig& config, const std::str
                     ": the training library is not installed beside det; without --local the "
                     "cluster tests it");
   }
-  const std::string models = models_directory(place.path() + "/models");
+  const std::string models = build::models_directory(place.path() + "/models");
   TRY(make_directories(models));
   TRY_ASSIGN(const std::string library, build({.recipe = std::move(*recipe),
                                                .trial = *trial,

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/base/files.h"
-#include "common/base/json.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
-#include "common/base/wait.h"
 #include "common/build/cache.h"
+#include "common/build/precompiled.h"
 #include "common/crypto/digest.h"
 
 namespace det::build {
@@ -23,7 +21,6 @@ using namespace std::chrono_literals;
 // Extensions that do not affect a build. A source may include any other file, whatever its name.
 constexpr std::array<std::string_view, 9> kNoSources{".yaml", ".yml", ".md",  ".rst", ".ipynb",
                                                      ".py",   ".sh",  ".log", ".png"};
-constexpr std::int64_t kOutputBytes = 1 << 20;
 
 bool is_dotted_name(std::string_view text) {
   for (const std::string& part : split(text, '.')) {
@@ -37,30 +34,23 @@ bool is_dotted_name(std::string_view text) {
   return true;
 }
 
-std::string replace_all(std::string text, std::string_view what, std::string_view by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
-
-/// The source to compile, which includes the trial's.
+/// The source to compile, which includes the trial's. Messages about it name the entrypoint.
 std::string wrapper_source(const BuildRequest& request) {
-  return replace_all(replace_all(request.recipe.wrapper, "{module}", request.trial.module), "{class}",
+  return "#line 1 \"entrypoint\"\n" +
+         replace_all(replace_all(request.recipe.wrapper, "{module}", request.trial.module), "{class}",
                      request.trial.trial_class);
 }
 
-/// Compiler command. It runs in the context's directory and reads the wrapper from standard input, so that
-/// messages show paths relative to it.
-std::vector<std::string> command_line(const BuildRequest& request, const std::string& output) {
-  std::vector<std::string> argv{request.recipe.compiler};
-  argv.insert(argv.end(), request.recipe.cxx_flags.begin(), request.recipe.cxx_flags.end());
-  argv.push_back("-I.");
-  // System directories: warnings in them are not the user's.
-  for (const std::string& directory : request.recipe.include_dirs)
-    argv.insert(argv.end(), {"-isystem", directory});
+/// The compiler reads the wrapper from standard input. `header`: path of a precompiled header, or "".
+std::vector<std::string> trial_command(const BuildRequest& request, const std::string& header,
+                                       const std::string& output) {
+  const Recipe& recipe = request.recipe;
+  std::vector<std::string> argv =
+      header.empty() ? compile_command(recipe, recipe.compiler, recipe.cxx_flags)
+                     : compile_command(recipe, recipe.precompiled->compiler, recipe.precompiled->cxx_flags);
+  if (!header.empty()) argv.insert(argv.end(), {"-include-pch", header});
   argv.insert(argv.end(), {"-x", "c++", "-", "-x", "none", "-o", output});
-  argv.insert(argv.end(), request.recipe.link_flags.begin(), request.recipe.link_flags.end());
+  argv.insert(argv.end(), recipe.link_flags.begin(), recipe.link_flags.end());
   return argv;
 }
 
@@ -79,88 +69,108 @@ Result<std::vector<std::string>> source_files(const std::string& directory) {
   return files;
 }
 
-Result<BuildOutcome> cached_outcome(const std::string& entry) {
+void pass_on(const BuildRequest& request, const std::string& output) {
+  if (!request.on_line || output.empty()) return;
+  const std::size_t end = output.ends_with('\n') ? output.size() - 1 : output.size();
+  for (const std::string& line : split(std::string_view(output).substr(0, end), '\n')) request.on_line(line);
+}
+
+Result<BuildOutcome> cached_outcome(const BuildRequest& request, const std::string& entry) {
   BuildOutcome outcome;
   outcome.cached = true;
   TRY_ASSIGN(outcome.output, read_file(entry + "/output.txt"));
   if (path_exists(entry + "/model.so")) outcome.library = entry + "/model.so";
   touch_entry(entry);
+  pass_on(request, outcome.output);
   return outcome;
 }
 
-/// Whether the compiler rejected the source, as opposed to failing for another reason.
-bool is_final(const ExitStatus& status, const std::string& output) {
-  return status.signal == 0 && output.find(": error: ") != std::string::npos;
-}
+/// One compilation in a directory of its own.
+class Compilation {
+ public:
+  Compilation(const BuildRequest& request, const std::string& work, const std::stop_token& stop)
+      : request_(request), work_(work), stop_(stop), deadline_(mono_now() + request.timeout) {}
 
-Result<BuildOutcome> compile(const BuildRequest& request, const std::string& entry, std::stop_token stop) {
+  /// Compiles work/wrapper.cpp to work/model.so.
+  Result<CompilerEnd> run() {
+    TRY(write_file_atomic(work_ + "/wrapper.cpp", wrapper_source(request_)));
+    TRY_ASSIGN(const std::optional<CompilerEnd> fast, run_fast());
+    if (fast) return *fast;
+    return run_compiler(request_.recipe.compiler, "", request_.on_line);
+  }
+
+ private:
+  /// Returns nothing if the recipe's compiler has to decide.
+  Result<std::optional<CompilerEnd>> run_fast() {
+    // Twice: the header is made again when it turns out to be damaged or older than LibTorch's headers.
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      TRY_ASSIGN(const std::string header,
+                 precompiled_header(request_.recipe, request_.models_dir, deadline_, stop_));
+      if (header.empty()) return std::nullopt;
+      TRY_ASSIGN(CompilerEnd end, run_compiler(request_.recipe.precompiled->compiler, header, {}));
+      if (end.status.ok() || rejects_certainly(end.output)) {
+        pass_on(request_, end.output);
+        return end;
+      }
+      if (!rejects_header(end.output)) break;
+      TRY(discard_precompiled_header(header));
+    }
+    if (request_.on_line)
+      request_.on_line("note: " + request_.recipe.precompiled->compiler +
+                       " does not accept this source; compiling it with " + request_.recipe.compiler +
+                       ", which takes longer");
+    return std::nullopt;
+  }
+
+  Result<CompilerEnd> run_compiler(const std::string& compiler, const std::string& header,
+                                   const LineSink& on_line) {
+    auto end = build::run_compiler({.argv = trial_command(request_, header, work_ + "/model.so"),
+                                    .cwd = request_.source_dir,
+                                    .source = work_ + "/wrapper.cpp",
+                                    .work_dir = work_,
+                                    .deadline = deadline_,
+                                    .on_line = on_line},
+                                   stop_);
+    if (!end && end.error().code == Code::kDeadlineExceeded)
+      return fail(Code::kDeadlineExceeded, request_.trial.module + ".cpp does not compile within " +
+                                               std::to_string(request_.timeout / 1s) +
+                                               " s (the agent's compile_timeout)");
+    if (end && end->status.signal != 0)
+      return fail(Code::kUnavailable, compiler + " ended with " + to_string(end->status) +
+                                          (end->output.empty() ? "" : ": " + end->output));
+    return end;
+  }
+
+  const BuildRequest& request_;
+  const std::string& work_;
+  const std::stop_token& stop_;
+  const MonoTime deadline_;
+};
+
+Result<BuildOutcome> compile(const BuildRequest& request, const std::string& entry,
+                             const std::stop_token& stop) {
   TRY_ASSIGN(TemporaryDirectory work, TemporaryDirectory::create("building-", request.models_dir));
-  const std::string source = work.path() + "/wrapper.cpp", log = work.path() + "/output.txt";
-  TRY(write_file_atomic(source, wrapper_source(request)));
-  ProcessOptions options{.argv = command_line(request, work.path() + "/model.so"),
-                         .env = environment_with({"LC_ALL=C", "TMPDIR=" + work.path()}),
-                         .cwd = request.source_dir,
-                         .in = Stream::file(source),
-                         .out = Stream::file(log),
-                         .err = Stream::file(log)};
-  TRY_ASSIGN(Child compiler, Child::spawn(options));
-  const MonoTime deadline = mono_now() + request.timeout;
-  std::optional<ExitStatus> status;
-  while (!(status = compiler.wait(100ms))) {
-    if (!stop.stop_requested() && mono_now() < deadline) continue;
-    compiler.stop(1s);
-    if (stop.stop_requested()) return fail(Code::kCancelled, "the build was stopped");
-    return fail(Code::kDeadlineExceeded, request.trial.module + ".cpp does not compile within " +
-                                             std::to_string(request.timeout / 1s) +
-                                             " s (the agent's compile_timeout)");
-  }
+  const std::string library = work.path() + "/model.so";
+  TRY_ASSIGN(const CompilerEnd end, Compilation(request, work.path(), stop).run());
   BuildOutcome outcome;
-  TRY_ASSIGN(outcome.output, read_file(log));
-  outcome.output = make_utf8(outcome.output.substr(0, kOutputBytes));
-  if (!status->ok() && !is_final(*status, outcome.output)) {
-    const std::string said = outcome.output.empty() ? "" : ": " + outcome.output;
+  outcome.output = end.output;
+  if (!end.status.ok()) {
     // A missing header or library is not cached: it may exist the next time.
-    if (status->signal == 0) return outcome;
-    return fail(Code::kUnavailable, "the compiler ended with " + to_string(*status) + said);
+    if (!rejects_source(end)) return outcome;
+    const std::string unknown =
+        unknown_class(request.source_dir, request.trial.module, request.trial.trial_class);
+    pass_on(request, unknown);
+    outcome.output = unknown + outcome.output;
+    (void)remove_tree(library);
   }
-  if (!status->ok()) (void)remove_tree(work.path() + "/model.so");
-  TRY(write_file_atomic(log, outcome.output));
-  TRY(remove_tree(source));
-  // The rename publishes the entry atomically.
-  std::error_code error;
-  fs::rename(work.path(), entry, error);
-  if (error) return fail(Code::kUnavailable, entry + ": " + error.message());
-  (void)work.release();
-  TRY(sync_directory(request.models_dir));
-  if (status->ok()) outcome.library = entry + "/model.so";
+  TRY(write_file_atomic(work.path() + "/output.txt", outcome.output));
+  TRY(remove_tree(work.path() + "/wrapper.cpp"));
+  TRY(publish_entry(work, entry));
+  if (end.status.ok()) outcome.library = entry + "/model.so";
   return outcome;
 }
 
 }  // namespace
-
-Result<Recipe> read_recipe(const std::string& path) {
-  TRY_ASSIGN(const std::string text, read_file(path));
-  TRY_ASSIGN(const Json value, parse_json(text));
-  try {
-    Recipe recipe;
-    value.at("sdk_id").get_to(recipe.sdk_id);
-    value.at("compiler").get_to(recipe.compiler);
-    value.at("cxx_flags").get_to(recipe.cxx_flags);
-    value.at("include_dirs").get_to(recipe.include_dirs);
-    value.at("link_flags").get_to(recipe.link_flags);
-    value.at("wrapper").get_to(recipe.wrapper);
-    // <prefix>/share/det/model_build.json: an installation can be moved as a whole.
-    const std::string prefix = fs::path(path).parent_path().parent_path().parent_path().string();
-    for (std::vector<std::string>* words : {&recipe.cxx_flags, &recipe.include_dirs, &recipe.link_flags})
-      for (std::string& word : *words) word = replace_all(word, "{prefix}", prefix);
-    // As an explicit directory, /usr/include would come before the directory of the C++ library. The headers
-    // there find the C library by #include_next, which then fails.
-    std::erase(recipe.include_dirs, "/usr/include");
-    return recipe;
-  } catch (const nlohmann::json::exception& error) {
-    return fail(Code::kDataLoss, path + ": " + error.what());
-  }
-}
 
 std::optional<TrialName> parse_trial_name(const std::string& entrypoint) {
   const std::size_t colon = entrypoint.find(':');
@@ -177,12 +187,18 @@ Result<std::string> build_key(const BuildRequest& request) {
     digest.update(std::to_string(text.size()) + ":");
     digest.update(text);
   };
-  TRY_ASSIGN(const ProcessResult version,
-             run_process({.argv = {request.recipe.compiler, "--version"}}, {30s}));
-  add(version.out);
+  TRY_ASSIGN(const std::optional<std::string> version, compiler_version(request.recipe.compiler));
+  if (!version) return fail(Code::kUnavailable, request.recipe.compiler + " is not installed");
+  add(*version);
   add(request.recipe.sdk_id);
   add(wrapper_source(request));
-  for (const std::string& word : command_line(request, "model.so")) add(word);
+  for (const std::string& word : trial_command(request, "", "model.so")) add(word);
+  if (request.recipe.precompiled) {
+    TRY_ASSIGN(const std::optional<std::string> fast, compiler_version(request.recipe.precompiled->compiler));
+    add(fast.value_or(""));
+    for (const std::string& word : trial_command(request, request.recipe.precompiled->header, "model.so"))
+      add(word);
+  }
   TRY_ASSIGN(const std::vector<std::string> files, source_files(request.source_dir));
   for (const std::string& file : files) {
     add(file);
@@ -195,19 +211,10 @@ Result<std::string> build_key(const BuildRequest& request) {
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop) {
   TRY_ASSIGN(const std::string key, build_key(request));
   const std::string entry = request.models_dir + "/" + key;
-  if (path_exists(entry)) return cached_outcome(entry);
-  Result<FileLock> lock = fail(Code::kFailedPrecondition, "");
-  // Another process may be building it. The kernel releases the lock if that process dies.
-  (void)wait_until(
-      [&] {
-        lock = FileLock::try_lock(entry + ".lock");
-        return stop.stop_requested() || lock || lock.error().code != Code::kFailedPrecondition;
-      },
-      request.timeout);
-  if (stop.stop_requested()) return fail(Code::kCancelled, "the build was stopped");
-  if (!lock) return tl::unexpected(lock.error());
+  if (path_exists(entry)) return cached_outcome(request, entry);
+  TRY_ASSIGN(const FileLock lock, lock_entry(entry, mono_now() + request.timeout, stop));
   // The builder that held the lock may have succeeded meanwhile.
-  if (path_exists(entry)) return cached_outcome(entry);
+  if (path_exists(entry)) return cached_outcome(request, entry);
   auto outcome = compile(request, entry, stop);
   // Waiters on the unlinked lock file get the lock and find the entry. Later callers create a new file and
   // find it too.

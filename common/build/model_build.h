@@ -9,20 +9,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/build/compiler.h"
+#include "common/build/recipe.h"
 
 namespace det::build {
-
-/// How to compile against the installed training library.
-struct Recipe {
-  std::string sdk_id;
-  std::string compiler;
-  std::vector<std::string> cxx_flags, include_dirs, link_flags;
-  /// Source that includes the trial's; "{module}" and "{class}" stand for its names.
-  std::string wrapper;
-};
-/// Reads <prefix>/share/det/model_build.json. "{prefix}" in flags and directories becomes the prefix of
-/// `path`. Errors: kDataLoss, unreadable file.
-Result<Recipe> read_recipe(const std::string& path);
 
 /// An entrypoint "module:Class": dotted names without spaces.
 struct TrialName {
@@ -41,6 +31,7 @@ struct BuildRequest {
   std::string source_dir;  ///< the unpacked context
   std::string models_dir;  ///< the cache
   Duration timeout = std::chrono::minutes(15);
+  LineSink on_line;  ///< receives the compiler's messages, also those of a cached outcome; may be null
 };
 
 /// Result of a build, successful or not.
@@ -57,8 +48,10 @@ struct BuildOutcome {
 Result<std::string> build_key(const BuildRequest& request);
 
 /// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
-/// which is cached too. Errors: kDeadlineExceeded (timeout), kCancelled (`stop` requested), kUnavailable (the
-/// compiler was killed, or files cannot be written). Blocks for minutes. Safe to call concurrently.
+/// which is cached too. The source is compiled with the recipe's precompiled header where that works, else by
+/// the recipe's compiler; an error that may come from a gap of the former is decided by the latter. Errors:
+/// kDeadlineExceeded (timeout), kCancelled (`stop` requested), kUnavailable (the compiler was killed, or
+/// files cannot be written). Blocks for minutes. Safe to call concurrently.
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
 
 }  // namespace det::build

@@ -11,6 +11,10 @@ foreach(header ${det_public_headers})
 endforeach()
 string(SHA256 DET_SDK_ID "${det_sdk}")
 
+# Clang compiles trials with a precompiled header several times faster than GCC. Agents without this program
+# use the compiler of this build.
+find_program(DET_CLANG NAMES clang++ clang++-19 clang++-16 clang++-14)
+
 # Sets `out` to a JSON list of strings.
 function(det_json_list out)
   list(TRANSFORM ARGN PREPEND "\"" OUTPUT_VARIABLE quoted)
@@ -29,7 +33,17 @@ function(det_write_model_build path include_dir lib_dir)
   separate_arguments(torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
   # Hidden visibility binds a trial to its own classes. With default visibility the loader may take the vtable of
   # a class of the same name from any library of the process (libpoppler has a class Stream).
-  det_json_list(DET_CXX_FLAGS -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall ${torch_flags})
+  set(flags -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall ${torch_flags})
+  det_json_list(DET_CXX_FLAGS ${flags})
+  set(DET_PRECOMPILED null)
+  if(DET_CLANG)
+    # Headers of another time but equal content, such as those of a second checkout, are the same.
+    det_json_list(clang_cxx_flags ${flags} -fpch-validate-input-files-content)
+    det_json_list(clang_header_flags -fpch-instantiate-templates)
+    string(CONCAT DET_PRECOMPILED
+      "{\n    \"compiler\": \"${DET_CLANG}\",\n    \"cxx_flags\": ${clang_cxx_flags},\n"
+      "    \"header_flags\": ${clang_header_flags},\n    \"header\": \"${include_dir}/det/precompiled.h\"\n  }")
+  endif()
   set(torch_dir)
   if(NOT DET_SYSTEM_TORCH)
     set(torch_dir -L${TORCH_INSTALL_PREFIX}/lib -Wl,-rpath,${TORCH_INSTALL_PREFIX}/lib)

@@ -10,6 +10,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/build/cache.h"
+#include "common/build/precompiled.h"
 #include "need.h"
 
 using namespace det;
@@ -99,6 +100,118 @@ TEST_CASE("a compile error names the user's file and line, and is cached", "[bui
   CHECK(second.output == first.output);
 }
 
+TEST_CASE("compiler messages arrive line by line, also from the cache, and name no standard input",
+          "[build]") {
+  Bench bench;
+  bench.write("model_def.cpp", "struct Net {\n  int answer() { return nothing_here; }\n};\n");
+  for (const bool cached : {false, true}) {
+    build::BuildRequest request = bench.request();
+    std::vector<std::string> lines;
+    request.on_line = [&](const std::string& line) { lines.push_back(line); };
+    const build::BuildOutcome outcome = need(build::build_model(request, {}));
+    CHECK(outcome.cached == cached);
+    CHECK(join(lines, "\n") + "\n" == outcome.output);
+    CHECK_THAT(outcome.output, !Catch::Contains("<stdin>"));
+  }
+}
+
+TEST_CASE("an entrypoint with an unknown class names the trial classes of the directory", "[build]") {
+  Bench bench;
+  bench.write("model_def.cpp",
+              "namespace det { struct Trial {}; }\nclass DigitTrial final\n    : public det::Trial {};\n");
+  build::BuildRequest request = bench.request();
+  request.trial.trial_class = "DigitsTrial";
+  const build::BuildOutcome outcome = need(build::build_model(request, {}));
+  CHECK_THAT(outcome.output,
+             Catch::StartsWith("model_def.cpp: error: no class DigitsTrial; its trial classes: DigitTrial"));
+  // A class that exists is not reported as unknown, whatever else is wrong with it.
+  request.trial.trial_class = "DigitTrial";
+  CHECK_THAT(need(build::build_model(request, {})).output, !Catch::Contains("no class"));
+}
+
+namespace {
+
+/// A recipe with a precompiled header that defines kPrecompiled, on which the trial's source depends.
+build::BuildRequest with_header(const Bench& bench) {
+  need(write_file_atomic(bench.dir.path() + "/header.h", "constexpr int kPrecompiled = 7;\n"));
+  build::BuildRequest request = bench.request();
+  request.recipe.precompiled = build::Precompiled{.compiler = "clang++",
+                                                  .cxx_flags = {"-O0", "-fPIC"},
+                                                  .header_flags = {"-fpch-instantiate-templates"},
+                                                  .header = bench.dir.path() + "/header.h"};
+  return request;
+}
+
+std::string header_of(const build::BuildRequest& request) {
+  return need(build::precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {}));
+}
+
+}  // namespace
+
+TEST_CASE("a trial is compiled with the precompiled header, which is made once", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+  const std::string header = header_of(request);
+  const auto made = std::filesystem::last_write_time(header);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
+  CHECK(std::filesystem::last_write_time(header_of(request)) == made);
+}
+
+TEST_CASE("a damaged precompiled header is made again", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  need(write_file_atomic(header_of(request), "no header"));
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+}
+
+TEST_CASE("a precompiled header follows a change of the files that it includes", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  (void)header_of(request);
+  need(write_file_atomic(bench.dir.path() + "/header.h", "constexpr int kPrecompiled = 1234;\n"));
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 1234);
+}
+
+TEST_CASE("an absent or unfit compiler of the precompiled header leaves the build to the other one",
+          "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  request.recipe.precompiled->compiler = "/no/such/clang";
+  CHECK(header_of(request).empty());
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 42);
+  request = with_header(bench);
+  request.recipe.precompiled->cxx_flags.push_back("-DkPrecompiled=]");
+  CHECK(header_of(request).empty());
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 42);
+}
+
+TEST_CASE("a source that only the recipe's compiler accepts is compiled by it", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write(
+      "model_def.cpp",
+      "#ifdef __clang__\nstatic_assert(false);\n#endif\nstruct Net { int answer() { return 5; } };\n");
+  std::vector<std::string> lines;
+  request.on_line = [&](const std::string& line) { lines.push_back(line); };
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 5);
+  CHECK_THAT(join(lines, "\n"), Catch::Contains("note: clang++ does not accept this source"));
+}
+
+TEST_CASE("an undeclared name fails a build without asking the second compiler", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net {\n  int answer() { return nothing_here; }\n};\n");
+  const build::BuildOutcome outcome = need(build::build_model(request, {}));
+  CHECK(outcome.library.empty());
+  CHECK_THAT(outcome.output, Catch::Contains("use of undeclared identifier 'nothing_here'"));
+  CHECK(need(build::build_model(request, {})).cached);
+}
+
 TEST_CASE("a missing header is reported and not cached", "[build]") {
   Bench bench;
   bench.write("model_def.cpp", "#include \"absent.h\"\n");
@@ -174,6 +287,7 @@ TEST_CASE("the cache evicts the least recently used entries and keeps fresh ones
   make("old", 100);
   make("fresh", 0);
   make("building-x", 400);
+  make("building-y", 2000);
   build::trim_cache({dir.path()}, 2500);
   auto there = [&](const char* name) { return path_exists(dir.path() + "/" + name); };
   CHECK_FALSE(there("oldest"));
@@ -183,6 +297,7 @@ TEST_CASE("the cache evicts the least recently used entries and keeps fresh ones
   CHECK_FALSE(there("old"));
   CHECK(there("fresh"));
   CHECK(there("building-x"));
+  CHECK_FALSE(there("building-y"));
 }
 
 TEST_CASE("a data directory admits one agent and keeps its instance id", "[data]") {

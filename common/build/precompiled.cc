@@ -1,0 +1,84 @@
+#include "common/build/precompiled.h"
+
+#include "common/base/files.h"
+#include "common/base/log.h"
+#include "common/base/process.h"
+#include "common/build/cache.h"
+#include "common/build/compiler.h"
+#include "common/crypto/digest.h"
+
+namespace det::build {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr const char* kHeaderFile = "/header.pch";
+
+std::vector<std::string> header_command(const Recipe& recipe, const std::string& output) {
+  const Precompiled& fast = *recipe.precompiled;
+  std::vector<std::string> argv = compile_command(recipe, fast.compiler, fast.cxx_flags);
+  argv.insert(argv.end(), fast.header_flags.begin(), fast.header_flags.end());
+  argv.insert(argv.end(), {"-x", "c++-header", fast.header, "-o", output});
+  return argv;
+}
+
+/// An entry without header.pch records that the compiler rejects the header.
+std::string existing_header(const std::string& entry) {
+  touch_entry(entry);
+  return path_exists(entry + kHeaderFile) ? entry + kHeaderFile : "";
+}
+
+Result<std::string> make_header(const Recipe& recipe, const std::string& models_dir, const std::string& entry,
+                                MonoTime deadline, const std::stop_token& stop) {
+  TRY_ASSIGN(TemporaryDirectory work, TemporaryDirectory::create("building-", models_dir));
+  const MonoTime begun = mono_now();
+  TRY_ASSIGN(const CompilerEnd end, run_compiler({.argv = header_command(recipe, work.path() + kHeaderFile),
+                                                  .cwd = work.path(),
+                                                  .work_dir = work.path(),
+                                                  .deadline = deadline},
+                                                 stop));
+  if (!end.status.ok()) {
+    if (!rejects_source(end))
+      return fail(Code::kUnavailable, recipe.precompiled->compiler + ": " + to_string(end.status));
+    log::warn("trials are compiled without a precompiled header",
+              {{"compiler", recipe.precompiled->compiler}, {"messages", entry + "/output.txt"}});
+    TRY(remove_tree(work.path() + kHeaderFile));
+  } else {
+    log::info("header precompiled",
+              {{"path", entry}, {"seconds", static_cast<double>((mono_now() - begun) / 1ms) / 1000}});
+  }
+  TRY(publish_entry(work, entry));
+  return existing_header(entry);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> compiler_version(const std::string& compiler) {
+  auto version = run_process({.argv = {compiler, "--version"}}, {30s});
+  if (!version && version.error().code == Code::kNotFound) return std::nullopt;
+  if (!version) return tl::unexpected(version.error());
+  return version->out;
+}
+
+Result<std::string> precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
+                                       const std::stop_token& stop) {
+  if (!recipe.precompiled) return std::string();
+  TRY_ASSIGN(const std::optional<std::string> version, compiler_version(recipe.precompiled->compiler));
+  if (!version) return std::string();
+  Sha256 digest;
+  for (const std::string& part : {*version, recipe.sdk_id}) digest.update(part + '\0');
+  for (const std::string& word : header_command(recipe, "")) digest.update(word + '\0');
+  const std::string entry = models_dir + "/header-" + digest.hex();
+  if (path_exists(entry)) return existing_header(entry);
+  TRY_ASSIGN(const FileLock lock, lock_entry(entry, deadline, stop));
+  // Its former holder may have made the header.
+  if (path_exists(entry)) return existing_header(entry);
+  auto made = make_header(recipe, models_dir, entry, deadline, stop);
+  (void)remove_tree(entry + ".lock");
+  return made;
+}
+
+Status discard_precompiled_header(const std::string& path) {
+  return remove_tree(path.substr(0, path.size() - std::string_view(kHeaderFile).size()));
+}
+
+}  // namespace det::build

@@ -1,0 +1,28 @@
+// The precompiled header of the training library, an entry of the build cache.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/build/recipe.h"
+
+namespace det::build {
+
+/// Returns the path of the precompiled header (about 150 MB); "" if the recipe has none, its compiler is not
+/// installed, or the compiler rejects the header. Makes it first if it does not exist, which takes about 10 s
+/// of CPU time; concurrent calls, also from several processes, make it once. Errors: kCancelled (`stop`
+/// requested), kDeadlineExceeded (`deadline` has passed), kUnavailable (files, a killed compiler). Blocks.
+/// Thread-safe.
+Result<std::string> precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
+                                       const std::stop_token& stop);
+
+/// Removes the header so that the next call makes it again.
+Status discard_precompiled_header(const std::string& path);
+
+/// Returns the text of `compiler --version`; nothing if the compiler is not installed. Errors: those of
+/// run_process().
+Result<std::optional<std::string>> compiler_version(const std::string& compiler);
+
+}  // namespace det::build
