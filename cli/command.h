@@ -102,6 +102,7 @@ Command rbac_command();
 Command audit_command();
 Command deploy_command();
 Command dev_command();
+Command init_command();
 Command join_token_command();
 Command webhook_command();
 Command version_command();

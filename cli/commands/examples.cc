@@ -73,6 +73,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"experiment watch", "det experiment watch 3"},
     {"explain experiment", "det explain experiment 3"},
     {"explain trial", "det explain trial 12"},
+    {"init", "det init digits --template classification"},
     {"job list", "det job list -p default --reverse"},
     {"job update", "det job update 3 --priority 10"},
     {"job update-batch", "det job update-batch 3.priority=10 4.weight=2"},

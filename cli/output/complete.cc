@@ -189,6 +189,7 @@ const std::map<std::string, Source>& sources() {
 const std::map<std::string, std::vector<std::string>>& fixed_words() {
   static const std::map<std::string, std::vector<std::string>> table{
       {"SHELL", {"bash", "zsh", "fish"}},
+      {"init --template", {"classification", "core-api", "language"}},
       {"WORKLOAD", {"experiment", "tasks"}},
       {"--pages", {"1", "all"}},
       {"--mode", {"auto", "direct", "master"}},
@@ -304,7 +305,8 @@ Candidates ask_master(Position& position, const std::vector<std::string>& keys) 
 /// Returns the candidates for the word at the cursor, of which `begun` is typed: flags, verbs or values.
 Candidates at_cursor(Position& position, const std::string& begun) {
   const std::string noun = position.path.empty() ? "" : position.path.front()->names.front();
-  if (!position.pending.empty()) return ask_master(position, {position.pending});
+  if (!position.pending.empty())
+    return ask_master(position, {noun + " " + position.pending, position.pending});
   Candidates found;
   const Command* command = position.path.empty() ? nullptr : position.path.back();
   const std::vector<Command>& next = command == nullptr ? commands() : command->verbs;
