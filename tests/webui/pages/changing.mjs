@@ -96,7 +96,7 @@ export const changing = [
       await actions().getByRole('button', { name: 'Kill…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
       await state('Canceled');
-      await more();
+      // The menu is still open.
       await actions().getByRole('button', { name: 'Archive', exact: true }).click();
       await actions().getByRole('button', { name: 'Unarchive' }).waitFor();
       await audit('ended');
