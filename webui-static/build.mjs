@@ -16,9 +16,8 @@ const LIMIT = 150 * 1024;
 
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
-const result = await build({
+const settings = {
   absWorkingDir: here,
-  entryPoints: { main: 'src/main.tsx', events: 'src/events.worker.ts', icon: 'src/styles/icon.svg' },
   outdir: path.join(out, 'assets'),
   entryNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
@@ -26,7 +25,6 @@ const result = await build({
   minify: true,
   metafile: true,
   format: 'esm',
-  splitting: true,
   chunkNames: '[name]-[hash]',
   target: 'es2020',
   jsx: 'automatic',
@@ -34,9 +32,13 @@ const result = await build({
   legalComments: 'eof',
   loader: { '.svg': 'copy', '.woff2': 'file' },
   logLevel: 'warning',
-});
+};
+const pages = await build({ ...settings, entryPoints: { main: 'src/main.tsx', icon: 'src/styles/icon.svg' }, splitting: true });
+// A shared worker is a script, not a module: it cannot import a file that it shares with the pages.
+const worker = await build({ ...settings, entryPoints: { events: 'src/events.worker.ts' }, format: 'iife' });
+const results = { ...pages.metafile.outputs, ...worker.metafile.outputs };
 
-const names = Object.keys(result.metafile.outputs).map((file) => path.basename(file));
+const names = Object.keys(results).map((file) => path.basename(file));
 const asset = (pattern) => {
   const name = names.find((candidate) => pattern.test(candidate));
   if (!name) throw new Error(`the bundle has no file like ${pattern}`);
@@ -52,7 +54,7 @@ const page = template
 await writeFile(path.join(out, 'index.html'), page);
 
 // Files that the main script imports, and those that they import.
-const outputs = new Map(Object.entries(result.metafile.outputs).map(([file, own]) => [path.basename(file), own]));
+const outputs = new Map(Object.entries(results).map(([file, own]) => [path.basename(file), own]));
 const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender)-/.test(name)));
 const keep = (name) => {
   for (const { path: file, kind } of outputs.get(name)?.imports ?? [])

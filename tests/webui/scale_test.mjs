@@ -250,7 +250,7 @@ const listing = [
       await page.keyboard.press('Enter');
       await page.goto(`${cluster.url}/det/experiments`);
       await page.getByText('Views (1)').click();
-      await page.getByRole('button', { name: 'slow ones' }).click();
+      await page.getByRole('button', { name: 'slow ones', exact: true }).click();
       await until((wanted) => document.querySelector('h1 + .quiet')?.textContent === wanted, found);
     },
   ],

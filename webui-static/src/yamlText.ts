@@ -30,7 +30,7 @@ const PARTS: readonly [Part['kind'], RegExp][] = [
   ['string', /^(?:"(?:\\.|[^"\\])*"|'[^']*')/],
   ['number', /^-?(?:\d[\d_]*)(?:\.\d+)?(?:e[+-]?\d+)?(?=[\s,\]}]|$)/i],
   ['word', /^(?:true|false|null|~)(?=[\s,\]}]|$)/],
-  ['plain', /^(?:[\s{}[\],:-]+|[^\s{}[\],]+)/],
+  ['plain', /^(?:[\s{}[\],:]+|-(?=\s|$)|[^\s{}[\],]+)/],
 ];
 
 // A line in parts, whose texts together are the line.
