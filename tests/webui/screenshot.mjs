@@ -41,11 +41,11 @@ await run([
   [
     'its workbench is drawn into a file of at most 150 KiB',
     async () => {
-      await page.setViewportSize({ width: 1440, height: 810 });
+      await page.setViewportSize({ width: 1280, height: 640 });
       await page.goto(`${cluster.url}/det/experiments/1?charts=accuracy,loss`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await until((count) => document.querySelectorAll('tbody tr[data-id]').length === count, TRIALS);
-      await page.locator('figure[data-panel="accuracy"] .u-over').hover({ position: { x: 300, y: 60 } });
+      await page.locator('figure[data-panel="accuracy"] .u-over').hover({ position: { x: 380, y: 60 } });
       await page.locator('.hover-values').first().waitFor();
       await page.screenshot({ path: FILE });
       assert.ok(statSync(FILE).size <= LIMIT, `${statSync(FILE).size} bytes`);

@@ -14,10 +14,11 @@ import { unitText } from './spent';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
+const MANY_POINTS = 800;
 const MIN_POINTS = 120;
 // Least milliseconds between requests for new points of one trial, and of several.
 const ONE_GAP_MS = 400;
-const MANY_GAP_MS = 3000;
+const MANY_GAP_MS = 5000;
 // Number of charts shown without a selection in the address.
 const DEFAULT_PANELS = 6;
 
@@ -163,7 +164,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
   const ids = curves.map(({ id }) => id);
-  const points = Math.max(MIN_POINTS, Math.floor(POINTS / Math.max(1, Math.sqrt(ids.length))));
+  const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
   const live = useSeries(ids, points, zoom, ids.length > 1 ? MANY_GAP_MS : ONE_GAP_MS);
   // While a zoomed range is loading, the previous data stays visible.
   const held = useRef<{ ids: string; data: MetricSeries[] }>();
