@@ -141,16 +141,17 @@ function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: P
   );
 }
 
-// Tells the style sheet how much of the page is above the element, so that it ends with the window.
+// Sets how much of the page is above the element, so that it ends with the window. Measured again when `key` changes,
+// not in every render: reading the position makes the browser lay the page out.
 const BELOW = 16;
-function useAbove(): { current: HTMLDivElement | null } {
+function useAbove(key: string): { current: HTMLDivElement | null } {
   const host = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = host.current;
     if (!element) return;
     const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
     element.style.setProperty('--above', `${above}px`);
-  });
+  }, [key]);
   return host;
 }
 
@@ -160,9 +161,9 @@ export function Workbench(props: Props) {
   const own = readView(query);
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
   const change = (part: Partial<View>): void => setQuery(writeView(part));
-  const body = useAbove();
   const closed = useSignal<ReadonlySet<string>>(new Set());
   const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' ? 'panels' : 'table') : (props.first ?? 'both'));
+  const body = useAbove(`${layout} ${source.mistake} ${source.rows.error === undefined} ${chosen?.value.size ?? 0}`);
   const groupKeys = view.groups.join();
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
