@@ -322,7 +322,7 @@ const looking = [
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
       await page.waitForSelector('polyline');
       assert.equal((await page.$$('polyline.line')).length, TRIALS);
-      assert.equal((await page.$$('figure')).length, 7); // With the history of the metric.
+      assert.equal((await page.$$('figure')).length, 8); // With the history of the metric and the Pareto front.
       await page.getByLabel('Across').selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
