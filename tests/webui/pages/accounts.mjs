@@ -36,8 +36,8 @@ export const accounts = [
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 1);
       await audit('project');
       await page.getByRole('button', { name: 'Delete…' }).click();
-      await save('Delete');
-      await page.getByRole('alert').waitFor();
+      await dialog().getByText('Its experiments are killed and deleted').waitFor();
+      await save('Keep it');
       assert.equal(await page.$('main img'), null);
     },
   ],

@@ -46,7 +46,7 @@ export function PlaceActions({ place, one, up, reload }: Props) {
         work={() => removePlace(place, one.id)}
         done={() => route(up)}
       >
-        Only an empty one can be deleted: move or delete its experiments first.
+        Its experiments are killed and deleted with their metrics, logs and checkpoints. This cannot be undone.
       </Confirm>
       <ErrorNote error={error} />
     </>
