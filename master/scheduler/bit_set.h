@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace det::scheduler {
@@ -63,34 +62,17 @@ class BitSetMap {
   const_iterator lower_bound(const Key& key) const { return sets_.lower_bound(key); }
   const BitSet& at(const Key& key) const { return sets_.at(key); }
   /// Inserts a number, which must be under no key.
-  void insert(const Key& key, int number) {
-    auto set = sets_.lower_bound(key);
-    if (set == sets_.end() || key < set->first) {
-      if (spare_.empty()) {
-        set = sets_.try_emplace(set, key);
-      } else {
-        spare_.back().key() = key;
-        set = sets_.insert(set, std::move(spare_.back()));
-        spare_.pop_back();
-      }
-    }
-    set->second.insert(number);
-  }
+  void insert(const Key& key, int number) { sets_[key].insert(number); }
   /// Removes a number, which must be under `key`.
   void erase(const Key& key, int number) {
     const auto set = sets_.find(key);
     set->second.erase(number);
-    if (set->second.count() > 0) return;
-    // Promises of a pass empty and fill the same few sets: their memory is kept.
-    auto node = sets_.extract(set);
-    if (spare_.size() < kMaxSpare) spare_.push_back(std::move(node));
+    if (set->second.count() == 0) sets_.erase(set);
   }
   void clear() { sets_.clear(); }
 
  private:
-  static constexpr std::size_t kMaxSpare = 8;
   std::map<Key, BitSet> sets_;
-  std::vector<typename std::map<Key, BitSet>::node_type> spare_;  ///< nodes with empty sets
 };
 
 }  // namespace det::scheduler

@@ -106,7 +106,7 @@ class Fleet {
   using Rooms = BitSetMap<Room>;
 
   /// `by_priority`: levels are priority numbers. Otherwise all victims are of level 0.
-  explicit Fleet(bool by_priority) : by_priority_(by_priority) { levels_[kNobody]; }
+  explicit Fleet(bool by_priority) : by_priority_(by_priority) {}
   static int level_of(int priority) { return std::clamp(priority, 0, kNobody - 1); }
   int level_of(const RunningState& running) const;
 
@@ -165,10 +165,10 @@ class Fleet {
 
   bool by_priority_;  ///< a level is a priority number; otherwise level 0 has all victims
   std::map<AgentId, Node> nodes_;
-  std::vector<Node*> ordered_;     ///< by Node::order; null for a removed agent
-  BitSetMap<int> by_free_;         ///< filed agents by free slots
-  BitSetMap<int> by_zero_slot_;    ///< agents that take zero-slot allocations, by their number
-  std::map<int, Rooms> levels_;    ///< always with kNobody
+  std::vector<Node*> ordered_;   ///< by Node::order; null for a removed agent
+  BitSetMap<int> by_free_;       ///< filed agents by free slots
+  BitSetMap<int> by_zero_slot_;  ///< agents that take zero-slot allocations, by their number
+  std::map<int, Rooms> levels_{{kNobody, {}}};
   std::vector<Node::Room> rooms_;  ///< scratch space of file_rooms
   std::map<int, int> gains_;       ///< slots of potential victims by level
   std::map<int, int> capacities_;  ///< number of filed agents by capacity

@@ -106,18 +106,16 @@ void Queue::move(JobState& job) {
   // Unlisting comes before the change of the rank and listing after it: both look the job up by its rank.
   if (job.shown_victims && job.victims.empty()) hide_victims(job);
   if (const double share = share_of(job); share != job.rank.share) {
-    // Node handles keep the memory of the entry. With the stored position no search precedes the removal, and
-    // none the insertion of a job that keeps its place: every holder of a pass moves its job twice.
-    const auto move = [&](std::set<JobRank>& jobs, std::set<JobRank>::iterator& entry) {
-      const auto next = std::next(entry);
-      auto node = jobs.extract(entry);
-      node.value().share = share;
-      entry = jobs.insert(next, std::move(node));
+    // Node handles keep the memory of the entry.
+    const auto move = [&](std::set<JobRank>& jobs) {
+      auto entry = jobs.extract(job.rank);
+      entry.value().share = share;
+      jobs.insert(std::move(entry));
     };
-    for (auto& [shape, line] : job.waiting) {
-      if (line.listed) move(user.waiting.find(shape)->second, line.entry);
+    for (const auto& [shape, line] : job.waiting) {
+      if (line.listed) move(user.waiting.find(shape)->second);
     }
-    if (job.shown_victims) move(user.victims, job.victims_entry);
+    if (job.shown_victims) move(user.victims);
     job.rank.share = share;
   }
   if (!job.shown_victims && !job.victims.empty()) show_victims(job);
@@ -128,7 +126,7 @@ void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   auto& jobs = user.waiting[shape];
   if (jobs.empty()) lines_[shape].insert(user.rank);
-  line.entry = jobs.insert(job.rank).first;
+  jobs.insert(job.rank);
   line.listed = true;
 }
 
@@ -137,7 +135,7 @@ void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   line.listed = false;
   auto jobs = user.waiting.find(shape);
-  jobs->second.erase(line.entry);
+  jobs->second.erase(job.rank);
   if (!jobs->second.empty()) return;
   user.waiting.erase(jobs);
   auto users = lines_.find(shape);
@@ -155,13 +153,13 @@ void Queue::relist(JobState& job, const Shape& shape, JobState::Line& line) {
 void Queue::show_victims(JobState& job) {
   UserState& user = *job.user;
   if (user.victims.empty()) victims_.insert(user.rank);
-  job.victims_entry = user.victims.insert(job.rank).first;
+  user.victims.insert(job.rank);
   job.shown_victims = true;
 }
 
 void Queue::hide_victims(JobState& job) {
   UserState& user = *job.user;
-  user.victims.erase(job.victims_entry);
+  user.victims.erase(job.rank);
   if (user.victims.empty()) victims_.erase(user.rank);
   job.shown_victims = false;
 }
@@ -244,7 +242,7 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
 /// not updated: lend and give_back come in pairs, and nothing reads the lines in between.
 void Queue::reweigh(JobState& job, int slots) {
   UserState& user = *job.user;
-  if (job.shown_victims) user.victims.erase(job.victims_entry);
+  if (job.shown_victims) user.victims.erase(job.rank);
   const auto known = victims_.lower_bound(user.rank);
   if (known != victims_.end() && known->user == &user) victims_.erase(known);
   job.used += slots;
@@ -252,7 +250,7 @@ void Queue::reweigh(JobState& job, int slots) {
   job.rank.share = share_of(job);
   user.rank.share = share_of(user);
   job.shown_victims = !job.victims.empty();
-  if (job.shown_victims) job.victims_entry = user.victims.insert(job.rank).first;
+  if (job.shown_victims) user.victims.insert(job.rank);
   if (!user.victims.empty()) victims_.insert(user.rank);
 }
 

@@ -104,23 +104,21 @@ struct JobState {
   /// The requests of one shape, by task.
   struct Line {
     std::set<TaskKey> tasks;
-    int held = 0;                       ///< holders of this pass; these are the first `held` tasks
-    bool listed = false;                ///< the job is in UserState::waiting for this shape
-    std::set<JobRank>::iterator entry;  ///< its element there, while listed
+    int held = 0;         ///< holders of this pass; these are the first `held` tasks
+    bool listed = false;  ///< the job is in UserState::waiting for this shape
     /// The first request that is not a holder.
     auto first() const { return std::next(tasks.begin(), held); }
   };
   boost::container::flat_map<Shape, Line> waiting;
-  std::set<TaskKey> victims;                  ///< tasks of allocations that may be preempted
-  int held = 0;                               ///< slots of all allocations, terminating ones included
-  int used = 0;                               ///< slots of allocations that are not terminating
-  int running = 0;                            ///< allocations that are not terminating
-  int live = 0;                               ///< allocations
-  int promised = 0;                           ///< slots of its holders in this pass
-  int promised_count = 0;                     ///< number of its holders in this pass
-  bool gone = false;                          ///< removed; kept until its last allocation has ended
-  bool shown_victims = false;                 ///< the job is in UserState::victims
-  std::set<JobRank>::iterator victims_entry;  ///< its element there, while shown
+  std::set<TaskKey> victims;   ///< tasks of allocations that may be preempted
+  int held = 0;                ///< slots of all allocations, terminating ones included
+  int used = 0;                ///< slots of allocations that are not terminating
+  int running = 0;             ///< allocations that are not terminating
+  int live = 0;                ///< allocations
+  int promised = 0;            ///< slots of its holders in this pass
+  int promised_count = 0;      ///< number of its holders in this pass
+  bool gone = false;           ///< removed; kept until its last allocation has ended
+  bool shown_victims = false;  ///< the job is in UserState::victims
   /// Another `slots` slots do not exceed max_slots.
   bool within_limit(int slots) const {
     return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
