@@ -14,7 +14,7 @@ build_packages=(
   libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(
-  git catch2 clang-format clang-tidy python3-torch python3-torchvision fio libbenchmark-dev chromium python3
+  git catch2 clang-format python3-torch python3-torchvision fio libbenchmark-dev chromium python3
   python3-botocore
 )
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.

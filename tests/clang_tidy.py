@@ -58,7 +58,7 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     tool = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
     if not tool:
-        print("clang-tidy is not installed; run deploy/deps.sh test\n0 passed, 1 failed")
+        print("clang-tidy is not installed; install the Debian package clang-tidy\n0 passed, 1 failed")
         return 1
     found = dict(units(build, sys.argv[2] if len(sys.argv) == 3 else ""))
     with tempfile.TemporaryDirectory() as database, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
   SUITE   unit, asan, tidy, e2e, adversary, chaos, browser (default: all)
-  --long  adds the hours-long kind: more simulator seeds, more kills, clang-tidy, fuzzing, the examples on real data
+  --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
 
@@ -128,7 +128,6 @@ fi
 if wants unit && [ "$long" -eq 1 ]; then
   # Each source alone: a missing include does not show in a unity build.
   build separate programs || true
-  DET_TEST_TIMEOUT=3600 suite_program long-clang-tidy python3 tests/clang_tidy.py build/release
   suite_program long-examples python3 tests/long/examples.py build/release
   if build fuzz fuzz_yaml fuzz_archive fuzz_gateway fuzz_wire; then
     DET_TEST_TIMEOUT=3600 suite_program long-fuzz python3 tests/long/fuzz.py build/fuzz
