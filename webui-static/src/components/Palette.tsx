@@ -144,27 +144,31 @@ function Finder({ close }: { close: () => void }) {
 
 export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
+  const shown = useRef(false);
   const open = paletteOpen.value;
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'k') return;
       event.preventDefault();
-      paletteOpen.value = !paletteOpen.value;
+      // Closed by Escape, and its event `close` has not arrived.
+      if (paletteOpen.value && shown.current && !dialog.current?.open) dialog.current?.showModal();
+      else paletteOpen.value = !paletteOpen.value;
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
   }, []);
-  // Before the frame is drawn: a dialog that opened later would take the event `close` of its former use for its own.
   useLayoutEffect(() => {
     if (open && !dialog.current?.open) dialog.current?.showModal();
     if (!open) dialog.current?.close();
+    shown.current = open;
   }, [open]);
   return (
     <dialog
       ref={dialog}
       class="palette"
       aria-label="Command palette"
-      onClose={() => !dialog.current?.open && (paletteOpen.value = false)}
+      // The event of a former use arrives late: it counts only while the palette is shown.
+      onClose={() => shown.current && !dialog.current?.open && (paletteOpen.value = false)}
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
       {open && <Finder close={() => (paletteOpen.value = false)} />}
