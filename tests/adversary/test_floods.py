@@ -26,6 +26,7 @@ class Floods(unittest.TestCase):
         password = cls.cluster.dir / "password-nobody"
         password.write_text("correct horse battery staple\n")
         cls.cluster.det("user", "create", "norole", "--password-file", password)
+        cls.cluster.det("rbac", "unassign-role", "Editor", "-u", "norole", "-w", "Uncategorized")
         cls.norole = Attacker(cls.cluster, "norole", password.read_text().strip())
 
     def proc(self, name):
