@@ -66,7 +66,7 @@ function Pareto({ trials, metricName, smallerIsBetter }: Props) {
           ))}
         </select>
       </label>
-      <button type="button" class="chip" aria-label={`Better ${goals[at].name}`} onClick={() => set(at, { smaller: !goals[at].smaller })}>
+      <button type="button" class="chip" title={`Better ${goals[at].name}`} onClick={() => set(at, { smaller: !goals[at].smaller })}>
         {goals[at].smaller ? 'smaller is better' : 'larger is better'}
       </button>
     </span>
