@@ -44,6 +44,8 @@ export interface RowUpdates<T> {
 // Changed rows are requested at most this often, and this many at once.
 const ROW_GAP_MS = 2000;
 const ROWS_AT_ONCE = 100;
+// Content of events is drawn at most this often: running trials send several a second.
+const EVENT_GAP_MS = 500;
 
 export class Store<T> {
   pages = new Map<number, T[]>();
@@ -161,13 +163,20 @@ export function usePaged<T>(
       rows.outdate();
       own.request();
     };
+    let drawing: ReturnType<typeof setTimeout> | undefined;
+    const redrawSoon = (): void => {
+      drawing ??= setTimeout(() => {
+        drawing = undefined;
+        redraw();
+      }, EVENT_GAP_MS);
+    };
     // Returns true if the event is about a loaded row, which is updated.
     const update = (event: ServerEvent): boolean => {
       const { updates: how } = latest.current;
       const id = how?.changedId(event);
       if (!how || id === undefined || !rows.replace(id, how.id, (row) => how.apply(row, event))) return false;
       rows.changed.add(id);
-      redraw();
+      redrawSoon();
       single.request();
       return true;
     };
@@ -179,6 +188,7 @@ export function usePaged<T>(
     });
     return () => {
       unsubscribe();
+      clearTimeout(drawing);
       own.close();
       single.close();
       abort.abort();
