@@ -19,7 +19,7 @@ constexpr const char* kWithSecrets = R"(# a comment of mine
 name: secretive
 entrypoint: "true"
 searcher: {name: single, metric: loss, max_length: {batches: 1}}
-checkpoint_storage: {type: s3, bucket: b, access_key: canary-1, secret_key: canary-2}
+checkpoint_storage: {type: s3, bucket: backup, access_key: canary-1, secret_key: canary-2}
 data: {secrets: {nested: [canary-3, 77123]}}
 environment:
   environment_variables: [DB_PASSWORD=canary-4, PLAIN=shown]
