@@ -14,7 +14,7 @@ export const webhooks = [
       await untilText('det webhook create');
       await page.getByRole('button', { name: 'New webhook…' }).click();
       await dialog().getByLabel('URL').fill('not an address');
-      await dialog().getByLabel('Name').fill('nightly');
+      await dialog().getByRole('textbox', { name: 'Name' }).fill('nightly');
       await dialog().getByLabel('completed').check();
       await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
