@@ -207,6 +207,8 @@ void Trials::reopen(Step& step, Trial& trial) {
   trial.ended.reset();
   trial.exit_reason.clear();
   trial.restarts = 0;
+  // A killed trial may have rejected its hyperparameters; its next run has to say so itself.
+  trial.early_exit_invalid_hp = false;
   trial.held = false;
   ++owners_.experiments.search(trial.experiment).open;
   step.touch(trial);
