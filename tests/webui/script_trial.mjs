@@ -3,10 +3,8 @@
 // every step, exits when preempted, and reattaches after a loss of the master. Runs until it is stopped.
 import http2 from 'node:http2';
 
-const { DET_MASTER, DET_SESSION_TOKEN, DET_ALLOCATION_ID, DET_TRIAL_ID, DET_TRIAL_RUN_ID, DET_HPARAMS } = process.env;
-const COMPLETED = 6; // det.v1.State
-// The hyperparameters lr and dropout, if there are any, decide how well the generated metrics develop.
-const { lr, dropout = 0.1, seed = 0, step_ms: STEP_MS = 250 } = JSON.parse(DET_HPARAMS ?? '{}');
+const { DET_MASTER, DET_SESSION_TOKEN, DET_ALLOCATION_ID, DET_TRIAL_ID, DET_TRIAL_RUN_ID } = process.env;
+const STEP_MS = 250;
 
 // The parts of protobuf's wire format that are needed.
 const varint = (n) => {
@@ -132,31 +130,20 @@ console.log('<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>
 console.log('\x1b[32mgreen\x1b[0m \x1b]0;title\x07plain');
 for (let line = 1; line <= 30; line++) console.log(`preparing ${line} of 30`);
 connect();
-const { profiling, searcher } = JSON.parse(process.env.DET_EXPERIMENT_CONFIG ?? '{}');
-const measured = profiling?.enabled === true;
-// With a hyperparameter lr the trial ends at the configured length.
-const MAX_STEPS = lr === undefined ? Infinity : (searcher?.max_length?.batches ?? Infinity) / 10;
-const quality = lr === undefined ? 1 : Math.exp(-((Math.log10(lr) + 2) ** 2) / 2) * (1 - Math.abs(dropout - 0.2));
-const noise = (n) => (lr === undefined ? 0 : 0.5 * Math.sin(12.9898 * (n + DET_TRIAL_ID * 7.1 + seed)) * Math.sin(78.233 * n));
-const loss = (n, overfit) => 2 * Math.exp((-n * quality) / 40) + (1 - quality) * 0.8 + overfit + noise(n) * 0.15;
-const accuracy = (n) => (1 - Math.exp((-n * (0.2 + quality)) / 30)) * (0.55 + 0.42 * quality) + noise(n + 1) * 0.02;
+const measured = JSON.parse(process.env.DET_EXPERIMENT_CONFIG ?? '{}').profiling?.enabled === true;
 let step = 0;
 setInterval(() => {
   if (lastReport > 0) return;
-  if (step >= MAX_STEPS) {
-    lastReport = report(8, integer(1, COMPLETED));
-    return;
-  }
   step++;
   console.log(`step ${step}`);
-  reportMetrics('training', step * 10, { loss: loss(step, 0), grad_norm: (1 + Math.abs(noise(step))) / step });
+  reportMetrics('training', step * 10, { loss: 2 * Math.exp(-step / 40), grad_norm: 1 / step });
   if (measured) reportMetrics('timing', step * 10, { forward: 0.003, backward: 0.006, data: 0.001 });
   if (step % 4 === 0) {
     if (measured) reportMetrics('memory', step * 10, { memory_free: 8e9 + step * 1e6 });
     reportMetrics('validation', step * 10, {
-      validation_loss: loss(step * 0.8, lr === undefined ? 0 : step / 900),
-      accuracy: lr === undefined ? 1 - Math.exp(-step / 30) : accuracy(step),
-      ...(lr === undefined ? { '<img src=x onerror=pwned=1>': step } : {}),
+      validation_loss: 2 * Math.exp(-step / 50),
+      accuracy: 1 - Math.exp(-step / 30),
+      '<img src=x onerror=pwned=1>': step,
     });
     report(5, Buffer.concat([double(1, Math.min(0.99, step / 1000)), integer(2, step * 10)]));
   }
