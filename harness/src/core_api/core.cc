@@ -186,6 +186,8 @@ namespace {
 
 /// The state of the context in use, for handlers of exits and exceptions; null without one.
 std::atomic<CoreState*> active_core{nullptr};
+/// The process that created it; a forked child must not act for it.
+pid_t core_process = 0;
 
 /// Stores all reports and ends a detached trial.
 void end_program(CoreState& state) {
@@ -229,8 +231,7 @@ void on_core_terminate() {
 /// exit() within the lifetime of the context. _Exit skips destructors of static objects, which would run
 /// beside the context's threads.
 void on_core_exit(int status, void*) {
-  static const pid_t process = ::getpid();  // set by the call in init_core()
-  CoreState* const state = ::getpid() == process ? active_core.exchange(nullptr) : nullptr;
+  CoreState* const state = ::getpid() == core_process ? active_core.exchange(nullptr) : nullptr;
   if (state == nullptr) return;
   if (status != 0 && !state->failure)
     state->failure = "the program called exit(" + std::to_string(status) + ")";
@@ -242,7 +243,7 @@ void on_core_exit(int status, void*) {
 void handle_exits() {
   install_crash_report();
   std::set_terminate(on_core_terminate);
-  on_core_exit(0, nullptr);  // without a context: only stores the process id
+  core_process = ::getpid();
   (void)::on_exit(on_core_exit, nullptr);
 }
 

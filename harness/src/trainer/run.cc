@@ -213,13 +213,14 @@ int exit_code_of_exception(ContextState* state) {
 
 /// det::run() calls the body: an exit() there ends the training.
 std::atomic<bool> in_body{false};
+/// The process that created the context; a forked child must not act for it.
+pid_t context_process = 0;
 
 /// Called first of all handlers of exit(). _Exit skips the others and the destructors of static objects,
 /// which would run beside the threads of training.
 void on_exit_call(int status, void*) {
-  static const pid_t process = ::getpid();  // set by the call in activate()
   ContextState* const state = ContextState::active;
-  if (state == nullptr || ::getpid() != process) return;
+  if (state == nullptr || ::getpid() != context_process) return;
   if (in_body) {
     // Code 0 would mean that training is complete.
     const ExitCode code = status == 0 ? kExitFailed : static_cast<ExitCode>(status);
@@ -245,7 +246,7 @@ void set_up_process() {
 
 /// Makes the context's state the one of crash reports and exits.
 ContextState& activate(ContextState& state) {
-  on_exit_call(0, nullptr);  // without a state: only stores the process id
+  context_process = ::getpid();
   ContextState::active = &state;
   set_crash_activity(&state.activity);
   // Registered late, so that it is called before the destructors of the libraries loaded so far.
