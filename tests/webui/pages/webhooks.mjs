@@ -31,7 +31,7 @@ export const webhooks = [
       await page.getByRole('button', { name: 'Edit nightly' }).click();
       await dialog().getByLabel('URL').fill('https://hooks.invalid/other');
       await dialog().getByRole('button', { name: 'Save' }).click();
-      await row().getByText('https://hooks.invalid/other').waitFor();
+      await row().getByRole('cell', { name: 'https://hooks.invalid/other', exact: true }).waitFor();
       await page.getByRole('button', { name: 'Delete nightly' }).click();
       await dialog().getByRole('button', { name: 'Delete', exact: true }).click();
       await until(() => document.querySelector('main tbody tr') === null);
