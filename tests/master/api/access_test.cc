@@ -12,6 +12,7 @@
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/base/wait.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/model_registry.h"
@@ -104,6 +105,7 @@ struct Lab {
     }
     users_["admin"] = UserId(1);
     users_["limited"] = users_["manager"];
+    roles_ = roles;
     log_in();
   }
 
@@ -138,10 +140,33 @@ struct Lab {
             bench.pool, "llm",
             {.checkpoint = CheckpointId("c-1"), .notes = kCanary, .metadata = "{}", .owner = UserId(1)}) ==
         1);
+    restore_spare();
     REQUIRE(db::archive_workspace(bench.pool, 2, false));
     REQUIRE(db::archive_project(bench.pool, 2, false));
     REQUIRE(bench.pool.query("UPDATE experiments SET state = $1, archived = false",
                              deletes ? "ACTIVE" : "COMPLETED"));
+  }
+
+  /// Workspace and project 1001 are there to be deleted, which happens in the background.
+  void restore_spare() {
+    REQUIRE(wait_until(
+        [&] {
+          const auto rows = bench.pool.query(
+              "SELECT FROM workspaces WHERE id = 1001 AND deletion IS NOT NULL"
+              " UNION ALL SELECT FROM projects WHERE id = 1001 AND deletion IS NOT NULL");
+          return rows && rows->empty();
+        },
+        std::chrono::seconds(20)));
+    const auto made = bench.pool.query(
+        "INSERT INTO workspaces (id, name, owner_id) VALUES (1001, 'spare', 1) ON CONFLICT DO NOTHING");
+    REQUIRE(made);
+    if (made->affected() > 0) {
+      for (const auto& [name, role] : roles_)
+        REQUIRE(db::add_grants(bench.pool, {{users_[name], role, 1001}}));
+    }
+    REQUIRE(
+        bench.pool.query("INSERT INTO projects (id, workspace_id, name) VALUES (1001, 1001, 'spare')"
+                         " ON CONFLICT DO NOTHING"));
   }
 
   Answer call(const std::string& method, const std::string& request,
@@ -185,6 +210,7 @@ struct Lab {
 
  private:
   std::map<std::string, UserId> users_;
+  std::map<std::string, db::Role> roles_;
 };
 
 std::string outcome_of(const Answer& answer) {
