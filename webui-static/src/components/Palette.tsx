@@ -142,21 +142,23 @@ function Finder({ close }: { close: () => void }) {
   );
 }
 
+// Whether the dialog of the present use has been shown.
+const shown = { current: false };
+
+// For the life of the document: a page that replaces another one has its effects later, and a key must not be lost.
+document.addEventListener('keydown', (event: KeyboardEvent): void => {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'k') return;
+  const dialog = document.querySelector<HTMLDialogElement>('dialog.palette');
+  if (!dialog) return;
+  event.preventDefault();
+  // Closed by Escape, and its event `close` has not arrived.
+  if (paletteOpen.value && shown.current && !dialog.open) dialog.showModal();
+  else paletteOpen.value = !paletteOpen.value;
+});
+
 export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
-  const shown = useRef(false);
   const open = paletteOpen.value;
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== 'k') return;
-      event.preventDefault();
-      // Closed by Escape, and its event `close` has not arrived.
-      if (paletteOpen.value && shown.current && !dialog.current?.open) dialog.current?.showModal();
-      else paletteOpen.value = !paletteOpen.value;
-    };
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
-  }, []);
   useLayoutEffect(() => {
     if (open && !dialog.current?.open) dialog.current?.showModal();
     if (!open) dialog.current?.close();
