@@ -27,10 +27,10 @@ function(det_precompiled name)
   target_compile_options(${owner} PRIVATE ${P_LEVEL})
   target_precompile_headers(${owner} PRIVATE ${P_HEADERS})
   if(CMAKE_CXX_COMPILER_LAUNCHER)
-    # By default ccache preprocesses a source before it looks for it. GCC would include the former precompiled header
-    # there, so that two different changes of a header look alike, and the cache returns the wrong one.
-    set_target_properties(${owner} PROPERTIES CXX_COMPILER_LAUNCHER
-                          "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
+    # ccache preprocesses a source before it looks for it. GCC would include the former precompiled header there,
+    # so that two different changes of a header look alike. Without the former file it includes the sources.
+    set(launcher ${CMAKE_SOURCE_DIR}/cmake/precompiled/compile.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
+    set_target_properties(${owner} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()
 

@@ -290,7 +290,8 @@ TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
     lab.restore(line.method.find("/DeleteExperiment") != std::string::npos);
     Line nowhere = line;
     // The same request for an object that does not exist.
-    for (const auto& [id, other] : {std::pair<std::string, std::string>{": 1", ": 4242"},
+    for (const auto& [id, other] : {std::pair<std::string, std::string>{": 1001", ": 4242"},
+                                    {": 1", ": 4242"},
                                     {": 2", ": 4242"},
                                     {"\"c-1\"", "\"4242\""},
                                     {"\"command-1\"", "\"4242\""},
@@ -304,8 +305,9 @@ TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
     INFO(line.method << ": " << hidden.text << " / " << absent.text);
     CHECK(hidden.code == absent.code);
     std::string text = hidden.text;
-    for (const std::string id : {"workspace 1", "workspace 2", "project 2", "experiment 1", "trial 1",
-                                 "token 1", "checkpoint c-1", "task command-1", "webhook 1"}) {
+    for (const std::string id :
+         {"workspace 1001", "project 1001", "workspace 1", "workspace 2", "project 2", "experiment 1",
+          "trial 1", "token 1", "checkpoint c-1", "task command-1", "webhook 1"}) {
       if (const std::size_t at = text.find(id); at != std::string::npos)
         text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
     }
