@@ -218,8 +218,7 @@ std::vector<OptionKey> limit_keys() {
        "Maximum number of connections from one address. This machine and trusted_proxies are exempt."},
       {"secrets_key_file", Kind::kString, "",
        "File with the keys that encrypt stored secrets; masters that share a database share it. Empty: "
-       "secrets.key in "
-       "data_dir."},
+       "secrets.key in data_dir."},
       {"trusted_proxies", Kind::kString, "",
        "Networks of reverse proxies, separated by commas (10.0.0.5, fd00::/8). X-Forwarded-For of their HTTP "
        "requests names the client in limits, login throttling and the audit log."},
@@ -276,13 +275,10 @@ OptionTable all_options() {
            "directory or prefix of its own)."},
           {"allowed_storage_paths", Kind::kString, "",
            "Directories that experiments may name in checkpoint_storage (shared_fs, directory), with "
-           "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and the "
-           "storages "
-           "of `det storage`."},
+           "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and `storages`."},
           {"allowed_storage_buckets", Kind::kString, "",
            "Buckets that experiments may name in checkpoint_storage (s3), separated by commas: "
-           "s3://BUCKET/PREFIX "
-           "or https://HOST/BUCKET/PREFIX. Empty: as above."},
+           "s3://BUCKET/PREFIX or https://HOST/BUCKET/PREFIX. Empty: as above."},
           {"allowed_storage_hosts", Kind::kString, "",
            "Hosts that experiments may use in endpoint_url, separated by commas, at any address. Empty: all "
            "hosts except loopback and link-local addresses."},

@@ -1,4 +1,4 @@
-"""Somebody reads a copy of the database: a backup, a disk, a replica. It holds no secret of a configuration."""
+"""A copy of the database (backup, disk, replica) contains no secret of a configuration."""
 import os
 import re
 import secrets

@@ -35,9 +35,8 @@ struct Reporter {
 /// allocation that matches `named`; for a trial outside the cluster also without the token of its owner;
 /// kUnavailable.
 Result<Reporter> find_reporter(const Context& context, const Caller& caller, const Named& named);
-/// Finds a live trial for a user who may edit it. Blocks on the database and the core. Errors:
-/// kUnauthenticated for an ended session; kNotFound and kPermissionDenied as authorize(); kFailedPrecondition
-/// for an ended trial.
+/// Finds a live trial that a user may edit. Blocks on the database and the core. Errors: kUnauthenticated for
+/// an ended session; kNotFound and kPermissionDenied as authorize(); kFailedPrecondition for an ended trial.
 Result<Reporter> find_editable(const Context& context, const Caller& caller, TrialId trial);
 /// Accepts users, because their rules have been checked, and processes as find_reporter() does.
 Status admit(const Context& context, const Caller& caller, const Named& named);

@@ -151,7 +151,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const { query } = useQuery();
   const read = readView(query);
   const smaller = smallerIsBetter(one);
-  // Best first, as long as nobody chose an order.
+  // Best first, unless the address has an order.
   const view = query.sort === undefined && trials.length > 1 ? { ...read, sorts: [{ column: 'searcherMetricsVal', descending: !smaller }] } : read;
   const source = useTrialRuns(view, one, trials);
   const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
