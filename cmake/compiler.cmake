@@ -11,6 +11,9 @@ endif()
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
 add_link_options(-Wl,-z,relro,-z,now)
 
+# __FILE__ is relative to the source tree: the same in every folder.
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
 find_program(DET_CCACHE ccache)
 if(DET_CCACHE)
   # Paths relative to the source tree: all build directories share one cache.

@@ -17,6 +17,13 @@ else()
   target_link_libraries(det_catch_main INTERFACE det_catch Catch2::Catch2WithMain)
 endif()
 
+# The only source that names the folders: a definition for every test would make all of them compile again in
+# another folder in spite of the compiler cache.
+add_library(det_test_paths STATIC ${CMAKE_SOURCE_DIR}/tests/base/test_paths.cc)
+target_include_directories(det_test_paths PUBLIC ${CMAKE_SOURCE_DIR}/tests/base)
+target_compile_definitions(det_test_paths PRIVATE
+  DET_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DET_BUILD_DIR="${CMAKE_BINARY_DIR}")
+
 # Test code is compiled with -O1; the tested libraries keep their own optimisation level.
 set(det_test_level -O1)
 # Declares the precompiled header <name>_test: the headers of the tested code, and Catch2.
@@ -30,9 +37,7 @@ endfunction()
 function(det_test name)
   cmake_parse_arguments(T "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
-  target_link_libraries(${name} PRIVATE det_catch_main ${T_LINK})
-  target_compile_definitions(${name} PRIVATE
-    DET_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DET_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE det_catch_main det_test_paths ${T_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(header std_test)
   foreach(library ${T_LINK})

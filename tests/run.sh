@@ -49,7 +49,8 @@ count() {
   printf '%-32s %5d passed %3d failed %6ss\n' "$name" "$p" "$f" "$4"
   if [ "$f" -gt 0 ]; then
     failures+=("$name")
-    tail -n 60 "$log" | sed "s/^/    /"
+    # Without the programs' own messages, which hide the failed check.
+    grep -avE '^[0-9]{4}-[0-9-]+T[0-9:.]+Z (DEBUG|INFO) ' "$log" | tail -n 60 | sed "s/^/    /"
   fi
 }
 
@@ -109,8 +110,8 @@ deploy/deps.sh test || { echo "0 passed, 1 failed"; exit 1; }
 
 if wants tidy; then
   suite_program tidy python3 tests/tidy.py
-  suite_program guides_self_test python3 tests/harness/guides_check.py --self-test
-  suite_program guides python3 tests/harness/guides_check.py
+  suite_program guides_self_test python3 tests/harness/guides/guides_check.py --self-test
+  suite_program guides python3 tests/harness/guides/guides_check.py
 fi
 
 if wants unit || wants e2e || wants adversary || wants chaos || wants browser; then

@@ -275,7 +275,8 @@ OptionTable all_options() {
            "directory or prefix of its own)."},
           {"allowed_storage_paths", Kind::kString, "",
            "Directories that experiments may name in checkpoint_storage (shared_fs, directory), with "
-           "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and `storages`."},
+           "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and "
+           "`storages`."},
           {"allowed_storage_buckets", Kind::kString, "",
            "Buckets that experiments may name in checkpoint_storage (s3), separated by commas: "
            "s3://BUCKET/PREFIX or https://HOST/BUCKET/PREFIX. Empty: as above."},

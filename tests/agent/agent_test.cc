@@ -14,6 +14,7 @@
 #include "common/crypto/digest.h"
 #include "fake_master.h"
 #include "need.h"
+#include "test_paths.h"
 
 using namespace det;
 using namespace det::agent;
@@ -126,7 +127,7 @@ struct Cluster {
   TemporaryDirectory dir = need(TemporaryDirectory::create());
   int artificial_slots = 2;
   std::vector<std::string> environment;  ///< additions for the next start of the agent
-  std::string program = DET_BUILD_DIR "/bin/det-agent";
+  std::string program = build_path("/bin/det-agent");
   std::optional<Child> agent;
 
  private:
@@ -331,7 +332,7 @@ TEST_CASE("responding CUDA devices become slots, and a task sees only the device
   Cluster cluster;
   cluster.hello();
   cluster.kill_agent();
-  cluster.environment = {"LD_LIBRARY_PATH=" DET_BUILD_DIR "/tests/fake_nvml"};
+  cluster.environment = {"LD_LIBRARY_PATH=" + build_path("/tests/fake_nvml")};
   cluster.artificial_slots = 0;
   cluster.start();
   const v1::Hello hello = cluster.hello();
@@ -354,7 +355,7 @@ TEST_CASE("a second agent on the same data directory is refused", "[agent]") {
 }
 
 TEST_CASE("invalid settings are a usage error that names them", "[agent]") {
-  const std::string program = DET_BUILD_DIR "/bin/det-agent";
+  const std::string program = build_path("/bin/det-agent");
   const ProcessResult bad = need(run_process({.argv = {program, "--slot-type", "gpu", "--masterr", "x"}}));
   CHECK(bad.status == ExitStatus{2, 0});
   CHECK_THAT(bad.err, Catch::Contains("masterr"));
@@ -369,7 +370,7 @@ TEST_CASE("a trial class is compiled and run by det-harness; a compile error fai
   need(make_directories(prefix.path() + "/bin"));
   need(make_directories(prefix.path() + "/share/det"));
   for (const std::string name : {"det-agent", "det-supervisor"}) {
-    const std::string bytes = need(read_file(DET_BUILD_DIR "/bin/" + name, 1 << 30));
+    const std::string bytes = need(read_file(build_path("/bin/") + name, 1 << 30));
     need(write_file_atomic(prefix.path() + "/bin/" + name, bytes, 0755));
   }
   need(write_file_atomic(prefix.path() + "/bin/det-harness",

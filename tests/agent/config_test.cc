@@ -3,6 +3,7 @@
 #include "agent/detect.h"
 #include "common/base/files.h"
 #include "need.h"
+#include "test_paths.h"
 
 using namespace det;
 using namespace det::agent;
@@ -15,7 +16,7 @@ Result<Settings> settings(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TEST_CASE("the sample file documents every key with its default", "[config]") {
-  CHECK(need(read_file(DET_SOURCE_DIR "/deploy/agent.yaml")) == sample_config(option_table()));
+  CHECK(need(read_file(source_path("/deploy/agent.yaml"))) == sample_config(option_table()));
 }
 
 TEST_CASE("flags become settings", "[config]") {

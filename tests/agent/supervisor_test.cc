@@ -16,6 +16,7 @@
 #include "common/base/text.h"
 #include "common/base/wait.h"
 #include "need.h"
+#include "test_paths.h"
 
 using namespace det;
 using namespace det::agent;
@@ -23,7 +24,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr char kSupervisor[] = DET_BUILD_DIR "/bin/det-supervisor";
+const std::string kSupervisor = build_path("/bin/det-supervisor");
 constexpr char kEnterGroup[] = "echo $$ > $0/cgroup.procs && exec \"$@\"";
 
 /// A control group with a memory limit of 64 MiB.

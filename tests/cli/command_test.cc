@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "fake_master.h"
+#include "test_paths.h"
 
 namespace det::cli::test {
 
@@ -193,8 +194,7 @@ TEST_CASE("dev curl passes its arguments to curl in order and never shows the to
 TEST_CASE("a closed output pipe prints no error") {
   FakeMaster master;
   ProcessOptions options;
-  options.argv = {"bash", "-c",
-                  std::string("set -o pipefail; ") + DET_BUILD_DIR + "/bin/det experiment --help | true"};
+  options.argv = {"bash", "-c", "set -o pipefail; " + build_path("/bin/det") + " experiment --help | true"};
   const auto done = run_process(options);
   REQUIRE(done);
   CHECK(done->err.empty());

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "common/base/text.h"
 #include "fake_master.h"
+#include "test_paths.h"
 
 namespace det::cli::test {
 namespace {
@@ -27,7 +28,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 std::vector<Row> rows() {
   std::vector<Row> all;
-  const auto text = read_file(DET_SOURCE_DIR "/tests/cli/commands.tsv");
+  const auto text = read_file(source_path("/tests/cli/commands.tsv"));
   REQUIRE(text);
   for (const std::string& line : split(*text, '\n')) {
     if (line.empty() || line.starts_with('#')) continue;
@@ -161,7 +162,7 @@ TEST_CASE("the example of every command parses as that command") {
 }
 
 TEST_CASE("the reference page is that of the code") {
-  const std::string path = DET_SOURCE_DIR "/cli/README.md";
+  const std::string path = source_path("/cli/README.md");
   const std::string begin = "<!-- commands -->\n", end = "<!-- end of commands -->\n";
   auto page = read_file(path);
   REQUIRE(page);

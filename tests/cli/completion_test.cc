@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "common/base/text.h"
 #include "fake_master.h"
+#include "test_paths.h"
 
 namespace det::cli::test {
 namespace {
@@ -81,7 +82,7 @@ TEST_CASE("the bash script runs the typed program, and its output is not expande
   master.world.templates["$(touch expanded)"] = "{}";
   const std::string script = master.det({"completion", "bash"}).out;
   const auto complete = [&](const std::string& words) {
-    const std::string line = script + "\nCOMP_WORDS=(" DET_BUILD_DIR "/bin/det " + words +
+    const std::string line = script + "\nCOMP_WORDS=(" + build_path("/bin/det ") + words +
                              ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_det\necho \"${COMPREPLY[@]}\"";
     ProcessOptions options;
     options.argv = {"bash", "-c", line};

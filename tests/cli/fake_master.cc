@@ -5,6 +5,7 @@
 
 #include "common/base/secret.h"
 #include "common/crypto/digest.h"
+#include "test_paths.h"
 
 namespace det::cli::test {
 namespace {
@@ -400,7 +401,7 @@ FakeMaster::~FakeMaster() { server_->Shutdown(); }
 ProcessResult FakeMaster::det(std::vector<std::string> arguments, const std::string& cwd,
                               const std::string& token, const std::string& input,
                               const std::vector<std::string>& environment) const {
-  arguments.insert(arguments.begin(), DET_BUILD_DIR "/bin/det");
+  arguments.insert(arguments.begin(), build_path("/bin/det"));
   ProcessOptions options;
   options.argv = std::move(arguments);
   options.cwd = cwd.empty() ? home_.path() : cwd;

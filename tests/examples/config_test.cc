@@ -7,6 +7,7 @@
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/expconf/parse.h"
+#include "test_paths.h"
 
 namespace det {
 namespace {
@@ -26,14 +27,14 @@ const std::map<std::string, std::vector<std::string>> kConfigurations{
 
 TEST_CASE("the configurations of the examples are valid, and their metrics have the right direction") {
   std::size_t there = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/examples")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("/examples"))) {
     there += entry.path().extension() == ".yaml";
   }
   std::size_t count = 0;
   for (const auto& [example, names] : kConfigurations) {
     for (const std::string& name : names) {
       ++count;
-      const std::string path = DET_SOURCE_DIR "/examples/" + example + "/" + name + ".yaml";
+      const std::string path = source_path("/examples/") + example + "/" + name + ".yaml";
       INFO(path);
       const expconf::Defaults defaults{
           .checkpoint_storage = {{"type", "directory"}, {"container_path", "/tmp"}},
@@ -60,7 +61,7 @@ std::pair<int, bool> run_hook(const std::string& config) {
   std::filesystem::create_directories(folder.path() + "/cache/determinant/shiftvit/mnist");
   const ProcessResult result =
       run_process(
-          {.argv = {"/bin/sh", DET_SOURCE_DIR "/examples/shiftvit/startup-hook.sh"},
+          {.argv = {"/bin/sh", source_path("/examples/shiftvit/startup-hook.sh")},
            .env = environment_with({"XDG_CACHE_HOME=" + folder.path() + "/cache",
                                     "DET_EXPERIMENT_CONFIG=" + config, "https_proxy=http://127.0.0.1:9"}),
            .cwd = folder.path()})

@@ -9,12 +9,13 @@
 
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "test_paths.h"
 
 namespace det::testing {
 
-inline const std::string kExamples = DET_SOURCE_DIR "/examples";
-inline const std::string kTests = DET_SOURCE_DIR "/tests/examples";
-inline const std::string kPrograms = DET_BUILD_DIR "/examples";
+inline const std::string kExamples = source_path("/examples");
+inline const std::string kTests = source_path("/tests/examples");
+inline const std::string kPrograms = build_path("/examples");
 
 struct Run {
   int code = 0;

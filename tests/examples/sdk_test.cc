@@ -6,18 +6,19 @@
 #include <regex>
 
 #include "run.h"
+#include "test_paths.h"
 
 namespace det::testing {
 namespace {
 
-const std::string kPlace = DET_BUILD_DIR "/sdk-test";
+const std::string kPlace = build_path("/sdk-test");
 const std::string kPrefix = kPlace + "/prefix";
 
 /// Installs det with `cmake --install`.
 void install() {
   std::filesystem::create_directories(kPlace);
   const Run run =
-      run_in(kPlace, {"cmake", "--install", DET_BUILD_DIR, "--component", "sdk", "--prefix", kPrefix});
+      run_in(kPlace, {"cmake", "--install", build_path(), "--component", "sdk", "--prefix", kPrefix});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
 }
@@ -44,7 +45,7 @@ std::string build(const std::string& example, const std::string& target) {
   REQUIRE(built.code == 0);
   const Run libraries = run_in(kPlace, {"ldd", folder + "/" + target});
   CHECK(libraries.out.find(kPrefix + "/lib") != std::string::npos);
-  CHECK(libraries.out.find(DET_BUILD_DIR "/lib") == std::string::npos);
+  CHECK(libraries.out.find(build_path("/lib")) == std::string::npos);
   return folder + "/" + target;
 }
 

@@ -6,12 +6,13 @@
 #include "around.h"
 #include "common/base/files.h"
 #include "targets.h"
+#include "test_paths.h"
 
 using det::fuzz::run_around;
 
 TEST_CASE("the YAML corpus runs clean", "[fuzz]") {
   int runs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/fuzz/corpus/yaml")) {
+  for (const auto& entry : std::filesystem::directory_iterator(det::source_path("/tests/fuzz/corpus/yaml"))) {
     INFO(entry.path().string());
     const auto text = det::read_file(entry.path().string());
     REQUIRE(text);

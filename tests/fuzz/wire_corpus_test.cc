@@ -4,11 +4,13 @@
 
 #include "around.h"
 #include "common/base/files.h"
+#include "test_paths.h"
 #include "wire_targets.h"
 
 TEST_CASE("the corpus of HTTP requests runs clean", "[fuzz]") {
   int runs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/fuzz/corpus/gateway")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(det::source_path("/tests/fuzz/corpus/gateway"))) {
     INFO(entry.path().string());
     const auto text = det::read_file(entry.path().string());
     REQUIRE(text);

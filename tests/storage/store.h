@@ -13,22 +13,22 @@
 #include "common/base/process.h"
 #include "common/storage/bucket.h"
 #include "common/storage/http.h"
+#include "test_paths.h"
 
 namespace det::test {
 
 class Store {
  public:
   Store() {
-    auto child =
-        Child::spawn({.argv = {"python3", DET_SOURCE_DIR "/tests/storage/s3_server.py", place_.path()},
-                      .env = std::nullopt,
-                      .cwd = "",
-                      .in = Stream::pipe(),
-                      .out = Stream::pipe(),
-                      .err = Stream::inherit(),
-                      .uid = {},
-                      .gid = {},
-                      .dies_with_us = true});
+    auto child = Child::spawn({.argv = {"python3", source_path("/tests/storage/s3_server.py"), place_.path()},
+                               .env = std::nullopt,
+                               .cwd = "",
+                               .in = Stream::pipe(),
+                               .out = Stream::pipe(),
+                               .err = Stream::inherit(),
+                               .uid = {},
+                               .gid = {},
+                               .dies_with_us = true});
     REQUIRE(child);
     child_.emplace(std::move(*child));
     std::string line;

@@ -16,6 +16,7 @@
 #include "common/base/process.h"
 #include "det/checkpoint.h"
 #include "det/optim.h"
+#include "test_paths.h"
 
 namespace det {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 constexpr char kPython[] = "/usr/bin/python3";  // Debian's Python, for which PyTorch is packaged
 
 std::string python(const std::vector<std::string>& arguments) {
-  ProcessOptions options{.argv = {kPython, DET_SOURCE_DIR "/tests/harness/checkpoint/torch_interop.py"}};
+  ProcessOptions options{.argv = {kPython, source_path("/tests/harness/checkpoint/torch_interop.py")}};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.env = environment_with({"OMP_NUM_THREADS=1"});
   const ProcessResult result = run_process(options, {.timeout = std::chrono::seconds(120)}).value();

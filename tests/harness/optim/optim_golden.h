@@ -5,6 +5,7 @@
 
 #include "common/base/json.h"
 #include "common/base/process.h"
+#include "test_paths.h"
 
 namespace det {
 
@@ -16,8 +17,8 @@ inline Json golden(const std::string& what, const Json& input = Json::object()) 
   const auto has_torch = run_process({.argv = {"/usr/bin/python3", "-c", look}}, limits);
   if (!has_torch || !has_torch->ok()) return nullptr;
   const auto result =
-      run_process({.argv = {"/usr/bin/python3", DET_SOURCE_DIR "/tests/harness/optim/golden.py", what}},
-                  limits, dump_json(input));
+      run_process({.argv = {"/usr/bin/python3", source_path("/tests/harness/optim/golden.py"), what}}, limits,
+                  dump_json(input));
   if (!result) throw std::runtime_error(result.error().message);
   if (!result->ok()) throw std::runtime_error("golden.py: " + to_string(result->status) + "\n" + result->err);
   auto parsed = parse_json(result->out, {.bytes = 16 << 20});

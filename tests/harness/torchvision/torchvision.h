@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/process.h"
+#include "test_paths.h"
 
 namespace det::testing {
 
@@ -20,7 +21,7 @@ inline std::optional<std::string> torchvision(const std::vector<std::string>& ar
   const auto found = run_process({.argv = {"/usr/bin/python3", "-c", look}}, limits);
   if (!found || !found->ok()) return std::nullopt;
   ProcessOptions options{
-      .argv = {"/usr/bin/python3", DET_SOURCE_DIR "/tests/harness/torchvision/torchvision_golden.py"}};
+      .argv = {"/usr/bin/python3", source_path("/tests/harness/torchvision/torchvision_golden.py")}};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   const auto result = run_process(options, limits, input);
   if (!result) throw std::runtime_error(result.error().message);

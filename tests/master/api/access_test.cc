@@ -20,6 +20,7 @@
 #include "master/db/queries/templates.h"
 #include "master/db/queries/workspaces.h"
 #include "server_bench.h"
+#include "test_paths.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -39,7 +40,7 @@ struct Line {
 };
 
 std::vector<Line> read_cases() {
-  const auto text = read_file(std::string(DET_SOURCE_DIR) + "/tests/master/api/access.case");
+  const auto text = read_file(source_path("/tests/master/api/access.case"));
   REQUIRE(text);
   std::vector<Line> lines;
   for (const std::string& raw : split(*text, '\n')) {

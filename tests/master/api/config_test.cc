@@ -6,6 +6,7 @@
 #include "common/base/kill_grace.h"
 #include "master/api/submit/secrets.h"
 #include "master/config/options.h"
+#include "test_paths.h"
 
 namespace det {
 namespace {
@@ -22,12 +23,12 @@ std::string problem(const Result<MasterConfig>& config) {
 }
 
 TEST_CASE("deploy/master.yaml is the table of options, key for key") {
-  CHECK(*read_file(DET_SOURCE_DIR "/deploy/master.yaml") == sample_config(master_options()));
+  CHECK(*read_file(source_path("/deploy/master.yaml")) == sample_config(master_options()));
 }
 
 TEST_CASE("the sample file itself is accepted") {
-  auto options = Options::load(
-      master_options(), {"--config", DET_SOURCE_DIR "/deploy/master.yaml", "--data-dir", "/tmp/x"}, {});
+  auto options = Options::load(master_options(),
+                               {"--config", source_path("/deploy/master.yaml"), "--data-dir", "/tmp/x"}, {});
   REQUIRE(options);
   CHECK(read_master_config(*options));
 }

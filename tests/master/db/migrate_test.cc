@@ -5,6 +5,7 @@
 
 #include "common/base/files.h"
 #include "master/db/store/allocation_parts.h"
+#include "test_paths.h"
 #include "tests/master/db/database.h"
 
 namespace det::test {
@@ -36,7 +37,7 @@ TEST_CASE("the migrations produce exactly schema.sql") {
   const Database written(false);
   db::Connection connection = written.connection();
   for (const char* file : {"schema_functions.sql", "schema.sql", "schema_webhooks.sql"}) {
-    const auto sql = read_file(std::string(DET_SOURCE_DIR) + "/master/db/" + file);
+    const auto sql = read_file(source_path("/master/db/") + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);
     if (!status) FAIL(status.error().message);

@@ -12,6 +12,7 @@
 #include "common/expconf/parse.h"
 #include "common/storage/policy.h"
 #include "common/yaml/yaml.h"
+#include "test_paths.h"
 
 namespace det::expconf::test {
 namespace {
@@ -170,8 +171,7 @@ void run(const Case& test) {
 
 TEST_CASE("every case in cases/ gives its expected problems and values") {
   int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/master/expconf/cases")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("/tests/master/expconf/cases"))) {
     const std::vector<Case> cases = read_cases(entry.path().string());
     CHECK(!cases.empty());
     ++files;
@@ -185,7 +185,7 @@ TEST_CASE("every case in cases/ gives its expected problems and values") {
 
 TEST_CASE("the cases cover all 86 kinds of invalid configuration") {
   std::set<std::string> ids;
-  for (const Case& test : read_cases(DET_SOURCE_DIR "/tests/master/expconf/cases/invalid.case")) {
+  for (const Case& test : read_cases(source_path("/tests/master/expconf/cases/invalid.case"))) {
     INFO(test.title);
     CHECK(!test.expected.empty());
     ids.insert(test.title.substr(0, 3));

@@ -3,6 +3,7 @@
 
 #include "case_file.h"
 #include "common/expconf/parse.h"
+#include "test_paths.h"
 
 namespace det::expconf::test {
 namespace {
@@ -15,7 +16,7 @@ ExperimentConfig config_of(const std::string& text) {
 }
 
 ExperimentConfig from_file(const std::string& name) {
-  auto parsed = parse(read_all(DET_SOURCE_DIR "/tests/master/expconf/seeds/" + name), name, {});
+  auto parsed = parse(read_all(source_path("/tests/master/expconf/seeds/") + name), name, {});
   INFO((parsed ? "" : parsed.error().message));
   REQUIRE(parsed);
   return std::move(parsed->config);

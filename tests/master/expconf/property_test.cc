@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/expconf/parse.h"
+#include "test_paths.h"
 
 namespace det::expconf::test {
 namespace {
@@ -19,9 +20,9 @@ using Kind = YamlNode::Kind;
 /// The seed configurations, one with every field, and those of the examples.
 std::vector<std::string> examples() {
   std::vector<std::string> texts;
-  for (const auto& entry : fs::directory_iterator(DET_SOURCE_DIR "/tests/master/expconf/seeds"))
+  for (const auto& entry : fs::directory_iterator(source_path("/tests/master/expconf/seeds")))
     texts.push_back(read_all(entry.path().string()));
-  for (const auto& entry : fs::recursive_directory_iterator(DET_SOURCE_DIR "/examples")) {
+  for (const auto& entry : fs::recursive_directory_iterator(source_path("/examples"))) {
     if (entry.path().extension() == ".yaml") texts.push_back(read_all(entry.path().string()));
   }
   return texts;
@@ -90,7 +91,7 @@ TEST_CASE("the seed and example configurations are accepted") {
 }
 
 TEST_CASE("the original seed texts, if present, are accepted unchanged") {
-  const fs::path seeds = fs::path(DET_SOURCE_DIR).parent_path() / "shared/seeds";
+  const fs::path seeds = fs::path(source_path()).parent_path() / "shared/seeds";
   if (!fs::is_directory(seeds)) return;
   int whole = 0, parts = 0;
   for (const auto& entry : fs::directory_iterator(seeds)) {
@@ -182,7 +183,7 @@ TEST_CASE("at most 20 problems are reported") {
 
 TEST_CASE("the reference page lists every field as parsed") {
   // DET_REWRITE=1 in the environment rewrites the page.
-  const std::string path = DET_SOURCE_DIR "/common/expconf/README.md";
+  const std::string path = source_path("/common/expconf/README.md");
   const std::string begin = "<!-- fields: written by expconf_test -->\n", end = "<!-- end of fields -->\n";
   std::string page = read_all(path);
   const std::size_t from = page.find(begin), to = page.find(end);
@@ -198,7 +199,7 @@ TEST_CASE("the reference page lists every field as parsed") {
 }
 
 TEST_CASE("the example with all fields covers the reference, and every field is described") {
-  const std::string example = read_all(DET_SOURCE_DIR "/tests/master/expconf/seeds/everything.yaml");
+  const std::string example = read_all(source_path("/tests/master/expconf/seeds/everything.yaml"));
   std::set<std::string> missing;
   for (const std::string& line : split(reference(), '\n')) {
     if (!line.starts_with("| `")) continue;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "test_paths.h"
+
 namespace det::gc {
 namespace {
 
@@ -44,7 +46,7 @@ void read_line(const std::string& line, Case& into) {
 }
 
 std::vector<Case> read_cases() {
-  std::ifstream file(DET_SOURCE_DIR "/tests/master/gc/policy.case");
+  std::ifstream file(source_path("/tests/master/gc/policy.case"));
   std::vector<Case> cases;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;

@@ -12,6 +12,7 @@
 #include "master/http/old_routes.h"
 #include "master/http/openapi.h"
 #include "master/http/routes.h"
+#include "test_paths.h"
 
 namespace det::http {
 namespace {
@@ -33,7 +34,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path, char sepa
 
 TEST_CASE("the calls that return 501 match the README, with the same reasons") {
   std::set<std::string> told, known;
-  for (const auto& cells : rows_of(std::string(DET_SOURCE_DIR) + "/master/http/README.md", '|')) {
+  for (const auto& cells : rows_of(source_path("/master/http/README.md"), '|')) {
     if (cells.size() != 5 || !cells[2].starts_with('`')) continue;
     told.insert(cells[1] + " " + cells[2].substr(1, cells[2].size() - 2) + " " + cells[3]);
   }
@@ -45,8 +46,7 @@ TEST_CASE("the calls that return 501 match the README, with the same reasons") {
 
 TEST_CASE("every endpoint of Determined is offered, served elsewhere, or returns 501") {
   std::set<std::string> missing, counted;
-  for (const auto& cells :
-       rows_of(std::string(DET_SOURCE_DIR) + "/tests/master/http/data/endpoints.tsv", '\t')) {
+  for (const auto& cells : rows_of(source_path("/tests/master/http/data/endpoints.tsv"), '\t')) {
     REQUIRE(cells.size() == 3);
     counted.insert(cells[0] + cells[1]);
     if (cells[2] == "501") missing.insert(cells[0] + " " + cells[1]);

@@ -28,6 +28,7 @@
 #include "master/scheduler/explain.h"
 #include "master/scheduler/fits.h"
 #include "reference.h"
+#include "test_paths.h"
 
 namespace det::scheduler {
 namespace {
@@ -222,7 +223,7 @@ class Play {
 
 TEST_CASE("the scheduler decides as the case files expect") {
   std::size_t count = 0;
-  for (const auto& file : std::filesystem::directory_iterator(DET_SOURCE_DIR "/tests/master/scheduler")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_path("/tests/master/scheduler"))) {
     if (file.path().extension() != ".case") continue;
     std::ifstream in(file.path());
     std::string name;

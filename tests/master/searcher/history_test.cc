@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "configs.h"
+#include "test_paths.h"
 
 namespace det::searcher {
 namespace {
@@ -156,7 +157,7 @@ void record(const std::string& path, const Config& config) {
 TEST_CASE("a recorded history is decided the same way again") {
   for (const std::string& name : every_search()) {
     const auto config = make_config(name);
-    const std::string path = DET_SOURCE_DIR "/tests/master/searcher/golden/" + name + ".history";
+    const std::string path = source_path("/tests/master/searcher/golden/") + name + ".history";
     if (std::getenv("DET_RECORD") != nullptr && !std::ifstream(path)) record(path, config);
     std::ifstream file(path);
     REQUIRE(file);

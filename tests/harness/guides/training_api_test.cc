@@ -24,6 +24,7 @@
 #include <numeric>
 
 #include "common/base/files.h"
+#include "test_paths.h"
 
 namespace {
 
@@ -396,7 +397,7 @@ TEST_CASE("the programs of the guide train") {
   }
   Folder folder;
   write(folder.path() + "/const.yaml",
-        det::read_file(DET_SOURCE_DIR "/tests/harness/guides/const.yaml").value());
+        det::read_file(det::source_path("/tests/harness/guides/const.yaml")).value());
   CHECK(train_anywhere_main() == 0);
   const std::size_t after_first = checkpoints();
   CHECK(after_first >= 1);

@@ -3,6 +3,7 @@
 
 #include "common/base/files.h"
 #include "common/expconf/parse.h"
+#include "test_paths.h"
 
 namespace det {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 TEST_CASE("the configurations of the guides are valid") {
   std::size_t count = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(DET_SOURCE_DIR "/tests/harness/guides")) {
+       std::filesystem::recursive_directory_iterator(source_path("/tests/harness/guides"))) {
     if (entry.path().extension() != ".yaml") continue;
     ++count;
     INFO(entry.path());

@@ -16,6 +16,7 @@
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "test_paths.h"
 
 int porting_original_main(int argc, char** argv);
 
@@ -47,7 +48,7 @@ class Workplace {
   Workplace() : before_(std::filesystem::current_path()) {
     write_images(path() + "/train", 512, 1);
     write_images(path() + "/t10k", 130, 2);
-    std::string config = det::read_file(DET_SOURCE_DIR "/tests/harness/guides/porting/const.yaml").value();
+    std::string config = det::read_file(det::source_path("/tests/harness/guides/porting/const.yaml")).value();
     const std::string line = "dir: data ";
     REQUIRE(config.find(line) != std::string::npos);
     config.replace(config.find(line), line.size(), "dir: " + path() + " ");

@@ -11,6 +11,7 @@
 #undef main
 #include "guides/core_detached.h"
 #include "guides/core_ranks.h"
+#include "test_paths.h"
 
 namespace {
 
@@ -38,7 +39,7 @@ class RunDirectory {
 
 TEST_CASE("the loop of the Core API guide fits its line and saves it") {
   RunDirectory folder;
-  std::filesystem::copy(DET_SOURCE_DIR "/tests/harness/guides/core.yaml", "core.yaml");
+  std::filesystem::copy(det::source_path("/tests/harness/guides/core.yaml"), "core.yaml");
   REQUIRE(core_loop_main() == 0);
   const Line line = load(folder.checkpoint());
   CHECK(line.slope == Approx(3).margin(1e-3));

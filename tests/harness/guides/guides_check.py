@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 GUIDES = ("harness/guides/*.md", "harness/README.md")
 SOURCE_FOLDERS = ("tests/harness/guides", "examples")
 HEADERS = "harness/include/det"
