@@ -98,6 +98,8 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.address = input.address;
   agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   agent.slots = input.slots;
+  agent.sandbox = input.sandbox;
+  agent.sandbox_missing = input.sandbox_missing;
   agent.session = input.session;
   agent.stopping = false;
   agent.lost_at.reset();

@@ -143,6 +143,8 @@ struct AgentConnected {
   std::vector<Device> slots;
   std::uint64_t session = 0;  ///< unique, chosen by the edge, never 0
   std::vector<HeldAllocation> held;
+  std::string sandbox = {};          ///< sandbox of tasks: "full", "partial", "off"; "" if unknown
+  std::string sandbox_missing = {};  ///< reason and remedy
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {

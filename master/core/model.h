@@ -242,7 +242,8 @@ struct Agent {
   std::string version;
   std::string address;
   std::string pool;
-  std::vector<Device> slots;  ///< by slot id
+  std::string sandbox, sandbox_missing;  ///< as in AgentConnected
+  std::vector<Device> slots;             ///< by slot id
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;
   /// The agent has announced in this session that it stops.

@@ -18,6 +18,7 @@ constexpr int kMissedHeartbeats = 3;
 // Interval between two certificate checks of a live link.
 constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
 constexpr std::size_t kMaxDevices = 1024;
+constexpr std::size_t kMaxSandboxText = 1000;  // bytes
 
 Status check_hello(const v1::Hello& hello) {
   if (!is_agent_name(hello.agent_id(), 128)) {
@@ -172,6 +173,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
       if (!held) return refuse(held.error());
       input.held.push_back(std::move(*held));
     }
+    input.sandbox = make_utf8(hello.sandbox().substr(0, kMaxSandboxText));
+    input.sandbox_missing = make_utf8(hello.sandbox_missing().substr(0, kMaxSandboxText));
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;
