@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <climits>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace det::agent {
@@ -39,6 +41,61 @@ Result<SlotType> read_slot_type(const std::string& text) {
   if (text == "none") return SlotType::kNone;
   return fail(Code::kInvalidArgument, "slot_type: must be auto, cuda, cpu or none, got \"" + text + "\"" +
                                           did_you_mean(text, {"auto", "cuda", "cpu", "none"}));
+}
+
+Result<SandboxMode> read_sandbox(const std::string& text) {
+  if (text == "required") return SandboxMode::kRequired;
+  if (text == "best_effort") return SandboxMode::kBestEffort;
+  if (text == "off") return SandboxMode::kOff;
+  return fail(Code::kInvalidArgument, "must be required, best_effort or off, got \"" + text + "\"" +
+                                          did_you_mean(text, {"required", "best_effort", "off"}));
+}
+
+/// The non-empty parts of a list with commas.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& part : split(text, ','))
+    if (const auto word = trim(part); !word.empty()) words.emplace_back(word);
+  return words;
+}
+
+/// Reads "/data, /scratch:rw".
+Result<std::vector<BindMount>> read_bind_mounts(const std::string& text) {
+  std::vector<BindMount> mounts;
+  for (std::string word : words_of(text)) {
+    BindMount mount;
+    mount.writable = word.ends_with(":rw");
+    if (mount.writable || word.ends_with(":ro")) word.resize(word.size() - 3);
+    mount.path = word;
+    if (!mount.path.starts_with('/') || mount.path.size() == 1)
+      return fail(Code::kInvalidArgument,
+                  "\"" + word + "\" must be an absolute path below /, such as /data or /scratch:rw");
+    if (!path_exists(mount.path))
+      return fail(Code::kInvalidArgument, mount.path + " does not exist; create it");
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+/// Reads "FIRST:COUNT". Users below 1000 belong to the system.
+Status read_task_uids(const std::string& text, Settings& settings) {
+  constexpr std::uint64_t kFirst = 1000, kEnd = 0xFFFF'FFFE;
+  const std::vector<std::string> parts = split(text, ':');
+  std::uint64_t numbers[2] = {0, 0};
+  bool good = parts.size() == 2;
+  for (std::size_t i = 0; good && i < 2; ++i) {
+    const char* const last = parts[i].data() + parts[i].size();
+    const auto [end, error] = std::from_chars(parts[i].data(), last, numbers[i]);
+    good = error == std::errc() && end == last && numbers[i] <= kEnd;
+  }
+  if (!good || numbers[0] < kFirst || numbers[1] == 0 || numbers[0] + numbers[1] > kEnd) {
+    return fail(
+        Code::kInvalidArgument,
+        "must be FIRST:COUNT with users from 1000 on, such as 1900000000:65536, got \"" + text + "\"");
+  }
+  settings.task_uid_first = static_cast<std::uint32_t>(numbers[0]);
+  settings.task_uid_count = static_cast<std::uint32_t>(numbers[1]);
+  return {};
 }
 
 }  // namespace
@@ -79,6 +136,17 @@ const OptionTable& option_table() {
            "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
            "second "
            "signal, their processes are ended. 0s: end them at once."},
+          {"sandbox", Kind::kString, "best_effort",
+           "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
+           "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+          {"bind_mounts", Kind::kString, "",
+           "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
+           "owner."},
+          {"task_uids", Kind::kString, "1900000000:65536",
+           "Users of tasks if the agent is root, as FIRST:COUNT. Each allocation has one of its own."},
+          {"pass_environment", Kind::kString, "",
+           "Variables of the agent that tasks get, with commas. Of others they get PATH, locale and GPU "
+           "settings."},
           {"log_level", Kind::kString, "info",
            "Level of the agent's log: trace, debug, info, warn or error."},
           {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
@@ -108,6 +176,11 @@ Result<Settings> read_settings(const Options& options) {
   take("cpu_slots", count("cpu_slots", 1), settings.cpu_slots);
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
+  take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
+  take("bind_mounts", read_bind_mounts(options.text("bind_mounts")), settings.bind_mounts);
+  if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
+    problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});
+  settings.pass_environment = words_of(options.text("pass_environment"));
   settings.data_dir = options.text("data_dir");
   if (settings.data_dir.empty())
     problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});

@@ -1,7 +1,9 @@
 // Settings of the agent: the table of option keys and the checked values.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -12,6 +14,15 @@ namespace det::agent {
 
 /// Kind of slots to offer. kAuto: CUDA devices if there are any, else CPUs.
 enum class SlotType { kAuto, kCuda, kCpu, kNone };
+
+/// Sandbox of tasks. kRequired: the agent does not start without a full one.
+enum class SandboxMode { kOff, kBestEffort, kRequired };
+
+/// A directory of the machine that all tasks see at the same path.
+struct BindMount {
+  std::string path;
+  bool writable = false;  ///< tasks act as the owner of the directory
+};
 
 /// The checked settings. The option table documents each of them.
 struct Settings {
@@ -35,6 +46,12 @@ struct Settings {
   Duration stop_timeout{};
   /// Limit of one model build.
   Duration compile_timeout{};
+  SandboxMode sandbox = SandboxMode::kBestEffort;
+  std::vector<BindMount> bind_mounts;
+  /// Users of tasks if the agent is root: `task_uid_count` from `task_uid_first`.
+  std::uint32_t task_uid_first = 0, task_uid_count = 0;
+  /// Names of further variables of the agent's environment that tasks get.
+  std::vector<std::string> pass_environment;
   LogOptions log;
 };
 

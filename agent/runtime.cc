@@ -19,7 +19,7 @@ constexpr Duration kCleanup = std::chrono::minutes(1);
 
 /// Environment entry that every process of the allocation inherits. It names the directory rather than the
 /// id: ids derive from the experiment's seed, so two clusters on one machine can have equal ones.
-std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.path(); }
+std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.run(); }
 
 /// The agent's environment without DET_*, plus the mark that identifies leftover processes.
 std::vector<std::string> supervisor_environment(const TaskDir& dir) {

@@ -120,6 +120,9 @@ Status open_stream(const Stream& stream, int target, UniqueFd& child, UniqueFd& 
       child.reset(::open(stream.path.c_str(),
                          O_CLOEXEC | (target == 0 ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND), 0640));
       break;
+    case Stream::Kind::kDescriptor:
+      child.reset(::fcntl(stream.fd, F_DUPFD_CLOEXEC, 3));
+      return child ? Status{} : fail_errno("descriptor " + std::to_string(stream.fd));
     case Stream::Kind::kPipe: {
       int ends[2];
       if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");

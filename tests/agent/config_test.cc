@@ -50,6 +50,37 @@ TEST_CASE("all invalid settings are reported at once", "[config]") {
   CHECK_THAT(bad.error().message, Catch::Contains("cpu_slots"));
 }
 
+TEST_CASE("settings of the sandbox are read", "[config]") {
+  const Settings defaults = need(settings({}));
+  CHECK(defaults.sandbox == SandboxMode::kBestEffort);
+  CHECK(defaults.bind_mounts.empty());
+  const Settings read = need(settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro",
+                                       "--task-uids", "5000:10", "--pass-environment", "A, B"}));
+  CHECK(read.sandbox == SandboxMode::kRequired);
+  REQUIRE(read.bind_mounts.size() == 3);
+  CHECK_FALSE(read.bind_mounts[0].writable);
+  CHECK(read.bind_mounts[1].path == "/tmp");
+  CHECK(read.bind_mounts[1].writable);
+  CHECK(read.bind_mounts[2].path == "/etc");
+  CHECK(read.task_uid_first == 5000);
+  CHECK(read.task_uid_count == 10);
+  CHECK(read.pass_environment == std::vector<std::string>{"A", "B"});
+}
+
+TEST_CASE("an unsafe setting of the sandbox is refused with its key", "[config]") {
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"sandbox", "maybe"},    {"bind-mounts", "data"},
+      {"bind-mounts", "/"},    {"bind-mounts", "/no/such/dir"},
+      {"task-uids", "0:10"},   {"task-uids", "5000"},
+      {"task-uids", "5000:0"}, {"task-uids", "4294967000:1000"}};
+  for (const auto& [key, value] : bad) {
+    INFO(key << " " << value);
+    const auto refused = settings({"--" + key, value});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().problems.size() == 1);
+  }
+}
+
 TEST_CASE("detected slots match the configured type and count", "[detect]") {
   Settings wanted;
   wanted.artificial_slots = 3;

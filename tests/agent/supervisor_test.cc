@@ -59,6 +59,7 @@ struct Task {
                   .cwd = dir.path(),
                   .grace = grace,
                   .hang_timeout = hang_timeout};
+    need(make_directories(at.run()));
     need(at.write_spec(spec));
     child =
         need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
@@ -119,8 +120,9 @@ TEST_CASE("death by a signal is recorded as that signal", "[supervisor]") {
 
 TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' states are logged",
           "[supervisor]") {
-  Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"),
-            200ms, "", 300ms);
+  Task task(
+      shell("trap '' TERM; mkfifo fifo; touch run/heartbeat; echo last; while :; do read x < fifo; done"),
+      200ms, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.hung_for == Duration(300ms));
   CHECK(exit.status == ExitStatus{0, SIGKILL});
@@ -133,7 +135,7 @@ TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' s
 }
 
 TEST_CASE("a hung task that exits cleanly on SIGTERM still counts as hung", "[supervisor]") {
-  Task task(shell("trap 'exit 0' TERM; touch heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
+  Task task(shell("trap 'exit 0' TERM; touch run/heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.status == ExitStatus{0, 0});
   CHECK(exit.hung_for == Duration(300ms));

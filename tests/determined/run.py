@@ -192,6 +192,8 @@ def main():
     os.environ["PATH"] = f"{venv / 'bin'}:{os.environ['PATH']}"
     with Cluster(options.build, ["--webhooks-allowed-hosts", "localhost", "--launch-error=false"],
                  storage_paths=(".", "/tmp")) as cluster:
+        # Tasks see the virtual environment and the Python that it is made from.
+        cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix))
         cluster.start_agent(slots=1)
         prepare_users(cluster)
         rows = run_tests(cluster, venv, options)
