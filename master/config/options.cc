@@ -256,7 +256,13 @@ OptionTable all_options() {
            "Scheduling of the pools: type (priority, fair_share or round_robin; default: priority) and "
            "preemption (default: true)."},
           {"resource_pools", Kind::kTree, "",
-           "Pools with other scheduling: a list of maps with pool_name and scheduler."},
+           "Pools with other scheduling or with agents that the master starts: a list of maps with pool_name, "
+           "scheduler and provider. Keys of provider: type (agents, the default, or slurm: jobs of Slurm run the "
+           "agents), max_pilots (jobs at a time, default 1), slots_per_node (required), max_nodes (of a job, "
+           "default 1), idle_timeout (default 5m), agent (program on the nodes, default det-agent), agent_config "
+           "(its configuration file on the nodes, required), walltime (default: that of the partition), "
+           "partition, qos, account, constraint, gres, and sbatch_options (a list of further options of "
+           "sbatch)."},
           {"checkpoint_storage", Kind::kTree, "",
            "Default of checkpoint_storage of experiments. Empty: shared_fs at DATA_DIR/checkpoints."},
           {"task_container_defaults", Kind::kTree, "",
@@ -328,6 +334,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   if (config.default_pool.empty()) checker.add("default_resource_pool", "must not be empty");
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
+  config.providers = read_providers(options, checker.problems);
   read_experiment_defaults(options, config, checker);
   config.storages = read_storages(options, config.checkpoint_storage, config.data_dir, checker.problems);
   read_egress_policy(options, config, checker);

@@ -41,7 +41,8 @@ scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
                        .slots = std::vector<scheduler::Slot>(agent.slots.size()),
                        .open = agent.session != 0 &&
                                (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
-                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled))};
+                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) &&
+                               owners_.pilots.admits(agent.id)};
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
@@ -53,6 +54,10 @@ scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
 }
 
 void Agents::put(const Agent& agent) { owners_.queues.put_agent(agent.pool, to_scheduler(agent)); }
+
+void Agents::put_again(const AgentId& id) {
+  if (const Agent* agent = find(id)) put(*agent);
+}
 
 Status Agents::check_connection(const AgentConnected& input) const {
   // The instance identifies the machine. Another one may take a name only when the core has nothing on it: no
@@ -108,6 +113,7 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
     step.insert(
         PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), step.now.wall});
   }
+  owners_.pilots.agent_connected(step, agent.id);
   put(agent);
   reconcile(step, agent, input.held);
   return AgentAccepted{};

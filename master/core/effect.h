@@ -38,6 +38,10 @@ struct PutAllocation {
 struct PutAgentSettings {
   AgentSettings row;
 };
+/// Upserts a pilot.
+struct PutPilot {
+  Pilot row;
+};
 /// Records the number of slots that an agent contributes to a pool from `at` on. Counts disabled slots; 0
 /// when the agent is lost.
 struct PutCapacity {
@@ -102,7 +106,7 @@ struct AppendTaskLog {
 
 using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, PutCapacity,
                            AppendSearcherEvent, PutSearcherSnapshot, InsertValidation, InsertCheckpoint,
-                           MarkDamaged, ArchiveMetrics, AppendTaskLog>;
+                           MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot>;
 
 // ---- Messages (released when the writes of the same step are durable) ----
 //
@@ -142,7 +146,21 @@ struct PreemptAllocation {
   AllocationId allocation;
 };
 
-using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation>;
+/// To an engine: submit a pilot, unless a job of that name exists. Idempotent. Repeated until its PilotState
+/// arrives.
+struct SubmitPilot {
+  std::string pool;
+  std::string name;
+  int nodes = 1;
+};
+/// To an engine: cancel the jobs of that name. Idempotent. Repeated until the pilot has ended.
+struct CancelPilot {
+  std::string pool;
+  std::string name;
+};
+
+using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation,
+                          SubmitPilot, CancelPilot>;
 
 // ---- Replies ----
 

@@ -288,6 +288,25 @@ struct MarkDaemon {
   std::size_t part = 0;  ///< index in Allocation::parts
 };
 
+// ---- From engines (through master/engines) ----
+
+/// State of a pilot in its engine. Phases only advance. A pilot that the core does not have, or has released,
+/// is canceled. Idempotent.
+struct PilotState {
+  std::string pool;
+  std::string name;
+  PilotPhase phase = PilotPhase::kPending;  ///< kPending, kRunning or kEnded; kEnded also when refused
+  std::string job;
+  std::string reason;
+  std::optional<WallTime> until;
+};
+/// Whether the engine of a pool can be reached. Only shown: nothing is submitted twice or given up because of
+/// it. Idempotent.
+struct ProviderState {
+  std::string pool;
+  std::string problem;  ///< error of the engine; "": the engine replies
+};
+
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
@@ -296,6 +315,6 @@ using Input =
                  BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AgentStopping,
                  AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage,
                  ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial,
-                 AskToLeave, MarkDaemon, Tick>;
+                 AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -234,6 +234,35 @@ struct AgentSettings {
   bool operator==(const AgentSettings&) const = default;
 };
 
+/// Life of a pilot, in this order. The names are stored.
+enum class PilotPhase {
+  kSubmitted,  ///< to be submitted; the engine has not confirmed it
+  kPending,    ///< in the queue of the engine
+  kRunning,    ///< the engine runs it, or one of its agents has connected
+  kCanceling,  ///< released; the engine has not confirmed its end
+  kEnded,
+};
+/// Returns "SUBMITTED", "PENDING", …
+std::string_view pilot_phase_name(PilotPhase phase);
+std::optional<PilotPhase> parse_pilot_phase(std::string_view name);
+
+/// A job of an external engine (Slurm) that runs one agent on each of its nodes. Its agents are named
+/// "NAME-0", "NAME-1", …
+struct Pilot {
+  std::int64_t id = 0;  ///< unique in the cluster, never used again
+  /// "det-CLUSTER-POOL-ID": name of the job in the engine, by which a repeated submission finds it.
+  std::string name;
+  std::string pool;
+  int nodes = 1;
+  PilotPhase phase = PilotPhase::kSubmitted;
+  std::string job;                ///< id of the job in the engine; "" before the engine has confirmed it
+  std::string reason;             ///< why it is pending or has ended, in the words of the engine
+  std::optional<WallTime> until;  ///< when the engine ends it at the latest
+  WallTime submitted;
+  std::optional<WallTime> ended;
+  bool operator==(const Pilot&) const = default;
+};
+
 /// An agent that is connected, or that has allocations or a lease from an earlier connection. Not stored:
 /// agents register again whenever they connect.
 struct Agent {

@@ -83,6 +83,7 @@ struct ToChange {
     return Change{.kind = Change::Kind::kLogs, .task = write.task};
   }
   // No watcher shows these.
+  std::optional<Change> operator()(const core::PutPilot&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }
