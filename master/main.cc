@@ -330,8 +330,8 @@ class Master {
     return {.submit = [this](core::Input input) { loop_.submit(std::move(input)); },
             .pilots = [this]() -> Result<std::map<std::string, core::Pilot>> {
               auto pilots = std::make_shared<std::map<std::string, core::Pilot>>();
-              auto read = loop_.inspect_uncommitted(
-                  [pilots](const core::Core& core) { *pilots = core.pilots(); });
+              auto read =
+                  loop_.inspect_uncommitted([pilots](const core::Core& core) { *pilots = core.pilots(); });
               if (!read.wait()) return fail(Code::kUnavailable, "the master is shutting down");
               return *pilots;
             }};

@@ -11,17 +11,18 @@ namespace {
 
 /// Keys of a provider of type slurm.
 const std::vector<std::string>& provider_keys() {
-  static const std::vector<std::string> keys{
-      "type",   "max_pilots", "slots_per_node", "max_nodes",  "idle_timeout", "agent",         "agent_config",
-      "walltime", "partition",  "qos",            "account",    "constraint",   "gres", "sbatch_options"};
+  static const std::vector<std::string> keys{"type",         "max_pilots",    "slots_per_node", "max_nodes",
+                                             "idle_timeout", "agent",         "agent_config",   "walltime",
+                                             "partition",    "qos",           "account",        "constraint",
+                                             "gres",         "sbatch_options"};
   return keys;
 }
 
 /// Options of sbatch that the master sets itself, without the leading hyphens.
 const std::vector<std::string>& own_options() {
-  static const std::vector<std::string> options{"parsable", "job-name", "nodes",      "ntasks", "ntasks-per-node",
-                                                "requeue",  "array",    "no-requeue", "wait",   "wrap",
-                                                "time",     "export",   "test-only"};
+  static const std::vector<std::string> options{
+      "parsable",   "job-name", "nodes", "ntasks", "ntasks-per-node", "requeue",  "array",
+      "no-requeue", "wait",     "wrap",  "time",   "export",          "test-only"};
   return options;
 }
 

@@ -300,7 +300,7 @@ struct PilotState {
   std::string reason;
   std::optional<WallTime> until;
 };
-/// Whether the engine of a pool can be reached. Only shown: nothing is submitted twice or given up because of
+/// Whether the engine of a pool can be reached. Only shown: nothing is submitted or ended because of
 /// it. Idempotent.
 struct ProviderState {
   std::string pool;

@@ -76,7 +76,8 @@ std::string Pilots::problem(const std::string& name) const {
   if (found == pools_.end()) return "";
   const Pool& pool = found->second;
   if (!pool.problem.empty()) return "the engine of pool " + name + " does not reply: " + pool.problem;
-  return pool.failure.empty() ? "" : "the last pilot of pool " + name + " ended without work: " + pool.failure;
+  return pool.failure.empty() ? ""
+                              : "the last pilot of pool " + name + " ended without work: " + pool.failure;
 }
 
 bool Pilots::is_busy(const Pilot& pilot) const {
@@ -184,7 +185,7 @@ void Pilots::release(Step& step, Live& live, const std::string& reason) {
 
 void Pilots::end(Step& step, Live& live, const std::string& reason) {
   if (live.row.phase == PilotPhase::kEnded) return;
-  if (!live.worked && live.row.phase != PilotPhase::kCanceling) 
+  if (!live.worked && live.row.phase != PilotPhase::kCanceling)
     count_failure(pools_[live.row.pool], reason, step.now);
   if (live.row.phase != PilotPhase::kCanceling) live.row.reason = reason;
   live.row.phase = PilotPhase::kEnded;

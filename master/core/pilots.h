@@ -60,7 +60,7 @@ class Pilots {
   struct Live {
     Pilot row;
     std::optional<MonoTime> idle_since, running_since;
-    MonoTime repeat_at;  ///< of an unconfirmed submission or cancellation
+    MonoTime repeat_at;   ///< of an unconfirmed submission or cancellation
     bool worked = false;  ///< an allocation has been on its agents
   };
   struct Pool {

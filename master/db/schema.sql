@@ -304,21 +304,6 @@ CREATE TABLE agent_settings (
     disabled_slots bigint[] NOT NULL
 );
 
--- core. Jobs of external engines (Slurm) that run agents. Ended ones stay: their ids are never used again.
-CREATE TABLE pilots (
-    id        bigint PRIMARY KEY,
-    name      text NOT NULL UNIQUE,
-    pool      text NOT NULL,
-    nodes     integer NOT NULL,
-    phase     text NOT NULL,
-    job       text NOT NULL,
-    reason    text NOT NULL,
-    until     timestamptz,
-    submitted timestamptz NOT NULL,
-    ended     timestamptz
-);
-CREATE INDEX pilots_live ON pilots (id) WHERE ended IS NULL;
-
 -- core. Replaying the events of an experiment in order rebuilds its searcher.
 CREATE TABLE searcher_events (
     experiment_id bigint NOT NULL REFERENCES experiments,

@@ -120,10 +120,8 @@ void SlurmRound::submit(const core::SubmitPilot& pilot) {
   if (!id && id.error().code == Code::kUnavailable) return set_problem(id.error().message);
   if (!id) {
     log::warn("Slurm refused a pilot", {{"pilot", pilot.name}, {"reason", id.error().message}});
-    core_.submit(core::PilotState{.pool = pilot.pool,
-                                  .name = pilot.name,
-                                  .phase = PilotPhase::kEnded,
-                                  .reason = id.error().message});
+    core_.submit(core::PilotState{
+        .pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded, .reason = id.error().message});
     return;
   }
   log::info("submitted a pilot", {{"pilot", pilot.name}, {"job", *id}, {"nodes", pilot.nodes}});

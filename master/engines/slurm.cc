@@ -20,30 +20,30 @@ std::string quote(const std::string& word) {
   return quoted + "'";
 }
 
-std::string first_line(std::string_view text) {
-  return std::string(trim(text.substr(0, text.find('\n'))));
-}
+std::string first_line(std::string_view text) { return std::string(trim(text.substr(0, text.find('\n')))); }
 
 /// Returns why a command failed.
 std::string why(const std::string& program, const ProcessResult& result) {
-  if (result.timed_out) return program + " did not end within " + std::to_string(kCommandLimit.count()) + " s";
+  if (result.timed_out)
+    return program + " did not end within " + std::to_string(kCommandLimit.count()) + " s";
   const std::string line = first_line(result.err);
   return line.empty() ? program + " ended with " + to_string(result.status) : line;
 }
 
 /// Whether the error of sbatch is about the connection and not about the job.
 bool is_unreachable(const ProcessResult& result) {
-  constexpr std::array kTexts = {"Unable to contact", "Socket timed out", "Connection refused",
-                                 "Communication connection failure", "Zero Bytes were transmitted",
-                                 "Munge encode failed", "slurm_persist_conn"};
+  constexpr std::array kTexts = {"Unable to contact",           "Socket timed out",
+                                 "Connection refused",          "Communication connection failure",
+                                 "Zero Bytes were transmitted", "Munge encode failed",
+                                 "slurm_persist_conn"};
   return result.timed_out || std::any_of(kTexts.begin(), kTexts.end(), [&](const char* text) {
            return result.err.find(text) != std::string::npos;
          });
 }
 
 core::PilotPhase phase_of(std::string_view state) {
-  constexpr std::array kPending = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
-                                   "SPECIAL_EXIT", "RESV_DEL_HOLD"};
+  constexpr std::array kPending = {"PENDING",     "CONFIGURING",  "REQUEUED",     "REQUEUE_HOLD",
+                                   "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
   constexpr std::array kRunning = {"RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "STAGE_OUT"};
   const auto is = [&](const char* name) { return state == name; };
   if (std::any_of(kPending.begin(), kPending.end(), is)) return core::PilotPhase::kPending;
@@ -95,15 +95,10 @@ Result<std::vector<SlurmJob>> parse_squeue(std::string_view text) {
 std::vector<std::string> sbatch_arguments(const ProviderConfig& config, const std::string& name, int nodes) {
   const std::string count = std::to_string(nodes);
   // Options of the administrator come last and replace output and chdir.
-  std::vector<std::string> argv{"sbatch",
-                                "--parsable",
-                                "--job-name=" + name,
-                                "--no-requeue",
-                                "--nodes=" + count,
-                                "--ntasks=" + count,
-                                "--ntasks-per-node=1",
-                                "--output=/dev/null",
-                                "--chdir=/"};
+  std::vector<std::string> argv{
+      "sbatch",           "--parsable",        "--job-name=" + name,  "--no-requeue",
+      "--nodes=" + count, "--ntasks=" + count, "--ntasks-per-node=1", "--output=/dev/null",
+      "--chdir=/"};
   if (config.walltime > Duration(0)) {
     // Slurm counts in minutes.
     const auto minutes = std::chrono::ceil<std::chrono::minutes>(config.walltime).count();
@@ -149,8 +144,7 @@ RunCommand child_commands() {
 }
 
 Result<std::vector<SlurmJob>> Slurm::list() const {
-  const auto result =
-      run_({"squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%e|%j|%r"}, {});
+  const auto result = run_({"squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%e|%j|%r"}, {});
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok()) return fail(Code::kUnavailable, why("squeue", *result));
   if (result->truncated) return fail(Code::kUnavailable, "squeue printed more than 8 MiB");
@@ -162,7 +156,8 @@ Result<std::string> Slurm::submit(const ProviderConfig& config, const std::strin
   const auto result = run_(sbatch_arguments(config, name, nodes), batch_script(config, pool, name));
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok())
-    return fail(is_unreachable(*result) ? Code::kUnavailable : Code::kInvalidArgument, why("sbatch", *result));
+    return fail(is_unreachable(*result) ? Code::kUnavailable : Code::kInvalidArgument,
+                why("sbatch", *result));
   // "ID" or "ID;CLUSTER".
   const std::string line = first_line(result->out);
   return line.substr(0, line.find(';'));

@@ -39,7 +39,8 @@ std::vector<std::string> sbatch_arguments(const ProviderConfig& config, const st
 std::string batch_script(const ProviderConfig& config, const std::string& pool, const std::string& name);
 
 /// Runs a command with arguments and standard input.
-using RunCommand = std::function<Result<ProcessResult>(std::vector<std::string> argv, std::string_view input)>;
+using RunCommand =
+    std::function<Result<ProcessResult>(std::vector<std::string> argv, std::string_view input)>;
 /// Runs commands as child processes. Their environment is PATH, HOME, USER, LOGNAME, SLURM_CONF and the
 /// format of times: jobs inherit the environment of sbatch, and that of the master has secrets.
 RunCommand child_commands();

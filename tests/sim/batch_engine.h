@@ -36,8 +36,8 @@ class BatchEngine {
     int nodes = 1;
     core::PilotPhase phase = core::PilotPhase::kPending;
     std::string reason;
-    MonoTime ended;          ///< With kEnded.
-    bool mistaken = false;   ///< The next report says that it has ended.
+    MonoTime ended;         ///< With kEnded.
+    bool mistaken = false;  ///< The next report says that it has ended.
     std::vector<std::shared_ptr<Machine>> machines;
   };
   void receive(const core::Send& send);

@@ -274,10 +274,13 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   return plan;
 }
 
-std::string describe(const Plan& plan) {
-  auto secs = [](Duration d) { return std::to_string(d.count() / 1000000) + "s"; };
-  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) +
-                     " until " + secs(plan.faults.until) + "\n";
+namespace {
+
+std::string secs(Duration d) { return std::to_string(d.count() / 1000000) + "s"; }
+
+/// Describes the faults and the pilots.
+std::string describe_faults(const Plan& plan) {
+  std::string text;
   const Faults& f = plan.faults;
   const std::pair<const char*, int> weights[] = {{"master_crash", f.master_crash},
                                                  {"link_cut", f.link_cut},
@@ -305,6 +308,15 @@ std::string describe(const Plan& plan) {
             std::to_string(rules.max_nodes) + " nodes of " + std::to_string(rules.slots_per_node) +
             " slots, released after " + secs(rules.idle_timeout) + "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan) {
+  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) +
+                     " until " + secs(plan.faults.until) + "\n";
+  text += describe_faults(plan);
   for (const MachinePlan& machine : plan.machines) {
     text += "  machine " + machine.name.value + ": " + std::to_string(machine.slots) + " slots" +
             (machine.immortal ? "\n" : ", may die\n");

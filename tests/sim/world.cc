@@ -55,13 +55,12 @@ class World {
   Checker checker_;
   Master master_;
   std::vector<std::shared_ptr<Machine>> machines_;  ///< In the order of the plan, then those of pilots.
-  BatchEngine batch_{engine_, master_, checker_, plan_, [this](std::shared_ptr<Machine> machine) {
-                       // Machines of ended pilots are of no use to the faults.
-                       std::erase_if(machines_, [this](const auto& one) {
-                         return plan_.machines.empty() && one->dead();
-                       });
-                       machines_.push_back(std::move(machine));
-                     }};
+  BatchEngine batch_{
+      engine_, master_, checker_, plan_, [this](std::shared_ptr<Machine> machine) {
+        // Machines of ended pilots are of no use to the faults.
+        std::erase_if(machines_, [this](const auto& one) { return plan_.machines.empty() && one->dead(); });
+        machines_.push_back(std::move(machine));
+      }};
   std::vector<std::shared_ptr<Machine>> impostors_;
   std::vector<std::shared_ptr<User>> users_;
   std::vector<std::shared_ptr<CommandUser>> command_users_;

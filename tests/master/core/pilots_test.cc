@@ -1,7 +1,8 @@
 // Pilots: demand, bounds, confirmation, release and leftovers.
+#include "master/core/pilots.h"
+
 #include <catch2/catch.hpp>
 
-#include "master/core/pilots.h"
 #include "tests/master/core/bench.h"
 
 namespace det::core {
@@ -10,9 +11,7 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-scheduler::Demand want(int slots, bool single_node = false) {
-  return {TaskKey(), slots, single_node};
-}
+scheduler::Demand want(int slots, bool single_node = false) { return {TaskKey(), slots, single_node}; }
 
 /// A core whose default pool is supplied by pilots of 4 slots a node.
 Options supplied(int max_pilots = 2) {

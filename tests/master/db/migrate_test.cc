@@ -35,7 +35,8 @@ TEST_CASE("the migrations produce exactly schema.sql") {
   const Database migrated;
   const Database written(false);
   db::Connection connection = written.connection();
-  for (const char* file : {"schema_functions.sql", "schema.sql", "schema_webhooks.sql"}) {
+  for (const char* file :
+       {"schema_functions.sql", "schema.sql", "schema_webhooks.sql", "schema_pilots.sql"}) {
     const auto sql = read_file(std::string(DET_SOURCE_DIR) + "/master/db/" + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);

@@ -1,7 +1,6 @@
 // Commands of Slurm, and rounds of its edge against a Slurm in memory.
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <set>
 
 #include "master/engines/edge.h"
@@ -86,9 +85,8 @@ struct Cluster {
         result.out += std::to_string(id) + "|" + job.state + "|N/A|" + job.name + "|" + job.reason + "\n";
     } else if (argv[0] == "sbatch") {
       if (!refusal.empty()) return failed("sbatch: error: " + refusal);
-      const auto name = std::find_if(argv.begin(), argv.end(), [](const std::string& one) {
-        return one.starts_with("--job-name=");
-      });
+      const auto name = std::find_if(argv.begin(), argv.end(),
+                                     [](const std::string& one) { return one.starts_with("--job-name="); });
       const int id = next++;
       jobs[id].name = name->substr(11);
       if (loses_reply) return failed("sbatch: error: Socket timed out on send/recv operation");
