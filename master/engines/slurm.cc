@@ -118,15 +118,18 @@ std::vector<std::string> sbatch_arguments(const ProviderConfig& config, const st
 
 std::string batch_script(const ProviderConfig& config, const std::string& pool, const std::string& name) {
   const auto idle = std::chrono::ceil<std::chrono::seconds>(config.idle_timeout).count() * kIdleTimeouts;
-  // Slurm sends SIGTERM to every process of the step: the shell stays to remove the directory.
-  return "#!/bin/sh\n"
-         "exec srun sh -c 'trap : TERM\n"
-         "dir=$(mktemp -d) || exit 1\n"
-         "\"$@\" --id \"$0-$SLURM_PROCID\" --data-dir \"$dir\" "
-         "${SLURM_JOB_END_TIME:+--until \"$SLURM_JOB_END_TIME\"}\n"
-         "code=$?\n"
-         "rm -rf \"$dir\"\n"
-         "exit $code' " +
+  // Slurm 22.05 does not set SLURM_JOB_END_TIME. Slurm sends SIGTERM to every process of the step:
+  // the shell of a node stays to remove the directory.
+  return R"(#!/bin/sh
+end=${SLURM_JOB_END_TIME:-$(SLURM_TIME_FORMAT=%s squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)}
+case $end in '' | *[!0-9]*) end= ;; esac
+export DET_JOB_END="$end"
+exec srun sh -c 'trap : TERM
+dir=$(mktemp -d) || exit 1
+"$@" --id "$0-$SLURM_PROCID" --data-dir "$dir" ${DET_JOB_END:+--until "$DET_JOB_END"}
+code=$?
+rm -rf "$dir"
+exit $code' )" +
          quote(name) + " " + quote(config.agent) + " --config " + quote(config.agent_config) +
          " --resource-pool " + quote(pool) + " --ephemeral --exit-when-idle " + std::to_string(idle) + "s\n";
 }
