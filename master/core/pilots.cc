@@ -223,11 +223,13 @@ void Pilots::adapt(Step& step, const std::string& name) {
     if (is_busy(live.row)) {
       // A pilot that works shows that the engine and the settings are in order.
       live.worked = true;
-      live.idle_since.reset();
       pool.failures = 0;
       pool.failure.clear();
       pool.retry_at = {};
-      if (!owners_.is(Mutant::kPilotBusyReleased)) continue;
+      if (!owners_.is(Mutant::kPilotBusyReleased)) {
+        live.idle_since.reset();
+        continue;
+      }
     }
     auto its = room(live, rules, step.now);
     (its ? coming : present).push_back(&live);
