@@ -15,8 +15,8 @@
 
 namespace det::engines {
 
-/// Limit on the time of one command.
-inline constexpr auto kCommandLimit = std::chrono::seconds(15);
+/// Limit on the time of one command. A stop of the master waits for the one in progress, and may take 8 s.
+inline constexpr auto kCommandLimit = std::chrono::seconds(5);
 
 /// A job as squeue lists it.
 struct SlurmJob {
