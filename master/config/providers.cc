@@ -61,9 +61,9 @@ class ProviderReader {
     if (!given->is_list()) return add("sbatch_options", "must be a list of options like --exclusive");
     for (const YamlNode& item : given->items) {
       const std::string& text = item.text;
-      const std::string name = text.substr(0, text.find('=')).substr(std::min<std::size_t>(2, text.size()));
-      if (item.kind != YamlNode::Kind::kString || !text.starts_with("--") || name.empty() ||
-          has_control(text)) {
+      const bool is_long = text.starts_with("--") && text.size() > 2;
+      const std::string name = is_long ? text.substr(2, text.find('=') - 2) : "";
+      if (item.kind != YamlNode::Kind::kString || name.empty() || has_control(text)) {
         add("sbatch_options", "must be a list of long options like --exclusive or --mem=4G");
       } else if (std::find(own_options().begin(), own_options().end(), name) != own_options().end()) {
         add("sbatch_options", "must not contain --" + name + ": the master sets it");

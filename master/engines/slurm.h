@@ -51,7 +51,7 @@ class Slurm {
   explicit Slurm(RunCommand run) : run_(std::move(run)) {}
 
   /// Lists the jobs of this user, also those that ended recently (MinJobAge). One call of squeue.
-  /// Errors: kUnavailable (with the first line of its error).
+  /// Errors: kUnavailable (with the first line of its error), kDataLoss (its output is no list of jobs).
   Result<std::vector<SlurmJob>> list() const;
   /// Submits a pilot and returns its job id. Errors: kInvalidArgument (Slurm refuses it), kUnavailable (Slurm
   /// does not reply; the job may exist).
