@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/master/core/bench.h"
+#include "bench.h"
 
 namespace det::core {
 namespace {
