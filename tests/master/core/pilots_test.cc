@@ -171,7 +171,7 @@ TEST_CASE("numbers of ended pilots are not used again after a restart") {
   bench.submit(bench.config(1));
   bench.report("det-c-default-1", PilotPhase::kEnded);
   bench.restart();
-  bench.pass(minutes(1));
+  bench.step(Tick{});
   CHECK(bench.core().pilots().contains("det-c-default-2"));
 }
 
