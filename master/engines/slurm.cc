@@ -131,7 +131,7 @@ code=$?
 rm -rf "$dir"
 exit $code' )" +
          quote(name) + " " + quote(config.agent) + " --config " + quote(config.agent_config) +
-         " --resource-pool " + quote(pool) + " --ephemeral --exit-when-idle " + std::to_string(idle) + "s\n";
+         " --pool " + quote(pool) + " --ephemeral --exit-when-idle " + std::to_string(idle) + "s\n";
 }
 
 RunCommand child_commands() {

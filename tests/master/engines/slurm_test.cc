@@ -58,8 +58,11 @@ TEST_CASE("every setting of a provider reaches sbatch") {
   CHECK(argv.back() == "--exclusive");
 }
 
-TEST_CASE("words of the script are quoted") {
+TEST_CASE("words of the script are quoted, and the agent has its pool and its guard") {
   ProviderConfig config = settings();
+  CHECK_THAT(
+      batch_script(config, "gpu", "n"),
+      Catch::Contains("--config '/etc/det/agent.yaml' --pool 'gpu' --ephemeral --exit-when-idle 900s"));
   config.agent = "/opt/it's here/det-agent";
   CHECK_THAT(batch_script(config, "gpu", "n"), Catch::Contains("'/opt/it'\\''s here/det-agent'"));
 }
