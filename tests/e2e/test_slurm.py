@@ -99,7 +99,7 @@ class OnSlurm(unittest.TestCase):
 
     def test_the_reason_of_a_pending_job_is_explained(self):
         id = self.create("true", slots=6)  # three nodes, and the partition has two
-        wait_until("the reason", lambda: "is pending: PartitionConfig" in self.explanation(id))
+        wait_until("the reason", lambda: "is pending: Partition" in self.explanation(id))
         self.end(id)
 
     def test_a_controller_that_is_away_is_explained_and_found_again(self):
