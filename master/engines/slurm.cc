@@ -130,8 +130,8 @@ dir=$(mktemp -d) || exit 1
 code=$?
 rm -rf "$dir"
 exit $code' )" +
-         quote(name) + " " + quote(config.agent) + " --config " + quote(config.agent_config) +
-         " --pool " + quote(pool) + " --ephemeral --exit-when-idle " + std::to_string(idle) + "s\n";
+         quote(name) + " " + quote(config.agent) + " --config " + quote(config.agent_config) + " --pool " +
+         quote(pool) + " --ephemeral --exit-when-idle " + std::to_string(idle) + "s\n";
 }
 
 RunCommand child_commands() {
