@@ -99,6 +99,7 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   agent.slots = input.slots;
   agent.session = input.session;
+  agent.ephemeral = input.ephemeral;
   agent.stopping = false;
   agent.lost_at.reset();
   agent.leftovers.clear();  // reconcile adds those that the agent still holds
@@ -149,6 +150,15 @@ void Agents::handle(Step& step, const AgentStopping& input) {
   }
 }
 
+void Agents::handle(Step& step, const AgentLeft& input) {
+  Agent* const agent = in_session(input.agent, input.session);
+  if (!agent || !agent->ephemeral) return;
+  // Closed first: the slots of the allocations that end must not be assigned again.
+  agent->stopping = true;
+  put(*agent);
+  remove(step, input.agent, "has left");
+}
+
 void Agents::handle(Step& step, const AllocationUpdated& input) {
   if (Agent* const agent = in_session(input.agent, input.session)) update(step, *agent, input.allocation);
 }
@@ -179,16 +189,21 @@ void Agents::update(Step& step, Agent& agent, const HeldAllocation& held) {
   if (ended) step.send(AllocationForgotten{agent.id, agent.session, held.id});
 }
 
-void Agents::lose(Step& step, const AgentId& id) {
+void Agents::remove(Step& step, const AgentId& id, const std::string& how) {
   // The agent is removed last, because finish looks it up.
   for (const AllocationId& held : held_by(id)) {
     Allocation& allocation = owners_.allocations.at(held);
     owners_.allocations.finish(step, allocation, *allocation.part_on(id),
-                               {ExitKind::kLost, 0, "agent " + id.value + " lost"});
+                               {ExitKind::kLost, 0, "agent " + id.value + " " + how});
   }
   owners_.timers.set({TimerKind::kAgent, id.value}, std::nullopt);
-  const std::string pool = agents_.at(id).pool;
+  const Agent& agent = agents_.at(id);
+  const std::string pool = agent.pool;
   step.insert(PutCapacity{id, pool, 0, step.now.wall});
+  if (agent.ephemeral) {
+    settings_.erase(id);
+    step.insert(DeleteAgent{id, agent.registered});
+  }
   owners_.queues.remove_agent(pool, id);
   by_id_.erase(id);
   agents_.erase(id);

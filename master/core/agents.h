@@ -26,11 +26,12 @@ class Agents {
   Result<ReplyValue> handle(Step& step, const AgentConnected& input);
   void handle(Step& step, const AgentDisconnected& input);
   void handle(Step& step, const AgentStopping& input);
+  void handle(Step& step, const AgentLeft& input);
   void handle(Step& step, const AllocationUpdated& input);
   Result<ReplyValue> handle(Step& step, const SetService& input);
 
   /// Removes an agent after its lease; its parts end as kLost.
-  void lose(Step& step, const AgentId& id);
+  void lose(Step& step, const AgentId& id) { remove(step, id, "lost"); }
   /// Records that an allocation has a live part on an agent, or no longer has one.
   void hold(const AgentId& agent, const AllocationId& allocation);
   void release(const AgentId& agent, const AllocationId& allocation);
@@ -53,6 +54,8 @@ class Agents {
  private:
   /// Returns the agent, and creates it when it does not exist.
   Agent& add(const AgentId& id);
+  /// Removes an agent; its parts end as kLost. `how`: "lost" or "has left".
+  void remove(Step& step, const AgentId& id, const std::string& how);
   /// Updates the scheduler of the agent's pool.
   void put(const Agent& agent);
   /// Allocations with a live part on the agent.

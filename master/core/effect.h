@@ -38,6 +38,12 @@ struct PutAllocation {
 struct PutAgentSettings {
   AgentSettings row;
 };
+/// Deletes the settings of an ephemeral agent that is gone, and the certificates and tokens that it had when
+/// it connected. Later ones belong to another machine; revoked ones stay revoked.
+struct DeleteAgent {
+  AgentId agent;
+  WallTime connected;
+};
 /// Records the number of slots that an agent contributes to a pool from `at` on. Counts disabled slots; 0
 /// when the agent is lost.
 struct PutCapacity {
@@ -100,9 +106,9 @@ struct AppendTaskLog {
   WallTime time;
 };
 
-using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, PutCapacity,
-                           AppendSearcherEvent, PutSearcherSnapshot, InsertValidation, InsertCheckpoint,
-                           MarkDamaged, ArchiveMetrics, AppendTaskLog>;
+using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, DeleteAgent,
+                           PutCapacity, AppendSearcherEvent, PutSearcherSnapshot, InsertValidation,
+                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog>;
 
 // ---- Messages (released when the writes of the same step are durable) ----
 //

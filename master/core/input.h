@@ -141,6 +141,7 @@ struct AgentConnected {
   std::string address;  ///< where other agents reach its processes
   std::string pool;     ///< "" for the default pool
   std::vector<Device> slots;
+  bool ephemeral = false;     ///< see Agent
   std::uint64_t session = 0;  ///< unique, chosen by the edge, never 0
   std::vector<HeldAllocation> held;
 };
@@ -152,6 +153,13 @@ struct AgentDisconnected {
 /// An agent is about to stop. It gets no new allocations until its next session, and its present ones are
 /// preempted (commands are killed). Idempotent. Ignored when `session` is not the current one.
 struct AgentStopping {
+  AgentId agent;
+  std::uint64_t session = 0;
+};
+/// An ephemeral agent has no process of an allocation any more and does not come back. Removes it at once,
+/// without the wait for its lease; its allocations end as kLost. Ignored when `session` is not the current
+/// one, and for an agent that is not ephemeral.
+struct AgentLeft {
   AgentId agent;
   std::uint64_t session = 0;
 };
@@ -294,8 +302,8 @@ struct Tick {};
 using Input =
     std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
                  BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AgentStopping,
-                 AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage,
-                 ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial,
-                 AskToLeave, MarkDaemon, Tick>;
+                 AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
+                 ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial,
+                 TakeUpTrial, AskToLeave, MarkDaemon, Tick>;
 
 }  // namespace det::core

@@ -247,6 +247,9 @@ struct Agent {
   std::uint64_t session = 0;
   /// The agent has announced in this session that it stops.
   bool stopping = false;
+  /// The agent does not come back after it has left or is lost, so its settings and its identity are deleted
+  /// then. Unknown (false) after a restart of the master until it connects.
+  bool ephemeral = false;
   /// When a disconnected agent is lost and its allocations end: after its lease, the kill grace and a margin.
   std::optional<MonoTime> lost_at;
   /// Allocations that have ended for the master but may still have processes here. The agent takes no new

@@ -426,7 +426,7 @@ CREATE TABLE join_tokens (
 );
 
 -- Agent certificates by their SHA-256. An agent has one key, and successive certificates for it. Written by
--- join.
+-- join; core deletes those of an ephemeral agent that is gone.
 CREATE TABLE agent_certificates (
     fingerprint   text PRIMARY KEY,
     agent_id      text NOT NULL,

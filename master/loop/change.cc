@@ -56,6 +56,9 @@ struct ToChange {
   std::optional<Change> operator()(const core::PutAgentSettings& write) const {
     return Change{.kind = Change::Kind::kAgent, .name = write.row.agent.value};
   }
+  std::optional<Change> operator()(const core::DeleteAgent& write) const {
+    return Change{.kind = Change::Kind::kAgent, .name = write.agent.value};
+  }
   std::optional<Change> operator()(const core::InsertValidation& write) const {
     Change change = of_trial(Change::Kind::kMetrics, write.trial);
     change.name = "validation";

@@ -36,6 +36,7 @@ struct Apply {
     }
   }
   void operator()(const core::PutAgentSettings& write) { disk.agents[write.row.agent] = write.row; }
+  void operator()(const core::DeleteAgent& write) { disk.agents.erase(write.agent); }
   void operator()(const core::PutCapacity&) {}
   void operator()(const core::AppendTaskLog& write) { disk.logs.push_back(write); }
 };

@@ -242,6 +242,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
     plan.commands.push_back(draw_command(dice, static_cast<int>(i), most_on_one, plan.faults.until));
   }
   plan.faults.agent_stop = dice.weight(30, 3);
+  for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -269,7 +270,7 @@ std::string describe(const Plan& plan) {
   }
   for (const MachinePlan& machine : plan.machines) {
     text += "  machine " + machine.name.value + ": " + std::to_string(machine.slots) + " slots" +
-            (machine.immortal ? "\n" : ", may die\n");
+            (machine.ephemeral ? ", ephemeral" : "") + (machine.immortal ? "\n" : ", may die\n");
   }
   for (const Job& job : plan.jobs) {
     text +=

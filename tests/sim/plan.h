@@ -78,6 +78,8 @@ struct MachinePlan {
   AgentId name;
   int slots = 1;
   bool immortal = true;  ///< Returns after every fault.
+  /// A stop of its agent is its end: another machine takes its name.
+  bool ephemeral = false;
 };
 
 /// Relative weights. 0 disables a fault for the whole run.

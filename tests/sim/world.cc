@@ -59,7 +59,8 @@ Outcome World::run() {
   master_.start();
   for (const MachinePlan& machine : plan_.machines) {
     machines_.push_back(std::make_shared<Machine>(engine_, master_, checker_, plan_, machine.name,
-                                                  machine.name.value + "-machine", machine.slots));
+                                                  machine.name.value + "-machine", machine.slots,
+                                                  machine.ephemeral));
     machines_.back()->start();
   }
   for (const Job& job : plan_.jobs) {

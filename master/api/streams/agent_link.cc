@@ -122,6 +122,11 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         context_.loop.submit(core::AgentStopping{agent_, session_});
         publish();
         break;
+      case v1::AgentMessage::kLeft:
+        if (!live_) break;
+        log::info("agent has left", {{"agent", agent_}});
+        context_.loop.submit(core::AgentLeft{agent_, session_});
+        break;
       case v1::AgentMessage::kStorageDone:
         service_.storage_calls_.complete(session_, message.storage_done().number(),
                                          to_done(message.storage_done()));
@@ -164,6 +169,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
                                .version = make_utf8(hello.version()),
                                .address = peer_.address,
                                .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
+    input.ephemeral = hello.ephemeral();
     for (const v1::AgentDevice& device : hello.devices()) {
       input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
     }

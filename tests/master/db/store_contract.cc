@@ -66,6 +66,7 @@ void every_field_comes_back(const Open& open) {
                                        .draining = i % 2 == 0,
                                        .disabled_slots = {round, static_cast<int>(i) + 2}}}});
       }
+    write({core::DeleteAgent{AgentId("agent11"), WallTime{0}}});
   }
   CHECK(describe(load(open)) == describe(expected.recover()));
 }
