@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -75,6 +76,13 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+/// Converts the wall time of the settings. A time that has passed is a stop at once.
+Departure departure_of(const Settings& settings) {
+  Departure departure{.stop_timeout = settings.stop_timeout, .idle = settings.exit_when_idle};
+  if (settings.until) departure.until = mono_now() + Duration(settings.until->micros - wall_now().micros);
+  return departure;
+}
+
 /// Ends the log of an allocation with the words of Determined AI, which scripts look for.
 void log_exit(const TaskDir& dir, const Exit& exit) {
   if (exit.kind == Exit::Kind::kStopped || exit.kind == Exit::Kind::kLost) return;
@@ -94,8 +102,8 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
   TRY_ASSIGN(auto watcher,
              Watcher::start({.ended = [events](std::uint64_t key) { events->push(ProcessEnded{key}); },
                              .stop_asked =
-                                 [events, timeout = settings.stop_timeout] {
-                                   events->push(Input(StopRequest{timeout}));
+                                 [events, timeout = settings.stop_timeout](int signal) {
+                                   events->push(Input(StopRequest{timeout, signal == SIGTERM}));
                                  }}));
   TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
   TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
@@ -122,7 +130,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
-      core_(kDefaultLease, mono_now()) {}
+      core_(kDefaultLease, mono_now(), departure_of(settings_)) {}
 
 // Closing the queue releases jobs that are blocked in a push.
 Agent::~Agent() { events_->close(); }
@@ -295,6 +303,7 @@ v1::Hello Agent::hello() const {
   hello.set_instance(data_.instance());
   hello.set_version(DET_VERSION);
   hello.set_pool(settings_.pool);
+  hello.set_ephemeral(settings_.ephemeral);
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();
     out->set_type(device.type);
@@ -366,12 +375,18 @@ void Agent::perform(const Drop& effect) {
 }
 
 void Agent::perform(const Announce&) {
+  log::info("the master moves the allocations to other agents", {{"allocations", core_.held().size()}});
   v1::AgentMessage message;
   message.mutable_stopping();
   link_.send(std::move(message));
 }
 
 void Agent::perform(const Finish&) {
+  if (settings_.ephemeral) {
+    v1::AgentMessage message;
+    message.mutable_left();
+    link_.send(std::move(message));
+  }
   exit_at_ = mono_now() + kCloseTimeout;
   link_.close();
 }

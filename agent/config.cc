@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
 
 namespace det::agent {
 namespace {
@@ -29,6 +30,34 @@ Result<std::string> read_master(std::string_view text) {
     return fail(Code::kInvalidArgument, "master: must be HOST:PORT, such as 127.0.0.1:8080");
   }
   return std::string(scheme) + std::string(text);
+}
+
+/// Reads seconds since 1970, an RFC 3339 time, or a duration from now. "" is nothing.
+Result<std::optional<WallTime>> read_until(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::size_t kEpochDigits = 10;
+  std::optional<WallTime> at;
+  if (text.find_first_not_of("0123456789") == std::string::npos) {
+    // Shorter numbers would be times before 2001, or durations without a unit.
+    if (text.size() == kEpochDigits) at = WallTime{std::stoll(text) * 1'000'000};
+  } else if (const auto time = parse_rfc3339(text)) {
+    at = *time;
+  } else if (const auto duration = parse_duration(text); duration && *duration > Duration(0)) {
+    at = WallTime{wall_now().micros + duration->count()};
+  }
+  if (at) return at;
+  return fail(Code::kInvalidArgument,
+              "until: must be seconds since 1970, a time such as 2030-01-31T12:00:00Z or a duration such as "
+              "2h, got \"" +
+                  text + "\"");
+}
+
+/// Reads a duration. "" is nothing.
+Result<std::optional<Duration>> read_idle(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto duration = parse_duration(text);
+  if (duration && *duration > Duration(0)) return *duration;
+  return fail(Code::kInvalidArgument, "exit_when_idle: must be a duration such as 2m, got \"" + text + "\"");
 }
 
 /// Reads one of the names of SlotType.
@@ -79,6 +108,16 @@ const OptionTable& option_table() {
            "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
            "second "
            "signal, their processes are ended. 0s: end them at once."},
+          {"until", Kind::kString, "",
+           "Time at which this machine is taken away: seconds since 1970, a time such as "
+           "2030-01-31T12:00:00Z, "
+           "or a duration from the start such as 2h. The agent stops early enough for its trials to save: "
+           "stop_timeout and the kill grace before. Empty: none."},
+          {"exit_when_idle", Kind::kString, "",
+           "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
+          {"ephemeral", Kind::kBool, "false",
+           "The agent does not come back after it has left: the master then removes it, its settings and its "
+           "identity."},
           {"log_level", Kind::kString, "info",
            "Level of the agent's log: trace, debug, info, warn or error."},
           {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
@@ -126,6 +165,9 @@ Result<Settings> read_settings(const Options& options) {
   }
   settings.cache_bytes = options.bytes("cache_size");
   settings.stop_timeout = options.duration("stop_timeout");
+  take("until", read_until(options.text("until")), settings.until);
+  take("exit_when_idle", read_idle(options.text("exit_when_idle")), settings.exit_when_idle);
+  settings.ephemeral = options.boolean("ephemeral");
   settings.compile_timeout = options.duration("compile_timeout");
   settings.log.json = options.boolean("log_json");
   settings.log.program = "agent";

@@ -1,6 +1,7 @@
 // Settings of the agent: the table of option keys and the checked values.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/base/clock.h"
@@ -33,6 +34,12 @@ struct Settings {
   std::int64_t cache_bytes = 0;
   /// From SIGTERM until the processes of allocations are ended.
   Duration stop_timeout{};
+  /// The machine is taken away then.
+  std::optional<WallTime> until;
+  /// Time without allocations after which the agent leaves.
+  std::optional<Duration> exit_when_idle;
+  /// The master forgets the agent when it has left.
+  bool ephemeral = false;
   /// Limit of one model build.
   Duration compile_timeout{};
   LogOptions log;

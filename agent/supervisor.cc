@@ -1,8 +1,8 @@
 // Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
 // task/task_dir.h. It starts the task, writes the output to the allocation's log, and ends only when no
 // process of the task is left; only then does exit.json exist. It outlives the agent and never uses the
-// network. On SIGTERM, or when the task hangs (task/hang_watch.h), the process group gets SIGTERM and, after
-// the grace, SIGKILL.
+// network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the process group
+// gets SIGTERM and, after the grace, SIGKILL.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +28,7 @@
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "common/base/stop_signal.h"
 #include "common/base/units.h"
 
 namespace det::agent {
@@ -108,9 +109,15 @@ class Supervisor {
     return end;
   }
 
+  std::vector<std::string> environment() const {
+    std::vector<std::string> lines = spec_.env;
+    lines.push_back(std::string(kSupervisorVariable) + "=" + std::to_string(::getpid()));
+    return lines;
+  }
+
   Status start() {
     ProcessOptions options{.argv = spec_.argv,
-                           .env = spec_.env,
+                           .env = environment(),
                            .cwd = spec_.cwd,
                            .out = Stream::pipe(),
                            .err = Stream::pipe(),
@@ -173,7 +180,9 @@ class Supervisor {
   void take_signals() {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-      if (info.ssi_signo != SIGTERM || kill_at_ || exit_) continue;
+      // Only the agent queues its signal. An engine that signals every process of a job leaves the decision
+      // to the agent, which got the signal, too.
+      if (info.ssi_signo != SIGTERM || info.ssi_code != SI_QUEUE || kill_at_ || exit_) continue;
       terminate();
     }
   }
