@@ -107,10 +107,10 @@ class Pilots(unittest.TestCase):
         self.assert_nothing_is_left()
 
     def test_a_pilot_leaves_before_the_end_of_its_job_and_its_trial_is_saved(self):
-        # 20 s less stop_timeout, kill grace (2 s) and farewell (5 s): the agent announces its stop after 8 s.
-        job = self.submit(DET_AGENT_UNTIL="20s", DET_AGENT_STOP_TIMEOUT="5s")
         experiment = self.train(10 * BATCHES)
         trial = self.cluster.trial_id(experiment)
+        # 35 s less stop_timeout, kill grace (2 s) and farewell (5 s): the agent announces its stop after 18 s.
+        job = self.submit(DET_AGENT_UNTIL="35s", DET_AGENT_STOP_TIMEOUT="10s")
         wait_until("the job to end by itself", self.no_job)
         self.assertIn("agent stopped", self.log(job))
         done = self.cluster.trial(trial)
