@@ -104,8 +104,8 @@ class Compilation {
   Result<std::optional<CompilerEnd>> run_fast() {
     // Twice: the header is made again when it turns out to be damaged or older than LibTorch's headers.
     for (int attempt = 0; attempt < 2; ++attempt) {
-      TRY_ASSIGN(const std::string header,
-                 precompiled_header(request_.recipe, request_.models_dir, deadline_, stop_));
+      TRY_ASSIGN(const std::string header, precompiled_header(request_.recipe, request_.models_dir, deadline_,
+                                                              stop_, request_.on_line));
       if (header.empty()) return std::nullopt;
       TRY_ASSIGN(CompilerEnd end, run_compiler(request_.recipe.precompiled->compiler, header, {}));
       if (end.status.ok() || rejects_certainly(end.output)) {
