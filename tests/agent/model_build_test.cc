@@ -152,11 +152,17 @@ TEST_CASE("a trial is compiled with the precompiled header, which is made once",
   Bench bench;
   build::BuildRequest request = with_header(bench);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  std::vector<std::string> lines;
+  request.on_line = [&](const std::string& line) { lines.push_back(line); };
   CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+  // The wait is announced, because it takes longer than the trial.
+  CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: precompiling the headers"));
+  lines.clear();
   const std::string header = header_of(request);
   const auto made = std::filesystem::last_write_time(header);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
   CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
+  CHECK(lines.empty());
   CHECK(std::filesystem::last_write_time(header_of(request)) == made);
 }
 
