@@ -1,3 +1,4 @@
+-- Webhooks and submissions of generic tasks.
 -- Webhooks: endpoints, their triggers, and the queue of events that are to be delivered. Written by webhooks
 -- and, for matching lines, by bulk.
 CREATE TABLE webhooks (
@@ -38,3 +39,10 @@ CREATE TABLE webhook_log_matches (
 );
 CREATE TRIGGER experiments_webhooks AFTER UPDATE OF state ON experiments FOR EACH ROW
     WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION queue_state_webhooks();
+
+-- Submissions of generic tasks, which run as commands. Written by commands.
+CREATE TABLE generic_tasks (
+    task_id     text PRIMARY KEY REFERENCES commands (task_id) ON DELETE CASCADE,
+    config      text NOT NULL,  -- as submitted, YAML
+    forked_from text NOT NULL DEFAULT ''
+);
