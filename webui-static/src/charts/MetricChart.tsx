@@ -15,7 +15,7 @@ import { onGrid, smooth, type Axis, type Panel } from './series';
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
 // Pixels of a chart's height, by size.
-export const HEIGHTS = { small: 168, medium: 240, large: 400 } as const;
+export const HEIGHTS = { small: 152, medium: 208, large: 400 } as const;
 export type Size = keyof typeof HEIGHTS;
 // Pixels that a full screen keeps for the caption.
 const FULL_MARGIN = 72;
@@ -123,8 +123,8 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         ticks: grid,
         label: look.axis,
         labelFont: axis.font,
-        labelSize: 18,
-        size: 34,
+        labelSize: 16,
+        size: 28,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
       // The axis is as wide as its longest label.
@@ -132,7 +132,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         ...axis,
         grid,
         ticks: grid,
-        size: (_: uPlot, words: string[] | null) => Math.max(62, 20 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
+        size: (_: uPlot, words: string[] | null) => Math.max(44, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
         values: (_, ticks) => ticks.map(format),
       },
     ],

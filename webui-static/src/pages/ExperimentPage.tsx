@@ -33,6 +33,8 @@ import { useMemo } from 'preact/hooks';
 const TABS = ['Trials', 'Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Trials report several times a second; the page is read at most this often.
 const RELOAD_GAP_MS = 1500;
+// The project of experiments that were created without one. It is not shown.
+const UNCATEGORIZED = 1;
 
 // The checkpoint with the best metric, to download.
 function BestCheckpoint({ one }: { one: Experiment }) {
@@ -74,7 +76,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
         </span>
       )}
-      {one.projectName && (
+      {one.projectName && one.projectId !== UNCATEGORIZED && (
         <span class="quiet">
           in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
         </span>

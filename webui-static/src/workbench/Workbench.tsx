@@ -7,7 +7,7 @@ import { useQuery } from '../address';
 import { colorsOf, useColors } from '../colors';
 import { ErrorNote } from '../components/notes';
 import { SPLIT, split } from '../settings';
-import { column, DEFAULT_COLUMNS, type Column } from './columns';
+import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels } from './Panels';
@@ -162,7 +162,7 @@ export function Workbench(props: Props) {
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
   const change = (part: Partial<View>): void => setQuery(writeView(part));
   const closed = useSignal<ReadonlySet<string>>(new Set());
-  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' ? 'panels' : 'table') : (props.first ?? 'both'));
+  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
   const body = useAbove(`${layout} ${source.mistake} ${source.rows.error === undefined} ${chosen?.value.size ?? 0}`);
   const groupKeys = view.groups.join();
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
@@ -174,7 +174,11 @@ export function Workbench(props: Props) {
   const colors = useRunColors(drawn, groups);
   const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
-  const columns = ordered.map((key) => column(key, kind)).filter((one): one is Column => one !== undefined);
+  const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
+  const columns = ordered
+    .map((key) => column(key, kind))
+    .filter((one): one is Column => one !== undefined)
+    .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));
     if (!ids.delete(run.id)) ids.add(run.id);

@@ -107,13 +107,18 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
   return { rows, names, known, query, mistake, grouped: grouping ? (all.data ?? []) : undefined };
 }
 
-// The trials of an experiment that the view's query finds, in its order.
-export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
-  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+// The runs of a list that the view's query finds, in its order.
+export function useRunsInMemory(view: View, runs: readonly Run[]): RunSource {
   const names = useMemo(() => available(runs, 'trial'), [runs]);
   const known = useMemo(() => toKnown(names, 'trial'), [names]);
   const { query, mistake } = useMemo(() => read(view.text, known), [view.text, known]);
   const order = JSON.stringify(view.sorts);
   const rows = useMemo(() => inMemory(mistake ? [] : inOrder(runs.filter(matcher(query, valueOf)), view.sorts)), [runs, query, mistake, order]);
   return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined };
+}
+
+// The trials of an experiment.
+export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
+  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+  return useRunsInMemory(view, runs);
 }
