@@ -81,7 +81,7 @@ function Configuration({ all }: { all: Subject[] }) {
 const inAddressOrder = (drawn: readonly Run[], ids: readonly number[]): Run[] =>
   ids.length === 0 ? [...drawn] : [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 
-interface Props {
+export interface Props {
   drawn: readonly Run[];
   colors: ReadonlyMap<number, string>; // by id of the run
   objective: Objective | undefined;

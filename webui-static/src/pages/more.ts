@@ -1,5 +1,9 @@
 // Pages that are loaded together, when one of them is first shown: one file rather than one for each.
 export { Comparison } from '../compare/Comparison';
+export { HyperparameterViews } from '../charts/HyperparameterViews';
+export { Outcomes } from '../charts/OutcomeViews';
+export { SearchView } from '../charts/SearchView';
+export { CodeView } from '../components/CodeView';
 export { ComparePage } from './ComparePage';
 export { ContinuePage } from './ContinuePage';
 export { ForkPage } from './ForkPage';

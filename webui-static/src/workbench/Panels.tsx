@@ -3,10 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 import { firstTrial } from '../api';
 import { seriesColors } from '../colors';
+import type { Props as ComparisonProps } from '../compare/Comparison';
 import { later } from '../components/later';
-import { HyperparameterViews } from '../charts/HyperparameterViews';
+import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
 import { Metrics, type Curve } from '../charts/Metrics';
-import { Outcomes } from '../charts/OutcomeViews';
+import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
@@ -16,7 +17,9 @@ import type { Run, RunKind } from './runs';
 import { trialOf } from './selection';
 import type { Objective } from './Workbench';
 
-const Comparison = later(async () => (await import('../pages/more')).Comparison);
+const Comparison = later<ComparisonProps>(async () => (await import('../pages/more')).Comparison);
+const HyperparameterViews = later<HyperparameterProps>(async () => (await import('../pages/more')).HyperparameterViews);
+const Outcomes = later<OutcomeProps>(async () => (await import('../pages/more')).Outcomes);
 
 const PANELS = ['Curves', 'Parameters', 'Compare', 'Search'] as const;
 
