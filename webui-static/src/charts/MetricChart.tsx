@@ -124,7 +124,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         label: look.axis,
         labelFont: axis.font,
         labelSize: 16,
-        size: 28,
+        size: 30,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
       // The axis is as wide as its longest label.

@@ -14,7 +14,7 @@ import { Panels } from './Panels';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
-import { inMemory, MAX_GROUPED, type RunSource } from './sources';
+import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { drawnRuns, MAX_DRAWN, numbered } from './selection';
 import { TableTools } from './TableTools';
@@ -44,7 +44,7 @@ interface Props {
 }
 
 const NARROW = '(max-width: 60rem)';
-const STATES = ['active', 'paused', 'completed', 'canceled', 'error'];
+const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
 
 // Values to complete: those of the loaded rows.
 function valuesOf(rows: readonly Run[], key: string, kind: RunKind): string[] {
@@ -226,8 +226,8 @@ export function Workbench(props: Props) {
                 }
               />
             )}
-            {source.grouped && kind === 'experiment' && (total ?? 0) > MAX_GROUPED && (
-              <p class="quiet">The first {MAX_GROUPED.toLocaleString()} of {total?.toLocaleString()} experiments are grouped.</p>
+            {source.cut !== undefined && (
+              <p class="quiet">The first {source.cut.toLocaleString()} experiments are shown; a narrower query finds the others.</p>
             )}
           </div>
         )}
