@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
+import { manyCurves } from './pages/curves.mjs';
 import { copies, LONG_TRIAL, longTrial, putMany, sql } from './rows.mjs';
 
 const MANY = 100_000;
@@ -256,6 +257,21 @@ const listing = [
   ],
 ];
 
+const grouping = [
+  [
+    'twenty thousand of them are grouped, and the table says that there are more',
+    async () => {
+      const start = performance.now();
+      await page.goto(`${cluster.url}/det/experiments?group=hp.width&layout=table`);
+      await page.locator('tr.group').first().waitFor();
+      figure('list_20k_grouped', performance.now() - start, 'ms');
+      await page.getByText('The first 20,000 experiments are shown').waitFor();
+      const sizes = await page.$$eval('tr.group .quiet', (all) => all.map((one) => Number(one.textContent)).filter((size) => size > 0));
+      assert.ok(sizes[0] > 2500 && sizes[0] < 3200, `${sizes}`);
+    },
+  ],
+];
+
 const steering = [
   [
     'keys move, choose and open',
@@ -398,4 +414,4 @@ const looking = [
   ],
 ];
 
-await run([...filling, ...listing, ...steering, ...looking]);
+await run([...filling, ...listing, ...grouping, ...steering, ...looking, ...manyCurves(figure)]);

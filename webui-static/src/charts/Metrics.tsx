@@ -127,6 +127,9 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
+// A longer key scrolls.
+const MANY_KEYS = 24;
+
 // A trial whose curves are drawn.
 export interface Curve {
   id: number; // of the trial
@@ -137,7 +140,7 @@ export interface Curve {
 
 // The key of several trials: a color per trial, a dash for groups other than training.
 const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
-  <ul class="plain-list legend" aria-label="Trials drawn">
+  <ul class="plain-list legend trial-key" aria-label="Trials drawn" tabIndex={curves.length > MANY_KEYS ? 0 : undefined}>
     {curves.map(({ id, name, color }) => (
       <li key={id}>
         <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
