@@ -264,10 +264,11 @@ const grouping = [
       const start = performance.now();
       await page.goto(`${cluster.url}/det/experiments?group=hp.width&layout=table`);
       await page.locator('tr.group').first().waitFor();
+      figure('list_first_2k_grouped', performance.now() - start, 'ms');
+      await page.getByText('The first 20,000 experiments are shown').waitFor({ timeout: 60000 });
       figure('list_20k_grouped', performance.now() - start, 'ms');
-      await page.getByText('The first 20,000 experiments are shown').waitFor();
       const sizes = await page.$$eval('tr.group .quiet', (all) => all.map((one) => Number(one.textContent)).filter((size) => size > 0));
-      assert.ok(sizes[0] > 2500 && sizes[0] < 3200, `${sizes}`);
+      assert.ok(Math.max(...sizes) > 2500 && Math.max(...sizes) < 3200, `${sizes}`);
     },
   ],
 ];

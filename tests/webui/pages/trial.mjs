@@ -62,6 +62,7 @@ export const trial = [
           },
           [from, to],
         );
+      await page.locator('summary', { hasText: 'Time' }).click();
       await page.getByLabel('From').fill(`${day}T${time}`);
       await begins(moment.getTime(), moment.getTime() + 2000);
       assert.ok(decodeURIComponent(page.url()).includes(`since=${moment.toISOString().replace('.000Z', 'Z')}`), page.url());

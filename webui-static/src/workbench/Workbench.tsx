@@ -43,6 +43,9 @@ interface Props {
   search?: ComponentChildren; // the panels of the search
 }
 
+// Room for the deviation of a group.
+const DEVIATION_WIDTH = 32;
+
 const NARROW = '(max-width: 60rem)';
 const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
 
@@ -178,7 +181,8 @@ export function Workbench(props: Props) {
   const columns = ordered
     .map((key) => column(key, kind))
     .filter((one): one is Column => one !== undefined)
-    .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded));
+    .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
+    .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, width: one.width + DEVIATION_WIDTH } : one));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));
     if (!ids.delete(run.id)) ids.add(run.id);

@@ -68,7 +68,7 @@ const FIXED: Column[] = [
         </span>
       )),
   },
-  { key: 'state', title: 'State', width: 124, cell: ({ state }) => <StateBadge state={state} /> },
+  { key: 'state', title: 'State', width: 116, cell: ({ state }) => <StateBadge state={state} /> },
   {
     key: 'progress',
     title: 'Progress',

@@ -112,30 +112,35 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
     query,
     mistake,
     grouped: grouping ? (found ?? []) : undefined,
-    cut: all.runs && all.total > all.runs.length ? all.runs.length : undefined,
+    cut: all.runs && (all.total ?? 0) > all.runs.length ? all.runs.length : undefined,
   };
 }
 
-interface AllRuns {
-  runs: Run[] | undefined; // undefined while loading, or without a search
-  total: number;
+interface Loaded {
+  runs: Run[];
+  total: number; // that the master has
+}
+interface AllRuns extends Partial<Loaded> {
   error: RunSource['rows']['error'];
   reload: () => void;
 }
 
-// Every experiment that a search finds, up to MAX_LOADED. Reloaded when one of them changes.
+// Every experiment that a search finds, up to MAX_LOADED. The first load shows portions as they arrive. Reloaded when
+// one of them changes.
 function useAll(search: api.SearchQuery | undefined, projectId: number): AllRuns {
+  const key = search ? `all ${projectId} ${JSON.stringify(search)}` : 'not all';
+  const partial = useSignal<(Loaded & { key: string }) | undefined>(undefined);
   const many = useSignal(false);
   const live = useLive(
-    search ? `all ${projectId} ${JSON.stringify(search)}` : 'not all',
-    async (signal) => {
-      const runs: Run[] = [];
-      let total = 0;
+    key,
+    async (signal): Promise<Loaded> => {
+      let [runs, total]: [Run[], number] = [[], 0];
       while (search && runs.length < MAX_LOADED) {
         const answer = await api.searchExperiments({ ...search, projectId }, runs.length, PORTION, signal);
-        runs.push(...answer.experiments.map(ofExperiment));
+        runs = [...runs, ...answer.experiments.map(ofExperiment)];
         total = answer.pagination.total;
         if (answer.experiments.length === 0 || runs.length >= total) break;
+        partial.value = { key, runs, total };
       }
       many.value = runs.length > PORTION;
       return { runs, total };
@@ -143,7 +148,8 @@ function useAll(search: api.SearchQuery | undefined, projectId: number): AllRuns
     (change) => search !== undefined && (change === 'everything' || isOfRow(change)),
     many.value ? PORTIONS_GAP_MS : SORTED_GAP_MS,
   );
-  return { runs: search ? live.data?.runs : undefined, total: live.data?.total ?? 0, error: live.error, reload: live.reload };
+  const known = live.data ?? (partial.value?.key === key ? partial.value : undefined);
+  return { ...(search ? known : undefined), error: live.error, reload: live.reload };
 }
 
 // The runs of a list that the view's query finds, in its order.
