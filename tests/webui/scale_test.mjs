@@ -78,7 +78,7 @@ const search = () => {
         experiment_id: `${SEARCH}`,
         request_id: `'s' || n`,
         task_id: `'search-' || n`,
-        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${TRIALS}), 'width', 8 * (1 + n % 5), 'act',
+        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${TRIALS}), 'width', 8 * (1 + n % 5), 'drop', n * 37 % 64 / 128.0, 'act',
           (ARRAY['relu','gelu','tanh'])[1 + n % 3])`,
         state: `'COMPLETED'`,
         steps_completed: length,
@@ -339,7 +339,9 @@ const looking = [
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
       await page.waitForSelector('polyline');
       assert.equal((await page.$$('polyline.line')).length, TRIALS);
-      assert.equal((await page.$$('figure')).length, 8); // With the history of the metric and the Pareto front.
+      assert.equal((await page.$$('figure')).length, 9); // With the history of the metric and the Pareto front.
+      await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
+      assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);
       await page.getByLabel('Across').selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');

@@ -86,6 +86,7 @@ export const trial = [
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
       await open('trials/1?tab=profiler');
+      await untilText('GPU 0 is used 96 %, the others 41 %: they may wait for its process.');
       await page.waitForSelector('figure[data-panel="memory_free"] canvas');
       await page.waitForSelector('figure[data-panel="batches per second"] canvas');
       await page.waitForSelector('figure[data-panel="phases"] rect');

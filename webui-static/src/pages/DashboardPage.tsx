@@ -2,9 +2,9 @@
 import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
+import { SlotStrip } from '../cluster/SlotStrip';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { RunningCards } from '../components/RunningCards';
-import { SlotStrip } from '../components/SlotStrip';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
 import { isEnded, metric, span } from '../format';

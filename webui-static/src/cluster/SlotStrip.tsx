@@ -1,9 +1,9 @@
 // Slots in use over the last hour: one bar per minute, as high as the part of the slots that were in use.
 import { held } from '../calls/usage';
-import { average, fromHeld } from '../cluster/held';
+import { average, fromHeld } from './held';
 import { clock, metric } from '../format';
 import { useLive } from '../live';
-import { useMinute } from './clock';
+import { useMinute } from '../components/clock';
 
 const SPAN_MS = 3_600_000;
 const CELLS = 60;
