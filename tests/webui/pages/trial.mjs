@@ -72,6 +72,7 @@ export const trial = [
       await begins(moment.getTime(), moment.getTime() + 2000);
       await page.getByRole('checkbox', { name: 'Follow' }).check();
       await begins(first, first + 1000);
+      await page.locator('summary', { hasText: 'Time' }).click();
       await page.getByLabel('Until').fill(`${day}T${time}`);
       await until((most) => {
         const times = [...document.querySelectorAll('.log-line')].map((one) => Date.parse(one.dataset.time));

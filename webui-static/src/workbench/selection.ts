@@ -39,3 +39,10 @@ export function numbered(before: ReadonlyMap<number, number>, ids: readonly numb
   }
   return kept;
 }
+
+// The chosen runs as the rows show them now: the actions offered depend on their states.
+export function withRows(chosen: ReadonlyMap<number, Run>, rows: readonly Run[]): ReadonlyMap<number, Run> {
+  if (chosen.size === 0) return chosen;
+  const changed = rows.filter((run) => chosen.has(run.id) && chosen.get(run.id) !== run);
+  return changed.length === 0 ? chosen : new Map([...chosen, ...changed.map((run) => [run.id, run] as const)]);
+}
