@@ -80,14 +80,14 @@ const RUNNING = [
     name: `vit_imagenet100 ${name}`,
     labels: ['long'],
     searcher: SINGLE,
-    hyperparameters: { learning_rate: 1e-3, dropout: 0.1 + 0.05 * at, depth: 12, act: 'gelu', pace: 6000 + 500 * at, epochs: 1000 },
+    hyperparameters: { learning_rate: 1e-3, dropout: 0.1 + 0.05 * at, depth: 12, act: 'gelu', pace: 400 + 50 * at, epochs: 1000 },
   })),
-  { name: 'vit_imagenet100 search', labels: ['sweep', 'long'], searcher: 'name: random, max_trials: 12, max_concurrent_trials: 5', hyperparameters: { ...SPACE, pace: 3000, epochs: 800 } },
+  { name: 'vit_imagenet100 search', labels: ['sweep', 'long'], searcher: 'name: random, max_trials: 12, max_concurrent_trials: 5', hyperparameters: { ...SPACE, pace: 300, epochs: 800 } },
   ...['distilled teacher', 'bf16 check', 'batch 4096'].map((name) => ({
     name: `vit_imagenet100 ${name}`,
     labels: ['long'],
     searcher: SINGLE,
-    hyperparameters: { learning_rate: 3e-3, pace: 5000, epochs: 500 },
+    hyperparameters: { learning_rate: 3e-3, pace: 400, epochs: 500 },
   })),
 ];
 

@@ -26,7 +26,7 @@ function FileView({ file }: { file: CodeFile }) {
     <figure class="code">
       <figcaption>
         {file.path} <span class="quiet">{bytes(file.bytes.length)}</span>{' '}
-        <button type="button" class="plain" aria-label={`Copy ${file.path}`} onClick={() => void navigator.clipboard?.writeText(text)}>
+        <button type="button" class="plain" aria-label="Copy this file" onClick={() => void navigator.clipboard?.writeText(text)}>
           Copy
         </button>
       </figcaption>
