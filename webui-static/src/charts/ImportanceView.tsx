@@ -90,7 +90,9 @@ interface Props {
 export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
   const order = importance(trials, all).map(({ name: own }) => own);
-  const [first, second] = [...all].sort((a, b) => Number(a.kind === 'words') - Number(b.kind === 'words') || order.indexOf(a.name) - order.indexOf(b.name));
+  // The two most important ranges first, then choices: a range shows as a surface.
+  const isChoice = (one: Dimension): number => Number(asChoice(one, trials).kind === 'words');
+  const [first, second] = [...all].sort((a, b) => isChoice(a) - isChoice(b) || order.indexOf(a.name) - order.indexOf(b.name));
   if (!first || !second) return null;
   const across = all.find((one) => one.name === query.hx) ?? first;
   const up = all.find((one) => one.name === query.hy && one !== across) ?? (across === second ? first : second);
