@@ -1,6 +1,8 @@
 #include "agent/agent.h"
 
+#include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -75,6 +77,13 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+/// Converts the wall time of the settings. A time that has passed is a stop at once.
+Departure departure_of(const Settings& settings) {
+  Departure departure{.stop_timeout = settings.stop_timeout, .idle = settings.exit_when_idle};
+  if (settings.until) departure.until = mono_now() + Duration(settings.until->micros - wall_now().micros);
+  return departure;
+}
+
 /// Ends the log of an allocation with the words of Determined AI, which scripts look for.
 void log_exit(const TaskDir& dir, const Exit& exit) {
   if (exit.kind == Exit::Kind::kStopped || exit.kind == Exit::Kind::kLost) return;
@@ -86,6 +95,34 @@ void log_exit(const TaskDir& dir, const Exit& exit) {
                   : "ERROR: resources failed with non-zero exit code: " + std::to_string(exit.code));
 }
 
+std::uint64_t number_of(const std::string& text) {
+  std::uint64_t mixed = 0;
+  for (const char c : text) mixed = mixed * 31 + static_cast<unsigned char>(c);
+  return mixed;
+}
+
+/// Determines the sandbox of tasks. Errors: kFailedPrecondition if a required one is not possible.
+Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init) {
+  using Level = SandboxReport::Level;
+  if (settings.sandbox == SandboxMode::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine (setting sandbox: off)");
+    return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
+  }
+  const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
+  SandboxReport report = probe_sandbox(uid, init, data.path());
+  if (report.level == Level::kFull) return report;
+  if (settings.sandbox == SandboxMode::kRequired) {
+    return fail(Code::kFailedPrecondition,
+                "sandbox: required, but " + report.missing + "; mend this, or set sandbox: best_effort");
+  }
+  if (report.level == Level::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine: " + report.missing);
+  } else {
+    log::warn("sandbox of tasks is partial: " + report.missing);
+  }
+  return report;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::string& prefix) {
@@ -94,27 +131,38 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
   TRY_ASSIGN(auto watcher,
              Watcher::start({.ended = [events](std::uint64_t key) { events->push(ProcessEnded{key}); },
                              .stop_asked =
-                                 [events, timeout = settings.stop_timeout] {
-                                   events->push(Input(StopRequest{timeout}));
+                                 [events, timeout = settings.stop_timeout](int signal) {
+                                   events->push(Input(StopRequest{timeout, signal == SIGTERM}));
                                  }}));
   TRY_ASSIGN(std::vector<Device> devices, detect_devices(settings));
   TRY_ASSIGN(DataDir data, DataDir::open(settings.data_dir));
+  TRY_ASSIGN(SandboxReport sandbox, choose_sandbox(settings, data, prefix + "/bin/det-task-init"));
   MasterLink master;
   TRY_ASSIGN(master.trust, establish_trust(settings, data.tls()));
   TRY_ASSIGN(master.channel, open_channel(settings.master, master.trust));
   return std::unique_ptr<Agent>(new Agent(std::move(settings), std::move(data), std::move(devices), prefix,
-                                          std::move(events), std::move(watcher), master));
+                                          std::move(events), std::move(watcher), master, std::move(sandbox)));
 }
 
 Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master)
+             std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master,
+             SandboxReport sandbox)
     : settings_(std::move(settings)),
       data_(std::move(data)),
       events_(std::move(events)),
       watcher_(std::move(watcher)),
       ports_(data_.instance()),
-      site_{settings_,      data_,        std::move(devices), prefix,
-            master.channel, master.trust, ports_.number(),    build::models_directory(data_.models())},
+      sandbox_(std::move(sandbox)),
+      site_{.settings = settings_,
+            .data = data_,
+            .devices = std::move(devices),
+            .prefix = prefix,
+            .channel = master.channel,
+            .trust = master.trust,
+            .port_block = ports_.number(),
+            .models = build::models_directory(data_.models()),
+            .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
+      uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
@@ -122,7 +170,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
-      core_(kDefaultLease, mono_now()) {}
+      core_(kDefaultLease, mono_now(), departure_of(settings_)) {}
 
 // Closing the queue releases jobs that are blocked in a push.
 Agent::~Agent() { events_->close(); }
@@ -170,6 +218,8 @@ void Agent::reattach_allocations() {
     const auto dir = data_.allocation(id);
     if (!dir) continue;
     logs_.follow(id, *dir);
+    if (const auto spec = dir->read_spec(); spec && spec->sandbox && spec->sandbox->uid)
+      uids_.keep(id, *spec->sandbox->uid);
     if (auto outcome = read_outcome(*dir)) {
       feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome)});
     } else if (const auto phase = runtime_.reattach(id)) {
@@ -254,6 +304,7 @@ void Agent::start(const v1::StartAllocation& command) {
   // An id that is no file name must not reach the file system.
   if (auto dir = data_.allocation(id); !dir) return log::error(dir.error().message);
   auto order = std::make_shared<Order>(Order{command, cluster_id_, grace_});
+  if (site_.sandboxed && ::geteuid() == 0) order->uid = uids_.take(id);
   feed(Start{id, std::move(order)});
 }
 
@@ -295,6 +346,9 @@ v1::Hello Agent::hello() const {
   hello.set_instance(data_.instance());
   hello.set_version(DET_VERSION);
   hello.set_pool(settings_.pool);
+  hello.set_ephemeral(settings_.ephemeral);
+  hello.set_sandbox(to_string(sandbox_.level));
+  hello.set_sandbox_missing(sandbox_.missing);
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();
     out->set_type(device.type);
@@ -366,12 +420,18 @@ void Agent::perform(const Drop& effect) {
 }
 
 void Agent::perform(const Announce&) {
+  log::info("the master moves the allocations to other agents", {{"allocations", core_.held().size()}});
   v1::AgentMessage message;
   message.mutable_stopping();
   link_.send(std::move(message));
 }
 
 void Agent::perform(const Finish&) {
+  if (settings_.ephemeral) {
+    v1::AgentMessage message;
+    message.mutable_left();
+    link_.send(std::move(message));
+  }
   exit_at_ = mono_now() + kCloseTimeout;
   link_.close();
 }

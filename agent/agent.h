@@ -18,10 +18,11 @@
 #include "agent/ports.h"
 #include "agent/prepare.h"
 #include "agent/runtime.h"
+#include "agent/task_sandbox.h"
 #include "agent/watcher.h"
-#include "common/base/kill_grace.h"
 #include "common/base/queue.h"
 #include "common/base/result.h"
+#include "common/base/stop_signal.h"
 #include "common/client/grpc_keepalive.h"
 
 namespace det::agent {
@@ -57,7 +58,8 @@ class Agent {
     std::shared_ptr<grpc::Channel> channel;
   };
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
-        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master);
+        std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master,
+        SandboxReport sandbox);
   /// Turns the allocations that an earlier agent left into inputs of the core.
   void reattach_allocations();
   /// Precompiles LibTorch's header in the background, so that the first build does not wait for it.
@@ -71,7 +73,10 @@ class Agent {
   void take(const Input& input);
   void take(const LinkEvent& event);
   void take(const ProcessEnded& event);
-  void take(const Removed& event) { jobs_.erase(event.id); }
+  void take(const Removed& event) {
+    jobs_.erase(event.id);
+    uids_.release(event.id);
+  }
   void take(const v1::StorageDone& done);
   // Handlers of the master's commands.
   void execute(const v1::AgentCommand& command);
@@ -102,7 +107,9 @@ class Agent {
   const std::shared_ptr<Events> events_;
   const std::unique_ptr<Watcher> watcher_;
   const PortBlock ports_;
+  const SandboxReport sandbox_;
   const Site site_;
+  TaskUids uids_;
   Runtime runtime_;
   Renewal renewal_;
   LogShip logs_;

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <climits>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/base/units.h"
 
 namespace det::agent {
 namespace {
@@ -31,6 +34,34 @@ Result<std::string> read_master(std::string_view text) {
   return std::string(scheme) + std::string(text);
 }
 
+/// Reads seconds since 1970, an RFC 3339 time, or a duration from now. "" is nothing.
+Result<std::optional<WallTime>> read_until(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::size_t kEpochDigits = 10;
+  std::optional<WallTime> at;
+  if (text.find_first_not_of("0123456789") == std::string::npos) {
+    // Shorter numbers would be times before 2001, or durations without a unit.
+    if (text.size() == kEpochDigits) at = WallTime{std::stoll(text) * 1'000'000};
+  } else if (const auto time = parse_rfc3339(text)) {
+    at = *time;
+  } else if (const auto duration = parse_duration(text); duration && *duration > Duration(0)) {
+    at = WallTime{wall_now().micros + duration->count()};
+  }
+  if (at) return at;
+  return fail(Code::kInvalidArgument,
+              "until: must be seconds since 1970, a time such as 2030-01-31T12:00:00Z or a duration such as "
+              "2h, got \"" +
+                  text + "\"");
+}
+
+/// Reads a duration. "" is nothing.
+Result<std::optional<Duration>> read_idle(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto duration = parse_duration(text);
+  if (duration && *duration > Duration(0)) return *duration;
+  return fail(Code::kInvalidArgument, "exit_when_idle: must be a duration such as 2m, got \"" + text + "\"");
+}
+
 /// Reads one of the names of SlotType.
 Result<SlotType> read_slot_type(const std::string& text) {
   if (text == "auto") return SlotType::kAuto;
@@ -39,6 +70,61 @@ Result<SlotType> read_slot_type(const std::string& text) {
   if (text == "none") return SlotType::kNone;
   return fail(Code::kInvalidArgument, "slot_type: must be auto, cuda, cpu or none, got \"" + text + "\"" +
                                           did_you_mean(text, {"auto", "cuda", "cpu", "none"}));
+}
+
+Result<SandboxMode> read_sandbox(const std::string& text) {
+  if (text == "required") return SandboxMode::kRequired;
+  if (text == "best_effort") return SandboxMode::kBestEffort;
+  if (text == "off") return SandboxMode::kOff;
+  return fail(Code::kInvalidArgument, "must be required, best_effort or off, got \"" + text + "\"" +
+                                          did_you_mean(text, {"required", "best_effort", "off"}));
+}
+
+/// The non-empty parts of a list with commas.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& part : split(text, ','))
+    if (const auto word = trim(part); !word.empty()) words.emplace_back(word);
+  return words;
+}
+
+/// Reads "/data, /scratch:rw".
+Result<std::vector<BindMount>> read_bind_mounts(const std::string& text) {
+  std::vector<BindMount> mounts;
+  for (std::string word : words_of(text)) {
+    BindMount mount;
+    mount.writable = word.ends_with(":rw");
+    if (mount.writable || word.ends_with(":ro")) word.resize(word.size() - 3);
+    mount.path = word;
+    if (!mount.path.starts_with('/') || mount.path.size() == 1)
+      return fail(Code::kInvalidArgument,
+                  "\"" + word + "\" must be an absolute path below /, such as /data or /scratch:rw");
+    if (!path_exists(mount.path))
+      return fail(Code::kInvalidArgument, mount.path + " does not exist; create it");
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+/// Reads "FIRST:COUNT". Users below 1000 belong to the system.
+Status read_task_uids(const std::string& text, Settings& settings) {
+  constexpr std::uint64_t kFirst = 1000, kEnd = 0xFFFF'FFFE;
+  const std::vector<std::string> parts = split(text, ':');
+  std::uint64_t numbers[2] = {0, 0};
+  bool good = parts.size() == 2;
+  for (std::size_t i = 0; good && i < 2; ++i) {
+    const char* const last = parts[i].data() + parts[i].size();
+    const auto [end, error] = std::from_chars(parts[i].data(), last, numbers[i]);
+    good = error == std::errc() && end == last && numbers[i] <= kEnd;
+  }
+  if (!good || numbers[0] < kFirst || numbers[1] == 0 || numbers[0] + numbers[1] > kEnd) {
+    return fail(
+        Code::kInvalidArgument,
+        "must be FIRST:COUNT with users from 1000 on, such as 1900000000:65536, got \"" + text + "\"");
+  }
+  settings.task_uid_first = static_cast<std::uint32_t>(numbers[0]);
+  settings.task_uid_count = static_cast<std::uint32_t>(numbers[1]);
+  return {};
 }
 
 }  // namespace
@@ -79,6 +165,27 @@ const OptionTable& option_table() {
            "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
            "second "
            "signal, their processes are ended. 0s: end them at once."},
+          {"until", Kind::kString, "",
+           "Time at which this machine is taken away: seconds since 1970, a time such as "
+           "2030-01-31T12:00:00Z, "
+           "or a duration from the start such as 2h. The agent stops early enough for its trials to save: "
+           "stop_timeout and the kill grace before. Empty: none."},
+          {"exit_when_idle", Kind::kString, "",
+           "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
+          {"ephemeral", Kind::kBool, "false",
+           "The agent does not come back after it has left: the master then removes it, its settings and its "
+           "identity."},
+          {"sandbox", Kind::kString, "best_effort",
+           "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
+           "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+          {"bind_mounts", Kind::kString, "",
+           "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
+           "owner."},
+          {"task_uids", Kind::kString, "1900000000:65536",
+           "Users of tasks if the agent is root, as FIRST:COUNT. Each allocation has one of its own."},
+          {"pass_environment", Kind::kString, "",
+           "Variables of the agent that tasks get, with commas. Of others they get PATH, locale and GPU "
+           "settings."},
           {"log_level", Kind::kString, "info",
            "Level of the agent's log: trace, debug, info, warn or error."},
           {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
@@ -108,6 +215,11 @@ Result<Settings> read_settings(const Options& options) {
   take("cpu_slots", count("cpu_slots", 1), settings.cpu_slots);
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
+  take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
+  take("bind_mounts", read_bind_mounts(options.text("bind_mounts")), settings.bind_mounts);
+  if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
+    problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});
+  settings.pass_environment = words_of(options.text("pass_environment"));
   settings.data_dir = options.text("data_dir");
   if (settings.data_dir.empty())
     problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});
@@ -126,6 +238,9 @@ Result<Settings> read_settings(const Options& options) {
   }
   settings.cache_bytes = options.bytes("cache_size");
   settings.stop_timeout = options.duration("stop_timeout");
+  take("until", read_until(options.text("until")), settings.until);
+  take("exit_when_idle", read_idle(options.text("exit_when_idle")), settings.exit_when_idle);
+  settings.ephemeral = options.boolean("ephemeral");
   settings.compile_timeout = options.duration("compile_timeout");
   settings.log.json = options.boolean("log_json");
   settings.log.program = "agent";

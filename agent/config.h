@@ -1,7 +1,10 @@
 // Settings of the agent: the table of option keys and the checked values.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -12,6 +15,15 @@ namespace det::agent {
 
 /// Kind of slots to offer. kAuto: CUDA devices if there are any, else CPUs.
 enum class SlotType { kAuto, kCuda, kCpu, kNone };
+
+/// Sandbox of tasks. kRequired: the agent does not start without a full one.
+enum class SandboxMode { kOff, kBestEffort, kRequired };
+
+/// A directory of the machine that all tasks see at the same path.
+struct BindMount {
+  std::string path;
+  bool writable = false;  ///< tasks act as the owner of the directory
+};
 
 /// The checked settings. The option table documents each of them.
 struct Settings {
@@ -33,8 +45,20 @@ struct Settings {
   std::int64_t cache_bytes = 0;
   /// From SIGTERM until the processes of allocations are ended.
   Duration stop_timeout{};
+  /// The machine is taken away then.
+  std::optional<WallTime> until;
+  /// Time without allocations after which the agent leaves.
+  std::optional<Duration> exit_when_idle;
+  /// The master forgets the agent when it has left.
+  bool ephemeral = false;
   /// Limit of one model build.
   Duration compile_timeout{};
+  SandboxMode sandbox = SandboxMode::kBestEffort;
+  std::vector<BindMount> bind_mounts;
+  /// Users of tasks if the agent is root: `task_uid_count` from `task_uid_first`.
+  std::uint32_t task_uid_first = 0, task_uid_count = 0;
+  /// Names of further variables of the agent's environment that tasks get.
+  std::vector<std::string> pass_environment;
   LogOptions log;
 };
 

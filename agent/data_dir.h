@@ -26,6 +26,7 @@ class DataDir {
 
   /// UUID that stays with the directory: the identity of the machine, whatever the name of the agent.
   const std::string& instance() const { return instance_; }
+  const std::string& path() const { return path_; }
   std::string contexts() const { return path_ + "/contexts"; }
   std::string models() const { return path_ + "/models"; }
   std::string tls() const { return path_ + "/tls"; }

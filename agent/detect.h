@@ -16,12 +16,19 @@ struct Device {
   std::string brand;
   /// Unique on this machine; for CUDA the UUID of the driver.
   std::string uuid;
+  int index = -1;  ///< of a CUDA device: its number in NVML
   bool operator==(const Device&) const = default;
 };
 
 /// Returns the CUDA devices, in NVML's order. Loads NVML at run time; returns none without driver or library.
 std::vector<Device> detect_cuda();
-/// Returns the devices to offer. Errors: kFailedPrecondition if slot_type is cuda and there is no device.
+/// Returns the devices that CUDA_VISIBLE_DEVICES (`list`) names: NVML indexes, UUIDs, or prefixes of one
+/// UUID. Empty, -1 and NoDevFiles name none. An engine such as Slurm gives a job its devices this way.
+/// Errors: kFailedPrecondition (a name without a device, or a device named twice).
+Result<std::vector<Device>> visible_devices(const std::vector<Device>& devices, const std::string& list);
+/// Returns the devices to offer. Of the CUDA devices, those that CUDA_VISIBLE_DEVICES of the agent names, in
+/// its order. Errors: kFailedPrecondition (slot_type is cuda and there is no device; those of
+/// visible_devices).
 Result<std::vector<Device>> detect_devices(const Settings& settings);
 
 }  // namespace det::agent

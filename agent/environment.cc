@@ -1,6 +1,7 @@
 #include "agent/environment.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,20 @@ std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& a
     if (device.type == "CUDA") list += (list.empty() ? "" : ",") + device.uuid;
   }
   return list;
+}
+
+// Variables of the agent's environment that tasks get. All others may be secrets of its shell.
+constexpr std::array<std::string_view, 7> kPassed{
+    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "AWS_REGION", "AWS_CA_BUNDLE"};
+constexpr std::array<std::string_view, 8> kPassedPrefixes{"LC_",   "CUDA_", "NVIDIA_", "NCCL_",
+                                                          "GLOO_", "OMP_",  "MKL_",    "UCX_"};
+
+bool is_passed(std::string_view name, const std::vector<std::string>& further) {
+  if (name.starts_with("DET_")) return false;
+  return std::find(kPassed.begin(), kPassed.end(), name) != kPassed.end() ||
+         std::find(further.begin(), further.end(), name) != further.end() ||
+         std::any_of(kPassedPrefixes.begin(), kPassedPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 /// Variables that launchers need for a gang across several agents.
@@ -84,12 +99,15 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   std::map<std::string, std::string> variables;
   for (const std::string& line : around.base) {
     const std::size_t equals = line.find('=');
-    if (equals == std::string::npos || equals == 0 || line.starts_with("DET_")) continue;
+    if (equals == std::string::npos || !is_passed(line.substr(0, equals), around.pass)) continue;
     variables[line.substr(0, equals)] = line.substr(equals + 1);
   }
   const auto path = variables.find("PATH");
   variables["PATH"] =
       around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  // The user of a sandbox has no entry in /etc/passwd.
+  variables["HOME"] = around.home;
+  variables["USER"] = variables["LOGNAME"] = "determinant";
   // Python buffers up to 8 KiB of output when it writes to a pipe, and loses it when killed.
   variables.try_emplace("PYTHONUNBUFFERED", "1");
   const std::string threads = std::to_string(thread_count(order, around));

@@ -20,7 +20,9 @@ struct Surroundings {
   int port_block = 0;  ///< number of a PortBlock
   /// Directories of the task; `programs` comes first in PATH.
   std::string workdir, run_dir, programs;
+  std::string home;               ///< HOME of the task
   std::vector<std::string> base;  ///< the agent's own environment
+  std::vector<std::string> pass;  ///< further names of `base` that the task gets
   /// Certificate file and name by which processes verify the master; "": not needed.
   std::string master_cert = "", master_cert_name = "";
 };
@@ -28,9 +30,10 @@ struct Surroundings {
 /// Returns "http://HOST:PORT" for an address without scheme, as Determined AI's harness expects it.
 std::string web_address(const std::string& master);
 
-/// Returns the environment as NAME=value lines. Later sources override earlier ones: the agent's own
-/// variables without DET_*; PATH, threads and devices of the slots; the user's variables; DET_*. `refused`
-/// receives the names of user variables that are invalid or reserved (DET_*).
+/// Returns the environment as NAME=value lines. Later sources override earlier ones: of the agent's own
+/// variables PATH, locale, GPU settings and `pass`, never DET_*; PATH, HOME, USER, threads and devices of the
+/// slots; the user's variables; DET_*. `refused` receives the names of user variables that are invalid or
+/// reserved (DET_*).
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused);
 

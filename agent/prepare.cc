@@ -1,8 +1,12 @@
 #include "agent/prepare.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "agent/task/log_file.h"
+#include "agent/task_sandbox.h"
 #include "agent/upstream_info.h"
 #include "common/archive/archive.h"
 #include "common/base/exit_codes.h"
@@ -98,6 +102,7 @@ class Preparation {
 
   std::optional<Exit> run() {
     if (auto exit = unpack_context()) return exit;
+    if (auto made = make_places(); !made) return lost(made.error());
     if (stop_.stop_requested()) return Exit{Exit::Kind::kStopped, 0, "stopped"};
     TaskSpec spec{.cwd = dir_.workdir(),
                   .grace = order_.grace,
@@ -118,6 +123,7 @@ class Preparation {
           "Determined AI's Python library cannot find the model directory: " + linked.error().message);
     spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
     spec.env = environment();
+    if (auto exit = enclose(spec)) return exit;
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
     // After the spec: the entries of this allocation are fresh and stay.
     build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
@@ -138,6 +144,46 @@ class Preparation {
     if (!archive) return end_of(archive.error());
     if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error());
     return std::nullopt;
+  }
+
+  Status make_places() {
+    TRY(make_directories(dir_.run() + "/home", 0700));
+    TRY(make_directories(dir_.tmp(), 0700));
+    // As /tmp everywhere: the sandbox is created without the privilege to enter a directory of the task.
+    return ::chmod(dir_.tmp().c_str(), 01777) == 0 ? Status() : fail_errno(dir_.tmp());
+  }
+
+  /// Gives the task's directories to its user and describes its sandbox.
+  std::optional<Exit> enclose(TaskSpec& spec) {
+    if (!site_.sandboxed) return std::nullopt;
+    for (const std::string& path : {dir_.workdir(), dir_.run(), dir_.upstream()}) {
+      if (auto given = path_exists(path) ? give_tree(path, order_.uid) : Status(); !given)
+        return lost(given.error());
+    }
+    auto sandbox = task_sandbox(order_, dir_, site_, model_);
+    if (!sandbox) {
+      log("ERROR", sandbox.error().message);
+      return sandbox.error().code == Code::kPermissionDenied ? refused(sandbox.error().message)
+                                                             : lost(sandbox.error());
+    }
+    spec.sandbox = std::move(*sandbox);
+    return std::nullopt;
+  }
+
+  /// Returns the command that runs the compiler in its sandbox. `work`: the directory that it writes to.
+  /// `header`: its precompiled header, or "".
+  Result<std::vector<std::string>> enclose_compiler(const std::vector<std::string>& argv,
+                                                    const std::string& work, const std::string& header) {
+    TRY_ASSIGN(const Sandbox sandbox, build_sandbox(order_, dir_, site_, work, header));
+    std::vector<std::string> inner{site_.prefix + "/bin/det-task-init", "exec",
+                                   order_.uid ? std::to_string(*order_.uid) : "-"};
+    inner.insert(inner.end(), argv.begin(), argv.end());
+    std::vector<std::string> command = sandbox_command(sandbox, inner);
+    // A source can embed /proc/self/environ: the agent's own variables stay outside.
+    command.insert(command.begin() + 1,
+                   {"--chdir", dir_.workdir(), "--clearenv", "--setenv", "PATH", search_path(), "--setenv",
+                    "LC_ALL", "C", "--setenv", "TMPDIR", work, "--setenv", "HOME", work});
+    return command;
   }
 
   /// A bad archive is the user's failure; anything else, such as a full disk, is the platform's.
@@ -162,12 +208,15 @@ class Preparation {
       log("ERROR", message);
       return failed(message);
     }
+    // The compiler runs as the user of the task.
+    if (auto given = give_tree(dir_.workdir(), order_.uid); !given) return lost(given.error());
     const MonoTime begun = mono_now();
     log("INFO", "preparing " + source);
     auto outcome = build::build_model({.recipe = std::move(*recipe),
                                        .trial = trial,
                                        .source_dir = dir_.workdir(),
                                        .models_dir = site_.models,
+                                       .enclose = enclosure(),
                                        .timeout = site_.settings.compile_timeout,
                                        .on_line = [this](const std::string& line) { log_compiler(line); }},
                                       stop_);
@@ -179,6 +228,7 @@ class Preparation {
       const std::string message = source + " does not compile" + error;
       return error.empty() ? failed(message) : refused(message);
     }
+    model_ = std::filesystem::path(outcome->library).parent_path().string();
     log("INFO", outcome->cached ? source + " taken from the build cache"
                                 : source + " built in " + human_duration(mono_now() - begun));
     command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
@@ -213,10 +263,12 @@ class Preparation {
                               .cpus = cpu_count(),
                               .port_block = site_.port_block,
                               .workdir = dir_.workdir(),
-                              .run_dir = dir_.path(),
+                              .run_dir = dir_.run(),
                               .programs = site_.prefix + "/bin",
+                              .home = dir_.run() + "/home",
                               .base = process_environment(),
-                              .master_cert = site_.trust.cert_file,
+                              .pass = site_.settings.pass_environment,
+                              .master_cert = certificate(),
                               .master_cert_name = site_.trust.cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
@@ -228,9 +280,32 @@ class Preparation {
     return lines;
   }
 
+  static std::string search_path() {
+    const std::string path = environment_variable("PATH");
+    return path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
+  }
+
+  build::Enclose enclosure() {
+    if (!site_.sandboxed) return {};
+    return [this](const std::vector<std::string>& argv, const std::string& work, const std::string& header) {
+      return enclose_compiler(argv, work, header);
+    };
+  }
+
+  /// Returns the file with the certificate of the master, readable for the task; "" if none is needed.
+  std::string certificate() {
+    if (site_.trust.cert_file.empty() || !site_.sandboxed) return site_.trust.cert_file;
+    const std::string copy = dir_.run() + "/master.pem";
+    const auto text = read_file(site_.trust.cert_file);
+    if (auto written = text ? replace_file(copy, *text, 0600) : tl::unexpected(text.error()); !written)
+      log("WARNING", "the certificate of the master is not readable: " + written.error().message);
+    return copy;
+  }
+
   const Order& order_;
   const TaskDir& dir_;
   const Site& site_;
+  std::string model_;  ///< directory of the built model
   LogWriter log_;
   std::stop_token stop_;
 };

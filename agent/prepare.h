@@ -26,6 +26,8 @@ struct Order {
   std::string cluster_id;
   /// SIGTERM to SIGKILL.
   Duration grace{};
+  /// User of the task; nothing: that of the agent.
+  std::optional<uid_t> uid = {};
 };
 
 /// Inputs shared by all preparations. Lives as long as the agent.
@@ -42,6 +44,7 @@ struct Site {
   int port_block = 0;
   /// The build cache, shared with other programs of this user.
   std::string models;
+  bool sandboxed = false;  ///< tasks and builds run in sandboxes
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,

@@ -19,7 +19,7 @@ constexpr Duration kCleanup = std::chrono::minutes(1);
 
 /// Environment entry that every process of the allocation inherits. It names the directory rather than the
 /// id: ids derive from the experiment's seed, so two clusters on one machine can have equal ones.
-std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.path(); }
+std::string mark_of(const TaskDir& dir) { return "DET_RUN_DIR=" + dir.run(); }
 
 /// The agent's environment without DET_*, plus the mark that identifies leftover processes.
 std::vector<std::string> supervisor_environment(const TaskDir& dir) {
@@ -91,19 +91,14 @@ void Runtime::terminate(const AllocationId& id, const Exit& stop) {
   if (const auto dir = data_.allocation(id)) {
     if (auto written = write_stop(*dir, stop); !written) log::warn(written.error().message);
   }
-  signal(id, SIGTERM);
+  // Through the pidfd: the pid may have been reused.
+  if (const auto it = processes_.find(id); it != processes_.end()) request_stop(it->second.fd());
 }
 
 void Runtime::kill_hard(const AllocationId& id) {
   log::warn("supervisor does not end; sending SIGKILL", {{"allocation", id}});
-  signal(id, SIGKILL);
-}
-
-void Runtime::signal(const AllocationId& id, int number) {
   const auto it = processes_.find(id);
-  if (it == processes_.end()) return;
-  // Through the pidfd: the pid may have been reused.
-  (void)::syscall(SYS_pidfd_send_signal, it->second.fd(), number, nullptr, 0);
+  if (it != processes_.end()) (void)::syscall(SYS_pidfd_send_signal, it->second.fd(), SIGKILL, nullptr, 0);
 }
 
 std::optional<AllocationId> Runtime::ended(std::uint64_t key) {

@@ -45,7 +45,6 @@ class Runtime {
   };
   // Registers a process with the watcher.
   Status keep(const AllocationId& id, Process process);
-  void signal(const AllocationId& id, int number);
 
   const DataDir& data_;
   const std::string supervisor_;

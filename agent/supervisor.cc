@@ -1,14 +1,17 @@
 // Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
-// task/task_dir.h. It starts the task, writes the output to the allocation's log, and ends only when no
-// process of the task is left; only then does exit.json exist. It outlives the agent and never uses the
-// network. On SIGTERM, or when the task hangs (task/hang_watch.h), the process group gets SIGTERM and, after
-// the grace, SIGKILL.
+// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
+// task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
+// only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
+// uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
+// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. det-task-init
+// is the parent of the task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +19,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <deque>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -28,6 +33,7 @@
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 
 namespace det::agent {
@@ -36,6 +42,12 @@ namespace {
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
 constexpr std::size_t kDescribed = 20;  ///< limit of the processes described in the log when a task hangs
+
+/// Whether a process belongs to the sandbox rather than to the task.
+bool is_ours(pid_t pid) {
+  const std::string text = describe_process(pid);
+  return text.starts_with("bwrap (") || text.starts_with("det-task-init (");
+}
 
 /// One output stream of the task.
 struct Output {
@@ -80,14 +92,14 @@ class Supervisor {
 
   /// Runs the task to its end and writes exit.json.
   Status run() {
-    if (auto started = start(); !started) {
-      const int code = started.error().code == Code::kPermissionDenied ? 126 : 127;
-      log_.append(LogStream::kAgent, "ERROR: " + started.error().message);
-      return dir_.write_exit({{code, 0}, started.error().message});
-    }
+    if (auto started = start(); !started) refuse(started.error());
     // Until the main process has ended and no descendant is left.
     while (!exit_ || children_left_) turn();
     drain();
+    if (refused_) {
+      log_.append(LogStream::kAgent, "ERROR: " + *refused_);
+      return dir_.write_exit({*exit_, *refused_});
+    }
     log_.flush_dropped();
     return dir_.write_exit(how_it_ended());
   }
@@ -108,15 +120,35 @@ class Supervisor {
     return end;
   }
 
+  /// The task could not be started.
+  void refuse(const Error& error) {
+    refused_ = error.message;
+    exit_ = ExitStatus{error.code == Code::kPermissionDenied ? 126 : 127, 0};
+  }
+
   Status start() {
-    ProcessOptions options{.argv = spec_.argv,
-                           .env = spec_.env,
-                           .cwd = spec_.cwd,
-                           .out = Stream::pipe(),
-                           .err = Stream::pipe(),
-                           .dies_with_us = true};
-    TRY_ASSIGN(Child child, Child::spawn(options));
-    main_ = child.pid();
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
+    init_.reset(ends[0]);
+    const UniqueFd theirs(ends[1]);
+    const std::string bin = std::filesystem::path(program_path()).parent_path().string();
+    std::vector<std::string> argv{bin + "/det-task-init", "run", dir_.path()};
+    if (spec_.sandbox) {
+      TRY_ASSIGN(const auto warnings, map_owners(*spec_.sandbox, dir_.mounts()));
+      for (const std::string& warning : warnings) log_.append(LogStream::kAgent, "WARNING: " + warning);
+      argv = sandbox_command(*spec_.sandbox, argv);
+    }
+    // The mark of the allocation, and nothing else of the agent's environment.
+    TRY_ASSIGN(Child child, Child::spawn({.argv = argv,
+                                          .env = {{"PATH=/usr/local/bin:/usr/bin:/bin",
+                                                   "DET_RUN_DIR=" + environment_variable("DET_RUN_DIR")}},
+                                          .cwd = "/",
+                                          .in = Stream::descriptor(theirs.get()),
+                                          .out = Stream::pipe(),
+                                          .err = Stream::pipe(),
+                                          .dies_with_us = true,
+                                          .blocks_sigterm = true}));
+    first_ = child.pid();
     outputs_[0].fd = std::move(child.out());
     outputs_[1].fd = std::move(child.err());
     // All children are reaped in reap().
@@ -126,14 +158,17 @@ class Supervisor {
 
   /// Waits for the next event and handles it.
   void turn() {
-    std::array<pollfd, 3> fds{
-        {{signals_.get(), POLLIN, 0}, {outputs_[0].fd.get(), POLLIN, 0}, {outputs_[1].fd.get(), POLLIN, 0}}};
+    std::array<pollfd, 4> fds{{{signals_.get(), POLLIN, 0},
+                               {outputs_[0].fd.get(), POLLIN, 0},
+                               {outputs_[1].fd.get(), POLLIN, 0},
+                               {init_.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
           watch_.saw_output(mono_now());
       }
       if (fds[0].revents != 0) take_signals();
+      if (fds[3].revents != 0) read_init();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
@@ -152,7 +187,7 @@ class Supervisor {
   }
 
   void terminate() {
-    ::kill(-main_, SIGTERM);
+    (void)::send(init_.get(), "term", 4, MSG_NOSIGNAL);
     kill_at_ = mono_now() + spec_.grace;
   }
 
@@ -162,6 +197,7 @@ class Supervisor {
                                        human_duration(watch_.timeout()) + " (hang_timeout); sending SIGTERM");
     // Describe the processes before the signal changes their state.
     std::vector<pid_t> processes = descendants(::getpid());
+    std::erase_if(processes, [](pid_t pid) { return is_ours(pid); });
     if (processes.size() > kDescribed) processes.resize(kDescribed);
     for (const pid_t pid : processes) {
       if (const std::string text = describe_process(pid); !text.empty())
@@ -173,8 +209,43 @@ class Supervisor {
   void take_signals() {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-      if (info.ssi_signo != SIGTERM || kill_at_ || exit_) continue;
+      // Only the agent queues its signal. An engine that signals every process of a job leaves the decision
+      // to the agent, which got the signal, too.
+      if (info.ssi_signo != SIGTERM || info.ssi_code != SI_QUEUE || kill_at_ || exit_) continue;
       terminate();
+    }
+  }
+
+  /// Reads the messages of det-task-init, see task_init.cc. Closes the socket at its end.
+  void read_init() {
+    char buffer[4096];
+    for (;;) {
+      const ssize_t got = ::recv(init_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (got <= 0) return init_.reset();
+      const std::string_view message(buffer, static_cast<std::size_t>(got));
+      const std::vector<std::string> words = split(message, ' ');
+      int first = 0, second = 0;
+      if (words.size() > 1) std::from_chars(words[1].data(), words[1].data() + words[1].size(), first);
+      if (words.size() > 2) std::from_chars(words[2].data(), words[2].data() + words[2].size(), second);
+      if (words[0] == "started") started_ = true;
+      if (words[0] == "exit" && !exit_) exit_ = ExitStatus{first, second};
+      if (words[0] == "failed" && !exit_) {
+        const std::size_t text = message.find(' ', message.find(' ') + 1);
+        refuse(
+            {static_cast<Code>(first), std::string(message.substr(std::min(text, message.size() - 1) + 1))});
+      }
+    }
+  }
+
+  /// The first process of the task has ended, with or without a report.
+  void first_ended() {
+    if (init_) read_init();
+    if (exit_) return;
+    if (started_ || kill_at_) {
+      exit_ = ExitStatus{0, SIGKILL};
+    } else {
+      refuse({Code::kInternal, "the sandbox of the task could not be created; the log has the reason"});
     }
   }
 
@@ -185,13 +256,11 @@ class Supervisor {
       // ECHILD: every process of the task has been reaped.
       if (pid < 0) children_left_ = errno != ECHILD;
       if (pid <= 0) return;
-      if (pid != main_) continue;
-      exit_ = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
+      if (pid == first_) first_ended();
     }
   }
 
   void kill_all() {
-    if (!exit_) ::kill(-main_, SIGKILL);
     for (const pid_t pid : descendants(::getpid())) ::kill(pid, SIGKILL);
   }
 
@@ -210,11 +279,14 @@ class Supervisor {
   TaskSpec spec_;
   LogWriter log_;
   UniqueFd signals_;
-  pid_t main_ = 0;
+  UniqueFd init_;    ///< socket to det-task-init
+  pid_t first_ = 0;  ///< bubblewrap, or det-task-init without a sandbox
   const std::int64_t oom_before_ = oom_kills();
   std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}},
                                  Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;
+  std::optional<std::string> refused_;  ///< why the task could not be started
+  bool started_ = false;
   std::optional<MonoTime> kill_at_;
   HangWatch watch_;
   bool hung_ = false;
@@ -227,9 +299,9 @@ void show(const std::string& directory, const char* place) {
   (void)::mount(directory.c_str(), place, nullptr, MS_BIND, nullptr);
 }
 
-/// Shows the allocation's own directory as /run/determined to the task only, and the storage of its
-/// checkpoints as /determined_shared_fs. Needs root; otherwise a Python harness of Determined AI does not
-/// detect its cluster, and everything else works.
+/// Without a sandbox: shows the allocation's own directory as /run/determined to the task only, and the
+/// storage of its checkpoints as /determined_shared_fs. Needs root; otherwise a Python harness of Determined
+/// AI does not detect its cluster, and everything else works.
 void show_upstream(const TaskDir& dir) {
   if (!path_exists(dir.upstream()) || ::unshare(CLONE_NEWNS) != 0) return;
   // Slave propagation: later mounts of the machine appear here, but the mounts made here stay private.
@@ -256,7 +328,7 @@ Status supervise(const std::string& path) {
   TRY_ASSIGN(LogWriter log, LogWriter::open(dir.log(), dir.shipped(), spec.unshipped_bytes));
   const auto self = identify(::getpid());
   if (!self) return fail(Code::kInternal, "/proc/self is not readable; mount /proc");
-  show_upstream(dir);
+  if (!spec.sandbox) show_upstream(dir);
   // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
   return Supervisor(std::move(dir), std::move(spec), std::move(log), std::move(signals)).run();

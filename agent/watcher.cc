@@ -63,7 +63,8 @@ void Watcher::run() {
       if (data == kQuit) return;
       if (data == kSignals) {
         signalfd_siginfo info;
-        if (::read(signals_.get(), &info, sizeof info) == sizeof info) events_.stop_asked();
+        if (::read(signals_.get(), &info, sizeof info) == sizeof info)
+          events_.stop_asked(static_cast<int>(info.ssi_signo));
       } else {
         events_.ended(data - kFirst);
       }

@@ -17,7 +17,7 @@ class Watcher {
   struct Events {
     /// The process registered with this key has ended.
     std::function<void(std::uint64_t key)> ended;
-    std::function<void()> stop_asked;  ///< SIGTERM or SIGINT arrived
+    std::function<void(int)> stop_asked;  ///< this signal arrived: SIGTERM or SIGINT
   };
   /// Starts the thread. Blocks SIGTERM and SIGINT in the calling thread and all threads that it starts later,
   /// so it must be called before any other thread exists. Errors: of epoll, signalfd and eventfd.

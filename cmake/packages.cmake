@@ -31,7 +31,7 @@ set(CPACK_COMPONENT_MASTER_DESCRIPTION "Determinant: master of a deep-learning t
 set(CPACK_DEBIAN_MASTER_PACKAGE_DEPENDS "postgresql, libcurl4, adduser")
 set(CPACK_DEBIAN_AGENT_PACKAGE_NAME det-agent)
 set(CPACK_COMPONENT_AGENT_DESCRIPTION "Determinant: agent that builds and runs trials")
-set(CPACK_DEBIAN_AGENT_PACKAGE_DEPENDS "libdet-dev (= ${PROJECT_VERSION}), adduser, util-linux, libcurl4")
+set(CPACK_DEBIAN_AGENT_PACKAGE_DEPENDS "libdet-dev (= ${PROJECT_VERSION}), adduser, util-linux, bubblewrap, libcurl4")
 set(CPACK_DEBIAN_CLI_PACKAGE_NAME det-cli)
 set(CPACK_COMPONENT_CLI_DESCRIPTION "Determinant: the det command")
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdet-dev)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Debian packages for building, running and testing.
-# Usage: deploy/deps.sh build|test         Installs missing packages without prompting. Idempotent.
+# Usage: deploy/deps.sh build|test|engines Installs missing packages without prompting. Idempotent. engines:
+#                                          Slurm, for tests/engines.
 #        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies.
 set -euo pipefail
 . "$(dirname "$0")/progress.sh"
@@ -11,11 +12,14 @@ build_packages=(
   libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
-  libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
+  libseccomp-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(
   git catch2 clang-format python3-torch python3-torchvision fio libbenchmark-dev chromium python3
   python3-botocore
+)
+engines_packages=(
+  python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
 )
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.
 case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in
@@ -27,13 +31,14 @@ files=()
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;
   test)  wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  engines) wanted=("${engines_packages[@]}") ;;
   files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux) ;;
-  *) echo "usage: deploy/deps.sh build|test|files FILE.deb..." >&2; exit 2 ;;
+  *) echo "usage: deploy/deps.sh build|test|engines|files FILE.deb..." >&2; exit 2 ;;
 esac
 
 # Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
-if [ "${#files[@]}" -eq 0 ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
+if [ "${#files[@]}" -eq 0 ] && [ "$1" != engines ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
   wanted+=(nodejs npm)
 fi
 

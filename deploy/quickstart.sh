@@ -113,14 +113,19 @@ start_master() {
 }
 
 start_agent() {
-  if running det-agent >/dev/null; then
-    echo "agent: already running"
-    return
+  local pid
+  if pid=$(running det-agent); then
+    # Trials see only the directories that the agent was started with.
+    if [ -z "$data" ] || tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qxF -- "$data"; then
+      echo "agent: already running"
+      return
+    fi
+    stop det-agent 100
   fi
   local address
   address=$(master_url)
   start det-agent --master "${address#http://}" --data-dir "$state/agent" \
-    --join-token-file "$state/master/agent-join-token"
+    --join-token-file "$state/master/agent-join-token" --bind-mounts "$data"
   local waited=0
   until [ "$("$bin/det" -m "$(master_url)" agent list --json | jq '[.[] | select(.connected)] | length')" -ge 1 ]; do
     if ! alive det-agent || [ "$waited" -gt 300 ]; then

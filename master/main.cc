@@ -29,6 +29,7 @@
 #include "master/db/queries/cluster.h"
 #include "master/db/queries/logs.h"
 #include "master/db/store/pg_store.h"
+#include "master/engines/edge.h"
 #include "master/http/site.h"
 #include "master/webhooks/sender.h"
 
@@ -135,6 +136,21 @@ scheduler::Rules to_rules(const SchedulerConfig& config) {
   return rules;
 }
 
+/// Returns the id of the cluster within names of pilots: they have room for a part of it.
+std::string pilot_cluster(const std::string& cluster_id) { return cluster_id.substr(0, 8); }
+
+/// Converts the settings of the pools with a provider.
+std::map<std::string, core::PilotRules> to_rules(const std::map<std::string, ProviderConfig>& providers) {
+  std::map<std::string, core::PilotRules> rules;
+  for (const auto& [pool, provider] : providers) {
+    rules.emplace(pool, core::PilotRules{.max_pilots = provider.max_pilots,
+                                         .slots_per_node = provider.slots_per_node,
+                                         .max_nodes = provider.max_nodes,
+                                         .idle_timeout = provider.idle_timeout});
+  }
+  return rules;
+}
+
 /// Loads the durable state and rebuilds the core from it.
 Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store, db::Pool& pool) {
   TRY_ASSIGN(core::Recovered recovered, store.load());
@@ -153,6 +169,8 @@ Result<core::Core> restore_core(const MasterConfig& config, db::PgStore& store, 
                               .default_pool = config.default_pool,
                               .pool_rules = to_rules(config.scheduler),
                               .pools = std::move(pools),
+                              .providers = to_rules(config.providers),
+                              .cluster = pilot_cluster(cluster.id),
                               .token_key = random_bytes(32)};
   return core::Core::restore(options, std::move(recovered), now());
 }
@@ -220,10 +238,18 @@ class Master {
                  .collector = &collector_,
                  .webhooks = &webhooks_,
                  .disk = database.disk.get()},
-        server_(context_, std::move(authority)) {}
+        server_(context_, std::move(authority)),
+        engines_(engines::SlurmRound(config.providers, "det-" + pilot_cluster(settings_.cluster_id) + "-",
+                                     engines::Slurm(engines::child_commands()), core_link())) {}
 
   void start() {
-    loop_.start({.send = [this](core::Send send) { server_.send(std::move(send)); },
+    loop_.start({.send =
+                     [this](core::Send send) {
+                       const bool engine = std::holds_alternative<core::SubmitPilot>(send) ||
+                                           std::holds_alternative<core::CancelPilot>(send);
+                       if (engine) return engines_.send(std::move(send));
+                       server_.send(std::move(send));
+                     },
                  .changed =
                      [this](const loop::Change& change) {
                        server_.changed(change);
@@ -231,6 +257,7 @@ class Master {
                        if (change.kind == loop::Change::Kind::kExperiment) webhooks_.wake();
                      }},
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
+    if (!config_.providers.empty()) engines_.start();
     const Json info = {{"version", api::kDeterminedVersion},     {"release", settings_.version},
                        {"master_id", settings_.master_id},       {"cluster_id", settings_.cluster_id},
                        {"cluster_name", settings_.cluster_name}, {"telemetry", {{"enabled", false}}},
@@ -260,6 +287,7 @@ class Master {
   void stop() {
     if (database_.own) database_.own->refuse_restarts();
     chores_.stop();
+    engines_.stop();
     site_->close();
     server_.stop(kStopGrace);
     collector_.stop();
@@ -295,6 +323,18 @@ class Master {
     const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
     if (!tasks) log::warn("expired logs could not be deleted", {{"reason", tasks.error().message}});
     if (tasks && *tasks > 0) log::info("deleted expired logs", {{"tasks", *tasks}});
+  }
+
+  /// Access of the engines to the core.
+  engines::CoreLink core_link() {
+    return {.submit = [this](core::Input input) { loop_.submit(std::move(input)); },
+            .pilots = [this]() -> Result<std::map<std::string, core::Pilot>> {
+              auto pilots = std::make_shared<std::map<std::string, core::Pilot>>();
+              auto read =
+                  loop_.inspect_uncommitted([pilots](const core::Core& core) { *pilots = core.pilots(); });
+              if (!read.wait()) return fail(Code::kUnavailable, "the master is shutting down");
+              return *pilots;
+            }};
   }
 
   /// Access of the collector to agents. The collector exists before the server serves.
@@ -344,6 +384,7 @@ class Master {
   webhooks::Sender webhooks_;
   api::Context context_;
   api::Server server_;
+  engines::Edge engines_;
 };
 
 Status serve(const MasterConfig& config, Signals& signals) {

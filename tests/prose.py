@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tokenize
 
+PICTURES = {".png", ".svg"}
 C_LIKE = {".h", ".cc", ".cpp", ".proto", ".ts", ".tsx", ".mjs", ".css"}
 HASH = {".sh", ".cmake", ".in", ".service", ".yaml"}
 PHRASES = {
@@ -94,7 +95,7 @@ def measure(root, paths):
         path = pathlib.Path(root) / name
         if not name or "/migrations/" in name or not path.is_file() or name == "tests/prose.py":
             continue
-        for number, comment in comments(name, path.read_text(encoding="utf-8")) if path.suffix != ".svg" else []:
+        for number, comment in comments(name, path.read_text(encoding="utf-8")) if path.suffix not in PICTURES else []:
             words += len(comment.split())
             for phrase, (pattern, _) in PHRASES.items():
                 places[phrase] += [f"{name}:{number}: {match.group().strip()}" for match in pattern.finditer(comment)]

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
-# adversary (real processes, attacked) · chaos (real processes, killed) · browser.
+# adversary (real processes, attacked) · chaos (real processes, killed) · engines (a real Slurm) · browser.
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, adversary, chaos, browser (default: all)
+  SUITE   unit, asan, tidy, e2e, adversary, chaos, engines, browser (default: all; engines only for root)
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
@@ -18,12 +18,16 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | adversary | chaos | browser) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | adversary | chaos | engines | browser) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
 done
-[ "${#suites[@]}" -gt 0 ] || suites=(tidy unit asan e2e adversary chaos browser)
+if [ "${#suites[@]}" -eq 0 ]; then
+  suites=(tidy unit asan e2e adversary chaos browser)
+  # slurmd switches users, so Slurm needs root.
+  if [ "$(id -u)" -eq 0 ]; then suites+=(engines); fi
+fi
 export DET_TEST_LONG=$long
 wants() { case " ${suites[*]} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -114,7 +118,8 @@ if wants tidy; then
   suite_program guides python3 tests/harness/guides/guides_check.py
 fi
 
-if wants unit || wants e2e || wants adversary || wants chaos || wants browser; then
+if wants engines; then deploy/deps.sh engines || { echo "0 passed, 1 failed"; exit 1; }; fi
+if wants unit || wants e2e || wants adversary || wants chaos || wants engines || wants browser; then
   build release
 fi
 if wants unit; then
@@ -141,6 +146,7 @@ if wants chaos; then
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
   suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
 fi
+if wants engines; then suite_program engines python3 tests/engines/run.py build/release; fi
 if wants browser; then
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release

@@ -14,6 +14,8 @@ constexpr Duration kReportOwnExit = seconds(30);  // maximum wait for the log of
 // Shorter after a stop: no decision of the master depends on that log.
 constexpr Duration kReportStoppedExit = seconds(2);
 constexpr Duration kFarewell = seconds(5);  // at shutdown, for the master's Forget
+// Signals of one request that arrive more than once are at most this far apart.
+constexpr Duration kSignalEcho = seconds(3);
 
 void earliest(std::optional<MonoTime>& best, const std::optional<MonoTime>& candidate) {
   if (candidate && (!best || *candidate < *best)) best = candidate;
@@ -28,6 +30,7 @@ std::vector<Effect> Core::step(const Input& input, MonoTime now) {
   effects_.clear();
   std::visit([this](const auto& value) { handle(value); }, input);
   check_deadlines();
+  check_departure();
   check_stop_request();
   check_shutdown();
   return std::move(effects_);
@@ -149,9 +152,16 @@ void Core::handle(const Found& input) {
 
 void Core::handle(const StopRequest& input) {
   if (shutting_down_) return;
-  if (stop_by_ || input.timeout <= Duration(0)) return handle(ShutDown{});
-  stop_by_ = now_ + input.timeout;
-  if (connected_) effects_.push_back(Announce{});
+  if (asked_at_ && input.echoes && now_ < *asked_at_ + kSignalEcho) return;
+  if (asked_at_ || input.timeout <= Duration(0)) return handle(ShutDown{});
+  asked_at_ = now_;
+  begin_stop(now_ + input.timeout);
+}
+
+void Core::begin_stop(MonoTime by) {
+  if (const auto latest = leave_by()) by = std::min(by, *latest);
+  if (!stop_by_ && connected_) effects_.push_back(Announce{});
+  stop_by_ = stop_by_ ? std::min(*stop_by_, by) : by;
 }
 
 void Core::handle(const ShutDown&) {
@@ -213,6 +223,28 @@ void Core::check_deadlines() {
   }
 }
 
+std::optional<MonoTime> Core::leave_by() const {
+  if (!departure_.until) return std::nullopt;
+  return *departure_.until + -(grace_ + kFarewell);
+}
+
+std::optional<MonoTime> Core::departs_at() const {
+  std::optional<MonoTime> at;
+  if (const auto latest = leave_by()) at = *latest + -departure_.stop_timeout;
+  if (departure_.idle && idle_since_) earliest(at, *idle_since_ + *departure_.idle);
+  return at;
+}
+
+void Core::check_departure() {
+  if (!allocations_.empty()) {
+    idle_since_.reset();
+  } else if (!idle_since_) {
+    idle_since_ = now_;
+  }
+  const auto at = departs_at();
+  if (at && now_ >= *at && !stop_by_ && !shutting_down_) begin_stop(now_ + departure_.stop_timeout);
+}
+
 void Core::check_stop_request() {
   if (!stop_by_ || shutting_down_) return;
   if (all_terminated() || now_ >= *stop_by_) handle(ShutDown{});
@@ -235,7 +267,7 @@ bool Core::all_terminated() const {
 
 std::optional<MonoTime> Core::next_deadline() const {
   std::optional<MonoTime> next = finished_ ? std::nullopt : finish_at_;
-  if (!shutting_down_) earliest(next, stop_by_);
+  if (!shutting_down_) earliest(next, stop_by_ ? stop_by_ : departs_at());
   bool leased = false;
   for (const auto& [id, allocation] : allocations_) {
     // The lease matters only while something runs.

@@ -23,7 +23,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/base/kill_grace.h"
+#include "common/base/stop_signal.h"
 
 namespace det::agent {
 
@@ -97,9 +97,11 @@ struct Found {
   std::optional<Exit> exit;
 };
 /// Announce that this agent stops, and ShutDown when no allocation runs any more, at the latest after
-/// `timeout`. A second one, and one without a timeout, is a ShutDown.
+/// `timeout`. A second one, and one without a timeout, is a ShutDown. With `echoes`, a second one within
+/// kSignalEcho is a repetition: an engine signals the agent and the launcher above it, which forwards.
 struct StopRequest {
   Duration timeout;
+  bool echoes = false;
 };
 /// End all allocations, then Finish.
 struct ShutDown {};
@@ -156,6 +158,15 @@ struct Finish {};
 using Effect = std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop,
                             Announce, Finish>;
 
+/// When an agent stops by itself, as after a StopRequest.
+struct Departure {
+  /// The machine is taken away then. The agent stops `stop_timeout` and the time to end processes earlier.
+  std::optional<MonoTime> until;
+  Duration stop_timeout{};
+  /// Time without allocations after which it stops.
+  std::optional<Duration> idle;
+};
+
 /// State of an allocation as sent in Hello.
 struct Held {
   AllocationId id;
@@ -166,8 +177,9 @@ struct Held {
 /// Not thread-safe: one thread steps it. Total: no input is an error.
 class Core {
  public:
-  /// `lease` applies until the first Connected and counts from `now`.
-  Core(Duration lease, MonoTime now) : lease_(lease), heard_(now) {}
+  /// `lease` applies until the first Connected and counts from `now`, as does `departure.idle`.
+  Core(Duration lease, MonoTime now, Departure departure = {})
+      : departure_(departure), lease_(lease), heard_(now), idle_since_(now) {}
 
   /// Processes an input and returns the effects.
   std::vector<Effect> step(const Input& input, MonoTime now);
@@ -221,12 +233,21 @@ class Core {
   void report(const AllocationId& id, const Allocation& allocation);
   // Lease, SIGKILL and report deadlines.
   void check_deadlines();
+  // Latest time of ShutDown, so that all processes have ended before the machine is taken away.
+  std::optional<MonoTime> leave_by() const;
+  // Time at which the agent announces its stop without a StopRequest.
+  std::optional<MonoTime> departs_at() const;
+  // Begins to stop: announces it, and sets the time of ShutDown.
+  void begin_stop(MonoTime by);
+  // Stops before the machine is taken away, and when idle.
+  void check_departure();
   // Shuts down when nothing is left to wait for.
   void check_stop_request();
   // Finishes a shutdown.
   void check_shutdown();
   bool all_terminated() const;
 
+  Departure departure_;
   std::map<AllocationId, Allocation> allocations_;
   std::vector<Effect> effects_;
   Duration lease_;
@@ -234,7 +255,10 @@ class Core {
   MonoTime heard_;
   MonoTime now_;
   bool connected_ = false;
-  /// After StopRequest: ShutDown then.
+  /// Begin of the time without allocations; nothing while there are any.
+  std::optional<MonoTime> idle_since_;
+  std::optional<MonoTime> asked_at_;  ///< the first StopRequest
+  /// The stop is announced: ShutDown then.
   std::optional<MonoTime> stop_by_;
   bool shutting_down_ = false;
   bool finished_ = false;

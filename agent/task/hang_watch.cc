@@ -10,7 +10,8 @@ namespace {
 /// Modification time of the file; the epoch if it does not exist.
 WallTime touched_at(const std::string& path) {
   struct stat entry {};
-  if (::stat(path.c_str(), &entry) != 0) return {};
+  // Not followed: the task may have put a link here.
+  if (::lstat(path.c_str(), &entry) != 0) return {};
   return {entry.st_mtim.tv_sec * std::int64_t{1'000'000} + entry.st_mtim.tv_nsec / 1000};
 }
 

@@ -72,6 +72,15 @@ UniqueFd open_process(const ProcessId& process) {
   return fd;
 }
 
+void request_stop(int pidfd) {
+  siginfo_t info{};
+  info.si_signo = SIGTERM;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  (void)::syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, &info, 0);
+}
+
 // A snapshot of all parents: /proc offers no consistent view, so callers repeat until nothing is left.
 std::vector<pid_t> descendants(pid_t ancestor) {
   std::multimap<pid_t, pid_t> children;

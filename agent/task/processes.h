@@ -20,6 +20,9 @@ std::optional<ProcessId> identify(pid_t pid);
 /// gone.
 UniqueFd open_process(const ProcessId& process);
 
+/// Asks the supervisor behind `pidfd` to end its task: SIGTERM, queued as a mark of the agent.
+void request_stop(int pidfd);
+
 /// Returns all live descendants of `ancestor`, without itself.
 std::vector<pid_t> descendants(pid_t ancestor);
 /// Describes a live process for users: "det-harness (pid 12): state S, waits in futex_wait_queue". The kernel

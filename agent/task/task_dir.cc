@@ -25,6 +25,29 @@ Result<std::vector<std::string>> decode(const Json& list) {
   return texts;
 }
 
+Json encode(const Sandbox& sandbox) {
+  Json mounts = Json::array();
+  for (const SandboxMount& mount : sandbox.mounts)
+    mounts.push_back({to_base64(mount.path), to_base64(mount.inside), static_cast<int>(mount.access)});
+  Json value{{"tmp", to_base64(sandbox.tmp)}, {"mounts", mounts}};
+  if (sandbox.uid) value["uid"] = *sandbox.uid;
+  return value;
+}
+
+Result<Sandbox> decode_sandbox(const Json& value) {
+  Sandbox sandbox;
+  if (value.contains("uid")) sandbox.uid = value.at("uid").get<uid_t>();
+  TRY_ASSIGN(sandbox.tmp, from_base64(value.at("tmp").get<std::string>()));
+  for (const Json& item : value.at("mounts")) {
+    SandboxMount mount;
+    TRY_ASSIGN(mount.path, from_base64(item.at(0).get<std::string>()));
+    TRY_ASSIGN(mount.inside, from_base64(item.at(1).get<std::string>()));
+    mount.access = static_cast<SandboxMount::Access>(item.at(2).get<int>());
+    sandbox.mounts.push_back(std::move(mount));
+  }
+  return sandbox;
+}
+
 /// Reads a file of this module. A value of the wrong type means that the file is damaged.
 template <typename Read>
 auto read_json(const std::string& path, Read read) -> decltype(read(std::declval<const Json&>())) {
@@ -41,18 +64,19 @@ auto read_json(const std::string& path, Read read) -> decltype(read(std::declval
 
 // All files are replaced by rename, so a reader never sees half of one.
 Status TaskDir::write_spec(const TaskSpec& spec) const {
-  const Json value{{"argv", encode(spec.argv)},
-                   {"env", encode(spec.env)},
-                   {"cwd", to_base64(spec.cwd)},
-                   {"attaches", spec.attaches},
-                   {"grace_micros", spec.grace.count()},
-                   {"unshipped_bytes", spec.unshipped_bytes},
-                   {"hang_micros", spec.hang_timeout.count()}};
-  return replace_file(path_ + "/spec.json", dump_json(value), 0600);
+  Json value{{"argv", encode(spec.argv)},
+             {"env", encode(spec.env)},
+             {"cwd", to_base64(spec.cwd)},
+             {"attaches", spec.attaches},
+             {"grace_micros", spec.grace.count()},
+             {"unshipped_bytes", spec.unshipped_bytes},
+             {"hang_micros", spec.hang_timeout.count()}};
+  if (spec.sandbox) value["sandbox"] = encode(*spec.sandbox);
+  return replace_file(this->spec(), dump_json(value), 0600);
 }
 
 Result<TaskSpec> TaskDir::read_spec() const {
-  return read_json(path_ + "/spec.json", [](const Json& value) -> Result<TaskSpec> {
+  return read_json(this->spec(), [](const Json& value) -> Result<TaskSpec> {
     TaskSpec spec;
     TRY_ASSIGN(spec.argv, decode(value.at("argv")));
     TRY_ASSIGN(spec.env, decode(value.at("env")));
@@ -62,6 +86,9 @@ Result<TaskSpec> TaskDir::read_spec() const {
     spec.unshipped_bytes = value.at("unshipped_bytes").get<std::int64_t>();
     // Absent in files of older agents.
     spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));
+    if (value.contains("sandbox")) {
+      TRY_ASSIGN(spec.sandbox, decode_sandbox(value.at("sandbox")));
+    }
     return spec;
   });
 }

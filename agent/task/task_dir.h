@@ -5,10 +5,15 @@
 //   spec.json        agent → supervisor: what to run
 //   supervisor.json  supervisor → agent: its own process id
 //   stop.json        agent → later agent: why the allocation is being ended
-//   heartbeat        task → supervisor: touched while it makes progress (hang_watch.h)
 //   exit.json        supervisor → agent: how the main process ended, written when no process is left
 //   outcome.json     agent → later agent: the exit as reported to the master
 //   log, shipped     see log_file.h
+//   mounts           id-mapped directories, visible to the supervisor only
+//
+// The task itself sees spec.json (read-only) and these directories:
+//   workdir, determined, tmp
+//   run              DET_RUN_DIR: home directory, files of the harness, and `heartbeat`, which the task
+//                    touches while it makes progress (hang_watch.h)
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +23,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/sandbox/sandbox.h"
 #include "common/base/clock.h"
-#include "common/base/kill_grace.h"
 #include "common/base/process.h"
 #include "common/base/result.h"
+#include "common/base/stop_signal.h"
 
 namespace det::agent {
 
@@ -37,6 +43,8 @@ struct TaskSpec {
   Duration grace = kDefaultKillGrace;  ///< SIGTERM to SIGKILL
   /// Silence after which the task counts as hung; 0: never.
   Duration hang_timeout{0};
+  /// Absent: the task runs with all rights of the agent.
+  std::optional<Sandbox> sandbox = {};
   /// Limit of unshipped log; lines beyond are dropped and counted.
   std::int64_t unshipped_bytes = 1LL << 30;
 };
@@ -75,8 +83,12 @@ class TaskDir {
   /// Link to the directory that is mounted at /determined_shared_fs, if possible. Exists for shared_fs
   /// storage only.
   std::string upstream_storage() const { return path_ + "/shared_fs"; }
-  /// Path of the heartbeat file. The task finds it below DET_RUN_DIR.
-  std::string heartbeat() const { return path_ + "/heartbeat"; }
+  /// Directory that the task finds as DET_RUN_DIR.
+  std::string run() const { return path_ + "/run"; }
+  std::string heartbeat() const { return run() + "/heartbeat"; }
+  std::string tmp() const { return path_ + "/tmp"; }
+  std::string mounts() const { return path_ + "/mounts"; }
+  std::string spec() const { return path_ + "/spec.json"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }
 

@@ -1,4 +1,4 @@
-// `det dev`: tools for calling the HTTP API by hand.
+// `det dev`: local training that follows the edits of a trial, and tools for calling the HTTP API by hand.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -6,6 +6,8 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/dev/dev_session.h"
+#include "cli/output/print.h"
 #include "common/base/text.h"
 
 namespace det::cli {
@@ -75,12 +77,42 @@ Status run_curl(Session& session, const CurlOptions& options) {
               std::string("curl cannot be started: ") + std::strerror(errno) + "; install curl");
 }
 
+struct DevOptions {
+  std::string target = ".";
+  std::vector<std::string> overrides;
+  bool fresh = false;
+  void declare(CLI::App& app) {
+    app.add_option("DIR", target,
+                   "Directory of the trial, or a configuration file in it. Default: the current directory.");
+    app.add_option("--config", overrides, "path.to.key=value over the configuration; may be repeated.")
+        ->allow_extra_args(false);
+    app.add_flag("--fresh", fresh, "Remove the saved state and train from the beginning.");
+    app.footer(
+        "Trains on this machine, without a cluster. A changed file compiles the trial again while the "
+        "training\n"
+        "goes on; the new library continues from the last batch. Code that does not compile changes "
+        "nothing.\n"
+        "Ctrl-C saves; the same command goes on from there.");
+  }
+};
+
+Result<int> train_and_follow(Session&, const DevOptions& options) {
+  TRY_ASSIGN(DevInputs inputs, find_dev_inputs(options.target));
+  inputs.overrides = options.overrides;
+  inputs.fresh = options.fresh;
+  std::vector<std::string> command{"det", "dev", options.target};
+  for (const std::string& assignment : options.overrides)
+    command.insert(command.end(), {"--config", assignment});
+  inputs.resume_command = printable(shown(command));
+  return run_dev(inputs);
+}
+
 }  // namespace
 
 Command dev_command() {
   return {{"dev"},
-          "Call the HTTP API by hand.",
-          {},
+          "Train on this machine and go on with every edit; call the HTTP API by hand.",
+          action(train_and_follow),
           {{{"auth-token"}, "Print the token of the current login.", action(print_auth_token)},
            {{"curl", "c"}, "Call an API path with curl and the current login.", action(run_curl)}}};
 }

@@ -32,6 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"deploy local logs", "det deploy local logs --no-follow"},
     {"deploy local master-down", "det deploy local master-down"},
     {"deploy local master-up", "det deploy local master-up --master-port 8090"},
+    {"dev", "det dev digits --config hyperparameters.learning_rate=0.1"},
     {"dev auth-token", "curl -H \"Authorization: Bearer $(det dev auth-token)\" …"},
     {"dev curl", "det dev curl -X POST /api/v1/experiments/3/pause"},
     {"doctor", "det doctor --json"},

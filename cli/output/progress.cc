@@ -50,4 +50,28 @@ void ProgressBar::hide() {
   std::cerr << "\r\033[K" << std::flush;
 }
 
+StatusLine::StatusLine() : StatusLine(std::cerr, is_terminal(STDERR_FILENO), mono_now()) {}
+
+StatusLine::StatusLine(std::ostream& out, bool terminal, MonoTime begin)
+    : out_(out), terminal_(terminal), printed_(begin) {}
+
+void StatusLine::show(const std::string& text, MonoTime now) {
+  if (terminal_) {
+    const int width = std::max(terminal_width(STDERR_FILENO) - 1, 1);
+    const std::string line = text.substr(0, static_cast<std::size_t>(width));
+    if (line == drawn_) return;
+    drawn_ = line;
+    out_ << "\r\033[K" << line << std::flush;
+  } else if (now - printed_ >= kStatusInterval) {
+    printed_ = now;
+    out_ << text << std::endl;
+  }
+}
+
+void StatusLine::hide() {
+  if (drawn_.empty()) return;
+  drawn_.clear();
+  out_ << "\r\033[K" << std::flush;
+}
+
 }  // namespace det::cli

@@ -1,11 +1,14 @@
-// Progress bar on the last line of a terminal, on stderr. Prints nothing when stderr is not a terminal.
+// Progress on stderr: a bar, and a status line that also works without a terminal.
 #pragma once
 
+#include <iosfwd>
 #include <string>
+
+#include "common/base/clock.h"
 
 namespace det::cli {
 
-/// One line that is redrawn in place. Single-threaded.
+/// One line that is redrawn in place. Prints nothing when stderr is not a terminal. Single-threaded.
 class ProgressBar {
  public:
   /// Draws nothing before the first show() or note(). `label` precedes the bar.
@@ -28,6 +31,34 @@ class ProgressBar {
   void draw(const std::string& text);
   const std::string label_;
   const bool active_;
+  std::string drawn_;
+};
+
+/// Interval between the lines of a status without a terminal.
+inline constexpr Duration kStatusInterval = std::chrono::seconds(10);
+
+/// A status that changes often: redrawn in place on a terminal, else a line every kStatusInterval. The first
+/// line follows kStatusInterval after the construction, so that short work prints none. Single-threaded.
+class StatusLine {
+ public:
+  /// Writes to stderr.
+  StatusLine();
+  /// Writes to `out`, which must outlive this object, as if `begin` were the time of the construction.
+  StatusLine(std::ostream& out, bool terminal, MonoTime begin);
+  /// Erases the line on a terminal.
+  ~StatusLine() { hide(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  /// Shows the status at the time `now`. On a terminal it is cut to the width of the terminal.
+  void show(const std::string& text, MonoTime now);
+  /// Erases the line so that other lines can be printed. The next show() redraws it.
+  void hide();
+
+ private:
+  std::ostream& out_;
+  const bool terminal_;
+  MonoTime printed_;
   std::string drawn_;
 };
 

@@ -7,6 +7,7 @@
 #include "cli/output/logs.h"
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
+#include "cli/submit/checked_config.h"
 #include "cli/submit/code_archive.h"
 #include "cli/submit/create_local.h"
 #include "cli/submit/follow.h"
@@ -42,12 +43,6 @@ std::vector<expconf::Override> test_overrides(const std::string& metric) {
           {"resources.slots_per_trial=1"}};
 }
 
-/// A configuration without problems.
-struct Checked {
-  std::string text;  ///< text to submit, with overrides applied
-  expconf::ExperimentConfig config;
-};
-
 /// Fetches a template from the master. A missing one is reported like a problem of the configuration.
 Result<expconf::Document> fetch_template(Session& session, const std::string& name) {
   TRY_ASSIGN(Client * client, session.client());
@@ -62,32 +57,25 @@ Result<expconf::Document> fetch_template(Session& session, const std::string& na
   return expconf::Document{"template \"" + name + "\"", response->template_().text()};
 }
 
-/// Reads and validates the configuration as far as that is possible without the master.
-Result<Checked> read_config(Session& session, const ExperimentCreateFlags& flags) {
-  auto text = read_file(flags.config, 64 << 20);
-  if (!text) return fail(Code::kInvalidArgument, text.error().message);
+/// Reads the configuration with the overrides and the template of the flags.
+Result<CheckedConfig> read_config(Session& session, const ExperimentCreateFlags& flags) {
   std::vector<expconf::Override> overrides;
   for (const std::string& assignment : flags.overrides) overrides.push_back({assignment});
   for (const int port : flags.ports) {
     const std::string number = std::to_string(port);
     overrides.push_back({"environment.ports.port_" + number + "=" + number});
   }
-  // The cluster's default storage is not known here. A placeholder prevents an error about a missing one.
-  expconf::Defaults defaults{
-      .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
+  std::optional<expconf::Document> from;
   if (!flags.template_name.empty()) {
-    TRY_ASSIGN(defaults.template_, fetch_template(session, flags.template_name));
+    TRY_ASSIGN(from, fetch_template(session, flags.template_name));
   }
-  TRY_ASSIGN(expconf::Parsed parsed, expconf::parse(*text, flags.config, defaults, overrides));
-  // Parsed twice: the overrides of a test need the metric of the configuration. A local test gets its single
+  TRY_ASSIGN(CheckedConfig checked, check_config(flags.config, overrides, from));
+  // Read twice: the overrides of a test need the metric of the configuration. A local test gets its single
   // batch from det-harness instead.
-  if (flags.test && !flags.local) {
-    for (const expconf::Override& each : test_overrides(parsed.config.searcher.metric))
-      overrides.push_back(each);
-    TRY_ASSIGN(parsed, expconf::parse(*text, flags.config, defaults, overrides));
-  }
-  TRY_ASSIGN(std::string sent, expconf::apply_overrides(*text, flags.config, overrides));
-  return Checked{std::move(sent), std::move(parsed.config)};
+  if (!flags.test || flags.local) return checked;
+  for (const expconf::Override& each : test_overrides(checked.config.searcher.metric))
+    overrides.push_back(each);
+  return check_config(flags.config, overrides, from);
 }
 
 /// Waits for a test and archives the experiment. Prints the end of the log when the test fails.
@@ -133,7 +121,7 @@ Result<int> create(Session& session, const ExperimentCreateFlags& flags) {
     return fail(Code::kInvalidArgument, "--local runs only tests: say --local --test");
   if (flags.test) std::cout << "Validating the configuration..." << std::endl;
   // Everything that needs no master comes first: the user sees mistakes without a login.
-  TRY_ASSIGN(const Checked checked, read_config(session, flags));
+  TRY_ASSIGN(const CheckedConfig checked, read_config(session, flags));
   TRY_ASSIGN(const CodeArchive archive, pack_code_archive(flags.directory, flags.includes));
   TRY(expconf::check_entrypoint(checked.config, archive.files, flags.config));
   if (flags.local) return test_locally(checked.config, checked.text, archive);

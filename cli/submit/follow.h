@@ -16,8 +16,9 @@ Result<v1::Experiment> wait_for_end(Client& client, int experiment, Duration int
 /// Returns 0 for a completed experiment, else 1.
 int exit_code(const v1::Experiment& experiment);
 
-/// Prints the first trial's log, with a progress bar on a terminal, until the experiment has ended. Returns
-/// its exit_code(). Sets the client's patience as wait_for_end() does. Reads the log in a second thread.
+/// Prints the first trial's log, and on stderr its state, elapsed time and throughput, until the experiment
+/// has ended. Returns its exit_code(). Sets the client's patience as wait_for_end() does. Reads the log in a
+/// second thread.
 Result<int> follow_experiment(Client& client, int experiment);
 
 /// Polls with `ask` every `interval` until it returns true or an error. Returns the error.

@@ -44,6 +44,7 @@ struct Launch {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   bool new_session = false;
+  bool blocks_sigterm = false;
   pid_t dies_with = 0;  ///< parent pid: SIGKILL when that process ends; 0 for none
   int report = -1;
 };
@@ -97,9 +98,10 @@ Result<std::string> find_program(const std::string& name) {
   ::syscall(SYS_close_range, 3, ~0U, kCloseOnExec);
   // exec keeps ignored signals and the signal mask, so both are reset.
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  if (launch.blocks_sigterm) ::sigaddset(&blocked, SIGTERM);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
   if (launch.dies_with != 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != launch.dies_with) ::_exit(127);  // the parent ended before prctl
@@ -120,6 +122,9 @@ Status open_stream(const Stream& stream, int target, UniqueFd& child, UniqueFd& 
       child.reset(::open(stream.path.c_str(),
                          O_CLOEXEC | (target == 0 ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND), 0640));
       break;
+    case Stream::Kind::kDescriptor:
+      child.reset(::fcntl(stream.fd, F_DUPFD_CLOEXEC, 3));
+      return child ? Status{} : fail_errno("descriptor " + std::to_string(stream.fd));
     case Stream::Kind::kPipe: {
       int ends[2];
       if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");
@@ -243,6 +248,7 @@ Result<Child> Child::spawn(const ProcessOptions& options) {
   launch.gid = options.gid;
   launch.new_session = options.new_session;
   if (options.dies_with_us) launch.dies_with = ::getpid();
+  launch.blocks_sigterm = options.blocks_sigterm;
 
   Child child;
   std::array<UniqueFd, 3> theirs;

@@ -34,14 +34,17 @@ std::string to_string(const ExitStatus& status);
 
 /// Redirection of one of the child's standard streams.
 struct Stream {
-  enum class Kind { kNull, kInherit, kPipe, kFile };
+  enum class Kind { kNull, kInherit, kPipe, kFile, kDescriptor };
   Kind kind = Kind::kNull;
   std::string path;  ///< for kFile: opened for append (mode 0640), or for reading as input
+  int fd = -1;       ///< for kDescriptor
 
   static Stream null() { return {}; }
-  static Stream inherit() { return {Kind::kInherit, {}}; }
-  static Stream pipe() { return {Kind::kPipe, {}}; }
-  static Stream file(std::string path) { return {Kind::kFile, std::move(path)}; }
+  static Stream inherit() { return {Kind::kInherit, {}, -1}; }
+  static Stream pipe() { return {Kind::kPipe, {}, -1}; }
+  static Stream file(std::string path) { return {Kind::kFile, std::move(path), -1}; }
+  /// A copy of a descriptor, which stays the caller's.
+  static Stream descriptor(int fd) { return {Kind::kDescriptor, {}, fd}; }
 };
 
 /// Parameters of Child::spawn.
@@ -58,6 +61,8 @@ struct ProcessOptions {
   bool new_session = false;  ///< setsid: survives the terminal; otherwise only a new process group
   /// Sends SIGKILL to the child (not to its children) when the spawning thread ends.
   bool dies_with_us = false;
+  /// SIGTERM stays blocked in the child until it changes its own mask.
+  bool blocks_sigterm = false;
 };
 
 /// Returns the value of a variable of this process's environment; "" if it is unset.

@@ -1,11 +1,16 @@
 #include "common/build/model_build.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
 
 #include "common/base/files.h"
+#include "common/base/log.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
 #include "common/build/cache.h"
@@ -75,14 +80,48 @@ void pass_on(const BuildRequest& request, const std::string& output) {
   for (const std::string& line : split(std::string_view(output).substr(0, end), '\n')) request.on_line(line);
 }
 
+/// Returns the outcome in the cache. Errors: kDataLoss if the library is not the one that was built.
 Result<BuildOutcome> cached_outcome(const BuildRequest& request, const std::string& entry) {
   BuildOutcome outcome;
   outcome.cached = true;
   TRY_ASSIGN(outcome.output, read_file(entry + "/output.txt"));
-  if (path_exists(entry + "/model.so")) outcome.library = entry + "/model.so";
+  if (path_exists(entry + "/model.so")) {
+    outcome.library = entry + "/model.so";
+    const auto wanted = read_file(entry + "/model.sha256");
+    const auto found = sha256_file(outcome.library);
+    if (!wanted || !found || *wanted != *found)
+      return fail(Code::kDataLoss, outcome.library + " has another digest than the library that was built");
+  }
   touch_entry(entry);
   pass_on(request, outcome.output);
   return outcome;
+}
+
+/// Returns the outcome in the cache; nothing if there is none or a damaged one, which is built again.
+std::optional<BuildOutcome> reusable(const BuildRequest& request, const std::string& entry) {
+  if (!path_exists(entry)) return std::nullopt;
+  auto outcome = cached_outcome(request, entry);
+  if (outcome) return std::move(*outcome);
+  log::warn("built model is not used", {{"reason", outcome.error().message}});
+  return std::nullopt;
+}
+
+/// Takes the directory of an ended compiler from its user. Makes `library`, if built, read-only and stores
+/// its digest. Errors: kPermissionDenied if the library is not a plain file.
+Status seal(const std::string& work, const std::string& library) {
+  // The directory first: after that the file cannot be replaced.
+  if (::lchown(work.c_str(), ::geteuid(), ::getegid()) != 0 || ::chmod(work.c_str(), 0755) != 0)
+    return fail_errno(work);
+  if (library.empty()) return {};
+  const UniqueFd file(::open(library.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno(library);
+  if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
+    return fail(Code::kPermissionDenied, library + " is not a plain file");
+  if (::fchown(file.get(), ::geteuid(), ::getegid()) != 0 || ::fchmod(file.get(), 0555) != 0)
+    return fail_errno(library);
+  TRY_ASSIGN(const std::string digest, sha256_file(library));
+  return write_file_atomic(work + "/model.sha256", digest);
 }
 
 /// One compilation in a directory of its own.
@@ -104,8 +143,8 @@ class Compilation {
   Result<std::optional<CompilerEnd>> run_fast() {
     // Twice: the header is made again when it turns out to be damaged or older than LibTorch's headers.
     for (int attempt = 0; attempt < 2; ++attempt) {
-      TRY_ASSIGN(const std::string header,
-                 precompiled_header(request_.recipe, request_.models_dir, deadline_, stop_));
+      TRY_ASSIGN(const std::string header, precompiled_header(request_.recipe, request_.models_dir, deadline_,
+                                                              stop_, request_.on_line));
       if (header.empty()) return std::nullopt;
       TRY_ASSIGN(CompilerEnd end, run_compiler(request_.recipe.precompiled->compiler, header, {}));
       if (end.status.ok() || rejects_certainly(end.output)) {
@@ -124,7 +163,11 @@ class Compilation {
 
   Result<CompilerEnd> run_compiler(const std::string& compiler, const std::string& header,
                                    const LineSink& on_line) {
-    auto end = build::run_compiler({.argv = trial_command(request_, header, work_ + "/model.so"),
+    std::vector<std::string> argv = trial_command(request_, header, work_ + "/model.so");
+    if (request_.enclose) {
+      TRY_ASSIGN(argv, request_.enclose(argv, work_, header));
+    }
+    auto end = build::run_compiler({.argv = std::move(argv),
                                     .cwd = request_.source_dir,
                                     .source = work_ + "/wrapper.cpp",
                                     .work_dir = work_,
@@ -163,6 +206,7 @@ Result<BuildOutcome> compile(const BuildRequest& request, const std::string& ent
     outcome.output = unknown + outcome.output;
     (void)remove_tree(library);
   }
+  TRY(seal(work.path(), end.status.ok() ? library : ""));
   TRY(write_file_atomic(work.path() + "/output.txt", outcome.output));
   TRY(remove_tree(work.path() + "/wrapper.cpp"));
   TRY(publish_entry(work, entry));
@@ -211,10 +255,11 @@ Result<std::string> build_key(const BuildRequest& request) {
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop) {
   TRY_ASSIGN(const std::string key, build_key(request));
   const std::string entry = request.models_dir + "/" + key;
-  if (path_exists(entry)) return cached_outcome(request, entry);
+  if (auto outcome = reusable(request, entry)) return *outcome;
   TRY_ASSIGN(const FileLock lock, lock_entry(entry, mono_now() + request.timeout, stop));
   // The builder that held the lock may have succeeded meanwhile.
-  if (path_exists(entry)) return cached_outcome(request, entry);
+  if (auto outcome = reusable(request, entry)) return *outcome;
+  TRY(remove_tree(entry));
   auto outcome = compile(request, entry, stop);
   // Waiters on the unlinked lock file get the lock and find the entry. Later callers create a new file and
   // find it too.

@@ -2,6 +2,7 @@
 // depends on. Concurrent requests for one build, also from several processes, compile once.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,12 +25,18 @@ struct TrialName {
 /// Returns nothing if the entrypoint has another form.
 std::optional<TrialName> parse_trial_name(const std::string& entrypoint);
 
+/// Turns the command of the compiler into one that runs it in a sandbox. The compiler reads the current
+/// directory and `header` (path of a precompiled header, or ""), and writes to `work`.
+using Enclose = std::function<Result<std::vector<std::string>>(
+    const std::vector<std::string>& argv, const std::string& work, const std::string& header)>;
+
 /// Inputs of build_model().
 struct BuildRequest {
   Recipe recipe;
   TrialName trial;
   std::string source_dir;  ///< the unpacked context
   std::string models_dir;  ///< the cache
+  Enclose enclose = {};    ///< empty: the compiler runs as this process
   Duration timeout = std::chrono::minutes(15);
   LineSink on_line;  ///< receives the compiler's messages, also those of a cached outcome; may be null
 };
@@ -48,10 +55,11 @@ struct BuildOutcome {
 Result<std::string> build_key(const BuildRequest& request);
 
 /// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
-/// which is cached too. The source is compiled with the recipe's precompiled header where that works, else by
-/// the recipe's compiler; an error that may come from a gap of the former is decided by the latter. Errors:
-/// kDeadlineExceeded (timeout), kCancelled (`stop` requested), kUnavailable (the compiler was killed, or
-/// files cannot be written). Blocks for minutes. Safe to call concurrently.
+/// which is cached too; a cached library with another digest than the built one is built again. The source is
+/// compiled with the recipe's precompiled header where that works, else by the recipe's compiler; an error
+/// that may come from a gap of the former is decided by the latter. Errors: kDeadlineExceeded (timeout),
+/// kCancelled (`stop` requested), kUnavailable (the compiler was killed, or files cannot be written). Blocks
+/// for minutes. Safe to call concurrently.
 Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
 
 }  // namespace det::build

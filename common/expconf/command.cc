@@ -78,7 +78,9 @@ Json shared_defaults(const nlohmann::ordered_json& defaults) {
 const Type& command_type() {
   static const Type type = table(
       {defaulted("description", text({.max = 4096, .one_line = false}), "", "description of the experiment"),
-       required("entrypoint", {"command line, or list of string", read_command_line}, "command line to run"),
+       // As in Determined AI, a command without one does nothing.
+       defaulted("entrypoint", {"command line, or list of string", read_command_line},
+                 Json::array({"/bin/sh", "-c", "true"}), "command line to run"),
        section("resources", command_resources_type(), "resources of the command"),
        section("environment", environment_type(), "environment of the command's processes"),
        defaulted("bind_mounts", bind_mounts_type(), Json::array(), "directories of the agent to mount"),

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTensorboard = "tensorboard/experiment_";
+constexpr std::string_view kPythonTensorboard = "tensorboard/experiment/";  // below the cluster's id
 constexpr std::int64_t kManifestBytes = 16 << 20;
 
 /// Directory of a name that may be removed, held open, and the entry in it.
@@ -30,9 +31,12 @@ struct Entry {
 Result<std::optional<Entry>> entry_of(const PinnedRoot& root, const std::string& name) {
   std::string above = ".", leaf = name;
   if (!parse_checkpoint_id(name)) {
-    const std::string number = name.starts_with(kTensorboard) ? name.substr(kTensorboard.size()) : "";
+    const bool below_cluster = parse_checkpoint_id(name.substr(0, name.find('/'))).has_value();
+    const std::string rest = below_cluster ? name.substr(name.find('/') + 1) : name;
+    const std::string_view prefix = below_cluster ? kPythonTensorboard : kTensorboard;
+    const std::string number = rest.starts_with(prefix) ? rest.substr(prefix.size()) : "";
     if (number.empty() || number.find_first_not_of("0123456789") != number.npos) return std::nullopt;
-    const std::size_t slash = name.find('/');
+    const std::size_t slash = name.rfind('/');
     above = name.substr(0, slash);
     leaf = name.substr(slash + 1);
   }
@@ -104,8 +108,9 @@ Owner read_owner(const Json& manifest) {
   return Owner{cluster->get<std::string>(), TrialId(trial->get<std::int64_t>()), run->get<RunNumber>()};
 }
 
-std::string tensorboard_name(ExperimentId experiment) {
-  return std::string(kTensorboard) + std::to_string(experiment.value);
+std::vector<std::string> tensorboard_names(const std::string& cluster_id, ExperimentId experiment) {
+  const std::string number = std::to_string(experiment.value);
+  return {std::string(kTensorboard) + number, cluster_id + "/" + std::string(kPythonTensorboard) + number};
 }
 
 Done perform(const Work& work) {

@@ -34,7 +34,7 @@ struct Found {
 /// A maintenance request.
 struct Work {
   Root root;
-  std::vector<std::string> remove;  ///< names below root: UUIDs, or tensorboard_name()
+  std::vector<std::string> remove;  ///< names below root: UUIDs, or of tensorboard_names()
   bool list = false;                ///< also return the checkpoints that exist
 };
 /// Result of perform.
@@ -46,8 +46,9 @@ struct Done {
   std::string error;  ///< first failure; "" if all requested work is done
 };
 
-/// Returns the directory, relative to the root, for TensorBoard files of an experiment.
-std::string tensorboard_name(ExperimentId experiment);
+/// Returns the directories, relative to the root, for TensorBoard files of an experiment: that of the
+/// training library, and that of Determined AI's Python package.
+std::vector<std::string> tensorboard_names(const std::string& cluster_id, ExperimentId experiment);
 
 /// Removes and lists checkpoints. A checkpoint is renamed to `<uuid>.partial` before its files are removed,
 /// so readers see it complete or not at all. A root that does not exist is an error, since it may be a

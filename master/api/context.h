@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/json.h"
-#include "common/base/kill_grace.h"
+#include "common/base/stop_signal.h"
 #include "common/storage/policy.h"
 #include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -228,6 +229,27 @@ std::vector<OptionKey> limit_keys() {
   };
 }
 
+/// Keys of resource pools.
+std::vector<OptionKey> pool_keys() {
+  return {
+      {"default_resource_pool", Kind::kString, "default",
+       "Resource pool of agents and experiments that set none."},
+      {"scheduler", Kind::kTree, "",
+       "Scheduling of the pools: type (priority, fair_share or round_robin; default: priority) and "
+       "preemption (default: true)."},
+      {"resource_pools", Kind::kTree, "",
+       "Pools with other scheduling, or with agents that run as jobs of Slurm: a list of maps with "
+       "pool_name, "
+       "scheduler and provider. Keys of provider: type (agents, the default, or slurm), max_pilots (jobs "
+       "that "
+       "wait or run; default 1), slots_per_node (required), max_nodes (of a job; default 1), idle_timeout "
+       "(default 5m), agent (program on the nodes; default det-agent), agent_config (its configuration file "
+       "on "
+       "the nodes; required), walltime (default: the limit of the partition), partition, qos, account, "
+       "constraint, gres, and sbatch_options (a list of further options of sbatch)."},
+  };
+}
+
 OptionTable all_options() {
   OptionTable table{
       .program = "det-master",
@@ -250,13 +272,6 @@ OptionTable all_options() {
           {"webui_dir", Kind::kString, "",
            "Directory of the web UI. Empty: share/det/webui of the installation."},
           {"cluster_name", Kind::kString, "", "Name of the cluster, shown to users."},
-          {"default_resource_pool", Kind::kString, "default",
-           "Resource pool of agents and experiments that set none."},
-          {"scheduler", Kind::kTree, "",
-           "Scheduling of the pools: type (priority, fair_share or round_robin; default: priority) and "
-           "preemption (default: true)."},
-          {"resource_pools", Kind::kTree, "",
-           "Pools with other scheduling: a list of maps with pool_name and scheduler."},
           {"checkpoint_storage", Kind::kTree, "",
            "Default of checkpoint_storage of experiments. Empty: shared_fs at DATA_DIR/checkpoints."},
           {"task_container_defaults", Kind::kTree, "",
@@ -287,6 +302,10 @@ OptionTable all_options() {
   // The TLS keys follow insecure_i_understand in the help text and the sample file.
   const auto tls = tls_keys();
   table.keys.insert(table.keys.begin() + 3, tls.begin(), tls.end());
+  const auto pools = pool_keys();
+  const auto before = std::find_if(table.keys.begin(), table.keys.end(),
+                                   [](const OptionKey& key) { return key.name == "checkpoint_storage"; });
+  table.keys.insert(before, pools.begin(), pools.end());
   const auto webhooks = webhook_keys();
   table.keys.insert(table.keys.end(), webhooks.begin(), webhooks.end());
   const auto limits = limit_keys();
@@ -329,6 +348,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   if (config.default_pool.empty()) checker.add("default_resource_pool", "must not be empty");
   config.scheduler = read_scheduler(options, checker.problems);
   config.pools = read_pools(options, config.scheduler, checker.problems);
+  config.providers = read_providers(options, checker.problems);
   read_experiment_defaults(options, config, checker);
   config.storages = read_storages(options, config.checkpoint_storage, config.data_dir, checker.problems);
   read_egress_policy(options, config, checker);

@@ -32,6 +32,8 @@ struct MasterConfig {
   /// Default of pools that are not in `pools`.
   SchedulerConfig scheduler;
   std::map<std::string, SchedulerConfig> pools;
+  /// Pools whose agents are jobs of an engine.
+  std::map<std::string, ProviderConfig> providers;
   Json checkpoint_storage;  ///< default of experiments
   /// Default of experiments, in the layout of their configuration.
   Json task_container_defaults;

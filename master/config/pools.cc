@@ -59,11 +59,11 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
   const YamlNode* tree = options.tree("resource_pools");
   if (tree == nullptr) return pools;
   if (!tree->is_list())
-    add(problems, "resource_pools", "must be a list of maps with pool_name and scheduler");
+    add(problems, "resource_pools", "must be a list of maps with pool_name, scheduler and provider");
   for (std::size_t i = 0; i < tree->items.size(); ++i) {
     const YamlNode& item = tree->items[i];
     const std::string path = "resource_pools[" + std::to_string(i) + "]";
-    refuse_other_keys(item, path, {"pool_name", "scheduler"}, problems);
+    refuse_other_keys(item, path, {"pool_name", "scheduler", "provider"}, problems);
     const YamlNode* name = item.find("pool_name");
     if (name == nullptr || name->kind != YamlNode::Kind::kString || name->text.empty()) {
       add(problems, path + ".pool_name", "is required: the name that agents and experiments give");

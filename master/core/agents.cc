@@ -37,11 +37,11 @@ std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
 
 scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
   // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
-  scheduler::Agent one{.id = agent.id,
-                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-                       .open = agent.session != 0 &&
-                               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
-                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled))};
+  scheduler::Agent one{
+      .id = agent.id,
+      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+      .open = agent.session != 0 && (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
+              (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) && owners_.pilots.admits(agent.id)};
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
@@ -53,6 +53,10 @@ scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
 }
 
 void Agents::put(const Agent& agent) { owners_.queues.put_agent(agent.pool, to_scheduler(agent)); }
+
+void Agents::put_again(const AgentId& id) {
+  if (const Agent* agent = find(id)) put(*agent);
+}
 
 Status Agents::check_connection(const AgentConnected& input) const {
   // The instance identifies the machine. Another one may take a name only when the core has nothing on it: no
@@ -98,7 +102,10 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.address = input.address;
   agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   agent.slots = input.slots;
+  agent.sandbox = input.sandbox;
+  agent.sandbox_missing = input.sandbox_missing;
   agent.session = input.session;
+  agent.ephemeral = input.ephemeral;
   agent.stopping = false;
   agent.lost_at.reset();
   agent.leftovers.clear();  // reconcile adds those that the agent still holds
@@ -108,6 +115,7 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
     step.insert(
         PutCapacity{agent.id, agent.pool, static_cast<std::int64_t>(agent.slots.size()), step.now.wall});
   }
+  owners_.pilots.agent_connected(step, agent.id);
   put(agent);
   reconcile(step, agent, input.held);
   return AgentAccepted{};
@@ -149,6 +157,15 @@ void Agents::handle(Step& step, const AgentStopping& input) {
   }
 }
 
+void Agents::handle(Step& step, const AgentLeft& input) {
+  Agent* const agent = in_session(input.agent, input.session);
+  if (!agent || !agent->ephemeral) return;
+  // Closed first: the slots of the allocations that end must not be assigned again.
+  agent->stopping = true;
+  put(*agent);
+  remove(step, input.agent, "has left");
+}
+
 void Agents::handle(Step& step, const AllocationUpdated& input) {
   if (Agent* const agent = in_session(input.agent, input.session)) update(step, *agent, input.allocation);
 }
@@ -179,16 +196,21 @@ void Agents::update(Step& step, Agent& agent, const HeldAllocation& held) {
   if (ended) step.send(AllocationForgotten{agent.id, agent.session, held.id});
 }
 
-void Agents::lose(Step& step, const AgentId& id) {
+void Agents::remove(Step& step, const AgentId& id, const std::string& how) {
   // The agent is removed last, because finish looks it up.
   for (const AllocationId& held : held_by(id)) {
     Allocation& allocation = owners_.allocations.at(held);
     owners_.allocations.finish(step, allocation, *allocation.part_on(id),
-                               {ExitKind::kLost, 0, "agent " + id.value + " lost"});
+                               {ExitKind::kLost, 0, "agent " + id.value + " " + how});
   }
   owners_.timers.set({TimerKind::kAgent, id.value}, std::nullopt);
-  const std::string pool = agents_.at(id).pool;
+  const Agent& agent = agents_.at(id);
+  const std::string pool = agent.pool;
   step.insert(PutCapacity{id, pool, 0, step.now.wall});
+  if (agent.ephemeral) {
+    settings_.erase(id);
+    step.insert(DeleteAgent{id, agent.registered});
+  }
   owners_.queues.remove_agent(pool, id);
   by_id_.erase(id);
   agents_.erase(id);

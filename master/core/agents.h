@@ -26,14 +26,19 @@ class Agents {
   Result<ReplyValue> handle(Step& step, const AgentConnected& input);
   void handle(Step& step, const AgentDisconnected& input);
   void handle(Step& step, const AgentStopping& input);
+  void handle(Step& step, const AgentLeft& input);
   void handle(Step& step, const AllocationUpdated& input);
   Result<ReplyValue> handle(Step& step, const SetService& input);
 
   /// Removes an agent after its lease; its parts end as kLost.
-  void lose(Step& step, const AgentId& id);
+  void lose(Step& step, const AgentId& id) { remove(step, id, "lost"); }
   /// Records that an allocation has a live part on an agent, or no longer has one.
   void hold(const AgentId& agent, const AllocationId& allocation);
   void release(const AgentId& agent, const AllocationId& allocation);
+  /// An allocation has a live part on the agent.
+  bool is_held(const AgentId& agent) const { return held_.contains(agent); }
+  /// Updates the scheduler after a change of the agent's pilot. No effect on an unknown agent.
+  void put_again(const AgentId& id);
   /// Adds or removes a leftover; the agent is closed for new work while it has any.
   void set_leftover(Agent& agent, const AllocationId& id, bool there);
 
@@ -41,8 +46,8 @@ class Agents {
   const std::map<AgentId, AgentSettings>& settings() const { return settings_; }
   /// Returns the agent, or null.
   Agent* find(const AgentId& id) const;
-  /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping and without
-  /// leftovers.
+  /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping, without
+  /// leftovers and not of a released pilot.
   scheduler::Agent to_scheduler(const Agent& agent) const;
 
   void restore(std::vector<AgentSettings> rows);
@@ -53,6 +58,8 @@ class Agents {
  private:
   /// Returns the agent, and creates it when it does not exist.
   Agent& add(const AgentId& id);
+  /// Removes an agent; its parts end as kLost. `how`: "lost" or "has left".
+  void remove(Step& step, const AgentId& id, const std::string& how);
   /// Updates the scheduler of the agent's pool.
   void put(const Agent& agent);
   /// Allocations with a live part on the agent.

@@ -93,6 +93,21 @@ std::vector<scheduler::Agent> Core::agents_of(const std::string& pool) const {
   }
   return found;
 }
+std::map<std::string, Pilot> Core::pilots() const { return impl_->owners.pilots.all(); }
+const std::map<std::string, PilotRules>& Core::providers() const { return impl_->owners.options.providers; }
+std::string Core::provider_problem(const std::string& pool) const {
+  return impl_->owners.pilots.problem(pool);
+}
+bool Core::admits(const AgentId& agent) const { return impl_->owners.pilots.admits(agent); }
+scheduler::PoolShape Core::shape_of(const std::string& pool) const {
+  scheduler::PoolShape shape = scheduler::shape_of(pool, agents_of(pool));
+  const auto rules = providers().find(pool);
+  if (rules == providers().end()) return shape;
+  // Agents of pilots come and go: the largest pilot that may be submitted counts as present.
+  const auto nodes = static_cast<std::size_t>(rules->second.max_nodes);
+  shape.agents.insert(shape.agents.end(), nodes, rules->second.slots_per_node);
+  return shape;
+}
 const std::string& Core::pool_of(const Experiment& experiment) const {
   return impl_->owners.queues.pool_of(experiment.queue);
 }
@@ -110,7 +125,7 @@ void Core::Impl::dispatch(const Input& input) {
           tick();
         } else {
           auto& owner = handler_of(value, owners.experiments, owners.trials, owners.commands, owners.agents,
-                                   owners.jobs, owners.reports);
+                                   owners.jobs, owners.reports, owners.pilots);
           if constexpr (requires { value.reply; }) {
             Result<ReplyValue> result = owner.handle(step, value);
             if (value.reply != 0) step.out->replies.push_back({value.reply, std::move(result)});
@@ -137,6 +152,7 @@ void Core::Impl::schedule(const std::string& pool) {
       owners.allocations.preempt(step, *allocation, "its slots go to a more important task");
     }
   }
+  owners.pilots.adapt(step, pool);
 }
 
 void Core::Impl::tick() {
@@ -155,6 +171,11 @@ void Core::Impl::tick() {
       case TimerKind::kRetry:
         owners.trials.retry(step, TrialId(std::stoll(id)));
         break;
+      case TimerKind::kPilots:
+        // The decision of the pool follows in the same batch, and with it Pilots::adapt.
+        owners.timers.set({kind, id}, std::nullopt);
+        owners.queues.mark(id);
+        break;
     }
   }
 }
@@ -164,7 +185,8 @@ void Core::Impl::finish() {
   // One reallocation at most; a batch of steps shares the vector, hence the geometric growth.
   std::vector<Write>& writes = step.out->writes;
   const std::size_t wanted = writes.size() + step.experiments.size() + step.trials.size() +
-                             step.commands.size() + step.allocations.size() + step.inserts.size();
+                             step.commands.size() + step.allocations.size() + step.pilots.size() +
+                             step.inserts.size();
   if (wanted > writes.capacity()) writes.reserve(std::max(wanted, 2 * writes.size()));
   // Rows are in the order of their references: experiments, trials, commands, allocations, then the inserts,
   // which refer to all of them.
@@ -185,6 +207,9 @@ void Core::Impl::finish() {
       writes.emplace_back(PutAllocation{*allocation});
     }
   }
+  for (const Pilot* pilot : step.pilots.sorted()) writes.emplace_back(PutPilot{*pilot});
+  if (step.pilots.size() > 0) owners.pilots.forget_ended();
+  step.pilots.clear();
   std::move(step.inserts.begin(), step.inserts.end(), std::back_inserter(writes));
   step.inserts.clear();
   step.experiments.clear();

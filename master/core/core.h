@@ -18,12 +18,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/base/kill_grace.h"
+#include "common/base/stop_signal.h"
 #include "master/core/effect.h"
 #include "master/core/input.h"
 #include "master/core/model.h"
 #include "master/core/mutant.h"
 #include "master/core/recovered.h"
+#include "master/scheduler/fits.h"
 #include "master/scheduler/scheduler.h"
 
 namespace det::core {
@@ -32,6 +33,15 @@ namespace det::core {
 struct Now {
   MonoTime mono;
   WallTime wall;
+};
+
+/// Supply of a pool by pilots. A pool without these rules has agents that administrators start.
+struct PilotRules {
+  int max_pilots = 1;      ///< limit on pilots that have not ended
+  int slots_per_node = 1;  ///< slots that the agent of a node offers
+  int max_nodes = 1;       ///< limit on the nodes of one pilot
+  /// A pilot without work for this long is released.
+  Duration idle_timeout = std::chrono::minutes(5);
 };
 
 /// Timers and pool rules.
@@ -51,6 +61,14 @@ struct Options {
   /// Rules of pools that are not in `pools`.
   scheduler::Rules pool_rules;
   std::map<std::string, scheduler::Rules> pools;
+  /// Rules of the pools whose agents are pilots.
+  std::map<std::string, PilotRules> providers;
+  /// Names this cluster within pilot names: letters, digits and hyphens. Set with `providers`.
+  std::string cluster;
+  /// Interval at which an unconfirmed submission or cancellation of a pilot is repeated.
+  Duration pilot_repeat = std::chrono::seconds(30);
+  /// Time from the start of a pilot until all of its agents have connected.
+  Duration pilot_start = std::chrono::minutes(10);
   /// Number of searcher events between two snapshots of a searcher.
   int searcher_snapshot_every = 1000;
   /// Key of allocation tokens: 32 random bytes, fresh at each start of the process and never stored. The
@@ -103,6 +121,16 @@ class Core {
   const std::map<AgentId, AgentSettings>& agent_settings() const;
   /// Returns the agents of a pool in the form given to its scheduler.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
+  /// Rules of the pools whose agents are pilots.
+  const std::map<std::string, PilotRules>& providers() const;
+  /// Pilots that have not ended, by name.
+  std::map<std::string, Pilot> pilots() const;
+  /// Returns why a pool gets no pilots, for people; "" without a known reason.
+  std::string provider_problem(const std::string& pool) const;
+  /// False for an agent of a pilot that is released or has ended: it takes no new work.
+  bool admits(const AgentId& agent) const;
+  /// The size of a pool: its agents, and the largest pilot that could join them.
+  scheduler::PoolShape shape_of(const std::string& pool) const;
   const std::string& pool_of(const Experiment& experiment) const;
   const std::string& pool_of(const Command& command) const;
   /// Returns the searcher of a live experiment, or null.

@@ -38,6 +38,16 @@ struct PutAllocation {
 struct PutAgentSettings {
   AgentSettings row;
 };
+/// Deletes the settings of an ephemeral agent that is gone, and the certificates and tokens that it had when
+/// it connected. Later ones belong to another machine; revoked ones stay revoked.
+struct DeleteAgent {
+  AgentId agent;
+  WallTime connected;
+};
+/// Upserts a pilot.
+struct PutPilot {
+  Pilot row;
+};
 /// Records the number of slots that an agent contributes to a pool from `at` on. Counts disabled slots; 0
 /// when the agent is lost.
 struct PutCapacity {
@@ -100,9 +110,9 @@ struct AppendTaskLog {
   WallTime time;
 };
 
-using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, PutCapacity,
-                           AppendSearcherEvent, PutSearcherSnapshot, InsertValidation, InsertCheckpoint,
-                           MarkDamaged, ArchiveMetrics, AppendTaskLog>;
+using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, DeleteAgent,
+                           PutCapacity, AppendSearcherEvent, PutSearcherSnapshot, InsertValidation,
+                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot>;
 
 // ---- Messages (released when the writes of the same step are durable) ----
 //
@@ -142,7 +152,21 @@ struct PreemptAllocation {
   AllocationId allocation;
 };
 
-using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation>;
+/// To an engine: submit a pilot, unless a job of that name exists. Idempotent. Repeated until its PilotState
+/// arrives.
+struct SubmitPilot {
+  std::string pool;
+  std::string name;
+  int nodes = 1;
+};
+/// To an engine: cancel the jobs of that name. Idempotent. Repeated until the pilot has ended.
+struct CancelPilot {
+  std::string pool;
+  std::string name;
+};
+
+using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation,
+                          SubmitPilot, CancelPilot>;
 
 // ---- Replies ----
 

@@ -141,8 +141,11 @@ struct AgentConnected {
   std::string address;  ///< where other agents reach its processes
   std::string pool;     ///< "" for the default pool
   std::vector<Device> slots;
+  bool ephemeral = false;     ///< see Agent
   std::uint64_t session = 0;  ///< unique, chosen by the edge, never 0
   std::vector<HeldAllocation> held;
+  std::string sandbox = {};          ///< sandbox of tasks: "full", "partial", "off"; "" if unknown
+  std::string sandbox_missing = {};  ///< reason and remedy
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {
@@ -152,6 +155,13 @@ struct AgentDisconnected {
 /// An agent is about to stop. It gets no new allocations until its next session, and its present ones are
 /// preempted (commands are killed). Idempotent. Ignored when `session` is not the current one.
 struct AgentStopping {
+  AgentId agent;
+  std::uint64_t session = 0;
+};
+/// An ephemeral agent has no process of an allocation any more and does not come back. Removes it at once,
+/// without the wait for its lease; its allocations end as kLost. Ignored when `session` is not the current
+/// one, and for an agent that is not ephemeral.
+struct AgentLeft {
   AgentId agent;
   std::uint64_t session = 0;
 };
@@ -288,14 +298,33 @@ struct MarkDaemon {
   std::size_t part = 0;  ///< index in Allocation::parts
 };
 
+// ---- From engines (through master/engines) ----
+
+/// State of a pilot in its engine. Phases only advance. A pilot that the core does not have, or has released,
+/// is canceled. Idempotent.
+struct PilotState {
+  std::string pool;
+  std::string name;
+  PilotPhase phase = PilotPhase::kPending;  ///< kPending, kRunning or kEnded; kEnded also when refused
+  std::string job;
+  std::string reason;
+  std::optional<WallTime> until;
+};
+/// Whether the engine of a pool can be reached. Only shown: nothing is submitted or ended because of
+/// it. Idempotent.
+struct ProviderState {
+  std::string pool;
+  std::string problem;  ///< error of the engine; "": the engine replies
+};
+
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
 using Input =
     std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
                  BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AgentStopping,
-                 AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage,
-                 ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial,
-                 AskToLeave, MarkDaemon, Tick>;
+                 AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
+                 ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial,
+                 TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

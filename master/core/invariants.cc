@@ -301,7 +301,7 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
       const bool same = its != core.agents().end() && its->second.pool == name_of_pool &&
                         its->second.slots.size() == agent.slots.size() &&
                         agent.open == (its->second.session != 0 && enabled && !its->second.stopping &&
-                                       its->second.leftovers.empty());
+                                       its->second.leftovers.empty() && core.admits(agent.id));
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
     }
   }

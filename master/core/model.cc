@@ -22,6 +22,9 @@ constexpr std::array<std::string_view, 9> kStates = {"ACTIVE",
 constexpr std::array<std::string_view, 6> kAllocationStates = {"ASSIGNED", "PULLING",     "STARTING",
                                                                "RUNNING",  "TERMINATING", "TERMINATED"};
 
+constexpr std::array<std::string_view, 5> kPilotPhases = {"SUBMITTED", "PENDING", "RUNNING", "CANCELING",
+                                                          "ENDED"};
+
 /// Returns the state with this name, if any.
 template <typename S, std::size_t n>
 std::optional<S> find(const std::array<std::string_view, n>& names, std::string_view name) {
@@ -44,6 +47,13 @@ std::string_view allocation_state_name(AllocationState state) {
 }
 std::optional<AllocationState> parse_allocation_state(std::string_view name) {
   return find<AllocationState>(kAllocationStates, name);
+}
+
+std::string_view pilot_phase_name(PilotPhase phase) {
+  return kPilotPhases.at(static_cast<std::size_t>(phase));
+}
+std::optional<PilotPhase> parse_pilot_phase(std::string_view name) {
+  return find<PilotPhase>(kPilotPhases, name);
 }
 
 AllocationId allocation_id(const TaskId& task, RunNumber run) {

@@ -234,6 +234,35 @@ struct AgentSettings {
   bool operator==(const AgentSettings&) const = default;
 };
 
+/// Life of a pilot, in this order. The names are stored.
+enum class PilotPhase {
+  kSubmitted,  ///< to be submitted; the engine has not confirmed it
+  kPending,    ///< in the queue of the engine
+  kRunning,    ///< the engine runs it, or one of its agents has connected
+  kCanceling,  ///< released; the engine has not confirmed its end
+  kEnded,
+};
+/// Returns "SUBMITTED", "PENDING", …
+std::string_view pilot_phase_name(PilotPhase phase);
+std::optional<PilotPhase> parse_pilot_phase(std::string_view name);
+
+/// A job of an external engine (Slurm) that runs one agent on each of its nodes. Its agents are named
+/// "NAME-0", "NAME-1", …
+struct Pilot {
+  std::int64_t id = 0;  ///< unique in the cluster, never used again
+  /// "det-CLUSTER-POOL-ID": name of the job in the engine, by which a repeated submission finds it.
+  std::string name;
+  std::string pool;
+  int nodes = 1;
+  PilotPhase phase = PilotPhase::kSubmitted;
+  std::string job;                ///< id of the job in the engine; "" before the engine has confirmed it
+  std::string reason;             ///< why it is pending or has ended, in the words of the engine
+  std::optional<WallTime> until;  ///< when the engine ends it at the latest
+  WallTime submitted;
+  std::optional<WallTime> ended;
+  bool operator==(const Pilot&) const = default;
+};
+
 /// An agent that is connected, or that has allocations or a lease from an earlier connection. Not stored:
 /// agents register again whenever they connect.
 struct Agent {
@@ -242,11 +271,15 @@ struct Agent {
   std::string version;
   std::string address;
   std::string pool;
-  std::vector<Device> slots;  ///< by slot id
+  std::string sandbox, sandbox_missing;  ///< as in AgentConnected
+  std::vector<Device> slots;             ///< by slot id
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;
   /// The agent has announced in this session that it stops.
   bool stopping = false;
+  /// The agent does not come back after it has left or is lost, so its settings and its identity are deleted
+  /// then. Unknown (false) after a restart of the master until it connects.
+  bool ephemeral = false;
   /// When a disconnected agent is lost and its allocations end: after its lease, the kill grace and a margin.
   std::optional<MonoTime> lost_at;
   /// Allocations that have ended for the master but may still have processes here. The agent takes no new

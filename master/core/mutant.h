@@ -49,6 +49,16 @@ enum class Mutant {
   kCommandPreempted,  ///< a command may be preempted
   kCommandKillLost,   ///< killing a running command changes its state only
 
+  // Pilots.
+  kPilotsUnbounded,     ///< more pilots than max_pilots are submitted
+  kPilotBusyReleased,   ///< a pilot is released while its agents run allocations
+  kPilotNeverReleased,  ///< an idle pilot stays
+  kPilotNotRepeated,    ///< a submission that was lost on the way is not sent again
+  kPilotNumberReused,   ///< after a restart of the master, the number of an ended pilot is used again
+  kZombieScheduled,     ///< an agent of a released or ended pilot gets work
+  kZombieNotCanceled,   ///< a job of a pilot that has ended for the master runs on
+  kPilotRefusedAtOnce,  ///< a pilot that the engine refused is replaced without a delay
+
   // Damaged checkpoints and leftovers.
   kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from
   kTokenForgotten,      ///< the hash of the token in a repeated start is not stored

@@ -13,6 +13,7 @@
 #include "master/core/commands.h"
 #include "master/core/experiments.h"
 #include "master/core/jobs.h"
+#include "master/core/pilots.h"
 #include "master/core/queues.h"
 #include "master/core/reports.h"
 #include "master/core/step.h"
@@ -25,7 +26,8 @@ enum class TimerKind {
   kAgent,       ///< a disconnected agent is lost
   kAllocation,  ///< a preemption becomes a kill, a kill is repeated, or an allocation is abandoned
   kTrial,       ///< a detached trial sent no report for too long
-  kRetry        ///< end of a trial's back-off
+  kRetry,       ///< end of a trial's back-off
+  kPilots       ///< a pilot of a pool is idle for too long, or is submitted or canceled again
 };
 /// The kind and the id of the object, as text.
 using TimerKey = std::pair<TimerKind, std::string>;
@@ -44,6 +46,7 @@ struct Owners {
   Commands commands{*this};
   Allocations allocations{*this};
   Agents agents{*this};
+  Pilots pilots{*this};
   Jobs jobs{*this};
   Reports reports{*this};
 };

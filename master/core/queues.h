@@ -45,9 +45,15 @@ class Queues {
   void terminating(const Allocation& allocation);
   void ended(const Allocation& allocation);
 
+  /// Marks a pool that pilots supply: one of them has changed.
+  void mark(const std::string& pool) { dirty_.insert(pool); }
   bool is_dirty() const { return !dirty_.empty(); }
   /// Returns the pools that have changed, and clears their marks.
   std::set<std::string> take_dirty() { return std::exchange(dirty_, {}); }
+  /// Requests of a pool for which no slots exist; see Scheduler::demand.
+  std::vector<scheduler::Demand> demand(const std::string& pool, int limit) {
+    return find(pool).second.demand(limit);
+  }
   scheduler::Plan decide(const std::string& pool) { return find(pool).second.decide(); }
 
  private:

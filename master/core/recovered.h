@@ -28,10 +28,12 @@ struct Recovered {
   std::vector<Command> commands;
   std::vector<Allocation> allocations;
   std::vector<AgentSettings> agents;
+  std::vector<Pilot> pilots;  ///< those that have not ended
   // The smallest ids that have never been used.
   ExperimentId next_experiment{1};
   TrialId next_trial{1};
   CommandId next_command{1};
+  std::int64_t next_pilot = 1;
 };
 
 }  // namespace det::core

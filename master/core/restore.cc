@@ -35,6 +35,7 @@ Status restore(Owners& owners, Step& step, Recovered recovered) {
   for (Trial& trial : recovered.trials) trials[trial.experiment].push_back(std::move(trial));
   for (auto& [id, rows] : trials) TRY(owners.experiments.restore_trials(id, std::move(rows)));
   TRY(owners.commands.restore(std::move(recovered.commands), recovered.next_command));
+  TRY(owners.pilots.restore(std::move(recovered.pilots), recovered.next_pilot, step.now));
   for (Allocation& allocation : recovered.allocations) {
     TRY(owners.allocations.restore(step, std::move(allocation)));
   }

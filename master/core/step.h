@@ -44,6 +44,7 @@ struct Step {
   Touched<Trial> trials;
   Touched<Command> commands;
   Touched<Allocation> allocations;
+  Touched<Pilot> pilots;
   /// The experiment that this step creates, with the user's text of its configuration.
   std::optional<std::pair<ExperimentId, std::string>> submitted;
   /// Rows that follow those of the touched objects, in the order of the step.
@@ -55,6 +56,7 @@ struct Step {
   void touch(const Trial& trial) { trials.insert(trial); }
   void touch(const Command& command) { commands.insert(command); }
   void touch(const Allocation& allocation) { allocations.insert(allocation); }
+  void touch(const Pilot& pilot) { pilots.insert(pilot); }
   template <typename Row>
   void insert(Row row) {
     inserts.emplace_back(std::move(row));

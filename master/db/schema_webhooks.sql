@@ -1,3 +1,4 @@
+-- Webhooks and submissions of generic tasks.
 -- Webhooks: endpoints, their triggers, and the queue of events that are to be delivered. Written by webhooks
 -- and, for matching lines, by bulk.
 CREATE TABLE webhooks (

@@ -224,7 +224,8 @@ Status Collector::remove_all(ExperimentId id) {
   for (const Storage& place : places) {
     if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
-    if (const Status done = remove_at(place, {storage::tensorboard_name(id)}, ignored); !done)
+    if (const Status done = remove_at(place, storage::tensorboard_names(options_.cluster_id, id), ignored);
+        !done)
       log::warn("TensorBoard files could not be deleted",
                 {{"experiment", id}, {"reason", done.error().message}});
   }

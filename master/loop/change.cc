@@ -56,6 +56,9 @@ struct ToChange {
   std::optional<Change> operator()(const core::PutAgentSettings& write) const {
     return Change{.kind = Change::Kind::kAgent, .name = write.row.agent.value};
   }
+  std::optional<Change> operator()(const core::DeleteAgent& write) const {
+    return Change{.kind = Change::Kind::kAgent, .name = write.agent.value};
+  }
   std::optional<Change> operator()(const core::InsertValidation& write) const {
     Change change = of_trial(Change::Kind::kMetrics, write.trial);
     change.name = "validation";
@@ -83,6 +86,7 @@ struct ToChange {
     return Change{.kind = Change::Kind::kLogs, .task = write.task};
   }
   // No watcher shows these.
+  std::optional<Change> operator()(const core::PutPilot&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }

@@ -2,6 +2,8 @@
 #include "master/scheduler/pool.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "master/scheduler/scheduler.h"
 
@@ -252,6 +254,38 @@ Plan Scheduler::decide() {
 
 const std::vector<Hold>& Scheduler::holds() const { return pool_->holds; }
 Image Scheduler::image() const { return Image(std::make_shared<const Image::State>(pool_->image())); }
+
+std::vector<Demand> Scheduler::demand(int limit) const {
+  std::set<TaskKey> served;
+  for (const Hold& hold : pool_->holds) {
+    if (hold.why != Hold::Why::kReserved) served.insert(hold.task);
+  }
+  std::vector<std::tuple<UserRank, JobRank, Demand>> found;
+  for (const auto& [shape, users] : pool_->queue.lines()) {
+    int left = limit;
+    for (const UserRank& user : users) {
+      for (const JobRank& rank : user.user->waiting.find(shape)->second) {
+        const JobState& job = *rank.job;
+        int slots = job.held;
+        for (const TaskKey task : job.waiting.find(shape)->second.tasks) {
+          slots += shape.slots;
+          if (left == 0 || (job.job.max_slots && slots > *job.job.max_slots && shape.slots > 0)) break;
+          if (served.contains(task)) continue;
+          --left;
+          found.emplace_back(user, rank, Demand{task, shape.slots, shape.single_node});
+        }
+        if (left == 0) break;
+      }
+      if (left == 0) break;
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  std::vector<Demand> demand;
+  for (const auto& [user, job, one] : found) demand.push_back(one);
+  return demand;
+}
 
 const Rules& Scheduler::rules() const { return pool_->rules; }
 int Scheduler::queued() const { return static_cast<int>(pool_->waiting.size()); }

@@ -173,6 +173,14 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+/// A waiting request without slots: neither free ones nor ones that are coming free for it.
+struct Demand {
+  TaskKey task;
+  int slots = 0;
+  bool single_node = false;
+  bool operator==(const Demand&) const = default;
+};
+
 /// A waiting request that keeps slots from the requests behind it.
 struct Hold {
   enum class Why {
@@ -240,6 +248,9 @@ class Scheduler {
 
   /// Holders and the reservation as of the last `decide`, in the order of the walk.
   const std::vector<Hold>& holds() const;
+  /// Returns the demand as of the last `decide` in the order of the policy, at most `limit` requests of each
+  /// shape. Requests beyond max_slots of their job are no demand. O(limit) for each shape.
+  std::vector<Demand> demand(int limit) const;
   const Rules& rules() const;
   /// Number of requests.
   int queued() const;

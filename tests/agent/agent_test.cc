@@ -1,5 +1,6 @@
 // Runs the real det-agent with real tasks against a fake master.
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -38,9 +39,17 @@ struct Cluster {
     const std::string tls = dir.path() + "/data/tls";
     need(make_directories(tls, 0700));
     if (!path_exists(tls + "/agent.token")) need(write_file_atomic(tls + "/agent.token", kToken, 0600));
-    std::vector<std::string> argv{program,      "--master",           "127.0.0.1:" + std::to_string(port),
-                                  "--data-dir", dir.path() + "/data", "--id",
-                                  "a1",         "--artificial-slots", std::to_string(artificial_slots)};
+    std::vector<std::string> argv{program,
+                                  "--master",
+                                  "127.0.0.1:" + std::to_string(port),
+                                  "--data-dir",
+                                  dir.path() + "/data",
+                                  "--id",
+                                  "a1",
+                                  "--artificial-slots",
+                                  std::to_string(artificial_slots),
+                                  "--bind-mounts",
+                                  dir.path() + ":rw"};
     argv.insert(argv.end(), options_.begin(), options_.end());
     agent = need(Child::spawn({.argv = argv,
                                .env = environment_with(environment),
@@ -260,7 +269,7 @@ TEST_CASE("an agent disconnected for longer than the lease stops its allocations
 }
 
 TEST_CASE("SIGTERM ends the agent and reports its allocations as lost", "[agent]") {
-  Cluster cluster;
+  Cluster cluster({"--stop-timeout", "1s"});
   const std::string id = cluster.order("echo up; exec sleep 1000");
   REQUIRE(cluster.wait_logged(id, "up"));
   need(cluster.agent->signal(SIGTERM));
@@ -367,9 +376,10 @@ TEST_CASE("a trial class is compiled and run by det-harness; a compile error fai
           "[agent]") {
   // A separate installation prefix: the real agent, and a stub harness and recipe that do not need LibTorch.
   const TemporaryDirectory prefix = need(TemporaryDirectory::create());
+  REQUIRE(::chmod(prefix.path().c_str(), 0755) == 0);
   need(make_directories(prefix.path() + "/bin"));
   need(make_directories(prefix.path() + "/share/det"));
-  for (const std::string name : {"det-agent", "det-supervisor"}) {
+  for (const std::string name : {"det-agent", "det-supervisor", "det-task-init"}) {
     const std::string bytes = need(read_file(build_path("/bin/") + name, 1 << 30));
     need(write_file_atomic(prefix.path() + "/bin/" + name, bytes, 0755));
   }

@@ -51,6 +51,83 @@ TEST_CASE("all invalid settings are reported at once", "[config]") {
   CHECK_THAT(bad.error().message, Catch::Contains("cpu_slots"));
 }
 
+TEST_CASE("the end of the machine is a time or a duration", "[config]") {
+  CHECK_FALSE(need(settings({})).until);
+  CHECK(need(settings({"--until", "1700000000"})).until == WallTime{1'700'000'000'000'000});
+  CHECK(need(settings({"--until", "2030-01-31T12:00:00Z"})).until ==
+        need(parse_rfc3339("2030-01-31T12:00:00Z")));
+  const WallTime before = wall_now();
+  const std::int64_t micros = need(settings({"--until", "2h"})).until->micros - before.micros;
+  CHECK(micros >= 7'200'000'000);
+  CHECK(micros < 7'260'000'000);
+  for (const char* bad : {"120", "tomorrow", "0s", "-5m"}) {
+    CAPTURE(bad);
+    const auto refused = settings({"--until=" + std::string(bad)});
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, Catch::Contains("until"));
+  }
+}
+
+TEST_CASE("the idle time is a duration above zero", "[config]") {
+  CHECK_FALSE(need(settings({})).exit_when_idle);
+  CHECK(need(settings({"--exit-when-idle", "90s"})).exit_when_idle == std::chrono::seconds(90));
+  CHECK_FALSE(settings({"--exit-when-idle", "0s"}));
+  CHECK_FALSE(settings({"--exit-when-idle", "soon"}));
+}
+
+TEST_CASE("of the CUDA devices only those of CUDA_VISIBLE_DEVICES are offered", "[detect]") {
+  // Device 1 of the driver does not respond.
+  const std::vector<Device> all{
+      {"CUDA", "b", "GPU-aa", 0}, {"CUDA", "b", "GPU-ab", 2}, {"CUDA", "b", "GPU-b", 3}};
+  const auto names = [&](const std::string& list) {
+    std::string joined;
+    for (const Device& device : need(visible_devices(all, list))) joined += device.uuid + " ";
+    return joined;
+  };
+  CHECK(names("0,2,3") == "GPU-aa GPU-ab GPU-b ");
+  CHECK(names("2") == "GPU-ab ");
+  CHECK(names("3, 0") == "GPU-b GPU-aa ");
+  CHECK(names("GPU-b") == "GPU-b ");
+  CHECK(names("").empty());
+  CHECK(names("-1").empty());
+  CHECK(names("NoDevFiles").empty());
+  for (const char* bad : {"1", "4", "0,0", "GPU-a", "MIG-1", "0,,2", "x"}) {
+    CAPTURE(bad);
+    CHECK(visible_devices(all, bad).error().code == Code::kFailedPrecondition);
+  }
+}
+
+TEST_CASE("settings of the sandbox are read", "[config]") {
+  const Settings defaults = need(settings({}));
+  CHECK(defaults.sandbox == SandboxMode::kBestEffort);
+  CHECK(defaults.bind_mounts.empty());
+  const Settings read = need(settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro",
+                                       "--task-uids", "5000:10", "--pass-environment", "A, B"}));
+  CHECK(read.sandbox == SandboxMode::kRequired);
+  REQUIRE(read.bind_mounts.size() == 3);
+  CHECK_FALSE(read.bind_mounts[0].writable);
+  CHECK(read.bind_mounts[1].path == "/tmp");
+  CHECK(read.bind_mounts[1].writable);
+  CHECK(read.bind_mounts[2].path == "/etc");
+  CHECK(read.task_uid_first == 5000);
+  CHECK(read.task_uid_count == 10);
+  CHECK(read.pass_environment == std::vector<std::string>{"A", "B"});
+}
+
+TEST_CASE("an unsafe setting of the sandbox is refused with its key", "[config]") {
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"sandbox", "maybe"},    {"bind-mounts", "data"},
+      {"bind-mounts", "/"},    {"bind-mounts", "/no/such/dir"},
+      {"task-uids", "0:10"},   {"task-uids", "5000"},
+      {"task-uids", "5000:0"}, {"task-uids", "4294967000:1000"}};
+  for (const auto& [key, value] : bad) {
+    INFO(key << " " << value);
+    const auto refused = settings({"--" + key, value});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().problems.size() == 1);
+  }
+}
+
 TEST_CASE("detected slots match the configured type and count", "[detect]") {
   Settings wanted;
   wanted.artificial_slots = 3;

@@ -139,7 +139,7 @@ struct Play {
 
   Random random;
   MonoTime now{1};
-  Core core{60s, now};
+  Core core{60s, now, {.until = now + 40min, .stop_timeout = 30s, .idle = 10min}};
   bool connected = false;
   int finished = 0;
   std::set<AllocationId> prepared, preparing, launched, launching, alive, told, forgotten, dropped;
@@ -153,7 +153,7 @@ TEST_CASE("random histories keep the core's invariants, and every shutdown compl
     CAPTURE(seed);
     Play play(seed);
     for (int i = 0; i < 120; ++i) play.random_move();
-    if (seed % 2 == 0) play.step(StopRequest{60s});
+    if (seed % 2 == 0) play.step(StopRequest{60s, seed % 4 == 0});
     play.step(ShutDown{});
     for (int i = 0; i < 40; ++i) {
       play.finish_preparation();

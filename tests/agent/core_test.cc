@@ -15,7 +15,7 @@ const Exit kBad{Exit::Kind::kFailed, 7, "exit code 7"};
 /// A core with a clock that the test advances.
 struct World {
   MonoTime now{1'000'000};
-  Core core{10min, now};
+  Core core{10min, now, {}};
   std::vector<Effect> last;
 
   World& feed(const Input& input) {
@@ -242,6 +242,63 @@ TEST_CASE("a stopping agent waits for the master to move its allocations", "[cor
   SECTION("and announces itself again on a new link") {
     world.feed(Disconnected{});
     CHECK(world.connect().said<Announce>());
+  }
+}
+
+TEST_CASE("a signal that arrives twice within 3 s is one request", "[core]") {
+  World world;
+  world.connect().run().feed(StopRequest{30s, true});
+  world.now = world.now + 2s;
+  CHECK_FALSE(world.feed(StopRequest{30s, true}).said<Terminate>());
+  world.now = world.now + 1s;
+  CHECK(world.feed(StopRequest{30s, true}).said<Terminate>());
+}
+
+TEST_CASE("an agent stops early enough before its machine is taken away", "[core]") {
+  World world;
+  // Of the 100 s, 10 s are for trials to save, 5 s for the kill grace and 5 s for the farewell.
+  world.core = Core(10min, world.now, {.until = world.now + 100s, .stop_timeout = 10s});
+  world.connect().run();
+  CHECK(world.core.next_deadline() == world.now + 60s);  // the lease
+  world.feed(MessageReceived{});
+  CHECK_FALSE(world.after(59s).said<Announce>());
+  world.feed(MessageReceived{});
+  CHECK(world.core.next_deadline() == world.now + 21s);
+  CHECK(world.after(21s).said<Announce>());
+  CHECK_FALSE(world.said<Terminate>());
+  SECTION("and ends what is left") {
+    CHECK_FALSE(world.after(9s).said<Terminate>());
+    CHECK(world.after(1s).said<Terminate>()->stop.kind == Exit::Kind::kLost);
+  }
+  SECTION("and a signal in between neither ends anything at once nor prolongs the stop") {
+    CHECK_FALSE(world.feed(StopRequest{60s, true}).said<Terminate>());
+    CHECK(world.after(10s).said<Terminate>());
+  }
+  SECTION("and announces itself once") { CHECK_FALSE(world.after(1s).said<Announce>()); }
+}
+
+TEST_CASE("an agent leaves when it had no allocation for its idle time", "[core]") {
+  World world;
+  world.core = Core(10min, world.now, {.stop_timeout = 10s, .idle = 60s});
+  world.connect();
+  SECTION("from the start") {
+    CHECK_FALSE(world.after(59s).said<Announce>());
+    CHECK(world.core.next_deadline() == world.now + 1s);
+    world.after(1s);
+    CHECK(world.said<Announce>());
+    CHECK(world.said<Finish>());
+  }
+  SECTION("counted from the end of its last allocation") {
+    world.after(50s);
+    world.run().after(50s);
+    world.feed(Ended{kId, kGood}).feed(LogsShipped{kId}).feed(Forget{kId});
+    CHECK_FALSE(world.after(59s).said<Finish>());
+    CHECK(world.after(1s).said<Finish>());
+  }
+  SECTION("even without a connection") {
+    world.feed(Disconnected{});
+    CHECK(world.after(60s).said<Finish>());
+    CHECK_FALSE(world.said<Announce>());
   }
 }
 

@@ -45,7 +45,8 @@ Surroundings around(const std::string& type, int slots) {
                       .cpus = 8,
                       .workdir = "/w",
                       .run_dir = "/r",
-                      .programs = "/p/bin"};
+                      .programs = "/p/bin",
+                      .home = "/r/home"};
   for (int i = 0; i < slots; ++i) around.devices.push_back({type, "", "GPU-" + std::to_string(i)});
   return around;
 }
@@ -190,12 +191,18 @@ TEST_CASE("agents on one machine use disjoint ports, stable across restarts", "[
   CHECK(PortBlock("instance").number() == number);
 }
 
-TEST_CASE("a task inherits the agent's environment except its DET_ variables", "[environment]") {
+TEST_CASE("a task gets only listed variables of the agent's environment", "[environment]") {
   Surroundings here = around("CPU", 2);
-  here.base = {"HOME=/root", "DET_AGENT_DATA_DIR=/secret", "PATH=/bin", "=odd", "bare"};
+  here.base = {"HOME=/root",   "DET_AGENT_DATA_DIR=/secret", "PATH=/bin",      "=odd",           "bare",
+               "SECRET=shell", "AWS_ACCESS_KEY_ID=key",      "LC_ALL=C.UTF-8", "NCCL_DEBUG=INFO"};
+  here.pass = {"AWS_ACCESS_KEY_ID", "DET_AGENT_DATA_DIR"};
   auto found = variables(order(), here);
-  CHECK(found["HOME"] == "/root");
+  CHECK(found["HOME"] == "/r/home");
   CHECK(found["PATH"] == "/p/bin:/bin");
+  CHECK(found["LC_ALL"] == "C.UTF-8");
+  CHECK(found["NCCL_DEBUG"] == "INFO");
+  CHECK(found["AWS_ACCESS_KEY_ID"] == "key");
+  CHECK_FALSE(found.contains("SECRET"));
   CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
 }
 

@@ -69,6 +69,36 @@ TEST_CASE("a trial is built once and then found in the cache", "[build]") {
   CHECK(second.library == first.library);
 }
 
+TEST_CASE("a built model that was changed in the cache is built again", "[build]") {
+  Bench bench;
+  const build::BuildOutcome first = bench.build();
+  bench.write("model.h", "constexpr int kAnswer = 43;\n");
+  const build::BuildOutcome other = bench.build();
+  std::filesystem::remove(first.library);
+  std::filesystem::copy_file(other.library, first.library);
+  bench.write("model.h", "constexpr int kAnswer = 42;\n");
+  const build::BuildOutcome again = bench.build();
+  CHECK_FALSE(again.cached);
+  CHECK(again.library == first.library);
+  CHECK(answer_of(again.library) == 42);
+  CHECK(bench.build().cached);
+}
+
+TEST_CASE("a compiler that leaves a link instead of a model fails the build", "[build]") {
+  Bench bench;
+  const std::string victim = bench.dir.path() + "/victim";
+  need(write_file_atomic(victim, "text"));
+  build::BuildRequest request = bench.request();
+  request.enclose = [&](const std::vector<std::string>&, const std::string& work, const std::string&) {
+    return Result<std::vector<std::string>>({"ln", "-s", victim, work + "/model.so"});
+  };
+  const auto built = build::build_model(request, {});
+  REQUIRE_FALSE(built);
+  CHECK_THAT(built.error().message, Catch::Contains("model.so"));
+  CHECK(need(read_file(victim)) == "text");
+  CHECK(std::filesystem::status(victim).permissions() != std::filesystem::perms(0555));
+}
+
 TEST_CASE("the cache key depends on the build's inputs, not on the configuration", "[build]") {
   Bench bench;
   const std::string key = need(build::build_key(bench.request()));
@@ -152,12 +182,33 @@ TEST_CASE("a trial is compiled with the precompiled header, which is made once",
   Bench bench;
   build::BuildRequest request = with_header(bench);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  std::vector<std::string> lines;
+  request.on_line = [&](const std::string& line) { lines.push_back(line); };
   CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+  // The wait is announced, because it takes longer than the trial.
+  CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: precompiling the headers"));
+  lines.clear();
   const std::string header = header_of(request);
   const auto made = std::filesystem::last_write_time(header);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
   CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
+  CHECK(lines.empty());
   CHECK(std::filesystem::last_write_time(header_of(request)) == made);
+}
+
+TEST_CASE("a sandbox of the compiler gets the precompiled header that it reads", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  std::vector<std::string> headers;
+  request.enclose = [&](const std::vector<std::string>& argv, const std::string& work,
+                        const std::string& header) -> Result<std::vector<std::string>> {
+    CHECK(path_exists(work + "/wrapper.cpp"));
+    headers.push_back(header);
+    return argv;
+  };
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+  CHECK(headers == std::vector<std::string>{header_of(request)});
 }
 
 TEST_CASE("a damaged precompiled header is made again", "[build]") {

@@ -60,6 +60,7 @@ struct Task {
                   .cwd = dir.path(),
                   .grace = grace,
                   .hang_timeout = hang_timeout};
+    need(make_directories(at.run()));
     need(at.write_spec(spec));
     child =
         need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
@@ -120,8 +121,9 @@ TEST_CASE("death by a signal is recorded as that signal", "[supervisor]") {
 
 TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' states are logged",
           "[supervisor]") {
-  Task task(shell("trap '' TERM; mkfifo fifo; touch heartbeat; echo last; while :; do read x < fifo; done"),
-            200ms, "", 300ms);
+  Task task(
+      shell("trap '' TERM; mkfifo fifo; touch run/heartbeat; echo last; while :; do read x < fifo; done"),
+      200ms, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.hung_for == Duration(300ms));
   CHECK(exit.status == ExitStatus{0, SIGKILL});
@@ -134,7 +136,7 @@ TEST_CASE("a hung task is ended even if it ignores SIGTERM, and its processes' s
 }
 
 TEST_CASE("a hung task that exits cleanly on SIGTERM still counts as hung", "[supervisor]") {
-  Task task(shell("trap 'exit 0' TERM; touch heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
+  Task task(shell("trap 'exit 0' TERM; touch run/heartbeat; while :; do sleep 0.05; done"), 10s, "", 300ms);
   const TaskExit exit = task.end();
   CHECK(exit.status == ExitStatus{0, 0});
   CHECK(exit.hung_for == Duration(300ms));
@@ -231,12 +233,22 @@ TEST_CASE("a daemon that leaves its session and ignores signals ends with the ta
   CHECK(mono_now() - begun < 5s);
 }
 
-TEST_CASE("SIGTERM to the supervisor lets the task exit by itself", "[supervisor]") {
+TEST_CASE("a stop request of the agent lets the task exit by itself", "[supervisor]") {
   Task task(shell("trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.05; done"), 10s);
   task.wait_for_line("up");
-  need(task.child->signal(SIGTERM));
+  request_stop(task.child->pidfd());
   CHECK(task.end().status == ExitStatus{9, 0});
   task.wait_for_line("bye");
+}
+
+TEST_CASE("a SIGTERM that is no request of the agent does not end the task", "[supervisor]") {
+  Task task(shell("trap 'exit 9' TERM; mkfifo go; echo up; read line < go; echo \"$line\"; exit 4"));
+  task.wait_for_line("up");
+  need(task.child->signal(SIGTERM));
+  // The supervisor reads the signal before it reads the output that follows.
+  std::ofstream(task.dir.path() + "/go") << "went on\n";
+  CHECK(task.end().status == ExitStatus{4, 0});
+  task.wait_for_line("went on");
 }
 
 TEST_CASE("a task that ignores SIGTERM is killed after the grace period, with all its children",
@@ -244,7 +256,7 @@ TEST_CASE("a task that ignores SIGTERM is killed after the grace period, with al
   Task task(shell("trap '' TERM; (trap '' TERM; sleep 1000) & echo up; wait; sleep 1000"), 300ms);
   task.wait_for_line("up");
   const MonoTime asked = mono_now();
-  need(task.child->signal(SIGTERM));
+  request_stop(task.child->pidfd());
   CHECK(task.end().status == ExitStatus{0, SIGKILL});
   CHECK(mono_now() - asked >= 300ms);
   CHECK(mono_now() - asked < 5s);
@@ -268,7 +280,7 @@ TEST_CASE("a supervisor is identified by pid and start time only", "[supervisor]
   CHECK(known.pid == task.child->pid());
   CHECK(open_process(known));
   CHECK_FALSE(open_process({known.pid, known.start + 1}));
-  need(task.child->signal(SIGTERM));
+  request_stop(task.child->pidfd());
   task.end();
   CHECK_FALSE(open_process(known));
 }
@@ -281,7 +293,7 @@ TEST_CASE("the supervisor does not wait for a foreign process that holds the tas
   const pid_t main = descendants(task.child->pid()).at(0);
   const UniqueFd held(::open(("/proc/" + std::to_string(main) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC));
   REQUIRE(held);
-  need(task.child->signal(SIGTERM));
+  request_stop(task.child->pidfd());
   CHECK(task.end().status == ExitStatus{0, SIGTERM});
 }
 

@@ -59,6 +59,8 @@ class Cluster:
         self.master_options += ["--allowed-storage-paths", allowed] if allowed else []
         self.master = None
         self.agents = {}
+        # Tasks see the files of the test, as its owner.
+        self.bind_mounts = f"{self.dir}:rw"
         self.url = None
         self.port = 0
         self.env = {**os.environ, "XDG_CONFIG_HOME": str(self.dir / "config"), "NO_COLOR": "1"}
@@ -124,7 +126,7 @@ class Cluster:
         log = open(self.dir / f"agent-{name}.log", "ab")
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",
-             "--id", name, "--artificial-slots", str(slots), *options],
+             "--id", name, "--artificial-slots", str(slots), "--bind-mounts", self.bind_mounts, *options],
             stdout=log, stderr=log, start_new_session=True)
 
     def kill_agent(self, name="a1"):

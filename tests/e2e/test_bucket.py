@@ -27,9 +27,11 @@ class Bucket(unittest.TestCase):
                    f"http://localhost:1/{BUCKET}"]
         self.cluster = Cluster(BUILD, ["--log-level", "trace", "--allowed-storage-hosts", "127.0.0.1",
                                        "--allowed-storage-buckets", ",".join(buckets)])
+        self.cluster.bind_mounts += f",{self.folder}"
         self.cluster.__enter__()
         self.addCleanup(self.cluster.close)
         self.cluster.start_agent()
+        self.folder.chmod(0o755)  # tasks read it as users of their own
         self.go, self.context = self.folder / "go", self.folder / "context"
         self.context.mkdir()
 

@@ -36,6 +36,14 @@ class Init(unittest.TestCase):
         steps = [step for step, _ in self.cluster.metrics(trial, "validation")]
         self.assertEqual(steps, [100, 200, 300, 400, 500])
 
+    def test_the_trial_templates_pass_the_local_test(self):
+        for template in ("classification", "language"):
+            with self.subTest(template):
+                directory = self.cluster.dir / ("local-" + template)
+                self.cluster.det("init", directory, "--template", template)
+                out = self.cluster.det("experiment", "create", "const.yaml", ".", "--local", "--test", cwd=directory)
+                self.assertIn("The trial works: one batch was trained, validated and saved", out)
+
     def test_an_unknown_class_fails_the_trial_with_the_classes_that_exist(self):
         directory = self.cluster.dir / "misspelled"
         self.cluster.det("init", directory)

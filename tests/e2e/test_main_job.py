@@ -15,6 +15,14 @@ BUILD = os.environ["DET_E2E_BUILD"]
 MNIST = ROOT.parent / "shared" / "data" / "mnist"
 
 
+def command_line(pid):
+    """The arguments of a process; b"" if it has ended meanwhile."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def tiny(batches, checkpoint_every=100, validate_every=500, storage="", **more):
     """A configuration of fixtures/tiny: a small network on generated numbers."""
     extra = "".join(f"{key}: {value}\n" for key, value in more.items())
@@ -187,7 +195,7 @@ class MainJob(unittest.TestCase):
 
     def test_kill_ends_a_trial_that_ignores_sigterm_with_all_its_children(self):
         id = self.cluster.create(self.empty, command(
-            "trap '' TERM; (setsid sh -c \"trap '' TERM; while :; do read -t 1 x < /dev/zero; done\" &) ; echo up; while :; do read -t 1 x < /dev/zero; done"))
+            "trap '' TERM; (setsid sh -c \"trap '' TERM; while :; do sleep 1; done\" &) ; echo up; while :; do sleep 1; done"))
         trial = self.cluster.trial_id(id)
         wait_until("it to run", lambda: "up" in self.cluster.logs(trial))
         self.cluster.det("experiment", "kill", id)
@@ -280,8 +288,7 @@ class MainJob(unittest.TestCase):
         self.assertEqual(self.cluster.stop_master(), 0)
         mine = str(self.cluster.dir / "master")
         agents = [agent.pid for agent in self.cluster.agents.values()]  # named by the path of their join token
-        left = [pid for pid in processes() if pid not in agents and mine.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-                if pathlib.Path(f"/proc/{pid}").exists()]
+        left = [pid for pid in processes() if pid not in agents and mine.encode() in command_line(pid)]
         self.assertEqual(left, [])
         self.cluster.start_master()
         wait_until("the agent to come back", lambda: any(

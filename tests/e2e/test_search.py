@@ -130,7 +130,7 @@ class Search(unittest.TestCase):
         self.assertIn("can only grow", refused.stderr)
 
     def test_failed_trials_of_a_finished_search_run_again(self):
-        broken = pathlib.Path(self.folder.name) / "broken"
+        broken = self.cluster.dir / "broken"
         broken.touch()
         id = self.create({"name": "grid"}, steps=1, extra=f"fails_while: {broken}")
         self.cluster.wait_state(id, "COMPLETED")

@@ -16,6 +16,7 @@ core::Options Boundary::options(core::Options options) const {
 void Boundary::restart(core::Recovered& rows) {
   late_.clear();
   if (is(BoundaryMutant::kServiceForgotten)) rows.agents.clear();
+  if (is(BoundaryMutant::kPilotsForgotten)) rows.pilots.clear();
   for (core::Allocation& allocation : rows.allocations) {
     if (is(BoundaryMutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
     if (is(BoundaryMutant::kGangKillForgotten)) allocation.exit.reset();
@@ -70,6 +71,10 @@ bool Boundary::is_sent(const core::Send& send, const core::Input* input) {
   if (auto* kill = std::get_if<core::KillAllocation>(&send)) {
     const bool repeated = !kills_.emplace(kill->agent, kill->allocation).second;
     return !(is(BoundaryMutant::kKillNotRepeated) && repeated);
+  }
+  if (auto* cancel = std::get_if<core::CancelPilot>(&send)) {
+    const bool repeated = !cancels_.insert(cancel->name).second;
+    return !(is(BoundaryMutant::kCancelNotRepeated) && repeated);
   }
   return true;
 }

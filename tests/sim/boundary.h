@@ -30,6 +30,8 @@ enum class BoundaryMutant {
   kForgetsToForget,      ///< an agent gets no AllocationForgotten
   kArchiveForgotten,     ///< a new run leaves metrics beyond its checkpoint visible
   kDamageKeepsRows,      ///< metrics beyond the checkpoint before a damaged one stay visible
+  kPilotsForgotten,      ///< after a restart of the master, pilots are unknown
+  kCancelNotRepeated,    ///< the cancellation of a pilot is sent once
   kMetricAfterDecision,  ///< a validation is stored after the searcher's decision on it, not with it
 };
 
@@ -54,6 +56,7 @@ class Boundary {
   std::set<RequestId> requests_;
   std::set<TaskId> tasks_;
   std::set<std::pair<AgentId, AllocationId>> kills_;  ///< kills that have been sent
+  std::set<std::string> cancels_;                     ///< pilots whose cancellation has been sent
   std::vector<core::Write> late_;                     ///< rows for the next step
 };
 

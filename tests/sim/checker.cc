@@ -92,6 +92,7 @@ void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
   check_max_slots(core);
   check_command_kills(core);
+  check_pilots(core);
 }
 
 void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
@@ -218,6 +219,7 @@ void Checker::check_search(const core::Core& core) {
 
 void Checker::disk_changed(const MemoryDisk& disk) {
   check_stored_events(disk);
+  check_stored_pilots(disk);
   for (const auto& [id, experiment] : disk.experiments) {
     if (auto it = ended_experiments_.find(id);
         it != ended_experiments_.end() && it->second != experiment.state && !continued_.contains(id)) {
@@ -257,6 +259,7 @@ void Checker::check_resume(const core::Trial& trial, const MemoryDisk& disk) {
 }
 
 void Checker::sent(const core::Send& send, const MemoryDisk& disk) {
+  sent_to_engine(send, disk);
   if (auto* start = std::get_if<core::StartAllocation>(&send)) {
     auto row = disk.allocations.find(start->allocation.id);
     if (start->command) {

@@ -79,6 +79,9 @@ class Checker {
  private:
   void check_resume(const core::Trial& trial, const MemoryDisk& disk);
   void check_run(const char* what, TrialId trial, RunNumber run);
+  void check_pilots(const core::Core& core);
+  void check_stored_pilots(const MemoryDisk& disk);
+  void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
   void check_command_kills(const core::Core& core);
@@ -121,6 +124,8 @@ class Checker {
   std::map<TrialId, Newest> newest_;
   std::set<CheckpointId> damaged_;
   std::set<AllocationId> killed_commands_;
+  std::set<AllocationId> placed_;  ///< Allocations whose agents have been checked.
+  std::set<std::int64_t> ended_pilots_;
 };
 
 }  // namespace det::sim

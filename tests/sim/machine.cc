@@ -20,14 +20,15 @@ using core::AllocationState;
 using core::ExitKind;
 
 Machine::Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
-                 std::string instance, int slots)
+                 std::string instance, int slots, bool ephemeral)
     : engine_(engine),
       master_(master),
       checker_(checker),
       plan_(plan),
       name_(std::move(name)),
       instance_(std::move(instance)),
-      slots_(slots) {}
+      slots_(slots),
+      ephemeral_(ephemeral) {}
 
 void Machine::start() {
   agent_up_ = true;
@@ -92,6 +93,7 @@ void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>
   });
   core::AgentConnected input{.agent = name_, .instance = instance_, .version = "sim", .held = held};
   input.session = link->session;
+  input.ephemeral = ephemeral_;
   input.slots.assign(static_cast<std::size_t>(slots_), core::Device{"ARTIFICIAL", "sim", ""});
   master_.submit(std::move(input), [self = shared_from_this(), link, sent](Answer answer) {
     if (answer) link->accepted = true;
@@ -284,8 +286,22 @@ void Machine::stop_agent(Duration patience, Duration away) {
   stopping_ = true;
   if (link_) announce();
   engine_.after(patience, [self = shared_from_this(), life = agent_life_, away] {
-    if (self->agent_life_ == life) self->reboot(away);
+    if (self->agent_life_ == life) self->ephemeral_ ? self->leave(away) : self->reboot(away);
   });
+}
+
+void Machine::leave(Duration away) {
+  engine_.trace("agent " + instance_ + " leaves");
+  for (const auto& process : processes()) process->vanish();
+  if (link_) {
+    link_->up.send([self = shared_from_this(), link = link_] {
+      if (self->master_.up() && self->master_.life() == link->life && link->accepted)
+        self->master_.submit(core::AgentLeft{self->name_, link->session});
+    });
+  }
+  held_.clear();
+  instance_ += "'";
+  restart_agent(away);
 }
 
 void Machine::announce() {

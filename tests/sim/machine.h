@@ -15,14 +15,15 @@ class Machine : public std::enable_shared_from_this<Machine> {
  public:
   /// `instance` distinguishes machines with the same agent name.
   Machine(Engine& engine, Master& master, Checker& checker, const Plan& plan, AgentId name,
-          std::string instance, int slots);
+          std::string instance, int slots, bool ephemeral = false);
 
   void start();
 
   // Faults.
   void cut(Duration duration);    ///< No traffic; messages in flight are lost.
   void stall(Duration duration);  ///< Traffic arrives late.
-  /// The agent announces its stop. After `patience` the machine restarts.
+  /// The agent announces its stop. After `patience` the machine restarts. An ephemeral one leaves instead,
+  /// and a machine that holds nothing takes its name.
   void stop_agent(Duration patience, Duration away);
   void restart_agent(Duration away);
   void reboot(Duration away);
@@ -60,6 +61,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent);
   void watch_edge(const LinkPtr& link);
   void announce();
+  void leave(Duration away);
   void heartbeat(const LinkPtr& link);
   void renew(MonoTime sent);
   void watch_lease();
@@ -80,6 +82,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   AgentId name_;
   std::string instance_;
   int slots_;
+  const bool ephemeral_;
   bool dead_ = false, agent_up_ = false, stopping_ = false, connecting_ = false, watching_lease_ = false;
   int agent_life_ = 0;
   MonoTime cut_until_, lease_from_;

@@ -162,7 +162,11 @@ void Master::deliver(const core::Send& send) {
   std::visit(
       [this](const auto& value) {
         using T = std::decay_t<decltype(value)>;
-        if constexpr (!std::is_same_v<T, core::PreemptAllocation>) {
+        if constexpr (std::is_same_v<T, core::SubmitPilot> || std::is_same_v<T, core::CancelPilot>) {
+          engine_.trace((std::is_same_v<T, core::SubmitPilot> ? "master submits " : "master cancels ") +
+                        value.name);
+          engine_link_(value);
+        } else if constexpr (!std::is_same_v<T, core::PreemptAllocation>) {
           std::string what = " forgets ";
           AllocationId allocation;
           if constexpr (std::is_same_v<T, core::StartAllocation>) {

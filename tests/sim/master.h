@@ -44,6 +44,9 @@ class Master {
   bool agent_is_open(std::uint64_t session) const { return agent_links_.contains(session); }
   void close_agent(const AgentId& agent, std::uint64_t session);
 
+  /// Receives SubmitPilot and CancelPilot.
+  void on_engine(AgentSink sink) { engine_link_ = std::move(sink); }
+
   // Connections of harnesses, which receive PreemptAllocation.
   void open_harness(const AllocationId& allocation, std::uint64_t session, std::function<void()> preempt);
   void close_harness(const AllocationId& allocation, std::uint64_t session);
@@ -83,6 +86,7 @@ class Master {
   std::map<core::ReplyTo, std::function<void(Answer)>> waiting_;
   std::uint64_t next_session_ = 1;
   std::map<std::uint64_t, AgentSink> agent_links_;
+  AgentSink engine_link_;
   std::map<AllocationId, std::pair<std::uint64_t, std::function<void()>>> harness_links_;
 };
 

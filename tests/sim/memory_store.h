@@ -34,6 +34,7 @@ struct MemoryDisk {
   std::vector<core::AppendTaskLog> logs;
   std::set<CheckpointId> damaged;
   std::map<AgentId, core::AgentSettings> agents;
+  std::map<std::int64_t, core::Pilot> pilots;
 
   void apply(const core::Write& write);
   /// The newest sound checkpoint of the trial before `uuid`, which replaces a damaged one.

@@ -193,6 +193,33 @@ bool Job::has_invalid_hp(std::uint32_t trial_seed) const {
 
 bool Job::has_no_metric(std::uint32_t trial_seed) const { return lacks_metric && trial_seed % 3 == 1; }
 
+namespace {
+
+/// One plan in four has pilots in place of machines. They come from a stream of their own: the other plans
+/// stay what they were.
+void draw_provider(Plan& plan, Dice dice, int& most_on_one, int& most_slots) {
+  if (!dice.chance(25)) return;
+  core::PilotRules rules;
+  rules.max_pilots = static_cast<int>(dice.between(1, 4));
+  rules.slots_per_node = static_cast<int>(dice.between(1, 4));
+  rules.max_nodes = static_cast<int>(dice.between(1, 3));
+  rules.idle_timeout = dice.between(seconds(10), minutes(2));
+  most_on_one = rules.slots_per_node;
+  most_slots = rules.slots_per_node * rules.max_nodes;
+  plan.options.providers.emplace(plan.options.default_pool, rules);
+  plan.options.cluster = "sim";
+  plan.options.pilot_repeat = seconds(10);
+  plan.options.pilot_start = minutes(2);
+  plan.machines.clear();
+  plan.faults.engine_outage = dice.weight(50, 4);
+  plan.faults.engine_refusal = dice.weight(30, 3);
+  plan.faults.pilot_preempted = dice.weight(50, 5);
+  plan.faults.pilot_ended = dice.weight(40, 4);
+  plan.faults.pilot_lost = dice.weight(40, 4);
+}
+
+}  // namespace
+
 Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   Dice dice{Random{seed ^ 0x5157a7e, 0}};
   Plan plan;
@@ -233,6 +260,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
     most_on_one = std::max(most_on_one, slots);
     most_slots += slots;
   }
+  draw_provider(plan, Dice{Random{seed ^ 0x9170755, 1}}, most_on_one, most_slots);
   const auto jobs = dice.between(1, 5);
   for (std::int64_t i = 0; i < jobs; ++i) {
     plan.jobs.push_back(draw_job(dice, static_cast<int>(i), most_on_one, most_slots, plan.faults.until));
@@ -242,14 +270,18 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
     plan.commands.push_back(draw_command(dice, static_cast<int>(i), most_on_one, plan.faults.until));
   }
   plan.faults.agent_stop = dice.weight(30, 3);
+  for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
   plan.finish_within = minutes(360);
   return plan;
 }
 
-std::string describe(const Plan& plan) {
-  auto secs = [](Duration d) { return std::to_string(d.count() / 1000000) + "s"; };
-  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) +
-                     " until " + secs(plan.faults.until) + "\n";
+namespace {
+
+std::string secs(Duration d) { return std::to_string(d.count() / 1000000) + "s"; }
+
+/// Describes the faults and the pilots.
+std::string describe_faults(const Plan& plan) {
+  std::string text;
   const Faults& f = plan.faults;
   const std::pair<const char*, int> weights[] = {{"master_crash", f.master_crash},
                                                  {"link_cut", f.link_cut},
@@ -263,13 +295,32 @@ std::string describe(const Plan& plan) {
                                                  {"slow_store", f.slow_store},
                                                  {"queue_change", f.queue_change},
                                                  {"service_change", f.service_change},
-                                                 {"agent_stop", f.agent_stop}};
+                                                 {"agent_stop", f.agent_stop},
+                                                 {"engine_outage", f.engine_outage},
+                                                 {"engine_refusal", f.engine_refusal},
+                                                 {"pilot_preempted", f.pilot_preempted},
+                                                 {"pilot_ended", f.pilot_ended},
+                                                 {"pilot_lost", f.pilot_lost}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }
+  for (const auto& [pool, rules] : plan.options.providers) {
+    text += "  pilots: at most " + std::to_string(rules.max_pilots) + ", of at most " +
+            std::to_string(rules.max_nodes) + " nodes of " + std::to_string(rules.slots_per_node) +
+            " slots, released after " + secs(rules.idle_timeout) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan) {
+  std::string text = "seed " + std::to_string(plan.seed) + ": faults every " + secs(plan.faults.every) +
+                     " until " + secs(plan.faults.until) + "\n";
+  text += describe_faults(plan);
   for (const MachinePlan& machine : plan.machines) {
     text += "  machine " + machine.name.value + ": " + std::to_string(machine.slots) + " slots" +
-            (machine.immortal ? "\n" : ", may die\n");
+            (machine.ephemeral ? ", ephemeral" : "") + (machine.immortal ? "\n" : ", may die\n");
   }
   for (const Job& job : plan.jobs) {
     text +=

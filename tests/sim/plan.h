@@ -78,13 +78,16 @@ struct MachinePlan {
   AgentId name;
   int slots = 1;
   bool immortal = true;  ///< Returns after every fault.
+  /// A stop of its agent is its end: another machine takes its name.
+  bool ephemeral = false;
 };
 
 /// Relative weights. 0 disables a fault for the whole run.
 struct Faults {
   int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
       machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0, queue_change = 0,
-      service_change = 0, agent_stop = 0;
+      service_change = 0, agent_stop = 0, engine_outage = 0, engine_refusal = 0, pilot_preempted = 0,
+      pilot_ended = 0, pilot_lost = 0;
   Duration every{};  ///< Mean time between faults.
   Duration until{};  ///< Everything must finish after this point.
 };

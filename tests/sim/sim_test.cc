@@ -78,6 +78,14 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a waiting command forgotten", Mutant::kCommandForgotten},
       {"a command preempted", Mutant::kCommandPreempted},
       {"the kill of a command lost", Mutant::kCommandKillLost},
+      {"more pilots than max_pilots", Mutant::kPilotsUnbounded},
+      {"a pilot released while it works", Mutant::kPilotBusyReleased},
+      {"an idle pilot never released", Mutant::kPilotNeverReleased},
+      {"a lost submission not repeated", Mutant::kPilotNotRepeated},
+      {"the number of a pilot used twice", Mutant::kPilotNumberReused},
+      {"work for an agent of an ended pilot", Mutant::kZombieScheduled},
+      {"a leftover pilot runs on", Mutant::kZombieNotCanceled},
+      {"a refused pilot replaced at once", Mutant::kPilotRefusedAtOnce},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
       {"work for an agent that still runs what is over", Mutant::kLeftoversForgotten},
   };
@@ -110,6 +118,8 @@ TEST_CASE("every disabled safety rule is detected") {
       {"forgets to forget", BoundaryMutant::kForgetsToForget},
       {"archive forgotten", BoundaryMutant::kArchiveForgotten},
       {"rows beyond a damaged checkpoint stay", BoundaryMutant::kDamageKeepsRows},
+      {"pilots forgotten", BoundaryMutant::kPilotsForgotten},
+      {"the cancellation of a pilot not repeated", BoundaryMutant::kCancelNotRepeated},
       {"a metric is stored after its decision", BoundaryMutant::kMetricAfterDecision},
   };
   for (const auto& [name, mutant] : boundary) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "tests/sim/batch_engine.h"
 #include "tests/sim/commands.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/users.h"
@@ -35,6 +36,11 @@ class World {
   void crash_process();
   void send_impostor();
   void slow_store();
+  void outage() { batch_.outage(engine_.between(seconds(1), minutes(3))); }
+  void refusal() { batch_.refuse(engine_.between(seconds(1), minutes(1))); }
+  void preempt_pilot() { batch_.preempt_job(); }
+  void end_pilot() { batch_.end_job(); }
+  void lose_pilot() { batch_.lose_job(); }
   void change_queue();
   void change_service();
   void enable_all();
@@ -48,7 +54,13 @@ class World {
   Engine engine_;
   Checker checker_;
   Master master_;
-  std::vector<std::shared_ptr<Machine>> machines_;  ///< In the order of the plan.
+  std::vector<std::shared_ptr<Machine>> machines_;  ///< In the order of the plan, then those of pilots.
+  BatchEngine batch_{
+      engine_, master_, checker_, plan_, [this](std::shared_ptr<Machine> machine) {
+        // Machines of ended pilots are of no use to the faults.
+        std::erase_if(machines_, [this](const auto& one) { return plan_.machines.empty() && one->dead(); });
+        machines_.push_back(std::move(machine));
+      }};
   std::vector<std::shared_ptr<Machine>> impostors_;
   std::vector<std::shared_ptr<User>> users_;
   std::vector<std::shared_ptr<CommandUser>> command_users_;
@@ -56,10 +68,12 @@ class World {
 };
 
 Outcome World::run() {
+  batch_.start();
   master_.start();
   for (const MachinePlan& machine : plan_.machines) {
     machines_.push_back(std::make_shared<Machine>(engine_, master_, checker_, plan_, machine.name,
-                                                  machine.name.value + "-machine", machine.slots));
+                                                  machine.name.value + "-machine", machine.slots,
+                                                  machine.ephemeral));
     machines_.back()->start();
   }
   for (const Job& job : plan_.jobs) {
@@ -84,6 +98,7 @@ Outcome World::run() {
 bool World::over() const {
   if (faulty() || !master_.up() || checker_.any_process() || !master_.core()->allocations().empty())
     return false;
+  if (!batch_.empty() || !master_.core()->pilots().empty()) return false;
   for (const auto& user : users_) {
     if (!user->submitted()) return false;
   }
@@ -120,8 +135,10 @@ void World::faults() {
 }
 
 void World::inject() {
+  // Before the first pilot starts there is no machine to disturb.
+  if (machines_.empty()) return crash_master();
   const Faults& f = plan_.faults;
-  const std::array<std::pair<int, Fault>, 13> kinds = {{{f.master_crash, &World::crash_master},
+  const std::array<std::pair<int, Fault>, 18> kinds = {{{f.master_crash, &World::crash_master},
                                                         {f.link_cut, &World::cut_link},
                                                         {f.link_stall, &World::stall_link},
                                                         {f.agent_restart, &World::restart_agent},
@@ -133,7 +150,12 @@ void World::inject() {
                                                         {f.slow_store, &World::slow_store},
                                                         {f.queue_change, &World::change_queue},
                                                         {f.service_change, &World::change_service},
-                                                        {f.agent_stop, &World::stop_agent}}};
+                                                        {f.agent_stop, &World::stop_agent},
+                                                        {f.engine_outage, &World::outage},
+                                                        {f.engine_refusal, &World::refusal},
+                                                        {f.pilot_preempted, &World::preempt_pilot},
+                                                        {f.pilot_ended, &World::end_pilot},
+                                                        {f.pilot_lost, &World::lose_pilot}}};
   std::int64_t total = 0;
   for (const auto& [weight, fault] : kinds) total += weight;
   if (total == 0) return;
@@ -173,7 +195,8 @@ void World::reboot_machine() { some_machine().reboot(engine_.between(seconds(5),
 
 void World::kill_machine() {
   const std::size_t index = engine_.random().below(machines_.size());
-  if (!plan_.machines[index].immortal) machines_[index]->die();
+  // Machines of pilots are replaced by further pilots.
+  if (index >= plan_.machines.size() || !plan_.machines[index].immortal) machines_[index]->die();
 }
 
 std::shared_ptr<Process> World::some_process() {

@@ -234,7 +234,7 @@ const looking = [
       const chips = page.getByRole('group', { name: 'Metrics shown' });
       await chips.getByRole('button', { name: 'grad_norm' }).click();
       await until(() => document.querySelector('figure[data-panel="grad_norm"]') === null);
-      assert.equal(new URL(page.url()).searchParams.get('charts'), `${NAME_PROBE},accuracy,loss`);
+      assert.equal(new URL(page.url()).searchParams.get('charts'), `accuracy,${NAME_PROBE},loss`);
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"]');
       assert.equal(await page.$('figure[data-panel="grad_norm"]'), null);

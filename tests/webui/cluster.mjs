@@ -106,6 +106,8 @@ export class Cluster {
       path.join(this.directory, 'master', 'agent-join-token'),
       '--artificial-slots',
       String(this.slots),
+      '--bind-mounts',
+      `${this.directory}:rw`,
     ]);
   }
 

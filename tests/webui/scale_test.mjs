@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
+import { manyCurves } from './pages/curves.mjs';
 import { copies, LONG_TRIAL, longTrial, putMany, sql } from './rows.mjs';
 
 const MANY = 100_000;
@@ -77,7 +78,7 @@ const search = () => {
         experiment_id: `${SEARCH}`,
         request_id: `'s' || n`,
         task_id: `'search-' || n`,
-        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${TRIALS}), 'width', 8 * (1 + n % 5), 'act',
+        hparams: `json_build_object('lr', 10 ^ (-4.0 * n / ${TRIALS}), 'width', 8 * (1 + n % 5), 'drop', n * 37 % 64 / 128.0, 'act',
           (ARRAY['relu','gelu','tanh'])[1 + n % 3])`,
         state: `'COMPLETED'`,
         steps_completed: length,
@@ -256,6 +257,22 @@ const listing = [
   ],
 ];
 
+const grouping = [
+  [
+    'twenty thousand of them are grouped, and the table says that there are more',
+    async () => {
+      const start = performance.now();
+      await page.goto(`${cluster.url}/det/experiments?group=hp.width&layout=table`);
+      await page.locator('tr.group').first().waitFor();
+      figure('list_first_2k_grouped', performance.now() - start, 'ms');
+      await page.getByText('The first 20,000 experiments are shown').waitFor({ timeout: 60000 });
+      figure('list_20k_grouped', performance.now() - start, 'ms');
+      const sizes = await page.$$eval('tr.group .quiet', (all) => all.map((one) => Number(one.textContent)).filter((size) => size > 0));
+      assert.ok(Math.max(...sizes) > 2500 && Math.max(...sizes) < 3200, `${sizes}`);
+    },
+  ],
+];
+
 const steering = [
   [
     'keys move, choose and open',
@@ -322,7 +339,9 @@ const looking = [
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
       await page.waitForSelector('polyline');
       assert.equal((await page.$$('polyline.line')).length, TRIALS);
-      assert.equal((await page.$$('figure')).length, 8); // With the history of the metric and the Pareto front.
+      assert.equal((await page.$$('figure')).length, 9); // With the history of the metric and the Pareto front.
+      await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
+      assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);
       await page.getByLabel('Across').selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
@@ -398,4 +417,4 @@ const looking = [
   ],
 ];
 
-await run([...filling, ...listing, ...steering, ...looking]);
+await run([...filling, ...listing, ...grouping, ...steering, ...looking, ...manyCurves(figure)]);

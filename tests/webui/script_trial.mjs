@@ -139,7 +139,10 @@ setInterval(() => {
   reportMetrics('training', step * 10, { loss: 2 * Math.exp(-step / 40), grad_norm: 1 / step });
   if (measured) reportMetrics('timing', step * 10, { forward: 0.003, backward: 0.006, data: 0.001 });
   if (step % 4 === 0) {
-    if (measured) reportMetrics('memory', step * 10, { memory_free: 8e9 + step * 1e6 });
+    if (measured) {
+      reportMetrics('memory', step * 10, { memory_free: 8e9 + step * 1e6 });
+      reportMetrics('gpu', step * 10, { 'gpu_util.0': 96, 'gpu_util.1': 41 });
+    }
     reportMetrics('validation', step * 10, {
       validation_loss: 2 * Math.exp(-step / 50),
       accuracy: 1 - Math.exp(-step / 30),

@@ -23,11 +23,14 @@ function panelsOf(page, route, place) {
     }));
 }
 
+// Former addresses that lead to another page; comparing.mjs tests where.
+const LEADING = ['/det/compare'];
+
 // Every route of the router, once for each tab of its page: its name, and whether a URL matches it.
 export function views() {
   const router = read('router.tsx');
   const pages = new Map([...router.matchAll(/const (\w+) = (?:page|numbered|named)\((\w+)\)/g)].map(([, name, page]) => [name, page]));
-  return [...router.matchAll(/<Route path="(\/det[^"]*)" component={(\w+)}/g)].flatMap(([, route, name]) => {
+  return [...router.matchAll(/<Route path="(\/det[^"]*)" component={(\w+)}/g)].filter(([, route]) => !LEADING.includes(route)).flatMap(([, route, name]) => {
     const tabs = /const TABS = \[(.*?)\]/s.exec(read(`pages/${pages.get(name) ?? name}.tsx`))?.[1].match(/\w+/g) ?? [''];
     const place = pattern(route, /:\w+/);
     return [...panelsOf(pages.get(name) ?? name, route, place), ...tabs.map((tab, at) => ({

@@ -2,6 +2,8 @@
 import { useEffect } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
+const compared = (ids: readonly number[], part: string): string => `drawn=${ids.join(',')}&panels=compare${part === '' ? '' : `&of=${part}`}`;
+
 export const paths = {
   home: '/det/',
   experiments: '/det/experiments',
@@ -10,7 +12,11 @@ export const paths = {
   forkFrom: (id: number, checkpoint: string) => `/det/experiments/${id}/fork?checkpoint=${checkpoint}`,
   goOn: (id: number) => `/det/experiments/${id}/continue`,
   trial: (id: number) => `/det/trials/${id}`,
-  compare: (of: 'experiments' | 'trials', ids: readonly number[]) => `/det/compare?${of}=${ids.join(',')}`,
+  trials: (ids: readonly number[]) => `/det/trials?ids=${ids.join(',')}`,
+  // Runs side by side; `part` is "", "configuration" or "code". Without ids it is the list itself.
+  compare: (ids: readonly number[], part = '') =>
+    ids.length === 0 ? paths.experiments : `${paths.experiments}?q=${encodeURIComponent(`id in (${ids.join(', ')})`)}&${compared(ids, part)}`,
+  compareTrials: (ids: readonly number[], part = '') => `${paths.trials(ids)}&${compared(ids, part)}`,
   workspaces: '/det/workspaces',
   workspace: (id: number) => `/det/workspaces/${id}`,
   project: (id: number) => `/det/projects/${id}`,

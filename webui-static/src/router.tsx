@@ -5,7 +5,6 @@ import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
 import { ClusterPage } from './pages/ClusterPage';
-import { ComparePage } from './pages/ComparePage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
@@ -16,6 +15,7 @@ import { TrialPage } from './pages/TrialPage';
 import { later } from './components/later';
 import { startError, user } from './session';
 
+const ComparePage = later(async () => (await import('./pages/more')).ComparePage);
 const ContinuePage = later(async () => (await import('./pages/more')).ContinuePage);
 const ForkPage = later(async () => (await import('./pages/more')).ForkPage);
 const ModelPage = later(async () => (await import('./pages/more')).ModelPage);
@@ -23,6 +23,7 @@ const ModelsPage = later(async () => (await import('./pages/more')).ModelsPage);
 const SettingsPage = later(async () => (await import('./pages/more')).SettingsPage);
 const TaskPage = later(async () => (await import('./pages/more')).TaskPage);
 const TasksPage = later(async () => (await import('./pages/more')).TasksPage);
+const TrialsPage = later(async () => (await import('./pages/more')).TrialsPage);
 const UsersPage = later(async () => (await import('./pages/more')).UsersPage);
 const WebhooksPage = later(async () => (await import('./pages/more')).WebhooksPage);
 const WorkspacePage = later(async () => (await import('./pages/more')).WorkspacePage);
@@ -79,6 +80,7 @@ const named =
 const Dashboard = page(DashboardPage);
 const Experiments = page(ExperimentsPage);
 const Compare = page(ComparePage);
+const SomeTrials = page(TrialsPage);
 const Cluster = page(ClusterPage);
 const Settings = page(SettingsPage);
 const Missing = page(() => <NotFoundPage />);
@@ -107,6 +109,7 @@ export function App() {
         <Route path="/det/experiments/:id" component={OneExperiment} />
         <Route path="/det/experiments/:id/fork" component={Fork} />
         <Route path="/det/experiments/:id/continue" component={GoOn} />
+        <Route path="/det/trials" component={SomeTrials} />
         <Route path="/det/trials/:id" component={OneTrial} />
         <Route path="/det/compare" component={Compare} />
         <Route path="/det/cluster" component={Cluster} />

@@ -188,5 +188,8 @@ export interface Agent {
   draining: boolean;
   connected: boolean;
   release: string;
+  /** Sandbox of tasks: "full", "partial" or "off"; "" for agents of older releases. */
+  sandbox: string;
+  sandboxMissing: string;
   resourcePools: string[];
 }

@@ -20,6 +20,7 @@
 #endif
 
 #include "det/det.h"
+#include "det/shared_templates.h"
 
 // Standard headers that many trials include: 0.4 s of each compilation.
 #include <algorithm>
@@ -28,3 +29,8 @@
 #include <fstream>
 #include <iostream>
 #include <random>
+
+// Defined in libdet.
+#define DET_EXTERN_TEMPLATE(...) extern template class __VA_ARGS__;
+DET_SHARED_TEMPLATES(DET_EXTERN_TEMPLATE)
+#undef DET_EXTERN_TEMPLATE

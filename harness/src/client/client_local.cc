@@ -1,14 +1,19 @@
 // Clients without a master: one prints reports, the other discards them.
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "common/base/throughput.h"
 #include "harness/src/client/client.h"
 
 namespace det {
 namespace {
+
+/// Interval between lines of progress.
+constexpr Duration kProgressInterval = std::chrono::seconds(10);
 
 /// Set by the signal handler: 1 requests preemption.
 volatile std::sig_atomic_t interrupted = 0;
@@ -67,7 +72,22 @@ class LocalClient final : public Client {
     std::printf("%-10s batch %lld%s\n", group.c_str(), static_cast<long long>(steps_completed), line.c_str());
     std::fflush(stdout);
   }
-  void report_progress(double, std::int64_t) override {}
+  void report_progress(double progress, std::int64_t steps_completed) override {
+    // Two threads report at the same time: one line is enough.
+    if (measuring_.test_and_set()) return;
+    const MonoTime now = mono_now();
+    const bool due = now - progress_printed_ >= kProgressInterval;
+    // Throughput is measured from the first report on.
+    if (due || !measured_) throughput_.add(steps_completed, progress, now);
+    measured_ = true;
+    if (due) {
+      progress_printed_ = now;
+      std::printf("progress   batch %lld  %s%s\n", static_cast<long long>(steps_completed),
+                  percentage(progress).c_str(), throughput_.text(now).c_str());
+      std::fflush(stdout);
+    }
+    measuring_.clear();
+  }
   void report_checkpoint(const CheckpointRecord& record) override {
     std::printf("checkpoint batch %lld  %s", static_cast<long long>(record.steps_completed),
                 record.uuid.c_str());
@@ -83,6 +103,10 @@ class LocalClient final : public Client {
 
  private:
   Interrupts interrupts_;
+  std::atomic_flag measuring_;  ///< set by the thread that uses the members below
+  Throughput throughput_;
+  bool measured_ = false;  ///< throughput_ has a reading
+  MonoTime progress_printed_ = mono_now();
   static void end_line() {
     std::putchar('\n');
     std::fflush(stdout);

@@ -242,6 +242,7 @@ void on_core_exit(int status, void*) {
 
 void handle_exits() {
   install_crash_report();
+  ignore_foreign_sigterm();
   std::set_terminate(on_core_terminate);
   core_process = ::getpid();
   (void)::on_exit(on_core_exit, nullptr);

@@ -17,6 +17,7 @@
 #include "common/base/openmp.h"
 #include "common/base/process.h"
 #include "common/base/secret.h"
+#include "common/base/stop_signal.h"
 #include "harness/src/programs/launch_options.h"
 
 namespace {
@@ -191,7 +192,9 @@ int supervise(Ranks& ranks, int signals) {
     // Signals are forwarded to all process groups.
     if (waits[0].revents != 0) {
       signalfd_siginfo signal{};
-      if (::read(signals, &signal, sizeof signal) == sizeof signal) {
+      const bool read = ::read(signals, &signal, sizeof signal) == sizeof signal;
+      if (read && (signal.ssi_signo != SIGTERM ||
+                   det::obeys_stop(static_cast<pid_t>(signal.ssi_pid), det::supervisor_pid()))) {
         for (det::Child& child : ranks.children) (void)child.signal_group(static_cast<int>(signal.ssi_signo));
       }
     }

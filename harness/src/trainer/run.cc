@@ -21,6 +21,7 @@
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
 #include "harness/src/base/storage_full.h"
+#include "harness/src/base/termination.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_start.h"
 #include "harness/src/client/setting.h"
@@ -241,6 +242,7 @@ void set_up_process() {
   keep_freed_memory();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
   install_crash_report();
+  ignore_foreign_sigterm();
   std::set_terminate(on_terminate);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "common/base/clock.h"
 #include "common/base/text.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/termination.h"
@@ -22,6 +23,9 @@
 
 namespace det {
 namespace {
+
+/// Maximum time between reports of progress, when a batch does not take longer.
+constexpr Duration kProgressInterval = std::chrono::seconds(10);
 
 /// The searcher's metric of the configuration; the name is "" when there is none.
 struct SearcherMetric {
@@ -181,7 +185,10 @@ class Fit {
     if (progress_.last_checkpoint != step()) save();
   }
 
+  /// True when the last report of progress is old, as with slow batches between two periods.
+  bool is_progress_due() const { return mono_now() - progress_reported_ >= kProgressInterval; }
   void report_progress() {
+    progress_reported_ = mono_now();
     state_.run.client->report_progress(static_cast<double>(step()) / static_cast<double>(plan_.length),
                                        step());
   }
@@ -370,6 +377,7 @@ class Fit {
   std::optional<Validation> validation_;
   Plan plan_;
   Progress progress_;
+  MonoTime progress_reported_ = mono_now();
   std::int64_t timed_from_ = 0;  ///< batch of the last report of phase times
   bool preempted_ = false, checkpoint_due_ = false;
   std::deque<std::string> under_way_;  // uuids being written, oldest first; the same on all ranks
@@ -391,7 +399,7 @@ FitResult Trainer::fit(const FitOptions& options) {
     if (due.validate) run.is_done() ? run.validate_last() : run.validate();
     if (due.checkpoint) run.want_checkpoint();
     run.save_if_due();
-    if (due.report) run.report_progress();
+    if (due.report || run.is_progress_due()) run.report_progress();
     run.consult_ranks();
   }
   return run.finish();

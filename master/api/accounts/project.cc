@@ -85,15 +85,14 @@ Status check_project_changeable(const Caller& caller, std::int64_t id) {
               "project 1 is the default one and cannot be changed");
 }
 
-/// Fails for an archived project, which accepts no experiments.
+}  // namespace
+
 Status check_open(db::Pool& pool, std::int64_t project) {
   TRY_ASSIGN(const db::ProjectRow row, db::get_project(pool, project));
   if (!row.archived) return {};
   return fail(Code::kFailedPrecondition,
               "project " + std::to_string(project) + " is archived; unarchive it first");
 }
-
-}  // namespace
 
 Status check_title(const std::string& name, const std::string& what) {
   const bool plain = !trim(name).empty() && trim(name).size() == name.size() && name.size() <= 80 &&
@@ -134,6 +133,7 @@ ProjectService::ProjectService(const Context& context, Deletions& deletions)
   unary("DeleteProject", &ProjectService::DeleteProject);
   unary("GetProjectByKey", &ProjectService::GetProjectByKey);
   unary("GetProjectColumns", &ProjectService::GetProjectColumns);
+  unary("GetProjectNumericMetricsRange", &ProjectService::GetProjectNumericMetricsRange);
   unary("AddProjectNote", &ProjectService::AddProjectNote);
   unary("PutProjectNotes", &ProjectService::PutProjectNotes);
   unary("MoveProject", &ProjectService::MoveProject);
@@ -239,6 +239,19 @@ Status ProjectService::GetProjectColumns(const Caller&, const v1::GetProjectColu
     column->set_display_name(title);
     column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
     column->set_type(type);
+  }
+  return {};
+}
+
+Status ProjectService::GetProjectNumericMetricsRange(const Caller&,
+                                                     const v1::GetProjectNumericMetricsRangeRequest& request,
+                                                     v1::GetProjectNumericMetricsRangeResponse* response) {
+  TRY_ASSIGN(const auto ranges, db::metric_ranges(context_.pool, request.id()));
+  for (const db::MetricRange& range : ranges) {
+    v1::MetricsRange* out = response->add_ranges();
+    out->set_metrics_name(range.name);
+    out->set_min(range.min);
+    out->set_max(range.max);
   }
   return {};
 }

@@ -39,6 +39,10 @@ class ProjectService final : public Service {
   /// Lists the columns by which its experiments can be shown, sorted and filtered.
   Status GetProjectColumns(const Caller& caller, const v1::GetProjectColumnsRequest& request,
                            v1::GetProjectColumnsResponse* response);
+  /// Lists the range of each numeric metric over the best validations of the experiments.
+  Status GetProjectNumericMetricsRange(const Caller& caller,
+                                       const v1::GetProjectNumericMetricsRangeRequest& request,
+                                       v1::GetProjectNumericMetricsRangeResponse* response);
   /// Appends a note. At most 100 notes of at most 1 MiB. Returns all notes.
   Status AddProjectNote(const Caller& caller, const v1::AddProjectNoteRequest& request,
                         v1::ProjectNotesResponse* response);
@@ -68,6 +72,8 @@ class ProjectService final : public Service {
 /// Checks the name of a project or workspace: 1 to 80 bytes of UTF-8, no control characters, no spaces at the
 /// ends. `what` names the object in the error, kInvalidArgument.
 Status check_title(const std::string& name, const std::string& what);
+/// kFailedPrecondition for a project that is archived, or whose workspace is. kNotFound.
+Status check_open(db::Pool& pool, std::int64_t project);
 void to_proto(const db::ProjectRow& row, v1::Project* out);
 
 }  // namespace det::api

@@ -21,6 +21,30 @@ Status check_display_name(const std::string& name) {
   return fail(Code::kInvalidArgument, "a display name has at most 256 bytes and no control characters");
 }
 
+Status refuse_remote() {
+  return fail(Code::kUnimplemented, "there is no single sign-on: users have passwords here");
+}
+
+/// Reads the account of tasks. Without fields it has empty names. Errors: kInvalidArgument when a part is
+/// missing.
+Result<db::AgentUserGroup> agent_account(const v1::AgentUserGroup& wanted) {
+  db::AgentUserGroup out{wanted.agent_uid(), wanted.agent_gid(), wanted.agent_user(), wanted.agent_group()};
+  const bool none =
+      !wanted.has_agent_uid() && !wanted.has_agent_gid() && out.user.empty() && out.group.empty();
+  if (none) return out;
+  const bool all =
+      wanted.has_agent_uid() && wanted.has_agent_gid() && !out.user.empty() && !out.group.empty();
+  if (!all)
+    return fail(
+        Code::kInvalidArgument,
+        "agentUserGroup: agentUid, agentGid, agentUser and agentGroup belong together; name all four");
+  if (out.uid < 0 || out.gid < 0)
+    return fail(Code::kInvalidArgument, "agentUserGroup: agentUid and agentGid must not be negative");
+  TRY(check_user_name(out.user));
+  TRY(check_user_name(out.group));
+  return out;
+}
+
 }  // namespace
 
 UserService::UserService(const Context& context) : Service(context, "det.v1.UserService") {
@@ -70,15 +94,18 @@ Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
   TRY(check_user_name(wanted.username()));
   TRY(check_display_name(wanted.display_name()));
   // Refused rather than ignored: the account would have no way to log in.
-  if (wanted.remote())
-    return fail(Code::kUnimplemented, "there is no single sign-on: users have passwords here");
+  if (wanted.remote()) return refuse_remote();
+  db::UserChange rest;
+  if (!wanted.display_name().empty()) rest.display_name = wanted.display_name();
+  if (wanted.has_agent_user_group()) {
+    TRY_ASSIGN(rest.agent, agent_account(wanted.agent_user_group()));
+  }
   TRY(check_password(request.password(), request.is_hashed(), wanted.username()));
   TRY_ASSIGN(const std::string form, password_form(request.password(), request.is_hashed()));
   // Hashing is the reason why this handler runs on the password thread.
   TRY_ASSIGN(const UserId id,
              db::create_user(context_.pool, wanted.username(), hash_password(form), wanted.admin()));
-  if (!wanted.display_name().empty())
-    TRY(db::change_user(context_.pool, id, {.display_name = wanted.display_name()}, ""));
+  if (rest.display_name || rest.agent) TRY(db::change_user(context_.pool, id, rest, ""));
   TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
   to_proto(user, response->mutable_user());
   return {};
@@ -89,17 +116,28 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
   const UserId id(request.user_id());
   const v1::PatchUser& wanted = request.user();
   // The other fields belong to the user itself; the access table has checked that.
-  const bool admins = wanted.has_username() || wanted.has_admin() || wanted.has_active();
+  const bool admins =
+      wanted.has_username() || wanted.has_admin() || wanted.has_active() || wanted.has_agent_user_group();
   if (admins) TRY(authorize(caller, Action::kAdminister, Target::kCluster, {}, context_.pool));
   TRY_ASSIGN(const db::User before, db::get_user(context_.pool, id));
+  if (wanted.remote().value()) return refuse_remote();
   db::UserChange change;
+  if (wanted.has_agent_user_group()) {
+    TRY_ASSIGN(change.agent, agent_account(wanted.agent_user_group()));
+  }
   if (wanted.has_username()) {
     TRY(check_user_name(wanted.username().value()));
     change.name = wanted.username().value();
   }
   if (wanted.has_display_name()) {
-    TRY(check_display_name(wanted.display_name().value()));
-    change.display_name = wanted.display_name().value();
+    const std::string& name = wanted.display_name().value();
+    TRY(check_display_name(name));
+    // A user must not pass for another one.
+    if (!name.empty() && name != before.display_name) {
+      TRY_ASSIGN(const bool taken, db::is_name_of_another(context_.pool, id, name));
+      if (taken) return fail(Code::kInvalidArgument, "the display name " + name + " is that of another user");
+    }
+    change.display_name = name;
   }
   if (wanted.has_password()) {
     const std::string& password = wanted.password().value();

@@ -1,17 +1,37 @@
 #include "master/api/accounts/workspace.h"
 
+#include "common/base/json.h"
 #include "common/base/text.h"
+#include "common/expconf/parse.h"
 #include "master/api/accounts/project.h"
 #include "master/api/convert/convert.h"
+#include "master/api/experiments/facts.h"
+#include "master/api/submit/secrets.h"
 
 namespace det::api {
 namespace {
 
+Status refuse_default_workspace(Code code) {
+  return fail(code, "workspace 1 is the default one and cannot be changed");
+}
+
 /// Refuses changes of the default workspace, as Determined AI does: 400 for admins, 403 for other users.
 Status check_workspace_changeable(const Caller& caller, std::int64_t id) {
   if (id != db::kDefaultWorkspace) return {};
-  return fail(caller.user.admin ? Code::kFailedPrecondition : Code::kPermissionDenied,
-              "workspace 1 is the default one and cannot be changed");
+  return refuse_default_workspace(caller.user.admin ? Code::kFailedPrecondition : Code::kPermissionDenied);
+}
+
+/// Checks a default checkpoint storage. Returns it as WorkspaceRow has it, in plain; nothing for an empty
+/// map. Errors: kInvalidArgument with the problems.
+Result<std::optional<std::string>> storage_text(const Context& context,
+                                                const google::protobuf::Struct& storage) {
+  if (storage.fields().empty()) return std::optional<std::string>();
+  const Json part = {{"checkpoint_storage", from_struct(storage)}};
+  const std::string text = to_yaml(part), file = "checkpointStorageConfig";
+  TRY(expconf::check_part(text, file));
+  TRY_ASSIGN(const YamlNode tree, parse_yaml(text, file));
+  TRY(check_storage_of_part(context, tree, file));
+  return std::optional(dump_json(part));
 }
 
 void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
@@ -25,6 +45,13 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
   out->set_num_projects(static_cast<int>(row.num_projects));
   out->set_num_experiments(static_cast<int>(row.num_experiments));
   show_deletion(row.deletion, out);
+  if (row.checkpoint_storage) {
+    // Stored by storage_text(), so that it can be read.
+    Json shown =
+        parse_json(*row.checkpoint_storage, {.bytes = 1 << 20, .depth = 16}).value_or(Json::object());
+    mask_secrets(shown);
+    to_struct(shown["checkpoint_storage"], out->mutable_checkpoint_storage_config());
+  }
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
 
@@ -76,8 +103,10 @@ Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Cal
   TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(db::kDefaultWorkspace)},
                 context_.pool));
   TRY(check_title(request.name(), "workspace"));
-  TRY_ASSIGN(const std::int64_t id, db::create_workspace(context_.pool, request.name(), caller.user.id));
-  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, id));
+  TRY_ASSIGN(const auto storage, storage_text(context_, request.checkpoint_storage_config()));
+  TRY_ASSIGN(const std::int64_t id,
+             db::create_workspace(context_.pool, request.name(), caller.user.id, storage));
+  TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, id, caller.user.id));
   to_proto(row, response);
   return {};
 }
@@ -87,18 +116,22 @@ Status WorkspaceService::PostWorkspace(const Caller& caller, const v1::PostWorks
   return post(request, caller, response->mutable_workspace());
 }
 
-Status WorkspaceService::PatchWorkspace(const Caller& caller, const v1::PatchWorkspaceRequest& request,
+Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceRequest& request,
                                         v1::PatchWorkspaceResponse* response) {
-  TRY(check_workspace_changeable(caller, request.id()));
-  if (request.workspace().has_name()) {
-    const std::string& name = request.workspace().name().value();
-    TRY(check_title(name, "workspace"));
+  // As in Determined AI, this call has the same answer for all users.
+  if (request.id() == db::kDefaultWorkspace) return refuse_default_workspace(Code::kFailedPrecondition);
+  const v1::PatchWorkspace& patch = request.workspace();
+  // All fields are checked before the first change.
+  if (patch.has_name()) TRY(check_title(patch.name().value(), "workspace"));
+  TRY_ASSIGN(const auto storage, storage_text(context_, patch.checkpoint_storage_config()));
+  if (patch.has_name() || patch.has_checkpoint_storage_config()) {
     TRY_ASSIGN(const auto before, db::get_workspace(context_.pool, request.id()));
     if (before.archived)
       return fail(Code::kFailedPrecondition, "workspace " + before.name + " is archived; unarchive it first");
-    // The name is the only field that can change.
-    TRY(db::rename_workspace(context_.pool, request.id(), name));
   }
+  if (patch.has_name()) TRY(db::rename_workspace(context_.pool, request.id(), patch.name().value()));
+  if (patch.has_checkpoint_storage_config())
+    TRY(db::set_workspace_storage(context_.pool, request.id(), storage));
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id()));
   to_proto(row, response->mutable_workspace());
   return {};

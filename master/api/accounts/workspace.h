@@ -22,7 +22,9 @@ class WorkspaceService final : public Service {
   /// Errors: kAlreadyExists; kInvalidArgument.
   Status PostWorkspace(const Caller& caller, const v1::PostWorkspaceRequest& request,
                        v1::PostWorkspaceResponse* response);
-  /// Renames a workspace. Errors: kNotFound; kAlreadyExists.
+  /// Changes name and default checkpoint storage. Unset fields keep their value. Errors: kNotFound;
+  /// kAlreadyExists; kFailedPrecondition for an archived workspace; kInvalidArgument for a storage that the
+  /// administrators have not named.
   Status PatchWorkspace(const Caller& caller, const v1::PatchWorkspaceRequest& request,
                         v1::PatchWorkspaceResponse* response);
   /// Archives a workspace: nothing can be created in it. Idempotent.

@@ -55,7 +55,6 @@ constexpr Access user(A action, T target, const char* field = "") {
 }
 constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
 constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
-
 constexpr Access either(A action, T target, const char* field) {
   return {Requirement::kUserOrAllocation, {{{action, target, field}}}, 1};
 }
@@ -210,14 +209,26 @@ constexpr Entry kTable[] = {
     {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
     {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
     {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/CreateGenericTask", user(A::kEdit, T::kInside)},
+    {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/KillGenericTask", user(A::kEdit, T::kTask, "task_id")},
     {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
     {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
     {"/det.v1.RunService/PostRunMetadata", either(A::kEdit, T::kTrial, "run_id")},
+    {"/det.v1.RunService/SearchRuns", user(A::kView, T::kListed)},
+    {"/det.v1.RunService/KillRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/PauseRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/ResumeRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/ArchiveRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/UnarchiveRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/DeleteRuns", user(A::kEdit, T::kInside)},
+    {"/det.v1.RunService/MoveRuns", user(A::kEdit, T::kInside)},
     {"/det.v1.WorkspaceService/PinWorkspace", user(A::kView, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/UnpinWorkspace", user(A::kView, T::kWorkspace, "id")},
     {"/det.v1.ProjectService/GetProjectByKey", user(A::kView, T::kListed)},
     {"/det.v1.ProjectService/GetProjectColumns", user(A::kView, T::kProject, "id")},
+    {"/det.v1.ProjectService/GetProjectNumericMetricsRange", user(A::kView, T::kProject, "id")},
     {"/det.v1.ProjectService/AddProjectNote", user(A::kEdit, T::kProject, "project_id")},
     {"/det.v1.ProjectService/PutProjectNotes", user(A::kEdit, T::kProject, "project_id")},
     {"/det.v1.ClusterService/GetSlot", user(A::kView, T::kListed)},

@@ -272,14 +272,13 @@ Status check_pool(const Context& context, const core::UpdateJob& input) {
       slots = experiment->second.config->resources.slots_per_trial;
       single_node = experiment->second.config->resources.is_single_node;
     }
-    const std::vector<scheduler::Agent> agents = core.agents_of(*input.pool);
+    const scheduler::PoolShape shape = core.shape_of(*input.pool);
     // The default pool always exists, even without agents.
-    if (agents.empty() && *input.pool != context.settings.default_pool) {
+    if (shape.agents.empty() && *input.pool != context.settings.default_pool) {
       *problem = "no agent is in pool " + make_utf8(*input.pool);
       return;
     }
-    const Status fits =
-        scheduler::fits({scheduler::shape_of(*input.pool, agents)}, *input.pool, slots, single_node);
+    const Status fits = scheduler::fits({shape}, *input.pool, slots, single_node);
     if (!fits) *problem = fits.error().message;
   }));
   return problem->empty() ? Status() : fail(Code::kInvalidArgument, *problem);

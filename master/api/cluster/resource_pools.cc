@@ -53,8 +53,14 @@ std::vector<v1::ResourcePool> pools_of(const core::Core& core, const std::string
   const auto pool = [&](const std::string& name) -> v1::ResourcePool& {
     return pools.try_emplace(name, empty_pool(name, name == default_pool)).first->second;
   };
-  // The default pool is listed even without agents.
+  // The default pool and those of pilots are listed even without agents.
   pool(default_pool);
+  for (const auto& [name, rules] : core.providers()) {
+    v1::ResourcePool& supplied = pool(name);
+    supplied.set_description("pilots run the agents of this pool");
+    supplied.set_max_agents(rules.max_pilots * rules.max_nodes);
+    supplied.set_slots_per_agent(rules.slots_per_node);
+  }
   for (const auto& [id, agent] : core.agents()) {
     const auto settings = core.agent_settings().find(id);
     add_agent(agent, settings == core.agent_settings().end() ? core::AgentSettings{} : settings->second,

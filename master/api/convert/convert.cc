@@ -161,6 +161,13 @@ void to_proto(const db::User& user, v1::User* out) {
   out->set_admin(user.admin);
   out->set_active(user.active);
   out->set_display_name(user.display_name);
+  if (user.agent) {
+    v1::AgentUserGroup* agent = out->mutable_agent_user_group();
+    agent->set_agent_uid(user.agent->uid);
+    agent->set_agent_gid(user.agent->gid);
+    agent->set_agent_user(user.agent->user);
+    agent->set_agent_group(user.agent->group);
+  }
   if (user.last_auth) to_proto(*user.last_auth, out->mutable_last_auth_at());
 }
 
@@ -199,6 +206,8 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
   out->set_draining(settings.draining);
   out->set_version(kDeterminedVersion);
   out->set_release(agent.version);
+  out->set_sandbox(agent.sandbox);
+  out->set_sandbox_missing(agent.sandbox_missing);
   out->add_resource_pools(agent.pool);
   out->set_connected(agent.session != 0);
   for (std::size_t i = 0; i < agent.slots.size(); ++i) {

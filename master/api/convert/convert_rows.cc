@@ -19,6 +19,16 @@ void fill_resources(const std::string& json, google::protobuf::Map<std::string, 
   }
 }
 
+/// Returns a log line as UTF-8. NUL stays, as in Determined AI: JSON and protobuf can carry it.
+std::string log_text(std::string_view raw) {
+  std::string text;
+  for (std::size_t end = raw.find('\0'); end != std::string_view::npos; end = raw.find('\0')) {
+    text += make_utf8(raw.substr(0, end)) + '\0';
+    raw.remove_prefix(end + 1);
+  }
+  return text + make_utf8(raw);
+}
+
 }  // namespace
 
 void to_proto(const db::ExperimentRow& row, v1::Experiment* out) {
@@ -164,7 +174,7 @@ std::string log_message(const db::LogRow& row) {
   if (row.rank >= 0) line += "[rank=" + std::to_string(row.rank) + "] ";
   line += "|| ";
   if (!row.level.empty()) line += row.level + ": ";
-  return line + make_utf8(row.text);
+  return line + log_text(row.text);
 }
 
 void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out) {
@@ -176,7 +186,7 @@ void to_proto(const db::LogRow& row, TrialId trial, v1::LogEntry* out) {
   out->set_trial_id(static_cast<int>(trial.value));
   out->set_agent_id(row.agent.value);
   out->set_rank_id(row.rank);
-  out->set_log(make_utf8(row.text));
+  out->set_log(log_text(row.text));
   out->set_source(row.source);
   out->set_stdtype(row.stdtype);
   out->set_task_id(row.task.value);

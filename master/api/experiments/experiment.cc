@@ -193,12 +193,12 @@ Status ExperimentService::GetModelDef(const Caller&, const v1::GetModelDefReques
   return {};
 }
 
-Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) const {
-  auto done = context_.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
+Status act_on_experiment(const Context& context, ExperimentId id, core::ExperimentAction action) {
+  auto done = context.loop.ask(core::ActOnExperiment{.experiment = id, .action = action});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   // The core drops ended experiments. Stopping one is a success.
-  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
   if (action == core::ExperimentAction::kKill || action == core::ExperimentAction::kCancel) return {};
   return fail(Code::kFailedPrecondition,
               "experiment " + std::to_string(id.value) + " is " + std::string(core::state_name(row.state)));
@@ -206,22 +206,22 @@ Status ExperimentService::act(ExperimentId id, core::ExperimentAction action) co
 
 Status ExperimentService::ActivateExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                              v1::ExperimentActionResponse*) {
-  return act(ExperimentId(request.id()), core::ExperimentAction::kActivate);
+  return act_on_experiment(context_, ExperimentId(request.id()), core::ExperimentAction::kActivate);
 }
 
 Status ExperimentService::PauseExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                           v1::ExperimentActionResponse*) {
-  return act(ExperimentId(request.id()), core::ExperimentAction::kPause);
+  return act_on_experiment(context_, ExperimentId(request.id()), core::ExperimentAction::kPause);
 }
 
 Status ExperimentService::CancelExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                            v1::ExperimentActionResponse*) {
-  return act(ExperimentId(request.id()), core::ExperimentAction::kCancel);
+  return act_on_experiment(context_, ExperimentId(request.id()), core::ExperimentAction::kCancel);
 }
 
 Status ExperimentService::KillExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                          v1::ExperimentActionResponse*) {
-  return act(ExperimentId(request.id()), core::ExperimentAction::kKill);
+  return act_on_experiment(context_, ExperimentId(request.id()), core::ExperimentAction::kKill);
 }
 
 /// The core is tried first, for a live experiment. For an ended one its rows are loaded and passed along.

@@ -120,8 +120,6 @@ class ExperimentService final : public Service {
  private:
   /// Action on one experiment; bulk() applies it to many.
   using Deed = std::function<Status(ExperimentId)>;
-  /// Sends an action to the core. The core has dropped ended experiments; those get kFailedPrecondition.
-  Status act(ExperimentId id, core::ExperimentAction action) const;
   Status patch(const v1::PatchExperiment& patch) const;
   /// Applies `deed` to each experiment of the request that the caller may edit.
   Status bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
@@ -131,6 +129,10 @@ class ExperimentService final : public Service {
   Status continue_search(ExperimentId id, std::optional<searcher::Extended> extend, bool only_check = false,
                          bool canceled = false) const;
 };
+
+/// Sends an action to the core, which has dropped ended experiments. Stopping one of those succeeds. Errors:
+/// kNotFound; kFailedPrecondition for other actions on an ended experiment.
+Status act_on_experiment(const Context& context, ExperimentId id, core::ExperimentAction action);
 
 /// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the
 /// core and the storages. A repeat after a failure finishes the rest. Errors: kNotFound; kFailedPrecondition

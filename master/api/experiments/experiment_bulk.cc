@@ -65,23 +65,27 @@ Status ExperimentService::bulk(const Caller& caller, const v1::ExperimentsAction
 Status ExperimentService::ActivateExperiments(const Caller& caller,
                                               const v1::ExperimentsActionRequest& request,
                                               v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response,
-              [this](ExperimentId id) { return act(id, core::ExperimentAction::kActivate); });
+  return bulk(caller, request, response, [this](ExperimentId id) {
+    return act_on_experiment(context_, id, core::ExperimentAction::kActivate);
+  });
 }
 Status ExperimentService::PauseExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                            v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response,
-              [this](ExperimentId id) { return act(id, core::ExperimentAction::kPause); });
+  return bulk(caller, request, response, [this](ExperimentId id) {
+    return act_on_experiment(context_, id, core::ExperimentAction::kPause);
+  });
 }
 Status ExperimentService::CancelExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                             v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response,
-              [this](ExperimentId id) { return act(id, core::ExperimentAction::kCancel); });
+  return bulk(caller, request, response, [this](ExperimentId id) {
+    return act_on_experiment(context_, id, core::ExperimentAction::kCancel);
+  });
 }
 Status ExperimentService::KillExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                           v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response,
-              [this](ExperimentId id) { return act(id, core::ExperimentAction::kKill); });
+  return bulk(caller, request, response, [this](ExperimentId id) {
+    return act_on_experiment(context_, id, core::ExperimentAction::kKill);
+  });
 }
 Status ExperimentService::ArchiveExperiments(const Caller& caller,
                                              const v1::ExperimentsActionRequest& request,

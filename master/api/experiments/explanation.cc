@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/text.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/trials.h"
@@ -22,6 +23,7 @@ struct Sight {
   TaskKey task;                           ///< the waiting trial or command
   std::map<TaskKey, double> progress;     ///< of the trials that hold slots
   int waiting = 0, running = 0;
+  std::string pilots;     ///< text about the pilots that the pool waits for
   std::string otherwise;  ///< state of the object, if nothing waits
 };
 
@@ -91,7 +93,28 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
          (why.empty() ? "" : "; last failure: " + why);
 }
 
+/// Describes the pilots of a pool that are not there yet, one line each, and why there are none.
+std::string pilot_lines(const core::Core& core, const std::string& pool) {
+  std::string text;
+  if (!core.providers().contains(pool)) return text;
+  for (const auto& [name, pilot] : core.pilots()) {
+    if (pilot.pool != pool) continue;
+    const std::string job = pilot.job.empty() ? "" : " (job " + pilot.job + ")";
+    if (pilot.phase == core::PilotPhase::kSubmitted) {
+      text += "pilot " + name + " was submitted\n";
+    } else if (pilot.phase == core::PilotPhase::kPending) {
+      text += "pilot " + name + job + " is pending" +
+              (pilot.reason.empty() ? "" : ": " + make_utf8(pilot.reason)) + "\n";
+    } else if (pilot.phase == core::PilotPhase::kCanceling) {
+      text += "pilot " + name + job + " is being canceled: " + make_utf8(pilot.reason) + "\n";
+    }
+  }
+  const std::string problem = core.provider_problem(pool);
+  return problem.empty() ? text : text + make_utf8(problem) + "\n";
+}
+
 void copy_pool(const core::Core& core, Sight& sight) {
+  sight.pilots = pilot_lines(core, sight.pool);
   sight.image = core.pools().at(sight.pool).image();
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
   for (const auto& [id, allocation] : core.allocations()) {
@@ -172,7 +195,7 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   out->set_reason(scheduler::reason_name(found.reason));
   std::map<TaskKey, std::string> names;
   for (const auto& [id, task] : sight.commands) names[id] = "command " + task.value;
-  out->set_text(scheduler::to_text(found, names));
+  out->set_text(scheduler::to_text(found, names) + sight.pilots);
   out->set_slots(found.slots);
   out->set_position(found.position);
   out->set_queued(found.queued);

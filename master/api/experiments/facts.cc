@@ -13,10 +13,11 @@ Pools::Pools(const Context& context)
           std::map<std::string, scheduler::PoolShape>{{context.settings.default_pool, {}}})),
       // Uncommitted reads are sufficient: the core checks the submission again.
       read_(context.loop.inspect_uncommitted([found = found_](const core::Core& core) {
+        for (const auto& [name, rules] : core.providers()) (*found)[name] = core.shape_of(name);
         for (const auto& [id, agent] : core.agents()) {
           // The shape of a pool is computed once, at its first agent.
           if (scheduler::PoolShape& pool = (*found)[agent.pool]; pool.name.empty()) {
-            pool = scheduler::shape_of(agent.pool, core.agents_of(agent.pool));
+            pool = core.shape_of(agent.pool);
           }
         }
       })) {}

@@ -103,6 +103,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       if (!task) return finish_later(task.error());
       ended = task->ended;
     }
+    if (!reading_.follow && !filter_.descending && !last_) {
+      db::LogFilter tail = filter_;
+      tail.descending = true;
+      tail.limit = 1;
+      const auto newest = db::read_logs(context_.pool, tail);
+      if (!newest) return finish_later(newest.error());
+      last_ = newest->empty() ? 0 : newest->front().id;
+    }
     db::LogFilter filter = filter_;
     filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
     // A tail is a single page.
@@ -174,6 +182,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       if (left_ <= 0 && !reading_.follow) return finish(grpc::Status::OK);
       if (left_ <= 0) left_ = 0;
     }
+    if (last_ && newest_ >= *last_) return finish(grpc::Status::OK);
     if (filter_.descending) {
       // A tail is one page; following continues forward from it.
       if (!reading_.follow) return finish(grpc::Status::OK);
@@ -206,6 +215,9 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   std::int64_t left_;  ///< remaining lines; 0: no limit
   // Highest id read so far.
   std::int64_t newest_ = 0;
+  // Highest id when the first read began. A log that grows faster than it is read ends there, unless
+  // followed.
+  std::optional<std::int64_t> last_;
   State state_ = State::kReading;
   // A change was announced since the last read began.
   bool news_ = false, canceled_ = false;

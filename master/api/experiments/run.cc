@@ -10,6 +10,14 @@ RunService::RunService(const Context& context) : Service(context, "det.v1.RunSer
   unary("RunPrepareForReporting", &RunService::RunPrepareForReporting);
   unary("GetRunMetadata", &RunService::GetRunMetadata);
   unary("PostRunMetadata", &RunService::PostRunMetadata);
+  unary("SearchRuns", &RunService::SearchRuns);
+  unary("KillRuns", &RunService::KillRuns);
+  unary("PauseRuns", &RunService::PauseRuns);
+  unary("ResumeRuns", &RunService::ResumeRuns);
+  unary("ArchiveRuns", &RunService::ArchiveRuns);
+  unary("UnarchiveRuns", &RunService::UnarchiveRuns);
+  unary("DeleteRuns", &RunService::DeleteRuns);
+  unary("MoveRuns", &RunService::MoveRuns);
 }
 
 Status RunService::RunPrepareForReporting(const Caller& caller,

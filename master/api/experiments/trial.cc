@@ -169,14 +169,17 @@ Status TrialService::GetTrialCheckpoints(const Caller&, const v1::GetTrialCheckp
   return answer_checkpoints(context_.pool, {.trial = id}, experiment.config, request, response);
 }
 
-Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& request, v1::KillTrialResponse*) {
-  const TrialId id(request.id());
-  auto done = context_.loop.ask(core::KillTrial{.trial = id});
+Status kill_trial(const Context& context, TrialId id) {
+  auto done = context.loop.ask(core::KillTrial{.trial = id});
   if (done) return {};
   if (done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   // The core drops ended trials. Killing one is a success.
-  TRY(db::get_trial(context_.pool, id));
+  TRY(db::get_trial(context.pool, id));
   return {};
+}
+
+Status TrialService::KillTrial(const Caller&, const v1::KillTrialRequest& request, v1::KillTrialResponse*) {
+  return kill_trial(context_, TrialId(request.id()));
 }
 
 Status TrialService::CompareTrials(const Caller&, const v1::CompareTrialsRequest& request,

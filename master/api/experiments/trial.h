@@ -97,6 +97,9 @@ class TrialService final : public Service {
   std::uint64_t forgotten_ = 0;  ///< number of forget_reporter() calls
 };
 
+/// Kills a trial. Succeeds for an ended one. Errors: kNotFound.
+Status kill_trial(const Context& context, TrialId id);
+
 /// Converts the checkpoints of one experiment. Each carries its configuration, secrets masked, which clients
 /// of Determined AI require.
 class CheckpointConverter {

@@ -18,6 +18,7 @@ constexpr int kMissedHeartbeats = 3;
 // Interval between two certificate checks of a live link.
 constexpr Duration kLinkScanInterval = std::chrono::seconds(5);
 constexpr std::size_t kMaxDevices = 1024;
+constexpr std::size_t kMaxSandboxText = 1000;  // bytes
 
 Status check_hello(const v1::Hello& hello) {
   if (!is_agent_name(hello.agent_id(), 128)) {
@@ -122,6 +123,11 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         context_.loop.submit(core::AgentStopping{agent_, session_});
         publish();
         break;
+      case v1::AgentMessage::kLeft:
+        if (!live_) break;
+        log::info("agent has left", {{"agent", agent_}});
+        context_.loop.submit(core::AgentLeft{agent_, session_});
+        break;
       case v1::AgentMessage::kStorageDone:
         service_.storage_calls_.complete(session_, message.storage_done().number(),
                                          to_done(message.storage_done()));
@@ -164,6 +170,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
                                .version = make_utf8(hello.version()),
                                .address = peer_.address,
                                .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
+    input.ephemeral = hello.ephemeral();
     for (const v1::AgentDevice& device : hello.devices()) {
       input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
     }
@@ -172,6 +179,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
       if (!held) return refuse(held.error());
       input.held.push_back(std::move(*held));
     }
+    input.sandbox = make_utf8(hello.sandbox().substr(0, kMaxSandboxText));
+    input.sandbox_missing = make_utf8(hello.sandbox_missing().substr(0, kMaxSandboxText));
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;

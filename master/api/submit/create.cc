@@ -199,6 +199,16 @@ Status answer(const Context& context, ExperimentId id, v1::CreateExperimentRespo
 
 }  // namespace
 
+Status check_agent_account(const Caller& caller) {
+  // Root asks for no restriction, so the account of the agent never has more rights.
+  if (!caller.user.agent || caller.user.agent->uid == 0) return {};
+  const db::AgentUserGroup& agent = *caller.user.agent;
+  return fail(Code::kUnimplemented,
+              "user " + caller.user.name + " is linked with the account " + agent.user + " (" +
+                  std::to_string(agent.uid) + ") of agents, but tasks run under the account of the agent; " +
+                  "let an administrator clear agentUserGroup, or run the agent under that account");
+}
+
 std::string random_name() {
   static constexpr std::array kFirst = {"able",  "bold",  "brave", "brisk", "calm",  "clear",
                                         "eager", "fair",  "fine",  "glad",  "keen",  "kind",
@@ -223,6 +233,8 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response) {
   TRY(check_request(context, caller, request));
+  // Detached experiments run outside the cluster.
+  if (!request.detached()) TRY(check_agent_account(caller));
   // A repeat returns the experiment, whatever its configuration is now.
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
@@ -232,6 +244,10 @@ Status create_experiment(const Context& context, const Caller& caller,
   const Status open = check_destination(context, caller, to, request.project_id());
   // Policies of a workspace are only revealed to callers that may use it.
   defaults.policies = policies_at(open ? to : db::Destination{.cluster_policies = to.cluster_policies});
+  if (open && !to.checkpoint_storage.empty()) {
+    TRY_ASSIGN(Json storage, parse_json(to.checkpoint_storage, {.bytes = 1 << 20, .depth = 16}));
+    defaults.checkpoint_storage = std::move(storage["checkpoint_storage"]);
+  }
   TRY_ASSIGN(expconf::Parsed parsed, parse_config(context, caller, request, defaults, pools, to.workspace));
   TRY(open);  // after parsing, so that all problems of the file are reported at once
   TRY_ASSIGN(CodeArchive files, code_archive_of(request.model_definition(), std::move(archive)));

@@ -21,6 +21,10 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response);
 
+/// Refuses work of a user that is linked with an account of agents (AgentUserGroup): tasks run under the
+/// account of the agent. Root is allowed. Errors: kUnimplemented.
+Status check_agent_account(const Caller& caller);
+
 /// Returns a template as a layer of a configuration. Errors: a Problem with similar names when there is no
 /// such template or the caller may not see it.
 Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name);

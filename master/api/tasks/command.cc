@@ -144,6 +144,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   // A repeat returns the command, whatever its configuration is now.
   TRY_ASSIGN(const bool known, launched_already(context, caller, id));
   if (!known) {
+    TRY(check_agent_account(caller));
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
     TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));

@@ -42,6 +42,29 @@ v1::TaskAllocation::State task_state(std::optional<core::AllocationState> state)
   return v1::TaskAllocation::STATE_TERMINATED;
 }
 
+v1::GenericTaskState generic_task_state(core::State state) {
+  switch (state) {
+    case core::State::kActive:
+      return v1::GENERIC_TASK_STATE_ACTIVE;
+    case core::State::kPaused:
+      return v1::GENERIC_TASK_STATE_PAUSED;
+    case core::State::kStoppingCompleted:
+      return v1::GENERIC_TASK_STATE_STOPPING_COMPLETED;
+    case core::State::kStoppingCanceled:
+    case core::State::kStoppingKilled:
+      return v1::GENERIC_TASK_STATE_STOPPING_CANCELED;
+    case core::State::kStoppingError:
+      return v1::GENERIC_TASK_STATE_STOPPING_ERROR;
+    case core::State::kCompleted:
+      return v1::GENERIC_TASK_STATE_COMPLETED;
+    case core::State::kCanceled:
+      return v1::GENERIC_TASK_STATE_CANCELED;
+    case core::State::kError:
+      break;
+  }
+  return v1::GENERIC_TASK_STATE_ERROR;
+}
+
 /// Returns the policy of a pool as Determined AI names it.
 const char* scheduler_type(const core::Core& core, const std::string& pool) {
   const auto known = core.pools().find(pool);
@@ -114,6 +137,9 @@ TaskService::TaskService(const Context& context) : Service(context, "det.v1.Task
   server_stream("TrialLogsFields", &TaskService::TrialLogsFields);
   unary("GetTask", &TaskService::GetTask);
   unary("GetTaskContextDirectory", &TaskService::GetTaskContextDirectory);
+  unary("CreateGenericTask", &TaskService::CreateGenericTask, context_.pools.submit);
+  unary("GetGenericTaskConfig", &TaskService::GetGenericTaskConfig);
+  unary("KillGenericTask", &TaskService::KillGenericTask);
   unary("PostTaskLogs", &TaskService::PostTaskLogs);
 }
 
@@ -160,7 +186,11 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
     if (trial.trial.ended) to_proto(*trial.trial.ended, task->mutable_end_time());
   } else {
     TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
-    task->set_task_type(v1::TASK_TYPE_COMMAND);
+    TRY_ASSIGN(const auto generic, db::find_generic_task(context_.pool, id));
+    task->set_task_type(generic ? v1::TASK_TYPE_GENERIC : v1::TASK_TYPE_COMMAND);
+    task->set_task_state(generic_task_state(row.command.state));
+    if (generic) task->set_no_pause(true);
+    if (generic && !generic->forked_from.empty()) task->set_forked_from(generic->forked_from);
     to_proto(row.command.submitted, task->mutable_start_time());
     if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());
   }

@@ -34,6 +34,16 @@ class TaskService final : public Service {
   /// processes of the trial. Errors: kNotFound.
   Status GetTaskContextDirectory(const Caller& caller, const v1::GetTaskContextDirectoryRequest& request,
                                  v1::GetTaskContextDirectoryResponse* response);
+  /// Launches a generic task (generic_task.cc). Errors: those of launch_command(); kUnimplemented for a
+  /// parent task; kNotFound for a fork of a task that is none.
+  Status CreateGenericTask(const Caller& caller, const v1::CreateGenericTaskRequest& request,
+                           v1::CreateGenericTaskResponse* response);
+  /// Returns the submitted configuration as JSON, secrets masked. Errors: kNotFound.
+  Status GetGenericTaskConfig(const Caller& caller, const v1::GetGenericTaskConfigRequest& request,
+                              v1::GetGenericTaskConfigResponse* response);
+  /// Idempotent. Errors: kNotFound.
+  Status KillGenericTask(const Caller& caller, const v1::KillGenericTaskRequest& request,
+                         v1::KillGenericTaskResponse* response);
   /// Stores up to 1,000 log lines that processes send themselves; lines are cut at 64 KiB. Durable when it
   /// returns. Not idempotent: a repeat appends the lines again.
   Status PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,

@@ -6,7 +6,17 @@ const Columns<User>& user_columns() {
   static const Columns<User> columns(
       column<&User::id>("u.id"), column<&User::name>("u.name"), column<&User::display_name>("u.display_name"),
       column<&User::admin>("u.admin"), column<&User::active>("u.active"), column<&User::created>("u.created"),
-      column<&User::last_auth>("u.last_auth"));
+      column<&User::last_auth>("u.last_auth"),
+      Column<User>{"u.agent_uid, u.agent_gid, u.agent_user, u.agent_group",
+                   [](Rows::Row& row, User& out) -> Status {
+                     const auto uid = row.next<std::optional<std::int64_t>>();
+                     const auto gid = row.next<std::optional<std::int64_t>>();
+                     const auto user = row.next<std::optional<std::string>>();
+                     const auto group = row.next<std::optional<std::string>>();
+                     // The table sets all four columns or none.
+                     if (uid) out.agent = {static_cast<int>(*uid), static_cast<int>(*gid), *user, *group};
+                     return {};
+                   }});
   return columns;
 }
 
@@ -71,6 +81,31 @@ Result<Page<User>> list_users(Pool& pool, const UserFilter& filter) {
                    Params(filter.name, filter.admin, filter.active), filter.window, user_columns());
 }
 
+Result<bool> is_name_of_another(Pool& pool, UserId id, const std::string& name) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT FROM users WHERE id <> $1 AND (lower(name) = lower($2) OR"
+                                         " lower(display_name) = lower($2)) LIMIT 1",
+                                         id, name));
+  return !rows.empty();
+}
+
+namespace {
+
+Status change_agent_account(Connection& connection, UserId id, const AgentUserGroup& agent) {
+  if (agent.user.empty()) {
+    TRY(
+        connection.query("UPDATE users SET agent_uid = NULL, agent_gid = NULL, agent_user = NULL,"
+                         " agent_group = NULL WHERE id = $1",
+                         id));
+    return {};
+  }
+  TRY(connection.query(
+      "UPDATE users SET agent_uid = $2, agent_gid = $3, agent_user = $4, agent_group = $5 WHERE id = $1", id,
+      std::int64_t{agent.uid}, std::int64_t{agent.gid}, agent.user, agent.group));
+  return {};
+}
+
+}  // namespace
+
 Status change_user(Pool& pool, UserId id, const UserChange& change, const std::string& keep) {
   const auto work = [&](Connection& connection) -> Status {
     TRY(lock_admins(connection, {id.value}));
@@ -82,6 +117,9 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
         " password_hash = coalesce($4::text, password_hash),"
         " admin = coalesce($5::boolean, admin), active = coalesce($6::boolean, active) WHERE id = $1",
         id, change.name, change.display_name, change.password_hash, change.admin, change.active));
+    if (change.agent) {
+      TRY(change_agent_account(connection, id, *change.agent));
+    }
     // Checked after the update: a failure here rolls the change back.
     if (before[0].next<bool>()) TRY(check_admin(connection));
     if (change.password_hash || change.active == false)

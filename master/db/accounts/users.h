@@ -5,6 +5,12 @@
 
 namespace det::db {
 
+/// Account on the machines of agents. Names are not empty.
+struct AgentUserGroup {
+  int uid = 0, gid = 0;
+  std::string user, group;
+};
+
 /// One row of `users`.
 struct User {
   /// Assigned by the database.
@@ -20,6 +26,8 @@ struct User {
   WallTime created;
   /// Time of the last login.
   std::optional<WallTime> last_auth;
+  /// That its tasks are to run under. Unset: that of the agent.
+  std::optional<AgentUserGroup> agent;
 };
 
 /// Creates the first user, an administrator, when there are no users. Otherwise changes nothing and returns
@@ -49,7 +57,10 @@ Result<Page<User>> list_users(Pool& pool, const UserFilter& filter);
 struct UserChange {
   std::optional<std::string> name, display_name, password_hash;
   std::optional<bool> admin, active;
+  std::optional<AgentUserGroup> agent;  ///< With empty names: back to that of the agent.
 };
+/// Whether another user has this name or display name, regardless of case.
+Result<bool> is_name_of_another(Pool& pool, UserId id, const std::string& name);
 /// Applies `change`. A new password or deactivation ends the sessions and access tokens of the user, except
 /// the session with token hash `keep`. Idempotent. Errors: kNotFound; kAlreadyExists (the name is taken);
 /// kFailedPrecondition (the change would leave no active administrator).

@@ -1,6 +1,7 @@
 #include "master/db/queries/commands.h"
 
 #include "master/db/queries/allocations.h"
+#include "master/db/store/at_rest.h"
 #include "master/db/store/tables.h"
 
 namespace det::db {
@@ -52,6 +53,24 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
 Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
   static const std::string sql = command_columns().select(kCommandTables + " WHERE c.task_id = $1");
   return command_columns().one(pool.query(sql, task), "command " + task.value);
+}
+
+Status put_generic_task(Pool& pool, const TaskId& task, const GenericTask& row) {
+  TRY(
+      pool.query("INSERT INTO generic_tasks (task_id, config, forked_from) VALUES ($1, $2, $3)"
+                 " ON CONFLICT (task_id) DO NOTHING",
+                 task, seal_yaml(row.config), row.forked_from));
+  return {};
+}
+
+Result<std::optional<GenericTask>> find_generic_task(Pool& pool, const TaskId& task) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT config, forked_from FROM generic_tasks WHERE task_id = $1", task));
+  if (rows.empty()) return std::optional<GenericTask>();
+  GenericTask found;
+  rows[0].into(found.config, found.forked_from);
+  TRY_ASSIGN(found.config, open_yaml(std::move(found.config)));
+  return std::optional(std::move(found));
 }
 
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {

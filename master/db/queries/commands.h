@@ -27,6 +27,16 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter);
 /// Returns one command by its task. kNotFound.
 Result<CommandRow> get_command(Pool& pool, const TaskId& task);
 
+/// Submission of a generic task, which runs as a command.
+struct GenericTask {
+  std::string config;       ///< As submitted, YAML. Sealed in the table (at_rest.h).
+  std::string forked_from;  ///< Task id; "": none.
+};
+/// Stores the submission of a command. Idempotent. Fails for a command that does not exist.
+Status put_generic_task(Pool& pool, const TaskId& task, const GenericTask& row);
+/// Returns the submission of a generic task; unset for any other task.
+Result<std::optional<GenericTask>> find_generic_task(Pool& pool, const TaskId& task);
+
 /// State of a task for readers that follow its log.
 struct TaskFacts {
   TaskKey key;

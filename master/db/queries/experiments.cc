@@ -79,6 +79,12 @@ class Chosen {
       add("position(lower(", filter.description, ") IN lower(e.description)) > 0");
     if (!filter.labels.empty()) add("e.labels @> ", filter.labels);
     if (filter.archived) add("e.archived = ", *filter.archived);
+    // Within one project the archive state of the project itself does not matter, as in Determined AI.
+    if (filter.archived == false && !filter.project) {
+      sql +=
+          " AND e.project_id <> ALL (ARRAY (SELECT p.id FROM projects p JOIN workspaces w"
+          " ON w.id = p.workspace_id WHERE p.archived OR w.archived))";
+    }
     if (!filter.states.empty()) add("e.state = ANY (", names(filter.states), ")");
     if (!filter.users.empty())
       add("e.owner_id IN (SELECT x.id FROM users x WHERE x.name = ANY (", filter.users, "))");

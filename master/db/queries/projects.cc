@@ -1,5 +1,7 @@
 #include "master/db/queries/projects.h"
 
+#include "master/db/store/at_rest.h"
+
 namespace det::db {
 namespace {
 
@@ -41,12 +43,13 @@ Result<Rows> unique_project(Result<Rows> rows, const std::string& name) {
 std::string destination_sql(const char* chosen) {
   return std::string(
              "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"
-             " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, '')"
+             " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, ''),"
+             " coalesce(p.checkpoint_storage::text, '')"
              " FROM (VALUES ($1)) AS asked (workload)"
              " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"
              " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"
-             "   w.name AS workspace_name FROM projects p JOIN workspaces w ON w.id = p.workspace_id "
-             "WHERE ") +
+             "   w.name AS workspace_name, w.checkpoint_storage FROM projects p"
+             "   JOIN workspaces w ON w.id = p.workspace_id WHERE ") +
          chosen +
          ") p ON true LEFT JOIN config_policies l ON l.workload = asked.workload"
          " AND coalesce(l.workspace_id, 0) = p.workspace";
@@ -55,8 +58,10 @@ std::string destination_sql(const char* chosen) {
 Result<Destination> read_destination(Result<Rows> rows) {
   TRY(rows);
   Destination to;
+  std::string storage;
   (*rows)[0].into(to.cluster_policies, to.project, to.workspace, to.name, to.workspace_name, to.archived,
-                  to.workspace_policies);
+                  to.workspace_policies, storage);
+  TRY_ASSIGN(to.checkpoint_storage, open_config(std::move(storage)));
   return to;
 }
 
@@ -154,6 +159,25 @@ Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {
   TRY(pool.query("UPDATE experiments SET project_id = $2 WHERE id = ANY ($1)", ids, project));
   return {};
+}
+
+Result<std::vector<MetricRange>> metric_ranges(Pool& pool, std::int64_t project) {
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("SELECT name, min(value), max(value) FROM ("
+                 " SELECT kind.prefix || one.key AS name, one.value::float8 AS value FROM experiments e"
+                 " JOIN experiment_summaries s ON s.experiment_id = e.id CROSS JOIN LATERAL (VALUES"
+                 " ('validation.', s.validation), ('training.', s.training)) kind (prefix, metrics)"
+                 " CROSS JOIN LATERAL jsonb_each(kind.metrics) one"
+                 " WHERE e.project_id = $1 AND jsonb_typeof(one.value) = 'number') named"
+                 " GROUP BY name ORDER BY name LIMIT 10000",
+                 project));
+  std::vector<MetricRange> ranges;
+  for (Rows::Row row : rows) {
+    MetricRange& range = ranges.emplace_back();
+    row.into(range.name, range.min, range.max);
+  }
+  return ranges;
 }
 
 }  // namespace det::db

@@ -52,6 +52,7 @@ struct Destination {
   std::string name, workspace_name;
   bool archived = false;  ///< The project or its workspace is archived.
   std::string cluster_policies, workspace_policies;
+  std::string checkpoint_storage;  ///< Of the workspace, as WorkspaceRow has it; "": the master's.
 };
 /// Finds the target of a submission, by project id or by visible names. One statement, because it is on the
 /// submission path. `workload` selects the policies. A missing project is not an error.
@@ -69,6 +70,13 @@ Result<std::int64_t> create_project(Pool& pool, std::int64_t workspace, const st
 Status change_project(Pool& pool, std::int64_t id, const std::optional<std::string>& name,
                       const std::optional<std::string>& description,
                       const std::optional<std::string>& key = std::nullopt);
+/// Range of a metric over the best validations of the experiments of a project.
+struct MetricRange {
+  std::string name;  ///< "validation.NAME" or "training.NAME".
+  double min = 0, max = 0;
+};
+/// Lists the ranges of all numeric metrics by name, at most 10,000.
+Result<std::vector<MetricRange>> metric_ranges(Pool& pool, std::int64_t project);
 /// Replaces the notes, or appends to them. `notes` is a JSON list. kNotFound.
 Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "common/base/clock.h"
 #include "common/base/json.h"
@@ -51,6 +52,37 @@ const std::map<std::string_view, Sortable>& columns() {
   return table;
 }
 
+const std::map<std::string_view, Sortable>& run_columns() {
+  static const std::map<std::string_view, Sortable> table = {
+      {"id", {"t.id", Kind::kNumber}},
+      {"experimentId", {"e.id", Kind::kNumber}},
+      {"experimentName", {"e.name", Kind::kText}},
+      {"experimentDescription", {"e.description", Kind::kText}},
+      {"tags", {"e.labels", Kind::kArray}},
+      {"state", {"t.state", Kind::kState}},
+      {"startTime", {"t.started", Kind::kTime}},
+      {"endTime", {"t.ended", Kind::kTime}},
+      {"duration", {"extract(epoch FROM coalesce(t.ended, now()) - t.started)::float8", Kind::kNumber}},
+      {"user", {"u.name", Kind::kText}},
+      {"resourcePool", {"e.resource_pool", Kind::kText}},
+      {"searcherType", {"e.searcher_name", Kind::kText}},
+      {"searcherMetric", {"e.searcher_metric", Kind::kText}},
+      {"searcherMetricsVal", {"t.best_metric", Kind::kNumber}},
+      {"checkpointCount",
+       {"(SELECT count(*) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED')",
+        Kind::kNumber}},
+      {"checkpointSize",
+       {"(SELECT coalesce(sum(c.size), 0) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = "
+        "'COMPLETED')",
+        Kind::kNumber}},
+      {"experimentProgress", {"e.progress", Kind::kNumber}},
+      {"forkedFrom", {"e.parent_id", Kind::kNumber}},
+      {"unmanaged", {"e.detached", Kind::kFlag}},
+      {"archived", {"e.archived", Kind::kFlag}},
+  };
+  return table;
+}
+
 const std::map<std::string_view, std::string_view>& comparisons() {
   static const std::map<std::string_view, std::string_view> table = {
       {"=", "="}, {"!=", "<>"}, {"<", "<"}, {"<=", "<="}, {">", ">"}, {">=", ">="}};
@@ -66,14 +98,17 @@ std::string state(std::string name) {
   return name;
 }
 
+enum class Subject { kExperiments, kRuns };
+
 /// Translates one search and collects all problems instead of failing at the first.
 class Builder {
  public:
+  explicit Builder(Subject subject) : runs_(subject == Subject::kRuns) {}
   SearchSql take() && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
     return {.count = std::move(count_),
-            .page = "SELECT e.id" + tables() + where_ + order_ + part,
+            .page = (runs_ ? "SELECT t.id" : "SELECT e.id") + tables() + where_ + order_ + part,
             .params = std::move(params_)};
   }
   /// Adds a condition to WHERE; "" adds nothing.
@@ -93,19 +128,22 @@ class Builder {
 
   std::optional<Sortable> column(std::string_view name) {
     // Remember which joins the statement needs.
-    if (auto found = columns().find(name); found != columns().end()) {
+    const auto& known = runs_ ? run_columns() : columns();
+    if (auto found = known.find(name); found != known.end()) {
       best_ = best_ || found->second.sql.find("best.") != std::string::npos;
       user_ = user_ || found->second.sql.starts_with("u.");
       return found->second;
     }
-    constexpr std::pair<std::string_view, std::string_view> kSources[] = {{"hp.", "best.hparams"},
-                                                                          {"metadata.", "noted.searchable"},
-                                                                          {"validation.", "best.validation"},
-                                                                          {"training.", "best.training"}};
-    for (const auto& [prefix, json] : kSources) {
+    using Source = std::pair<std::string_view, std::string_view>;
+    constexpr Source kSources[] = {{"hp.", "best.hparams"},
+                                   {"metadata.", "noted.searchable"},
+                                   {"validation.", "best.validation"},
+                                   {"training.", "best.training"}};
+    constexpr Source kRunSources[] = {{"hp.", "t.hparams::jsonb"}, {"metadata.", "noted.searchable"}};
+    for (const auto& [prefix, json] : runs_ ? std::span<const Source>(kRunSources) : kSources) {
       if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
       const std::string_view rest = name.substr(prefix.size());
-      best_ = true;
+      best_ = !runs_;
       noted_ = noted_ || prefix == "metadata.";
       // Names of metrics may contain dots; in the other sources a dot separates levels.
       const bool levels = prefix == "hp." || prefix == "metadata.";
@@ -167,7 +205,10 @@ class Builder {
   }
 
   std::string field(const Json& node) {
-    const std::string name = node.value("columnName", "");
+    std::string name = node.value("columnName", "");
+    // Filters of runs name hyperparameters with or without the prefix.
+    if (node.value("location", "") == "LOCATION_TYPE_RUN_HYPERPARAMETERS" && !name.starts_with("hp."))
+      name = "hp." + name;
     const std::string op = node.value("operator", "");
     const auto found = column(name);
     if (!found) return "";
@@ -224,31 +265,35 @@ class Builder {
       else
         order_ += (found->kind == Kind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
     }
-    order_ = " ORDER BY " + order_ + "e.id DESC";
+    order_ = " ORDER BY " + order_ + (runs_ ? "t.id" : "e.id DESC");
   }
 
  private:
   std::string tables() const {
-    std::string from = " FROM experiments e";
+    std::string from =
+        runs_ ? " FROM trials t JOIN experiments e ON e.id = t.experiment_id" : " FROM experiments e";
     if (user_) from += " JOIN users u ON u.id = e.owner_id";
     if (best_) from += " LEFT JOIN experiment_summaries best ON best.experiment_id = e.id";
-    if (noted_) from += " LEFT JOIN run_metadata noted ON noted.trial_id = best.trial_id";
+    if (noted_)
+      from += std::string(" LEFT JOIN run_metadata noted ON noted.trial_id = ") +
+              (runs_ ? "t.id" : "best.trial_id");
     return from;
   }
   // Filled in by require() and order().
   std::string where_ = " WHERE true", order_, count_;
   Params params_;
   std::vector<std::string> problems_;
+  const bool runs_;
   bool user_ = false, best_ = false, noted_ = false;
 };
 
-Status add_filter(Builder& builder, const std::string& text) {
-  bool archived = false;
+/// `archived`: whether archived experiments match when the filter does not say it.
+Status add_filter(Builder& builder, const std::string& text, bool archived = false) {
   if (!text.empty()) {
     TRY_ASSIGN(const Json filter, parse_json(text, {.bytes = 64 << 10, .depth = 2 * kMaxDepth + 4}));
     if (!filter.is_object()) return fail(Code::kInvalidArgument, "filter: must be a JSON object");
     try {
-      archived = filter.value("showArchived", false);
+      archived = filter.value("showArchived", archived);
       if (filter.contains("filterGroup")) builder.require(builder.group(filter["filterGroup"], 1));
     } catch (const nlohmann::json::exception&) {
       return fail(Code::kInvalidArgument, "filter: kind, conjunction, columnName and operator must be text");
@@ -258,31 +303,26 @@ Status add_filter(Builder& builder, const std::string& text) {
   return {};
 }
 
-}  // namespace
-
-Result<SearchSql> search_sql(const ExperimentSearch& search) {
-  Builder builder;
-  TRY(add_filter(builder, search.filter));
-  if (search.project) builder.require("e.project_id = " + builder.parameter(*search.project));
-  if (search.visible) {
+void add_place(Builder& builder, const std::optional<std::int64_t>& project, const Visible& visible) {
+  if (project) builder.require("e.project_id = " + builder.parameter(*project));
+  if (visible) {
     builder.require("e.project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (" +
-                    builder.parameter(*search.visible) + "))");
+                    builder.parameter(*visible) + "))");
   }
-  if (!search.text.empty()) {
-    const std::string text = builder.parameter(search.text);
-    builder.require("(e.id::text = " + text + " OR position(lower(" + text +
-                    ") IN lower(e.name || chr(10) || e.description || chr(10) || array_to_string(e.labels, "
-                    "chr(10)))) > 0)");
-  }
+}
+
+/// Adds the sort order, the last part of a search.
+Result<SearchSql> finish(Builder builder, const std::string& sort) {
   builder.end_of_condition();
-  builder.order(search.sort);
+  builder.order(sort);
   if (!builder.problems().empty()) return fail(Code::kInvalidArgument, join(builder.problems(), "; "));
   return std::move(builder).take();
 }
 
-Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search) {
-  TRY_ASSIGN(const SearchSql sql, search_sql(search));
-  Page<FoundExperiment> page;
+/// Returns the ids of one page in order, and fills in all of `page` but its rows.
+template <typename Row>
+Result<std::vector<std::int64_t>> page_ids(Pool& pool, const SearchSql& sql, const Window& window,
+                                           Page<Row>& page) {
   // Both statements run under the limits of kBegin, in a read-only transaction.
   const auto within = [&](const std::string& text, const Params& params) {
     return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
@@ -291,15 +331,45 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
     });
   };
   TRY_ASSIGN(const Rows counted, within(sql.count, sql.params));
-  page.total = counted[0].next<std::int64_t>();
-  const Span span = resolve(search.window, page.total);
+  page.total = counted[0].template next<std::int64_t>();
+  const Span span = resolve(window, page.total);
   page.start = span.first;
-  if (span.count == 0) return page;
+  if (span.count == 0) return std::vector<std::int64_t>();
   Params params = sql.params;
   params.add(span.first);
   params.add(span.count);
   TRY_ASSIGN(const Rows found, within(sql.page, params));
-  const auto ids = found.column<std::int64_t>();
+  return found.template column<std::int64_t>();
+}
+
+}  // namespace
+
+Result<SearchSql> search_sql(const ExperimentSearch& search) {
+  Builder builder(Subject::kExperiments);
+  TRY(add_filter(builder, search.filter));
+  add_place(builder, search.project, search.visible);
+  if (!search.text.empty()) {
+    const std::string text = builder.parameter(search.text);
+    builder.require("(e.id::text = " + text + " OR position(lower(" + text +
+                    ") IN lower(e.name || chr(10) || e.description || chr(10) || array_to_string(e.labels, "
+                    "chr(10)))) > 0)");
+  }
+  return finish(std::move(builder), search.sort);
+}
+
+Result<SearchSql> run_search_sql(const RunSearch& search) {
+  Builder builder(Subject::kRuns);
+  TRY(add_filter(builder, search.filter, !search.ids.empty()));
+  add_place(builder, search.project, search.visible);
+  if (!search.ids.empty()) builder.require("t.id = ANY (" + builder.parameter(search.ids) + ")");
+  return finish(std::move(builder), search.sort);
+}
+
+Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search) {
+  TRY_ASSIGN(const SearchSql sql, search_sql(search));
+  Page<FoundExperiment> page;
+  TRY_ASSIGN(const std::vector<std::int64_t> ids, page_ids(pool, sql, search.window, page));
+  if (ids.empty()) return page;
   TRY_ASSIGN(std::vector<ExperimentRow> rows, experiments_by_id(pool, ids));
   // Return the values as reported instead of the searchable jsonb, which may spell numbers differently.
   TRY_ASSIGN(const Rows best,
@@ -317,6 +387,34 @@ Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSea
   }
   for (const std::int64_t id : ids)
     if (auto one = by_id.find(id); one != by_id.end()) page.rows.push_back(std::move(one->second));
+  return page;
+}
+
+Result<Page<FoundRun>> search_runs(Pool& pool, const RunSearch& search) {
+  TRY_ASSIGN(const SearchSql sql, run_search_sql(search));
+  Page<FoundRun> page;
+  TRY_ASSIGN(const std::vector<std::int64_t> ids, page_ids(pool, sql, search.window, page));
+  if (ids.empty()) return page;
+  TRY_ASSIGN(std::vector<TrialRow> trials, trials_by_id(pool, ids));
+  std::vector<std::int64_t> parents;
+  for (const TrialRow& row : trials) parents.push_back(row.trial.experiment.value);
+  TRY_ASSIGN(const std::vector<ExperimentRow> experiments, experiments_by_id(pool, parents));
+  TRY_ASSIGN(const Rows noted,
+             pool.query("SELECT trial_id, metadata FROM run_metadata WHERE trial_id = ANY ($1)", ids));
+  std::map<std::int64_t, const ExperimentRow*> by_id;
+  for (const ExperimentRow& row : experiments) by_id[row.id.value] = &row;
+  std::map<std::int64_t, FoundRun> found;
+  for (TrialRow& row : trials) {
+    const auto parent = by_id.find(row.trial.experiment.value);
+    // Deleted since the search.
+    if (parent == by_id.end()) continue;
+    found[row.trial.id.value] = {.trial = std::move(row), .experiment = *parent->second, .metadata = {}};
+  }
+  for (Rows::Row row : noted)
+    if (auto one = found.find(row.next<std::int64_t>()); one != found.end())
+      one->second.metadata = row.next<std::string>();
+  for (const std::int64_t id : ids)
+    if (auto one = found.find(id); one != found.end()) page.rows.push_back(std::move(one->second));
   return page;
 }
 

@@ -1,8 +1,9 @@
-// Search of experiments by any column. Filter, text and sort order come from untrusted clients and are
-// translated into SQL with bound parameters.
+// Search of experiments and runs by any column. Filter, text and sort order come from untrusted clients and
+// are translated into SQL with bound parameters.
 #pragma once
 
 #include "master/db/queries/experiments.h"
+#include "master/db/queries/trials.h"
 
 namespace det::db {
 
@@ -32,6 +33,26 @@ struct FoundExperiment {
 /// than 10 s).
 Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search);
 
+/// A search of trials as defined in proto/det/v1/run.proto.
+struct RunSearch {
+  std::vector<std::int64_t> ids;  ///< Trials; empty: any. With ids, archived ones match without a filter.
+  std::string filter;             ///< JSON; "" does not filter.
+  std::string sort;               ///< "" sorts by id.
+  std::optional<std::int64_t> project;  ///< Unset: all projects.
+  Visible visible;
+  Window window;  ///< `descending` is ignored.
+};
+
+/// A trial with its experiment.
+struct FoundRun {
+  TrialRow trial;
+  ExperimentRow experiment;
+  std::optional<std::string> metadata;  ///< JSON: metadata of the trial.
+};
+
+/// Runs a search. Errors as search_experiments().
+Result<Page<FoundRun>> search_runs(Pool& pool, const RunSearch& search);
+
 /// A search translated to SQL: column names from a fixed table, every value a numbered parameter.
 struct SearchSql {
   std::string count;  ///< Returns one row: the number of matches.
@@ -41,5 +62,6 @@ struct SearchSql {
 };
 /// Translates a search. Pure. kInvalidArgument names all problems.
 Result<SearchSql> search_sql(const ExperimentSearch& search);
+Result<SearchSql> run_search_sql(const RunSearch& search);
 
 }  // namespace det::db

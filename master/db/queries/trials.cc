@@ -117,6 +117,11 @@ Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter) {
   return page;
 }
 
+Result<std::vector<TrialRow>> trials_by_id(Pool& pool, const std::vector<std::int64_t>& ids) {
+  static const std::string sql = trial_columns().select(trial_tables() + " WHERE t.id = ANY ($1)");
+  return trial_columns().read(pool.query(sql, ids));
+}
+
 Result<TrialRow> get_trial(Pool& pool, TrialId id) {
   static const std::string sql = trial_columns().select(trial_tables() + " WHERE t.id = $1");
   std::vector<TrialRow> rows(1);

@@ -56,6 +56,8 @@ struct TrialFilter {
 
 /// Lists the trials of an experiment, one page at a time.
 Result<Page<TrialRow>> list_trials(Pool& pool, const TrialFilter& filter);
+/// Returns the trials with these ids, in any order, without best_checkpoint. Unknown ids are left out.
+Result<std::vector<TrialRow>> trials_by_id(Pool& pool, const std::vector<std::int64_t>& ids);
 /// Returns one trial. kNotFound.
 Result<TrialRow> get_trial(Pool& pool, TrialId id);
 

@@ -1,5 +1,7 @@
 #include "master/db/queries/workspaces.h"
 
+#include "master/db/store/at_rest.h"
+
 namespace det::db {
 namespace {
 
@@ -16,8 +18,13 @@ const Columns<WorkspaceRow>& workspace_columns() {
       column<&W::num_projects>("(SELECT count(*) FROM projects p WHERE p.workspace_id = o.id)"),
       column<&W::num_experiments>("(SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id"
                                   " WHERE p.workspace_id = o.id)"),
-      column<&W::pinned>(kWorkspacePinned), column<&W::deletion>("o.deletion"));
+      column<&W::pinned>(kWorkspacePinned), column<&W::deletion>("o.deletion"),
+      column<&W::checkpoint_storage>("o.checkpoint_storage"));
   return columns;
+}
+
+std::optional<std::string> sealed(const std::optional<std::string>& storage) {
+  return storage ? std::optional(seal_config_text(*storage)) : std::nullopt;
 }
 
 std::string workspace_name(std::int64_t id) { return "workspace " + std::to_string(id); }
@@ -50,23 +57,32 @@ Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
   return workspace_columns().one(pool.query(sql, viewer, id), workspace_name(id));
 }
 
-Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner) {
+Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner,
+                                      const std::optional<std::string>& checkpoint_storage) {
   // One statement, so that no workspace exists without an admin.
   TRY_ASSIGN(
       const Rows rows,
-      unique_workspace(
-          pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id) VALUES ($1, $2) RETURNING id),"
-                     " granted AS (INSERT INTO grants (user_id, role, workspace_id)"
-                     "  SELECT $2, 'WORKSPACE_ADMIN', id FROM made)"
-                     " SELECT id FROM made",
-                     name, owner),
-          name));
+      unique_workspace(pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id, checkpoint_storage)"
+                                  " VALUES ($1, $2, $3::json) RETURNING id),"
+                                  " granted AS (INSERT INTO grants (user_id, role, workspace_id)"
+                                  "  SELECT $2, 'WORKSPACE_ADMIN', id FROM made),"
+                                  " pinned AS (INSERT INTO workspace_pins (user_id, workspace_id)"
+                                  "  SELECT $2, id FROM made)"
+                                  " SELECT id FROM made",
+                                  name, owner, sealed(checkpoint_storage)),
+                       name));
   return rows[0].next<std::int64_t>();
 }
 
 Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name) {
   return found(unique_workspace(pool.query("UPDATE workspaces SET name = $2 WHERE id = $1", id, name), name),
                workspace_name(id));
+}
+
+Status set_workspace_storage(Pool& pool, std::int64_t id, const std::optional<std::string>& storage) {
+  return found(
+      pool.query("UPDATE workspaces SET checkpoint_storage = $2::json WHERE id = $1", id, sealed(storage)),
+      workspace_name(id));
 }
 
 Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {

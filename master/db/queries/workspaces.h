@@ -19,6 +19,8 @@ struct WorkspaceRow {
   std::int64_t num_projects = 0, num_experiments = 0;
   bool pinned = false;                  ///< Pinned by WorkspaceFilter::viewer.
   std::optional<std::string> deletion;  ///< See Container in deletions.h.
+  /// JSON `{"checkpoint_storage": {…}}`, the default of its experiments. Secrets are sealed (at_rest.h).
+  std::optional<std::string> checkpoint_storage;
 };
 /// Filter of list_workspaces(). Empty members do not filter.
 struct WorkspaceFilter {
@@ -37,9 +39,12 @@ struct WorkspaceFilter {
 Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& filter);
 /// Returns one workspace. kNotFound.
 Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer = {});
-/// Creates a workspace, makes its owner a workspace admin and returns its id. kAlreadyExists: the name is
-/// taken.
-Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner);
+/// Creates a workspace, makes its owner a workspace admin, pins it for the owner and returns its id.
+/// kAlreadyExists: the name is taken.
+Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner,
+                                      const std::optional<std::string>& checkpoint_storage = {});
+/// Sets the default checkpoint storage of a workspace, in plain; unset: the master's. kNotFound.
+Status set_workspace_storage(Pool& pool, std::int64_t id, const std::optional<std::string>& storage);
 /// Renames a workspace. Errors: kAlreadyExists, kNotFound.
 Status rename_workspace(Pool& pool, std::int64_t id, const std::string& name);
 /// Archives or unarchives a workspace. Idempotent. kNotFound.

@@ -52,6 +52,11 @@ constexpr SealedTable kSealedTables[] = {
      "UPDATE experiments SET config = $2::json, original_config = $3 WHERE id = $1::bigint", true, true},
     {"SELECT id::text, config::text, '' FROM commands WHERE id > $1::bigint ORDER BY id LIMIT $2",
      "UPDATE commands SET config = $2::json WHERE id = $1::bigint", true, false},
+    {"SELECT id::text, coalesce(checkpoint_storage::text, ''), '' FROM workspaces WHERE id > $1::bigint"
+     " ORDER BY id LIMIT $2",
+     "UPDATE workspaces SET checkpoint_storage = $2::json WHERE id = $1::bigint", true, false},
+    {"SELECT task_id, config, '' FROM generic_tasks WHERE task_id > $1 ORDER BY task_id LIMIT $2",
+     "UPDATE generic_tasks SET config = $2 WHERE task_id = $1", false, false},
     {"SELECT name, text, '' FROM templates WHERE name > $1 ORDER BY name LIMIT $2",
      "UPDATE templates SET text = $2 WHERE name = $1", false, false},
     {"SELECT workload || '/' || coalesce(workspace_id, 0), text, '' FROM config_policies"

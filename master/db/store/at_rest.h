@@ -1,6 +1,6 @@
 // Secrets of stored configurations are encrypted (common/crypto/vault.h). These functions stand where text
 // goes into or comes out of the columns experiments.config, experiments.original_config, commands.config,
-// templates.text and config_policies.text.
+// workspaces.checkpoint_storage, generic_tasks.config, templates.text and config_policies.text.
 //
 // JSON: each secret value is replaced by its sealed form, the rest stays readable for SQL. YAML: a text with
 // secrets is sealed as a whole, so that its comments come back. Text without secrets is stored unchanged.

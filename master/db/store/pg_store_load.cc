@@ -64,7 +64,7 @@ Status load_trials(Connection& connection, Choice choice, core::Recovered& out) 
   return load_rows(connection, trials_table(), sql, out.trials, choice);
 }
 
-/// Loads commands, allocations and agent settings.
+/// Loads commands, allocations, agent settings and pilots.
 Status load_others(Connection& connection, core::Recovered& out) {
   static const std::string commands =
       "SELECT " + commands_table().sql() + " FROM commands WHERE ended IS NULL ORDER BY id";
@@ -74,7 +74,10 @@ Status load_others(Connection& connection, core::Recovered& out) {
       "SELECT " + agent_settings_table().sql() + " FROM agent_settings ORDER BY agent_id";
   TRY(load_rows(connection, commands_table(), commands, out.commands));
   TRY(load_rows(connection, allocations_table(), allocations, out.allocations));
-  return load_rows(connection, agent_settings_table(), agents, out.agents);
+  TRY(load_rows(connection, agent_settings_table(), agents, out.agents));
+  static const std::string pilots =
+      "SELECT " + pilots_table().sql() + " FROM pilots WHERE ended IS NULL ORDER BY id";
+  return load_rows(connection, pilots_table(), pilots, out.pilots);
 }
 
 }  // namespace
@@ -91,8 +94,9 @@ Result<core::Recovered> load_recovered(Connection& connection) {
                                                " greatest((SELECT max(id) FROM trials),"
                                                " (SELECT max(last_trial) FROM cluster), 0) + 1,"
                                                " greatest((SELECT max(id) FROM commands),"
-                                               " (SELECT max(last_command) FROM cluster), 0) + 1"));
-  next[0].into(out.next_experiment, out.next_trial, out.next_command);
+                                               " (SELECT max(last_command) FROM cluster), 0) + 1,"
+                                               " coalesce((SELECT max(id) FROM pilots), 0) + 1"));
+  next[0].into(out.next_experiment, out.next_trial, out.next_command, out.next_pilot);
   return out;
 }
 

@@ -148,6 +148,13 @@ Statement statement_for(const core::Write& write) {
                  [](const core::PutCommand& w) { return commands_table().upsert(w.row); },
                  [](const core::PutAllocation& w) { return allocations_table().upsert(w.row); },
                  [](const core::PutAgentSettings& w) { return agent_settings_table().upsert(w.row); },
+                 [](const core::DeleteAgent& w) {
+                   return Statement{
+                       "WITH gone AS (DELETE FROM agent_settings WHERE agent_id = $1)"
+                       " DELETE FROM agent_certificates WHERE agent_id = $1 AND issued <= $2 AND NOT revoked",
+                       Params(w.agent, w.connected)};
+                 },
+                 [](const core::PutPilot& w) { return pilots_table().upsert(w.row); },
                  [](const core::PutCapacity& w) { return put_capacity(w); },
                  [](const core::AppendSearcherEvent& w) { return searcher_events_table().upsert(w); },
                  [](const core::PutSearcherSnapshot& w) { return searcher_snapshots_table().upsert(w); },

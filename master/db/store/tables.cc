@@ -226,6 +226,23 @@ const Table<core::AgentSettings>& agent_settings_table() {
   return table;
 }
 
+const Table<core::Pilot>& pilots_table() {
+  using core::Pilot;
+  static const Table<Pilot> table("pilots", {
+                                                field<&Pilot::id>("id", kKey),
+                                                field<&Pilot::name>("name", kFirst),
+                                                field<&Pilot::pool>("pool", kFirst),
+                                                field<&Pilot::nodes>("nodes", kFirst),
+                                                field<&Pilot::phase>("phase"),
+                                                field<&Pilot::job>("job"),
+                                                field<&Pilot::reason>("reason"),
+                                                field<&Pilot::until>("until"),
+                                                field<&Pilot::submitted>("submitted", kFirst),
+                                                field<&Pilot::ended>("ended"),
+                                            });
+  return table;
+}
+
 const Table<core::AppendSearcherEvent>& searcher_events_table() {
   using core::AppendSearcherEvent;
   static const Table<AppendSearcherEvent> table(
@@ -262,6 +279,12 @@ Status take(Rows::Row& row, core::AllocationState& state) {
 Status take(Rows::Row& row, std::optional<core::AllocationState>& state) {
   const auto name = row.next<std::optional<std::string>>();
   state = name ? core::parse_allocation_state(*name) : std::nullopt;
+  return {};
+}
+
+void put(Params& out, core::PilotPhase phase) { out.add(core::pilot_phase_name(phase)); }
+Status take(Rows::Row& row, core::PilotPhase& phase) {
+  phase = core::parse_pilot_phase(row.next<std::string>()).value_or(core::PilotPhase::kCanceling);
   return {};
 }
 

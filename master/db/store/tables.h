@@ -17,6 +17,7 @@ const Table<core::Command>& commands_table();
 /// Deadlines are not stored.
 const Table<core::Allocation>& allocations_table();
 const Table<core::AgentSettings>& agent_settings_table();
+const Table<core::Pilot>& pilots_table();
 const Table<core::AppendSearcherEvent>& searcher_events_table();
 const Table<core::PutSearcherSnapshot>& searcher_snapshots_table();
 
@@ -27,6 +28,9 @@ Status take(Rows::Row& row, core::State& state);
 void put(Params& out, core::AllocationState state);
 Status take(Rows::Row& row, core::AllocationState& state);
 Status take(Rows::Row& row, std::optional<core::AllocationState>& state);
+/// An unknown name reads as kCanceling: the pilot is released.
+void put(Params& out, core::PilotPhase phase);
+Status take(Rows::Row& row, core::PilotPhase& phase);
 
 // Other members that SQL stores in another form.
 void put(Params& out, const std::vector<core::AllocationPart>& parts);

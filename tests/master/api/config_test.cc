@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/files.h"
-#include "common/base/kill_grace.h"
+#include "common/base/stop_signal.h"
 #include "master/api/submit/secrets.h"
 #include "master/config/options.h"
 #include "test_paths.h"
@@ -175,6 +175,53 @@ TEST_CASE("pool scheduling options override the top-level ones field by field") 
   for (const char* part :
        {"scheduler.type", "scheduler.preemption", "there twice", "resource_pools[2].pool_name"}) {
     CHECK_THAT(message, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("the provider of a pool is read with all of its keys, and other keys are refused") {
+  auto dir = TemporaryDirectory::create("det-config");
+  REQUIRE(dir);
+  const auto with = [&](const std::string& provider) {
+    const std::string text = "resource_pools:\n  - pool_name: gpu\n    provider: " + provider + "\n";
+    REQUIRE(write_file_atomic(dir->path() + "/m.yaml", text, 0600));
+    return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
+  };
+  const auto config = with(
+      "{type: slurm, max_pilots: 3, slots_per_node: 4, max_nodes: 2, idle_timeout: 90s, agent: "
+      "/opt/det-agent,"
+      " agent_config: /etc/agent.yaml, walltime: 4h, partition: gpu, qos: high, account: physics,"
+      " constraint: a100, gres: 'gpu:4', sbatch_options: [--exclusive, --mem=4G]}");
+  REQUIRE(config);
+  const ProviderConfig expected{.max_pilots = 3,
+                                .slots_per_node = 4,
+                                .max_nodes = 2,
+                                .idle_timeout = std::chrono::seconds(90),
+                                .agent = "/opt/det-agent",
+                                .agent_config = "/etc/agent.yaml",
+                                .walltime = std::chrono::hours(4),
+                                .partition = "gpu",
+                                .qos = "high",
+                                .account = "physics",
+                                .constraint = "a100",
+                                .gres = "gpu:4",
+                                .sbatch_options = {"--exclusive", "--mem=4G"}};
+  CHECK(config->providers.at("gpu") == expected);
+  CHECK(with("{type: agents}")->providers.empty());
+  const std::pair<const char*, const char*> refused[] = {
+      {"{type: kubernetes}", "provider.type"},
+      {"{type: agents, max_pilots: 2}", "provider.max_pilots"},
+      {"{type: slurm, agent_config: a}", "slots_per_node"},
+      {"{type: slurm, slots_per_node: 4}", "agent_config"},
+      {"{type: slurm, slots_per_node: 0, agent_config: a}", "from 1 to 1024"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, partitions: x}", "did you mean"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, idle_timeout: soon}", "idle_timeout"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [-N2]}", "long options"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [--requeue]}",
+       "the master sets it"},
+      {"slurm", "must be a map"}};
+  for (const auto& [provider, part] : refused) {
+    INFO(provider);
+    CHECK_THAT(problem(with(provider)), Catch::Contains(part));
   }
 }
 

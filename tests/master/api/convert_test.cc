@@ -95,6 +95,8 @@ TEST_CASE("log lines print as the command line shows them") {
   row.level.clear();
   row.text = "bad \xff byte";
   CHECK(log_message(row) == "[2022-03-02T02:15:18.299569Z]          [rank=1] || bad \xEF\xBF\xBD byte");
+  row.text = std::string("a\0b", 3);
+  CHECK(log_message(row).ends_with(std::string("|| a\0b", 6)));
 }
 
 TEST_CASE("log levels accept their usual names") {

@@ -1,6 +1,7 @@
 // Streams closed when their reader loses access, passwords and tokens over the wire, and the session cache.
 // Needs a database.
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "common/base/log_history.h"
 #include "common/base/wait.h"
@@ -107,6 +108,34 @@ struct Follower {
 };
 
 }  // namespace
+
+TEST_CASE("a log that grows faster than it is read ends with the lines that it had") {
+  Office office;
+  const auto grow = [&] {
+    return static_cast<bool>(office.bench.pool.query(
+        "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+        " SELECT task_id, 'a', 'agent', 0, now(), 'INFO', 'stdout', 'task', convert_to('line', 'UTF8')"
+        " FROM trials, generate_series(1, 5000)"));
+  };
+  REQUIRE(grow());
+  const std::string token = office.log_in();
+  std::jthread writer([&](const std::stop_token& stop) {
+    while (!stop.stop_requested() && grow()) {
+    }
+  });
+  grpc::ClientContext context;
+  office.prepare(context, token);
+  v1::TrialLogsRequest request;
+  request.set_trial_id(1);
+  v1::LogService::Stub stub(office.channel);
+  const auto reader = stub.TrialLogs(&context, request);
+  std::int64_t lines = 0;
+  for (v1::LogEntry entry; lines < 1'000'000 && reader->Read(&entry);) ++lines;
+  CHECK(lines >= 5000);
+  CHECK(lines < 1'000'000);
+  context.TryCancel();
+  (void)reader->Finish();
+}
 
 TEST_CASE("a followed log ends within a second of losing access") {
   Office office;

@@ -93,6 +93,34 @@ TEST_CASE("an allocation that is missing on reconnect runs again") {
   CHECK(bench.trial(kTrial).restarts == 0);
 }
 
+TEST_CASE("an ephemeral agent that leaves is removed at once, and its trials go on elsewhere") {
+  Bench bench;
+  bench.connect("a1", 1, {}, "", true);
+  bench.submit(bench.config(1, 0));
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.connect("a2", 1);
+  bench.step(SetService{.agent = AgentId("a1"), .slot = 0, .enabled = true});
+  REQUIRE(bench.disk().agents.contains(AgentId("a1")));
+  bench.leave("a1");
+  CHECK_FALSE(bench.core().agents().contains(AgentId("a1")));
+  CHECK_FALSE(bench.core().agent_settings().contains(AgentId("a1")));
+  CHECK_FALSE(bench.disk().agents.contains(AgentId("a1")));
+  REQUIRE(bench.live(kTrial));
+  CHECK(bench.live(kTrial)->run == 2);
+  CHECK(bench.live(kTrial)->part_on(AgentId("a2")));
+  CHECK(bench.trial(kTrial).restarts == 0);
+}
+
+TEST_CASE("only an ephemeral agent leaves, and only in its session") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.leave("a1");
+  CHECK(bench.core().agents().contains(AgentId("a1")));
+  bench.connect("a2", 1, {}, "", true);
+  bench.step(AgentLeft{AgentId("a2"), 1});
+  CHECK(bench.core().agents().contains(AgentId("a2")));
+}
+
 TEST_CASE("killing a trial on an unreachable agent ends it within seconds and frees its slots at the exit") {
   const auto action = GENERATE(ExperimentAction::kKill, ExperimentAction::kCancel);
   const bool asked_before = GENERATE(false, true);

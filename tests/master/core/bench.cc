@@ -70,11 +70,12 @@ std::optional<Result<ReplyValue>> Bench::act(ExperimentId id, ExperimentAction a
 
 std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int slots,
                                                  std::vector<HeldAllocation> held,
-                                                 const std::string& instance) {
+                                                 const std::string& instance, bool ephemeral) {
   AgentConnected input;
   input.agent = AgentId(agent);
   input.instance = instance.empty() ? "machine of " + agent : instance;
   input.slots.assign(static_cast<std::size_t>(slots), Device{});
+  input.ephemeral = ephemeral;
   input.session = next_session_++;
   input.held = std::move(held);
   const std::uint64_t session = input.session;
@@ -86,6 +87,8 @@ std::optional<Result<ReplyValue>> Bench::connect(const std::string& agent, int s
 void Bench::disconnect(const std::string& agent) {
   step(AgentDisconnected{AgentId(agent), sessions_[agent]});
 }
+
+void Bench::leave(const std::string& agent) { step(AgentLeft{AgentId(agent), sessions_[agent]}); }
 
 void Bench::announce_stop(const std::string& agent, bool older) {
   step(AgentStopping{AgentId(agent), sessions_[agent] - (older ? 1 : 0)});

@@ -35,7 +35,9 @@ class Bench {
   std::optional<Result<ReplyValue>> act(ExperimentId id, ExperimentAction action);
   std::optional<Result<ReplyValue>> connect(const std::string& agent, int slots,
                                             std::vector<HeldAllocation> held = {},
-                                            const std::string& instance = "");
+                                            const std::string& instance = "", bool ephemeral = false);
+  /// An ephemeral agent has left.
+  void leave(const std::string& agent);
   void disconnect(const std::string& agent);
   /// Announces the stop of an agent. `older`: on a link that has been replaced.
   void announce_stop(const std::string& agent, bool older = false);

@@ -8,7 +8,9 @@
 #include "common/expconf/parse.h"
 #include "master/db/queries/config_policies.h"
 #include "master/db/queries/experiments.h"
+#include "master/db/queries/projects.h"
 #include "master/db/queries/templates.h"
+#include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -26,6 +28,8 @@ environment:
   registry_auth: {username: u, password: canary-5}
 )";
 constexpr const char* kPolicy = "invariant_config: {data: {secrets: canary-6}}\n";
+constexpr const char* kStorage =
+    R"({"checkpoint_storage":{"type":"s3","bucket":"b","access_key":"canary-8","secret_key":"canary-9"}})";
 constexpr const char* kTemplate = "data: {secrets: {key: canary-7}}  # my template\n";
 
 core::PutExperiment experiment(std::int64_t id) {
@@ -54,6 +58,7 @@ struct Secretive {
   void fill(std::int64_t id = 1) {
     store->write({experiment(id)});
     REQUIRE(db::set_template(pool, {.name = "t" + std::to_string(id), .text = kTemplate}, false));
+    REQUIRE(db::set_workspace_storage(pool, 1, kStorage));
     REQUIRE(db::set_config_policies(pool, {.workload = "experiment"}, kPolicy, UserId(1)));
   }
   /// Loads what a restarted master would load.
@@ -61,12 +66,13 @@ struct Secretive {
     store.reset();
     return open_store(database)->load();
   }
-  /// Everything that a dump of the four tables would show.
+  /// Everything that a dump of the tables would show.
   std::string dump() const {
     return database.value(
                "SELECT coalesce(string_agg(config::text || original_config, ' '), '') FROM experiments") +
            database.value("SELECT coalesce(string_agg(text, ' '), '') FROM templates") +
            database.value("SELECT coalesce(string_agg(text, ' '), '') FROM config_policies") +
+           database.value("SELECT coalesce(string_agg(checkpoint_storage::text, ' '), '') FROM workspaces") +
            database.value("SELECT coalesce(string_agg(config::text, ' '), '') FROM commands");
   }
   void check_readable(std::int64_t id = 1) {
@@ -76,6 +82,9 @@ struct Secretive {
     CHECK(got->config == dump_json(experiment(id).row.config->resolved));
     CHECK(db::get_template(pool, "t" + std::to_string(id))->text == kTemplate);
     CHECK(*db::get_config_policies(pool, {.workload = "experiment"}) == kPolicy);
+    const auto to = db::find_destination(pool, "experiment", 1);
+    REQUIRE(to);
+    CHECK(to->checkpoint_storage == kStorage);
   }
 };
 

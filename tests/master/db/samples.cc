@@ -122,6 +122,19 @@ core::Command Sampler::command(CommandId id) {
   return row;
 }
 
+core::Pilot Sampler::pilot(std::int64_t id) {
+  return {.id = id,
+          .name = "det-samples-" + std::to_string(id),
+          .pool = "pool " + std::to_string(id),
+          .nodes = static_cast<int>(id),
+          .phase = static_cast<core::PilotPhase>(integer(4)),
+          .job = text(),
+          .reason = text(),
+          .until = maybe_time(),
+          .submitted = WallTime{id * 1'000'003},
+          .ended = std::nullopt};
+}
+
 core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
   core::Allocation row;
   row.id = AllocationId(id);
@@ -223,6 +236,12 @@ std::string describe(const core::Recovered& recovered) {
     for (int slot : agent.disabled_slots) out << slot << ' ';
     out << '\n';
   }
+  for (const core::Pilot& pilot : recovered.pilots) {
+    out << "pilot " << pilot.id << '|' << pilot.name << '|' << pilot.pool << '|' << pilot.nodes << '|'
+        << core::pilot_phase_name(pilot.phase) << '|' << pilot.job << '|' << pilot.reason << '|'
+        << (pilot.until ? pilot.until->micros : 0) << '|' << pilot.submitted.micros << '\n';
+  }
+  out << "next pilot " << recovered.next_pilot << '\n';
   out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << ' ' << recovered.next_command
       << '\n';
   return out.str();

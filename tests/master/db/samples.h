@@ -28,6 +28,8 @@ class Sampler {
   core::Experiment experiment(ExperimentId id);
   core::Trial trial(TrialId id, ExperimentId experiment);
   core::Command command(CommandId id);
+  /// A pilot that has not ended; columns that are written once depend on `id` alone.
+  core::Pilot pilot(std::int64_t id);
   core::Allocation allocation(const std::string& id, TaskKey task);
 
  private:

@@ -54,6 +54,24 @@ TEST_CASE("search text is never part of the SQL text") {
   CHECK(sql->params.size() == 4);
 }
 
+TEST_CASE("a search of runs knows their columns and takes hyperparameters with and without the prefix") {
+  const std::string location = R"("LOCATION_TYPE_RUN_HYPERPARAMETERS",)";
+  const std::string plain =
+      R"({"kind":"field","location":)" + location + R"("columnName":"lr","operator":">=","value":2})";
+  const auto bare = db::run_search_sql({.filter = group("and", plain)});
+  const auto prefixed = db::run_search_sql({.filter = group("and", field("hp.lr", ">=", "2"))});
+  REQUIRE(bare);
+  REQUIRE(prefixed);
+  CHECK(bare->page == prefixed->page);
+  CHECK_THAT(bare->page, Catch::Contains("t.hparams") && Catch::Contains("ORDER BY t.id"));
+  const auto unknown = db::run_search_sql({.filter = group("and", field("numTrials", "=", "1"))});
+  REQUIRE_FALSE(unknown);
+  CHECK_THAT(unknown.error().message, Catch::Contains("numTrials"));
+  // Archived runs match only when they are named or asked for.
+  CHECK_THAT(db::run_search_sql({})->page, Catch::Contains("NOT e.archived"));
+  CHECK_THAT(db::run_search_sql({.ids = {1}})->page, !Catch::Contains("NOT e.archived"));
+}
+
 TEST_CASE("a time that is no time is refused in words") {
   const auto refused = db::search_sql({.filter = group("and", field("startTime", "<", R"("not a time")"))});
   REQUIRE_FALSE(refused);

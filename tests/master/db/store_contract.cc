@@ -64,8 +64,10 @@ void every_field_comes_back(const Open& open) {
                core::PutAgentSettings{{.agent = AgentId("agent" + std::to_string(10 + i)),
                                        .enabled = round == 0,
                                        .draining = i % 2 == 0,
-                                       .disabled_slots = {round, static_cast<int>(i) + 2}}}});
+                                       .disabled_slots = {round, static_cast<int>(i) + 2}}},
+               core::PutPilot{sampler.pilot(i)}});
       }
+    write({core::DeleteAgent{AgentId("agent11"), WallTime{0}}});
   }
   CHECK(describe(load(open)) == describe(expected.recover()));
 }

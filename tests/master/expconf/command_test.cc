@@ -124,8 +124,13 @@ TEST_CASE("all problems of a command configuration are reported at once") {
                                          "E-CFG-UNKNOWN searcher"});
 }
 
-TEST_CASE("a command without an entrypoint is refused") {
-  for (const char* yaml : {"{}", "", "entrypoint: ''", "entrypoint: [' ']", "entrypoint: 7", "[a]"}) {
+TEST_CASE("a command without an entrypoint does nothing and succeeds") {
+  for (const char* yaml : {"{}", "", "description: x"})
+    CHECK(read(yaml).entrypoint == std::vector<std::string>{"/bin/sh", "-c", "true"});
+}
+
+TEST_CASE("a command with a blank entrypoint is refused") {
+  for (const char* yaml : {"entrypoint: []", "entrypoint: ''", "entrypoint: [' ']", "entrypoint: 7", "[a]"}) {
     INFO(yaml);
     CHECK_FALSE(parse_command(yaml, "c.yaml", {}));
   }

@@ -315,13 +315,30 @@ TEST_CASE("checkpoints in a storage that is no longer allowed stay, and their re
   CHECK_FALSE(world.there(1));
 }
 
+TEST_CASE("TensorBoard files of the training library and of the Python package are removed") {
+  const auto place = TemporaryDirectory::create("gc").value();
+  const std::string root = place.path() + "/storage", cluster = name_of(7);
+  REQUIRE(make_directories(root + "/tensorboard/experiment_3"));
+  REQUIRE(make_directories(root + "/" + cluster + "/tensorboard/experiment/3/trial"));
+  REQUIRE(make_directories(root + "/" + cluster + "/tensorboard/experiment/4"));
+  const std::vector<std::string> names = storage::tensorboard_names(cluster, ExperimentId(3));
+  const storage::Done done = storage::perform({.root = {root}, .remove = names, .list = false});
+  CHECK(done.error.empty());
+  CHECK(done.removed == names);
+  CHECK_FALSE(path_exists(root + "/tensorboard/experiment_3"));
+  CHECK_FALSE(path_exists(root + "/" + cluster + "/tensorboard/experiment/3"));
+  CHECK(path_exists(root + "/" + cluster + "/tensorboard/experiment/4"));
+}
+
 TEST_CASE("no checkpoint name escapes the storage") {
   const auto place = TemporaryDirectory::create("gc").value();
   REQUIRE(make_directories(place.path() + "/storage"));
   REQUIRE(make_directories(place.path() + "/precious"));
   for (const char* name :
        {"../precious", "..", ".", "", "/", "a/b", "tensorboard/experiment_", "tensorboard/experiment_1/..",
-        "tensorboard/experiment_../../precious", "x.partial"}) {
+        "tensorboard/experiment_../../precious", "x.partial", "tensorboard/experiment/1",
+        "0d9a3c6e-52c4-4d0e-9a55-000000000001/tensorboard/experiment/",
+        "0d9a3c6e-52c4-4d0e-9a55-000000000001/../../precious"}) {
     INFO(name);
     const storage::Done done =
         storage::perform({.root = {place.path() + "/storage"}, .remove = {name}, .list = false});

@@ -3,32 +3,36 @@ import assert from 'node:assert/strict';
 import { audit, page, until, untilText } from '../driver.mjs';
 import { PROBE, open } from './filling.mjs';
 
-const tab = (name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
-const rows = () =>
-  page.$$eval('.compare:last-of-type tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+const part = (name) => page.getByRole('group', { name: 'What is compared' }).getByRole('button', { name }).click();
+const COMPARED = `experiments?q=${encodeURIComponent('id in (1, 2, 3)')}&drawn=1,2,3`;
 
 export const comparing = [
   [
-    'those chosen in the list are compared, their curves in one chart',
+    'those chosen in the list are compared beside the table: the best is marked, others show their difference',
     async () => {
       await page.getByLabel('Choose experiment 1').check();
       await page.getByLabel('Choose experiment 2').check();
       await page.getByLabel('Choose experiment 3').check();
       await page.getByRole('group', { name: 'Chosen experiments' }).getByRole('link', { name: 'Compare' }).click();
-      await page.waitForURL(/\/det\/compare\?experiments=[123],[123],[123]$/);
-      await page.waitForSelector('figure[data-panel="loss"] canvas');
-      await until(() => document.querySelector('figure[data-panel="grad_norm"]')?.ariaLabel.includes('experiment 2 · training'));
+      await page.waitForURL(/\/det\/experiments\?.*panels=compare$/);
+      await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
+      const summary = page.getByRole('region', { name: 'Summary' });
+      await until(() => /[+−]\d/.test(document.querySelector('[aria-label="Summary"]')?.textContent ?? ''));
+      assert.equal(await summary.getByText('best', { exact: true }).count(), 1);
+      const colors = (of) => of.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
+      assert.deepEqual((await colors(summary.locator('.swatch'))).sort(), (await colors(page.locator('button.eye[aria-pressed="true"]'))).sort());
       await audit('compare');
     },
   ],
   [
     'each curve has a key in its color, and the pointer shows the values in order, raw beside smoothed',
     async () => {
+      await open(`${COMPARED}&layout=panels&charts=grad_norm,loss,accuracy`);
+      await until(() => document.querySelector('figure[data-panel="grad_norm"]')?.ariaLabel.includes('number 2'));
       const key = page.getByRole('list', { name: 'Trials drawn' });
       assert.equal(await key.getByRole('link').count(), 3);
       const colors = await key.locator('.swatch').evaluateAll((all) => all.map((swatch) => getComputedStyle(swatch).backgroundColor));
       assert.equal(new Set(colors).size, 3);
-      assert.deepEqual(await page.$$eval('.compare thead .swatch', (all) => all.slice(0, 3).map((swatch) => getComputedStyle(swatch).backgroundColor)), colors);
       // All three trials have values in the first part of the range.
       const plot = page.locator('figure[data-panel="grad_norm"] .u-over');
       const { width } = await plot.boundingBox();
@@ -48,7 +52,7 @@ export const comparing = [
   [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
-      await open('compare?experiments=1,2,3&tab=hyperparameters');
+      await open(`${COMPARED}&panels=compare`);
       await untilText('1 of 2 differ');
       const values = page.getByRole('region', { name: 'Hyperparameters' });
       assert.deepEqual(
@@ -58,8 +62,7 @@ export const comparing = [
       await page.getByLabel('Show equal values').check();
       await until(() => location.search.includes('same=1'));
       assert.equal(await values.locator('tbody tr').count(), 2);
-      await audit('compare-hyperparameters');
-      await tab('Configuration');
+      await part('Configuration');
       await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
       await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
       const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
@@ -74,6 +77,7 @@ export const comparing = [
     'code is compared file by file, as text',
     async () => {
       await open('compare?experiments=1,2&tab=code');
+      await page.waitForURL(/\/det\/experiments\?.*of=code/);
       const files = page.getByRole('navigation', { name: 'Files' });
       await files.getByText('only right').waitFor();
       await files.getByRole('button', { name: 'model.txt' }).click();
@@ -86,15 +90,18 @@ export const comparing = [
     },
   ],
   [
-    'trials are compared too, and nothing to compare says how to begin',
+    'the address of a comparison leads to the workbench, also for trials of several experiments',
     async () => {
       await open('compare?trials=1,3,x');
-      await untilText('Compare 2 trials');
+      await page.waitForURL(/\/det\/trials\?ids=1,3&.*panels=compare/);
+      await untilText('2 trials');
+      await audit('compare-trials');
       await page.getByRole('region', { name: 'Summary' }).getByRole('link', { name: 'trial 3' }).click();
       await page.waitForURL('**/det/trials/3');
+      await open('trials');
+      await untilText('No trials chosen');
       await open('compare');
-      await untilText('Nothing to compare');
-      await audit('compare-nothing');
+      await page.waitForURL('**/det/experiments');
     },
   ],
 ];

@@ -29,6 +29,23 @@ export const queueing = [
     },
   ],
   [
+    'the list tells queued from running experiments, in a query and when one of them changes',
+    async () => {
+      const rows = (wanted) =>
+        until((ids) => [...document.querySelectorAll('tbody tr[data-id]')].map((row) => row.dataset.id).sort().join() === ids, wanted.join());
+      await open('experiments?q=state+%3D+queued');
+      await rows([5, 6, 7]);
+      await page.getByText('3 found').waitFor();
+      await open('experiments?q=state+%3D+running');
+      await rows([1, 2, 3]);
+      await open('experiments?q=state+!%3D+queued+and+name+~+number&group=state');
+      await page.locator('tr.group', { hasText: 'running' }).waitFor();
+      assert.equal(await page.locator('tr.group', { hasText: 'queued' }).count(), 0);
+      await open('experiments?q=state+%3D+running+and+id+%3E+4');
+      await page.getByText('No experiment matches the filter.').waitFor();
+    },
+  ],
+  [
     'a row is dragged, or moved by its arrows, and the master keeps the order',
     async () => {
       await open('cluster?tab=queue');

@@ -62,6 +62,7 @@ export const trial = [
           },
           [from, to],
         );
+      await page.locator('summary', { hasText: 'Time' }).click();
       await page.getByLabel('From').fill(`${day}T${time}`);
       await begins(moment.getTime(), moment.getTime() + 2000);
       assert.ok(decodeURIComponent(page.url()).includes(`since=${moment.toISOString().replace('.000Z', 'Z')}`), page.url());
@@ -71,6 +72,7 @@ export const trial = [
       await begins(moment.getTime(), moment.getTime() + 2000);
       await page.getByRole('checkbox', { name: 'Follow' }).check();
       await begins(first, first + 1000);
+      await page.locator('summary', { hasText: 'Time' }).click();
       await page.getByLabel('Until').fill(`${day}T${time}`);
       await until((most) => {
         const times = [...document.querySelectorAll('.log-line')].map((one) => Date.parse(one.dataset.time));
@@ -85,6 +87,7 @@ export const trial = [
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
       await open('trials/1?tab=profiler');
+      await untilText('GPU 0 is used 96 %, the others 41 %: they may wait for its process.');
       await page.waitForSelector('figure[data-panel="memory_free"] canvas');
       await page.waitForSelector('figure[data-panel="batches per second"] canvas');
       await page.waitForSelector('figure[data-panel="phases"] rect');

@@ -146,4 +146,14 @@ export const usage = [
       await page.unroute('**/api/v1/master/logs?*');
     },
   ],
+  [
+    'the dashboard shows the slots in use in the last hour, a bar per minute',
+    async () => {
+      await open('');
+      const strip = page.getByRole('figure', { name: /^Slots in use over the last hour: \d+ %/ });
+      await strip.locator('.strip-used').first().waitFor();
+      assert.equal(await strip.locator('.strip-there, .strip-none').count(), 60);
+      assert.match(await strip.locator('.strip-there title').last().textContent(), /^\d\d:\d\d.*: [\d.]+ of [\d.]+ slots$/);
+    },
+  ],
 ];

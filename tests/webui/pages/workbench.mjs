@@ -82,6 +82,17 @@ export const workbench = [
     },
   ],
   [
+    'a choice and a range make cells; the code of an experiment has colors',
+    async () => {
+      await open(`experiments/${search()}?panels=parameters&hx=kind&hy=learning_rate`);
+      await page.waitForSelector('figure[data-panel="heat"] td[title]');
+      await open(`experiments/${search()}?tab=code&file=script_trial.mjs`);
+      await page.waitForSelector('.code-text .yaml-key');
+      assert.match(await page.textContent('.code-text .yaml-comment'), /^\/\/ The entrypoint/);
+      await audit('code-colored');
+    },
+  ],
+  [
     'the pointer on a row marks its line, and the pointer on a line marks its row',
     async () => {
       await open(`experiments/${search()}?panels=parameters`);

@@ -1,7 +1,7 @@
 // The query language of run tables: reading, printing, evaluation, the master's filter, completion.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { complete, matcher, parse, print, toSearch, withKnownStates, withTests, QueryError } from '../../../webui-static/src/workbench/query';
+import { complete, isFiner, matcher, parse, print, toSearch, withKnownStates, withTests, QueryError } from '../../../webui-static/src/workbench/query';
 
 const known = ['id', 'name', 'state', 'tags', 'startTime', 'duration', 'searcherMetricsVal', 'hp.lr', 'hp.opt.decay', 'hp.width', 'hp.<b>', 'validation.loss', 'training.loss'].map(
   (key) => ({ key, title: key === 'searcherMetricsVal' ? 'Best metric' : key }),
@@ -106,4 +106,20 @@ test('columns, operators, values and conjunctions complete what is typed', () =>
   assert.deepEqual(options('state = error '), ['and', 'or']);
   assert.deepEqual(options('state = error and st'), ['state', 'startTime']);
   assert.deepEqual(options('"open'), []);
+});
+
+test('queued and running are told apart here; the master is asked for every row that may fit', () => {
+  const asked = (text: string): string => print(withKnownStates(parse(text, known)));
+  assert.equal(asked('state = running'), 'state = active');
+  assert.equal(asked('state in (queued, error) and lr < 1'), 'state in (active, error) and hp.lr < 1');
+  assert.equal(asked('state != running and lr < 1'), 'hp.lr < 1');
+  assert.equal(asked('state != running or lr < 1'), '');
+  assert.equal(asked('state != error'), 'state != error');
+  assert.equal(isFiner(parse('lr < 1 and (state = queued or name ~ a)', known)), true);
+  for (const text of ['state = active', 'state = error or lr < 1', 'running', '']) assert.equal(isFiner(parse(text, known)), false, text);
+  const rows = ['running', 'queued', 'building', 'completed'].map((state) => ({ state }));
+  const found = (text: string): string[] => rows.filter(matcher(parse(text, known), (row, column) => (column === 'state' ? row.state : undefined))).map(({ state }) => state);
+  assert.deepEqual(found('state = queued'), ['queued']);
+  assert.deepEqual(found('state != running'), ['queued', 'building', 'completed']);
+  assert.deepEqual(found('state = active'), ['running', 'queued', 'building']);
 });

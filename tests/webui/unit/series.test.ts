@@ -1,7 +1,7 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { onGrid, panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import { ledBy, onGrid, panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -100,4 +100,12 @@ test('a gap of a series stays one on the grid, and one point is enough', () => {
   const [, gap] = onGrid([{ x: [0, 10, 20], y: [1, null, 2] }, { x: [5], y: [7] }], 100);
   assert.deepEqual(gap?.filter((value) => value !== undefined), [1, null, 2]);
   assert.deepEqual(onGrid([{ x: [3], y: [1] }], 10), [[3], [1]]);
+});
+
+test('the panel of the objective comes first, also when the panel has its name without the group', () => {
+  const names = (objective: string | undefined): string[] => ledBy(['a', 'accuracy', 'loss'].map((name) => ({ name, series: [] })), objective).map(({ name }) => name);
+  assert.deepEqual(names('validation_loss'), ['loss', 'a', 'accuracy']);
+  assert.deepEqual(names('accuracy'), ['accuracy', 'a', 'loss']);
+  assert.deepEqual(names(undefined), ['a', 'accuracy', 'loss']);
+  assert.deepEqual(names('unknown'), ['a', 'accuracy', 'loss']);
 });

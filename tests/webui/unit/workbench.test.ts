@@ -1,6 +1,7 @@
 // Groups, order and selection of runs; outcomes; brushes; bands of groups.
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { against, bestPlace } from '../../../webui-static/src/compare/subjects';
 import { toBands } from '../../../webui-static/src/charts/bands';
 import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
@@ -9,7 +10,7 @@ import type { Series } from '../../../webui-static/src/charts/series';
 import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { drawnRuns, numbered } from '../../../webui-static/src/workbench/selection';
+import { drawnRuns, numbered, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, more: object = {}): Trial =>
@@ -104,4 +105,32 @@ test('a group is drawn as the mean of its curves where they have values, with a 
   assert.deepEqual([mean?.x, mean?.y], [[0, 5, 10, 20], [1, 6, 11, 22]]);
   assert.ok(Math.abs((mean?.high?.[1] ?? 0) - (6 + Math.SQRT2)) < 1e-9);
   assert.equal(mean?.low?.[3], 22);
+});
+
+test('chosen runs take the state that their rows have now, and those out of sight stay chosen', () => {
+  const [old, other] = [run(1, {}), run(2, {})];
+  const chosen = new Map([old, other].map((one) => [one.id, one] as const));
+  const now = run(1, {}, 0.5);
+  assert.deepEqual([...withRows(chosen, [now, run(3, {})]).values()], [now, other]);
+  assert.equal(withRows(chosen, [old]), chosen, 'nothing changed');
+  assert.equal(withRows(new Map(), [now]).size, 0);
+});
+
+test('runs without a reported metric are not among the first that are drawn', () => {
+  const reported = (id: number, batches: number): Run => {
+    const one = run(id, {});
+    return { ...one, trial: one.trial && { ...one.trial, totalBatchesProcessed: batches } };
+  };
+  assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100), reported(3, 5)], undefined).map(({ id }) => id), [2, 3]);
+  assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 0)], undefined).map(({ id }) => id), [1, 2]);
+  assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], [1]).map(({ id }) => id), [1]);
+});
+
+test('a comparison marks the best value and gives the difference from the first', () => {
+  assert.equal(bestPlace([0.5, undefined, 0.7], false), 2);
+  assert.equal(bestPlace([0.5, undefined, 0.7], true), 0);
+  assert.equal(bestPlace([undefined], true), undefined);
+  assert.equal(against(0.75, 0.5), '+0.25');
+  assert.equal(against(0.5, 0.75), '−0.25');
+  assert.equal(against(undefined, 0.75), '');
 });

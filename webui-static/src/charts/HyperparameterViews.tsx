@@ -164,7 +164,7 @@ function OverOne({ trials, dimension, rank, name }: { trials: Trial[]; dimension
   return <Scatter title={`${name} over ${dimension.name}`} x={dimension} y={y} dots={dots} />;
 }
 
-interface Props {
+export interface Props {
   trials: Trial[];
   hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;

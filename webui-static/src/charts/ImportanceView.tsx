@@ -2,7 +2,8 @@
 import { useQuery } from '../address';
 import { metric, percent } from '../format';
 import type { Trial } from '../wire';
-import { asChoice, heatMap, importance, MIN_TRIALS } from './importance';
+import { Contour } from './Contour';
+import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
 import type { Dimension } from './search';
 
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
@@ -40,6 +41,45 @@ function edge(one: Dimension, at: number, count: number): string {
   return `${metric(value(at / count))} – ${metric(value((at + 1) / count))}`;
 }
 
+interface CellsProps {
+  cells: readonly HeatCell[][];
+  x: Dimension;
+  y: Dimension;
+  warmth: (mean: number) => number; // 0..4
+}
+
+function Cells({ cells, x, y, warmth }: CellsProps) {
+  const columns = cells[0]?.length ?? 0;
+  return (
+    <div class="heat-frame" role="region" aria-label="Heat map" tabIndex={0}>
+      <table class="heat">
+        <tbody>
+          {cells.map((row, at) => (
+            <tr key={at}>
+              <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
+              {row.map((cell, column) => (
+                <td key={column} class={cell.mean === undefined ? '' : `heat-${warmth(cell.mean)}`} title={`${cell.count} trials`}>
+                  {metric(cell.mean)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <td />
+            {Array.from({ length: columns }, (_, column) => (
+              <th scope="col" key={column}>
+                {edge(x, column, columns)}
+              </th>
+            ))}
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
 interface Props {
   trials: Trial[];
   all: Dimension[];
@@ -49,11 +89,16 @@ interface Props {
 
 export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
-  const [first, second] = all;
+  const order = importance(trials, all).map(({ name: own }) => own);
+  // The two most important ranges first, then choices: a range shows as a surface.
+  const isChoice = (one: Dimension): number => Number(asChoice(one, trials).kind === 'words');
+  const [first, second] = [...all].sort((a, b) => isChoice(a) - isChoice(b) || order.indexOf(a.name) - order.indexOf(b.name));
   if (!first || !second) return null;
   const across = all.find((one) => one.name === query.hx) ?? first;
   const up = all.find((one) => one.name === query.hy && one !== across) ?? (across === second ? first : second);
   const [x, y] = [asChoice(across, trials), asChoice(up, trials)];
+  // Two ranges are a surface; a choice makes cells.
+  const smooth = x.kind !== 'words' && y.kind !== 'words';
   const cells = heatMap(trials, x, y);
   const means = cells.flat().flatMap((cell) => (cell.mean === undefined ? [] : [cell.mean]));
   const [low, high] = [Math.min(...means), Math.max(...means)];
@@ -61,7 +106,6 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
     const part = high > low ? (mean - low) / (high - low) : 1;
     return Math.min(4, Math.floor((smallerIsBetter ? 1 - part : part) * 5));
   };
-  const columns = cells[0]?.length ?? 0;
   const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
     <label class="check">
       {label}{' '}
@@ -73,40 +117,15 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
     </label>
   );
   return (
-    <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel="heat">
+    <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
-        {name} over two <span class="quiet">the mean of the trials in each cell; strongest is best</span>
+        {name} over two <span class="quiet">{smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}; strongest is best</span>
       </figcaption>
       <div class="controls">
         {choice('hx', 'Across', x)}
         {choice('hy', 'Up', y)}
       </div>
-      <div class="heat-frame" role="region" aria-label="Heat map" tabIndex={0}>
-        <table class="heat">
-          <tbody>
-            {cells.map((row, at) => (
-              <tr key={at}>
-                <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
-                {row.map((cell, column) => (
-                  <td key={column} class={cell.mean === undefined ? '' : `heat-${warmth(cell.mean)}`} title={`${cell.count} trials`}>
-                    {metric(cell.mean)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-          <tfoot>
-            <tr>
-              <td />
-              {Array.from({ length: columns }, (_, column) => (
-                <th scope="col" key={column}>
-                  {edge(x, column, columns)}
-                </th>
-              ))}
-            </tr>
-          </tfoot>
-        </table>
-      </div>
+      {smooth ? <Contour trials={trials} x={x} y={y} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
     </figure>
   );
 }

@@ -8,6 +8,7 @@ import { duration, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
+import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
 import { PanelTools } from './PanelTools';
 import { onGrid, smooth, type Axis, type Panel } from './series';
@@ -15,7 +16,7 @@ import { onGrid, smooth, type Axis, type Panel } from './series';
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
 // Pixels of a chart's height, by size.
-export const HEIGHTS = { small: 168, medium: 240, large: 400 } as const;
+export const HEIGHTS = { small: 152, medium: 208, large: 400 } as const;
 export type Size = keyof typeof HEIGHTS;
 // Pixels that a full screen keeps for the caption.
 const FULL_MARGIN = 72;
@@ -78,6 +79,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
   const card = themeColor('--card');
   const count = panel.series.length;
   const dotted = count <= DOTTED_SERIES;
+  const many = count > MANY_SERIES;
   let focused: number | undefined;
   const lines = panel.series.map((series, i) => ({
     label: series.label,
@@ -100,7 +102,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
       sync: { key: 'metrics' },
       y: false,
       drag: { x: true, y: false, setScale: false },
-      points: { size: 7, stroke: card, fill: (_: uPlot, i: number) => colors[i - 1] ?? card },
+      points: { one: many, size: 7, stroke: card, fill: (_: uPlot, i: number) => colors[i - 1] ?? card },
       dataIdx: (plot: uPlot, i: number, at: number) =>
         (i > count ? null : nearest(plot.data[0], plot.data[i] ?? [], at)) as number,
       focus: {
@@ -109,7 +111,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
           i <= count && isHovered(plot) ? value - pointer : Infinity,
       },
     },
-    focus: { alpha: 0.25 },
+    focus: { alpha: many ? 1 : 0.25 },
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
@@ -123,8 +125,8 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         ticks: grid,
         label: look.axis,
         labelFont: axis.font,
-        labelSize: 18,
-        size: 34,
+        labelSize: 16,
+        size: 30,
         values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
       },
       // The axis is as wide as its longest label.
@@ -132,7 +134,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         ...axis,
         grid,
         ticks: grid,
-        size: (_: uPlot, words: string[] | null) => Math.max(62, 20 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
+        size: (_: uPlot, words: string[] | null) => Math.max(44, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
         values: (_, ticks) => ticks.map(format),
       },
     ],
@@ -151,6 +153,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
       setSeries: [
         (plot: uPlot, at: number | null) => {
           focused = at === null ? undefined : at - 1;
+          if (many && isHovered(plot)) highlight(plot, at === null ? [] : [at]);
           if (colorsAreTrials(props) && isHovered(plot)) hovered.value = focused === undefined ? undefined : panel.series[focused]?.trial;
         },
       ],
@@ -158,7 +161,10 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         (plot: uPlot) => {
           const { left = -1, top = 0, idx } = plot.cursor;
           const x = idx == null ? undefined : plot.data[0][idx];
-          if (left < 0 || x === undefined || !isHovered(plot)) return hover(undefined);
+          if (left < 0 || x === undefined || !isHovered(plot)) {
+            if (many && left < 0) highlight(plot, []);
+            return hover(undefined);
+          }
           hover({
             left: left + plot.over.offsetLeft,
             top: top + plot.over.offsetTop,
@@ -185,6 +191,7 @@ const colorsAreTrials = ({ panel, colors }: Pick<Props, 'panel' | 'colors'>): bo
 // Dims all series but those of one trial.
 function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
   const known = panel.series.some((series) => series.trial === trial);
+  if (panel.series.length > MANY_SERIES) return highlight(plot, known ? panel.series.flatMap((series, at) => (series.trial === trial ? [at + 1] : [])) : []);
   let changed = false;
   plot.series.forEach((series, at) => {
     const own = panel.series[(at - 1) % panel.series.length];

@@ -9,7 +9,7 @@ import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
 import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
 import { metric } from '../format';
-import { SYSTEM_GROUPS, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { SYSTEM_GROUPS, ledBy, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
@@ -91,12 +91,10 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
           onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
         />
       </label>
-      {zoomed ? (
+      {zoomed && (
         <button type="button" onClick={() => setQuery({ zoom: '' })}>
           Whole range
         </button>
-      ) : (
-        <span class="quiet">Drag over a chart to zoom.</span>
       )}
     </div>
   );
@@ -129,6 +127,9 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
+// A longer key scrolls.
+const MANY_KEYS = 24;
+
 // A trial whose curves are drawn.
 export interface Curve {
   id: number; // of the trial
@@ -139,7 +140,7 @@ export interface Curve {
 
 // The key of several trials: a color per trial, a dash for groups other than training.
 const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
-  <ul class="plain-list legend" aria-label="Trials drawn">
+  <ul class="plain-list legend trial-key" aria-label="Trials drawn" tabIndex={curves.length > MANY_KEYS ? 0 : undefined}>
     {curves.map(({ id, name, color }) => (
       <li key={id}>
         <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
@@ -156,9 +157,10 @@ interface Props {
   system?: boolean; // show system metrics instead of training metrics
   keyed?: boolean; // show the key of the trials
   groups?: { of: (trial: number) => GroupOf | undefined; colors: readonly string[] } | undefined; // draw means of groups
+  objective?: string | undefined; // the metric whose panel comes first
 }
 
-export function Metrics({ curves, single = false, ended, system = false, keyed = true, groups }: Props) {
+export function Metrics({ curves, single = false, ended, system = false, keyed = true, groups, objective }: Props) {
   const { query, setQuery } = useQuery();
   // System metrics are measured by time, not by batch.
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
@@ -182,9 +184,9 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       startMs: Date.parse(startTime ?? '') || 0,
       metrics: own.get(id) ?? [],
     }));
-    const all = toPanels(sources, look.axis);
+    const all = ledBy(toPanels(sources, look.axis), objective);
     return groups ? all.map((panel) => toBands(panel, groups.of)) : all;
-  }, [data, starts, look.axis, system]);
+  }, [data, starts, look.axis, system, objective]);
   const names = useMemo(
     () => [...new Set((data ?? []).flatMap(({ group, name }) => (SYSTEM_GROUPS.includes(group) || COUNTERS.includes(name) ? [] : [panelName(group, name)])))].sort(),
     [data],
@@ -206,11 +208,11 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       : `No metric is reported together with ${look.axis}; choose another axis.`;
   return (
     <section aria-labelledby="metrics-title">
-      <div class="section-head">
+      <div class="section-head metrics-tools">
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
         {panels.length > 0 && <Chips panels={panels} shown={shown} />}
+        <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />
       </div>
-      <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>

@@ -14,7 +14,7 @@ const linear = (name: string, values: readonly number[]): Dimension => ({
   max: Math.max(...values),
 });
 
-interface Props {
+export interface Props {
   trials: readonly Trial[];
   metricName: string;
   smallerIsBetter: boolean;

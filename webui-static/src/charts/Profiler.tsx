@@ -12,6 +12,7 @@ import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Panel } from './series';
+import { unevenGpu, unevenText } from './uneven';
 
 const POINTS = 1200;
 const STRETCHES = 200;
@@ -117,6 +118,18 @@ const useTimings = (id: number, range: Range) =>
     1000,
   );
 
+// A sentence about a GPU that is used unlike the others.
+function UnevenGpu({ id }: { id: number }) {
+  const live = useLive(
+    `gpus ${id}`,
+    (signal) => api.columns([id], { points: POINTS, group: 'gpu' }, signal),
+    (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id && change.group === 'gpu'),
+    5000,
+  );
+  const found = unevenGpu(live.data ?? []);
+  return found ? <p class="note note-wait">{unevenText(found)}</p> : null;
+}
+
 export function Profiler({ trial }: { trial: Trial }) {
   const ended = isEnded(trial.state);
   const attempts = useAttempts(trial.id);
@@ -144,6 +157,7 @@ export function Profiler({ trial }: { trial: Trial }) {
             </button>
           )}
         </div>
+        <UnevenGpu id={trial.id} />
         {spent && <SpentBar spent={spent} />}
         <div class="charts">
           {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}

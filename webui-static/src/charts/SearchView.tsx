@@ -24,7 +24,7 @@ const APART = 13;
 const MAX_TRIALS = 100;
 const POINTS = 64;
 
-interface Props {
+export interface Props {
   experimentId: number;
   trials: Trial[];
   startTime: string | null | undefined;

@@ -142,6 +142,13 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
+// The panels with those of the objective first: the metric of that name, then the panel that contains it.
+export function ledBy(panels: readonly Panel[], objective: string | undefined): Panel[] {
+  if (!objective) return [...panels];
+  const leads = new Set([objective, panelName('validation', objective)]);
+  return [...panels.filter(({ name }) => leads.has(name)), ...panels.filter(({ name }) => !leads.has(name))];
+}
+
 // Exponential moving average with bias correction (Adam, arXiv:1412.6980, section 3). `weight` is that of the
 // past, in [0, 1). Gaps stay gaps.
 export function smooth(y: readonly (number | null)[], weight: number): (number | null)[] {

@@ -94,6 +94,18 @@ export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
         <span class="spring" />
         <Switch what={`agent ${agent.id}`} on={agent.enabled} set={(on, drain) => setAgent(agent.id, on, drain)} />
       </div>
+      {(agent.sandbox === 'off' || agent.sandbox === 'partial') && (
+        <section class="failure" aria-label={`Sandbox of agent ${agent.id}`}>
+          <p>
+            <strong>
+              {agent.sandbox === 'off'
+                ? 'sandbox off: tasks have all rights of the agent on its machine'
+                : 'the sandbox of tasks is partial'}
+            </strong>
+            <span>{agent.sandboxMissing}</span>
+          </p>
+        </section>
+      )}
       <div class="slots">
         {slots.map((slot) => (
           <SlotBox key={slot.id} slot={slot} agent={agent} />

@@ -1,34 +1,25 @@
 // Tables with a column per compared subject.
 import { Fragment, type ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
-import { seriesColors, useColors } from '../colors';
 import { Swatch } from '../components/Swatch';
 import type { Row, Subject } from './subjects';
 
-export function SubjectHeads({ all }: { all: Subject[] }) {
-  useColors();
-  // Curves are colored in the order of the subjects that have some.
-  const drawn = all.filter(({ trial }) => trial);
-  const colors = seriesColors(drawn.length);
-  return (
-    <tr>
-      <th scope="col" class="corner">
-        <span class="hidden">What</span>
+export const SubjectHeads = ({ all }: { all: Subject[] }) => (
+  <tr>
+    <th scope="col" class="corner">
+      <span class="hidden">Name</span>
+    </th>
+    {all.map((one) => (
+      <th scope="col" key={one.name}>
+        <a class="one-line" href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)} title={one.experiment.name}>
+          {one.color && <Swatch color={one.color} />}
+          {one.path === 'trial' ? one.name : one.experiment.name || one.name}
+        </a>
+        <div class="quiet one-line">{one.path === 'trial' ? one.experiment.name : one.name}</div>
       </th>
-      {all.map((one) => (
-        <th scope="col" key={one.name}>
-          {one.trial && <Swatch color={colors[drawn.indexOf(one)] ?? ''} />}
-          <a href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)}>
-            {one.name}
-          </a>
-          <div class="quiet one-line" title={one.experiment.name}>
-            {one.experiment.name}
-          </div>
-        </th>
-      ))}
-    </tr>
-  );
-}
+    ))}
+  </tr>
+);
 
 // A long name with line breaks allowed after dots and underscores.
 const Broken = ({ name }: { name: string }) => (

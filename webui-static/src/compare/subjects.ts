@@ -12,6 +12,7 @@ export interface Subject {
   path: 'experiment' | 'trial';
   experiment: Experiment;
   trial: Trial | undefined; // provides the curves
+  color?: string | undefined; // of its curves
 }
 
 // "3,1,3,x" → [3, 1]; at most MAX_COMPARED.
@@ -37,6 +38,25 @@ export const loadSubjects = (
   signal: AbortSignal,
 ): Promise<Subject[]> =>
   Promise.all([...experiments.map((id) => byExperiment(id, signal)), ...trials.map((id) => byTrial(id, signal))]);
+
+export const valueOfMetric = ({ path, trial, experiment }: Subject): number | undefined => {
+  const value = path === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric;
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+};
+
+// The index of the best value; undefined without values.
+export function bestPlace(values: readonly (number | undefined)[], smallerIsBetter: boolean): number | undefined {
+  let best: number | undefined;
+  values.forEach((value, at) => {
+    const before = best === undefined ? undefined : values[best];
+    if (value !== undefined && (before === undefined || (smallerIsBetter ? value < before : value > before))) best = at;
+  });
+  return best;
+}
+
+// The difference from a first value with its sign: "+0.01"; "" if one is unknown.
+export const against = (value: number | undefined, first: number | undefined): string =>
+  value === undefined || first === undefined ? '' : `${value < first ? '−' : '+'}${metric(Number(Math.abs(value - first).toPrecision(3)))}`;
 
 export interface Row {
   name: string;

@@ -45,7 +45,7 @@ function Compare({ all }: { all: Experiment[] }) {
     );
   }
   return (
-    <a class="button" href={paths.compare('experiments', all.map((one) => one.id))}>
+    <a class="button" href={paths.compare(all.map((one) => one.id))}>
       Compare
     </a>
   );

@@ -12,23 +12,34 @@ import { StateBadge } from './notes';
 
 const MAX_CHECKPOINTS = 100;
 
-function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void }) {
+function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricName: string; reload: () => void }) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
   const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
   const kept = one.state === 'STATE_COMPLETED';
   const { trialId, experimentId } = one.training ?? {};
   return (
-    <details class="card checkpoint">
+    <details class="checkpoint">
       <summary>
-        <StateBadge state={one.state} /> batch {one.stepsCompleted.toLocaleString()}{' '}
-        <span class="quiet">
-          {dateTime(one.reportTime)} · {bytes(size)} · {counted(files.length, 'file')}
-          {one.training?.searcherMetric != null && ` · metric ${metric(one.training.searcherMetric)}`}
-          {trialId != null && ` · trial ${trialId}`}
+        <StateBadge state={one.state} />
+        <span>batch {one.stepsCompleted.toLocaleString()}</span>
+        <span>
+          {one.training?.searcherMetric != null && (
+            <>
+              <span class="quiet">{metricName}</span> {metric(one.training.searcherMetric)}
+            </>
+          )}
         </span>
+        <span class="quiet">{trialId != null && `trial ${trialId}`}</span>
+        <span class="quiet">
+          {bytes(size)}, {counted(files.length, 'file')}
+        </span>
+        <span class="quiet">{dateTime(one.reportTime)}</span>
       </summary>
       <p>
-        <code>{one.uuid}</code>
+        <code>{one.uuid}</code>{' '}
+        <button type="button" class="plain" aria-label={`Copy the UUID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
+          Copy
+        </button>
       </p>
       {kept && (
         <div class="actions">
@@ -71,7 +82,7 @@ function CheckpointRow({ one, reload }: { one: Checkpoint; reload: () => void })
   );
 }
 
-function List({ live, first }: { live: Live<Checkpoint[]>; first: string }) {
+function List({ live, first, metricName }: { live: Live<Checkpoint[]>; first: string; metricName: string }) {
   return (
     <Loaded live={live}>
       {(all) => (
@@ -83,9 +94,13 @@ function List({ live, first }: { live: Live<Checkpoint[]>; first: string }) {
             </p>
           )}
           {all.length > 0 && <p class="quiet">{first}</p>}
-          {all.map((one) => (
-            <CheckpointRow key={one.uuid} one={one} reload={live.reload} />
-          ))}
+          {all.length > 0 && (
+            <div class="card checkpoints">
+              {all.map((one) => (
+                <CheckpointRow key={one.uuid} one={one} metricName={metricName} reload={live.reload} />
+              ))}
+            </div>
+          )}
         </>
       )}
     </Loaded>
@@ -100,7 +115,7 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   );
 
 export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
-  <List live={useCheckpoints(trial.id)} first="The newest first." />
+  <List live={useCheckpoints(trial.id)} first="The newest first." metricName="metric" />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
@@ -110,5 +125,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} first={`The best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+  return <List live={live} metricName={one.searcherMetric || 'metric'} first={`The best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
 }

@@ -3,27 +3,38 @@ import { codeOf } from '../code';
 import { bytes } from '../format';
 import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
+import { colored } from '../syntax';
 import { Files } from './Files';
 import { Loaded } from './Loaded';
 
 // Longer files are truncated.
 const MAX_LINES = 20000;
+// Longer files have no colors: every part is an element of the page.
+const MAX_COLORED = 100_000;
+
+const Colored = ({ path, text }: { path: string; text: string }) => (
+  <>{colored(path, text).map((part, at) => (part.kind === 'plain' ? part.text : <span key={at} class={`yaml-${part.kind}`}>{part.text}</span>))}</>
+);
 
 function FileView({ file }: { file: CodeFile }) {
   const text = asText(file.bytes);
   if (text === undefined) return <p class="quiet">{file.path} is not text ({bytes(file.bytes.length)}).</p>;
   const lines = text.replace(/\n$/, '').split('\n');
   const shown = lines.slice(0, MAX_LINES);
+  const body = shown.join('\n');
   return (
     <figure class="code">
       <figcaption>
-        {file.path} <span class="quiet">{bytes(file.bytes.length)}</span>
+        {file.path} <span class="quiet">{bytes(file.bytes.length)}</span>{' '}
+        <button type="button" class="plain" aria-label="Copy this file" onClick={() => void navigator.clipboard?.writeText(text)}>
+          Copy
+        </button>
       </figcaption>
       <div class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
         <pre aria-hidden="true" class="code-numbers">
           {shown.map((_, at) => at + 1).join('\n')}
         </pre>
-        <pre class="code-text">{shown.join('\n')}</pre>
+        <pre class="code-text">{body.length > MAX_COLORED ? body : <Colored path={file.path} text={body} />}</pre>
       </div>
       {lines.length > MAX_LINES && <p class="quiet">… and {lines.length - MAX_LINES} more lines.</p>}
     </figure>

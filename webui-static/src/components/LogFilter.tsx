@@ -76,10 +76,13 @@ export function LogFilter({ kinds, children }: { kinds: readonly ('rank' | 'time
         />
       )}
       {kinds.includes('time') && (
-        <>
-          <Moment name="since" label="From" />
-          <Moment name="until" label="Until" />
-        </>
+        <details class="tool">
+          <summary>{query.since || query.until ? 'Time (set)' : 'Time'}</summary>
+          <div class="tool-body">
+            <Moment name="since" label="From" />
+            <Moment name="until" label="Until" />
+          </div>
+        </details>
       )}
       {children}
     </div>

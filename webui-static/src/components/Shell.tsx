@@ -43,7 +43,7 @@ const PLACES: [string, string, IconName][] = [
 
 // Pages that belong to a navigation entry without sharing its address.
 const BELOW: Record<string, string[]> = {
-  [paths.experiments]: ['/det/trials/', '/det/compare'],
+  [paths.experiments]: ['/det/trials', '/det/compare'],
   [paths.workspaces]: ['/det/projects/'],
 };
 

@@ -2,6 +2,7 @@
 import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
+import { SlotStrip } from '../cluster/SlotStrip';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { RunningCards } from '../components/RunningCards';
 import { Time } from '../components/Time';
@@ -121,7 +122,12 @@ export function DashboardPage() {
     <>
       <h1>Dashboard</h1>
       <ErrorNote error={error} retry={unfinished.reload} />
-      {agents.data && <UseBar use={useOf(agents.data)} />}
+      {agents.data && (
+        <div class="cluster-line">
+          <UseBar use={useOf(agents.data)} />
+          <SlotStrip />
+        </div>
+      )}
       <RunningCards all={unpaused.filter((one) => !waits(one))} />
       <div class="dashboard">
         <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />

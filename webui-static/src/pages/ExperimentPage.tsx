@@ -3,12 +3,12 @@
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { dimensions, flatten } from '../charts/search';
-import { SearchView } from '../charts/SearchView';
+import type { Props as SearchProps } from '../charts/SearchView';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
-import { CodeView } from '../components/CodeView';
+import { later } from '../components/later';
 import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { Icon } from '../components/Icon';
@@ -30,9 +30,14 @@ import { Workbench } from '../workbench/Workbench';
 import { smallerIsBetter } from './ExperimentsPage';
 import { useMemo } from 'preact/hooks';
 
+const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
+const SearchView = later<SearchProps>(async () => (await import('./more')).SearchView);
+
 const TABS = ['Trials', 'Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Trials report several times a second; the page is read at most this often.
 const RELOAD_GAP_MS = 1500;
+// The project of experiments that were created without one. It is not shown.
+const UNCATEGORIZED = 1;
 
 // The checkpoint with the best metric, to download.
 function BestCheckpoint({ one }: { one: Experiment }) {
@@ -74,7 +79,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
         </span>
       )}
-      {one.projectName && (
+      {one.projectName && one.projectId !== UNCATEGORIZED && (
         <span class="quiet">
           in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
         </span>

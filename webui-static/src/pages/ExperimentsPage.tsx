@@ -1,12 +1,14 @@
 // The list of experiments as a workbench. Its view is stored in the address; rows are loaded on scrolling.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { BulkActions } from '../components/BulkActions';
 import { useLive } from '../live';
 import type { Experiment } from '../wire';
 import type { Run } from '../workbench/runs';
+import { withRows } from '../workbench/selection';
 import { useExperimentRuns } from '../workbench/sources';
 import { readView, writeView } from '../workbench/view';
 import { Workbench, type Objective } from '../workbench/Workbench';
@@ -45,6 +47,9 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
   const source = useExperimentRuns(view, projectId);
   const { rows } = source;
   const chosen = useSignal<ReadonlyMap<number, Run>>(new Map());
+  useEffect(() => {
+    chosen.value = withRows(chosen.value, rows.loaded());
+  });
   const objective = useObjective(rows.loaded().slice(0, 50));
   const narrowed = view.text !== '' || view.archived;
   if (rows.total === 0 && !narrowed && !rows.error) return <>{empty}</>;

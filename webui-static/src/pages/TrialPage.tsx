@@ -1,4 +1,5 @@
 // Trial page: curves, log, checkpoints, hyperparameters, runs, and the profiler.
+import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { Profiler } from '../charts/Profiler';
@@ -11,7 +12,7 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../components/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { currentTab, Facts, Tabs } from '../components/Tabs';
+import { currentTab, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -39,41 +40,57 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
   </div>
 );
 
+// Hyperparameters beside the headline; the tab has the others.
+const MAX_VALUES = 8;
+
 function Head({ trial }: { trial: Trial }) {
   const now = useNow(!isEnded(trial.state));
+  const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
+  const values = [...flatten(sorted(trial.hparams ?? {}))];
+  const facts: [string, ComponentChildren][] = [
+    ['', span(trial.startTime, trial.endTime, now)],
+    [experiment?.searcherMetric ?? 'best metric', trial.searcherMetricValue == null ? '' : metric(trial.searcherMetricValue)],
+    ['batches', trial.totalBatchesProcessed.toLocaleString()],
+    ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
+    ['started', <Time at={trial.startTime} />],
+    ['restarts', trial.restarts > 0 ? trial.restarts : ''],
+    ['run', trial.run > 1 ? trial.run : ''],
+    ['checkpoints', trial.checkpointCount > 0 ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})` : ''],
+  ];
   return (
     <>
       <div class="page-head">
         <div>
           <p class="quiet">
             <a href={paths.experiments}>Experiments</a> /{' '}
-            <a href={paths.experiment(trial.experimentId)}>{trial.experimentId}</a>
+            <a href={paths.experiment(trial.experimentId)}>{experiment?.name || `Experiment ${trial.experimentId}`}</a>
           </p>
           <h1>Trial {trial.id}</h1>
+          <div class="state-line">
+            <StateBadge state={trial.state} />
+            {facts
+              .filter(([, value]) => value !== '')
+              .map(([name, value]) => (
+                <span key={name}>
+                  {name !== '' && <span class="quiet">{name} </span>}
+                  {value}
+                </span>
+              ))}
+          </div>
+          {values.length > 0 && (
+            <p class="hparams">
+              {values.slice(0, MAX_VALUES).map(([name, value]) => (
+                <span class="tag" key={name}>
+                  <span class="quiet">{name}</span> {typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value)}
+                </span>
+              ))}
+              {values.length > MAX_VALUES && <span class="quiet">and {values.length - MAX_VALUES} more</span>}
+            </p>
+          )}
         </div>
         <TrialActions trial={trial} />
       </div>
-      <div class="state-line">
-        <StateBadge state={trial.state} />
-      </div>
       {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
-      <Facts
-        facts={[
-          ['Started', <Time at={trial.startTime} />],
-          ['Elapsed', span(trial.startTime, trial.endTime, now)],
-          ['Slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
-          ['Batches', trial.totalBatchesProcessed.toLocaleString()],
-          ['Best metric', metric(trial.searcherMetricValue)],
-          ['Restarts', String(trial.restarts)],
-          ['Run', String(trial.run)],
-          [
-            'Checkpoints',
-            trial.checkpointCount > 0
-              ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})`
-              : '',
-          ],
-        ]}
-      />
     </>
   );
 }

@@ -107,7 +107,7 @@ export function UsersPage() {
       </div>
       <Loaded live={live}>
         {(all) => (
-          <Table label="Users" heads={['User', 'Name', 'May', 'Last signed in', 'Actions']}>
+          <Table label="Users" heads={['User', 'Name', 'Roles', 'Last signed in', 'Actions']}>
             {all.map((one) => (
               <tr key={one.id}>
                 <th scope="row">{one.username}</th>

@@ -1,12 +1,13 @@
 // Panels of the workbench: curves of the drawn runs; hyperparameters and outcomes of all rows; the search.
 import type { ComponentChildren } from 'preact';
-import { paths, useQuery } from '../address';
+import { useQuery } from '../address';
 import { firstTrial } from '../api';
 import { seriesColors } from '../colors';
-import { MAX_COMPARED } from '../compare/subjects';
-import { HyperparameterViews } from '../charts/HyperparameterViews';
+import type { Props as ComparisonProps } from '../compare/Comparison';
+import { later } from '../components/later';
+import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
 import { Metrics, type Curve } from '../charts/Metrics';
-import { Outcomes } from '../charts/OutcomeViews';
+import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
@@ -16,7 +17,11 @@ import type { Run, RunKind } from './runs';
 import { trialOf } from './selection';
 import type { Objective } from './Workbench';
 
-const PANELS = ['Curves', 'Parameters', 'Search'] as const;
+const Comparison = later<ComparisonProps>(async () => (await import('../pages/more')).Comparison);
+const HyperparameterViews = later<HyperparameterProps>(async () => (await import('../pages/more')).HyperparameterViews);
+const Outcomes = later<OutcomeProps>(async () => (await import('../pages/more')).Outcomes);
+
+const PANELS = ['Curves', 'Parameters', 'Compare', 'Search'] as const;
 
 interface Props {
   kind: RunKind;
@@ -43,7 +48,7 @@ function useFirstTrials(drawn: readonly Run[]): ReadonlyMap<number, number> {
   return new Map([...(live.data ?? [])].flatMap(([id, trial]) => (trial === undefined ? [] : [[id, trial] as const])));
 }
 
-function Curves({ drawn, rows, colors, groups, keyed }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed'>) {
+function Curves({ drawn, rows, colors, groups, keyed, objective }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'>) {
   const first = useFirstTrials(drawn);
   const curves = drawn.flatMap((run): Curve[] => {
     const id = trialOf(run) ?? first.get(run.id);
@@ -57,6 +62,7 @@ function Curves({ drawn, rows, colors, groups, keyed }: Pick<Props, 'drawn' | 'r
     <Metrics
       curves={curves}
       ended={drawn.every(({ state }) => isEnded(state))}
+      objective={objective?.metric}
       single={rows.length === 1}
       keyed={keyed && groups.length === 0}
       groups={groups.length > 0 ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length) } : undefined}
@@ -87,7 +93,6 @@ export function Panels(props: Props) {
   const { query, setQuery } = useQuery();
   const offered = PANELS.filter((name) => name !== 'Search' || search !== undefined);
   const current = offered.find((name) => name.toLowerCase() === query.panels) ?? 'Curves';
-  const compared = drawn.map((run) => run.id);
   return (
     <div class="workbench-panels">
       <div class="panels-head">
@@ -103,14 +108,11 @@ export function Panels(props: Props) {
             </button>
           ))}
         </div>
-        {current === 'Curves' && drawing}
-        <span class="spring" />
-        {compared.length > 1 && compared.length <= MAX_COMPARED && (
-          <a href={paths.compare(kind === 'trial' ? 'trials' : 'experiments', compared)}>Compare those drawn</a>
-        )}
+        {(current === 'Curves' || current === 'Compare') && drawing}
       </div>
       {current === 'Curves' && <Curves {...props} />}
       {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
+      {current === 'Compare' && <Comparison drawn={drawn} colors={props.colors} objective={props.objective} />}
       {current === 'Search' && search}
     </div>
   );

@@ -23,7 +23,8 @@ const MARGIN = 8;
 // Width of the first column: the round button, and a check box before it.
 const CHOICE_WIDTH = 36;
 const BOX_WIDTH = 24;
-const NARROW_NAME = 112;
+// Widths on a phone, so that name and state fit.
+const NARROW: Record<string, number> = { id: 44, name: 142, state: 114 };
 
 export const rowHeight = (): number => (density.value === 'dense' ? 26 : 34);
 
@@ -228,11 +229,8 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
   );
 }
 
-// On a phone the name column is narrower, so that the state beside it is visible.
 const fitted = (columns: Column[]): Column[] =>
-  matchMedia('(max-width: 40rem)').matches
-    ? columns.map((column) => (column.key === 'name' ? { ...column, width: NARROW_NAME } : column))
-    : columns;
+  matchMedia('(max-width: 40rem)').matches ? columns.map((column) => ({ ...column, width: NARROW[column.key] ?? column.width })) : columns;
 
 // Marks the row of the trial under the pointer, without rendering the rows again.
 function useHovered(frame: { current: HTMLElement | null }): void {

@@ -7,14 +7,14 @@ import { useQuery } from '../address';
 import { colorsOf, useColors } from '../colors';
 import { ErrorNote } from '../components/notes';
 import { SPLIT, split } from '../settings';
-import { column, DEFAULT_COLUMNS, type Column } from './columns';
+import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels } from './Panels';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
-import { inMemory, MAX_GROUPED, type RunSource } from './sources';
+import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { drawnRuns, MAX_DRAWN, numbered } from './selection';
 import { TableTools } from './TableTools';
@@ -43,8 +43,11 @@ interface Props {
   search?: ComponentChildren; // the panels of the search
 }
 
+// Room for the deviation of a group.
+const DEVIATION_WIDTH = 32;
+
 const NARROW = '(max-width: 60rem)';
-const STATES = ['active', 'paused', 'completed', 'canceled', 'error'];
+const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
 
 // Values to complete: those of the loaded rows.
 function valuesOf(rows: readonly Run[], key: string, kind: RunKind): string[] {
@@ -162,7 +165,7 @@ export function Workbench(props: Props) {
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
   const change = (part: Partial<View>): void => setQuery(writeView(part));
   const closed = useSignal<ReadonlySet<string>>(new Set());
-  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' ? 'panels' : 'table') : (props.first ?? 'both'));
+  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
   const body = useAbove(`${layout} ${source.mistake} ${source.rows.error === undefined} ${chosen?.value.size ?? 0}`);
   const groupKeys = view.groups.join();
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
@@ -174,7 +177,12 @@ export function Workbench(props: Props) {
   const colors = useRunColors(drawn, groups);
   const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
-  const columns = ordered.map((key) => column(key, kind)).filter((one): one is Column => one !== undefined);
+  const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
+  const columns = ordered
+    .map((key) => column(key, kind))
+    .filter((one): one is Column => one !== undefined)
+    .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
+    .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, width: one.width + DEVIATION_WIDTH } : one));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));
     if (!ids.delete(run.id)) ids.add(run.id);
@@ -222,8 +230,8 @@ export function Workbench(props: Props) {
                 }
               />
             )}
-            {source.grouped && kind === 'experiment' && (total ?? 0) > MAX_GROUPED && (
-              <p class="quiet">The first {MAX_GROUPED.toLocaleString()} of {total?.toLocaleString()} experiments are grouped.</p>
+            {source.cut !== undefined && (
+              <p class="quiet">The first {source.cut.toLocaleString()} experiments are shown; a narrower query finds the others.</p>
             )}
           </div>
         )}

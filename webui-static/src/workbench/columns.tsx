@@ -39,6 +39,9 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
+// Rows whose values decide how a column is aligned.
+const SAMPLE = 50;
+
 const FIXED: Column[] = [
   { key: 'id', title: 'ID', width: 64, number: true, cell: (run) => (run.kind === 'trial' ? <a href={paths.trial(run.id)}>{run.id}</a> : run.id) },
   {
@@ -65,7 +68,7 @@ const FIXED: Column[] = [
         </span>
       )),
   },
-  { key: 'state', title: 'State', width: 124, cell: ({ state }) => <StateBadge state={state} /> },
+  { key: 'state', title: 'State', width: 116, cell: ({ state }) => <StateBadge state={state} /> },
   {
     key: 'progress',
     title: 'Progress',
@@ -108,6 +111,17 @@ const FIXED: Column[] = [
 export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
   experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'progress', 'startTime', 'duration', 'numTrials', 'user'],
   trial: ['id', 'state', 'searcherMetricsVal', 'batches', 'duration', 'startTime'],
+};
+
+// The column with the metric's name as title, which is known once all rows have the same one.
+export const titled = (one: Column, metricName: string | undefined): Column =>
+  one.key === 'searcherMetricsVal' && metricName ? { ...one, title: metricName, width: Math.max(one.width, Math.min(200, 40 + 8 * metricName.length)) } : one;
+
+// The column as text if none of the rows has a number in it.
+export const aligned = (one: Column, runs: readonly Run[]): Column => {
+  if (!openPrefix(one.key)) return one;
+  const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
+  return values.length > 0 && values.every((value) => typeof value !== 'number') ? { ...one, number: false } : one;
 };
 
 export const valueText = (value: JsonValue | undefined): string =>

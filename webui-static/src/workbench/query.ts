@@ -262,17 +262,31 @@ export function numberIn(column: string, text: string): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-// Words of states, and what the API calls them. The master's filter does not tell queued, building and running
-// experiments apart: all are active.
+// States that the master's filter does not tell apart: all are active.
+const LIVE: readonly string[] = ['queued', 'building', 'starting', 'running'];
+// Words of states, and what the API calls them.
 const STATES: Record<string, string> = { running: 'ACTIVE', queued: 'ACTIVE', building: 'ACTIVE', starting: 'ACTIVE', failed: 'ERROR' };
 const apiState = (text: string): string => `STATE_${STATES[text.toLowerCase()] ?? text.toUpperCase().replace(/^STATE_/, '').replace(/ /g, '_')}`;
 export const stateWord = (state: string): string => state.replace(/^STATE_/, '').toLowerCase().replace(/_/g, ' ');
 
-// The query with the words for states that a list of experiments can filter by.
+const isLive = (query: Query): boolean => query.kind === 'test' && query.column === 'state' && query.values.some((value) => LIVE.includes(value.toLowerCase()));
+
+// Whether the query tells states apart that the master's filter does not: its rows are filtered here once more.
+export const isFiner = (query: Query | undefined): boolean =>
+  query !== undefined && query.kind !== 'text' && (query.kind === 'test' ? isLive(query) : query.all.some(isFiner));
+
+// A query that the master can answer and that finds at least the rows of this one; undefined finds all.
 export function withKnownStates(query: Query | undefined): Query | undefined {
   if (!query || query.kind === 'text') return query;
-  if (query.kind !== 'test') return { ...query, all: query.all.map((one) => withKnownStates(one) as Query) };
-  return query.column === 'state' ? { ...query, values: [...new Set(query.values.map((value) => stateWord(apiState(value))))] } : query;
+  if (query.kind !== 'test') {
+    const all = query.all.map(withKnownStates);
+    if (query.kind === 'or' && all.includes(undefined)) return undefined;
+    const kept = all.filter((one) => one !== undefined);
+    return kept.length <= 1 ? kept[0] : { ...query, all: kept };
+  }
+  if (query.column !== 'state') return query;
+  if (isLive(query) && query.operator !== '=' && query.operator !== 'in') return undefined;
+  return { ...query, values: [...new Set(query.values.map((value) => stateWord(apiState(value))))] };
 }
 
 const field = (columnName: string, operator: string, value?: JsonValue): Condition =>

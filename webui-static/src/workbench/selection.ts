@@ -12,9 +12,16 @@ export const hovered = signal<number | undefined>(undefined);
 // The trial whose curves a run shows; undefined before it is known.
 export const trialOf = (run: Run): number | undefined => run.trial?.id || run.experiment.trialIds[0] || undefined;
 
-// The runs drawn, in the order of the rows: those chosen in the address, or the first ones.
+// Whether a run has reported a metric. Queued runs have no curves.
+const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
+  kind === 'trial' ? (trial?.totalBatchesProcessed ?? 0) > 0 : experiment.bestTrialSearcherMetric != null;
+
+// The runs drawn, in the order of the rows: those chosen in the address, or the first ones with curves.
 export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined): Run[] {
-  if (chosen === undefined) return rows.slice(0, FIRST_DRAWN);
+  if (chosen === undefined) {
+    const curved = rows.filter(hasCurves);
+    return (curved.length > 0 ? curved : rows).slice(0, FIRST_DRAWN);
+  }
   const wanted = new Set(chosen);
   return rows.filter(({ id }) => wanted.has(id)).slice(0, MAX_DRAWN);
 }
@@ -31,4 +38,11 @@ export function numbered(before: ReadonlyMap<number, number>, ids: readonly numb
     kept.set(id, free);
   }
   return kept;
+}
+
+// The chosen runs as the rows show them now: the actions offered depend on their states.
+export function withRows(chosen: ReadonlyMap<number, Run>, rows: readonly Run[]): ReadonlyMap<number, Run> {
+  if (chosen.size === 0) return chosen;
+  const changed = rows.filter((run) => chosen.has(run.id) && chosen.get(run.id) !== run);
+  return changed.length === 0 ? chosen : new Map([...chosen, ...changed.map((run) => [run.id, run] as const)]);
 }

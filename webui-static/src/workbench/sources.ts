@@ -7,7 +7,7 @@ import { useLive } from '../live';
 import { usePaged, type Paged, type RowUpdates } from '../paged';
 import type { Experiment, Trial } from '../wire';
 import { available, column } from './columns';
-import { matcher, parse, type Known, type Query } from './query';
+import { isFiner, matcher, parse, type Known, type Query } from './query';
 import { inOrder, ofExperiment, ofTrial, openKeys, valueOf, type Run, type RunKind } from './runs';
 import { keepsOrder, toSearch, withIds, type View } from './view';
 
@@ -17,13 +17,17 @@ export interface RunSource {
   known: Known[];
   query: Query | undefined;
   mistake: boolean; // the query cannot be read, so there are no rows
-  grouped: Run[] | undefined; // the rows to group, at most MAX_GROUPED
+  grouped: Run[] | undefined; // the rows to group
+  cut: number | undefined; // rows that were loaded, if the master has more than are loaded at once
 }
 
 const RELOAD_GAP_MS = 300;
 const SORTED_GAP_MS = 3000;
-// Experiments that are loaded to be grouped.
-export const MAX_GROUPED = 1000;
+// Experiments that are loaded at once, to be grouped or filtered here: in requests of PORTION, at most MAX_LOADED.
+const PORTION = 2000;
+const MAX_LOADED = 20_000;
+// Least milliseconds between loads of that many.
+const PORTIONS_GAP_MS = 20_000;
 
 const toKnown = (names: readonly string[], kind: RunKind): Known[] =>
   names.map((key) => ({ key, title: column(key, kind)?.title ?? key }));
@@ -97,23 +101,69 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
     kept ? rowUpdates(search, projectId) : undefined,
   );
   const grouping = view.groups.length > 0;
-  const all = useLive(
-    grouping ? `grouped ${projectId} ${JSON.stringify(search)}` : 'not grouped',
-    async (signal) => (grouping ? (await api.searchExperiments({ ...search, projectId }, 0, MAX_GROUPED, signal)).experiments.map(ofExperiment) : []),
-    (change) => grouping && (change === 'everything' || isOfRow(change)),
-    SORTED_GAP_MS,
-  );
+  const finer = isFiner(query);
+  const all = useAll(grouping || finer ? search : undefined, projectId);
   see(rows.loaded());
-  return { rows, names, known, query, mistake, grouped: grouping ? (all.data ?? []) : undefined };
+  const found = useMemo(() => (finer ? all.runs?.filter(matcher(query, valueOf)) : all.runs), [all.runs, finer, view.text]);
+  return {
+    rows: finer ? { ...inMemory(found ?? []), total: found?.length, error: all.error, reload: all.reload } : rows,
+    names,
+    known,
+    query,
+    mistake,
+    grouped: grouping ? (found ?? []) : undefined,
+    cut: all.runs && (all.total ?? 0) > all.runs.length ? all.runs.length : undefined,
+  };
 }
 
-// The trials of an experiment that the view's query finds, in its order.
-export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
-  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+interface Loaded {
+  runs: Run[];
+  total: number; // that the master has
+}
+interface AllRuns extends Partial<Loaded> {
+  error: RunSource['rows']['error'];
+  reload: () => void;
+}
+
+// Every experiment that a search finds, up to MAX_LOADED. The first load shows portions as they arrive. Reloaded when
+// one of them changes.
+function useAll(search: api.SearchQuery | undefined, projectId: number): AllRuns {
+  const key = search ? `all ${projectId} ${JSON.stringify(search)}` : 'not all';
+  const partial = useSignal<(Loaded & { key: string }) | undefined>(undefined);
+  const many = useSignal(false);
+  const live = useLive(
+    key,
+    async (signal): Promise<Loaded> => {
+      let [runs, total]: [Run[], number] = [[], 0];
+      while (search && runs.length < MAX_LOADED) {
+        const answer = await api.searchExperiments({ ...search, projectId }, runs.length, PORTION, signal);
+        runs = [...runs, ...answer.experiments.map(ofExperiment)];
+        total = answer.pagination.total;
+        if (answer.experiments.length === 0 || runs.length >= total) break;
+        partial.value = { key, runs, total };
+      }
+      many.value = runs.length > PORTION;
+      return { runs, total };
+    },
+    (change) => search !== undefined && (change === 'everything' || isOfRow(change)),
+    many.value ? PORTIONS_GAP_MS : SORTED_GAP_MS,
+  );
+  const known = live.data ?? (partial.value?.key === key ? partial.value : undefined);
+  return { ...(search ? known : undefined), error: live.error, reload: live.reload };
+}
+
+// The runs of a list that the view's query finds, in its order.
+export function useRunsInMemory(view: View, runs: readonly Run[]): RunSource {
   const names = useMemo(() => available(runs, 'trial'), [runs]);
   const known = useMemo(() => toKnown(names, 'trial'), [names]);
   const { query, mistake } = useMemo(() => read(view.text, known), [view.text, known]);
   const order = JSON.stringify(view.sorts);
   const rows = useMemo(() => inMemory(mistake ? [] : inOrder(runs.filter(matcher(query, valueOf)), view.sorts)), [runs, query, mistake, order]);
-  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined };
+  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, cut: undefined };
+}
+
+// The trials of an experiment.
+export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
+  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+  return useRunsInMemory(view, runs);
 }

@@ -1,0 +1,91 @@
+#include "agent/sandbox/id_mapped_mount.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/fd.h"
+#include "common/base/files.h"
+
+namespace det::agent {
+namespace {
+
+/// Returns a user namespace that maps one user and one group: `owner` and `group` on disk to `uid`.
+Result<UniqueFd> owner_namespace(uid_t owner, gid_t group, uid_t uid) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return fail_errno("fork");
+  if (child == 0) {
+    // Only async-signal-safe calls. The process keeps the namespace until its parent has opened it.
+    const char made = ::unshare(CLONE_NEWUSER) == 0 ? 'y' : 'n';
+    if (::write(theirs.get(), &made, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char made = 'n';
+  const bool told = ::read(ours.get(), &made, 1) == 1 && made == 'y';
+  const std::string process = "/proc/" + std::to_string(child);
+  const auto map = [&](const char* file, unsigned id) -> Status {
+    const UniqueFd out(::open((process + file).c_str(), O_WRONLY | O_CLOEXEC));
+    if (!out) return fail_errno(process + file);
+    return write_all(out.get(), std::to_string(id) + " " + std::to_string(uid) + " 1\n");
+  };
+  Status mapped = told ? Status() : fail(Code::kFailedPrecondition, "user namespaces are not permitted");
+  if (mapped) mapped = map("/uid_map", owner);
+  if (mapped) mapped = map("/gid_map", group);
+  UniqueFd space(mapped ? ::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC) : -1);
+  if (mapped && !space) mapped = fail_errno(process + "/ns/user");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  if (!mapped) return tl::unexpected(mapped.error());
+  return space;
+}
+
+/// Returns a detached id-mapped copy of the mount of `directory`.
+Result<UniqueFd> mapped_copy(const std::string& directory, uid_t uid) {
+  // No component may be a link: a task that can write to a parent could replace it.
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const UniqueFd opened(
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, directory.c_str(), &how, sizeof how)));
+  struct stat status {};
+  if (!opened || ::fstat(opened.get(), &status) != 0) return fail_errno(directory);
+  UniqueFd copy(static_cast<int>(::syscall(
+      SYS_open_tree, opened.get(), "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  if (!copy) return fail_errno("open_tree");
+  TRY_ASSIGN(const UniqueFd space, owner_namespace(status.st_uid, status.st_gid, uid));
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (::syscall(SYS_mount_setattr, copy.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                sizeof attributes) != 0)
+    return fail_errno("mount_setattr");
+  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  attributes.userns_fd = static_cast<__u64>(space.get());
+  if (::syscall(SYS_mount_setattr, copy.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+    return fail_errno("mount_setattr");
+  return copy;
+}
+
+}  // namespace
+
+Status mount_as_owner(const std::string& directory, const std::string& place, uid_t uid) {
+  TRY_ASSIGN(const UniqueFd copy, mapped_copy(directory, uid));
+  if (::syscall(SYS_move_mount, copy.get(), "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    return fail_errno("move_mount " + place);
+  return {};
+}
+
+Status can_map_owners(const std::string& directory, uid_t uid) {
+  const auto copy = mapped_copy(directory, uid);
+  return copy ? Status() : tl::unexpected(copy.error());
+}
+
+}  // namespace det::agent

@@ -1,0 +1,61 @@
+// Sandbox of a task, made by bubblewrap: namespaces, and the part of the machine that its processes see.
+// Privileges are dropped inside by det-task-init (confine.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace det::agent {
+
+/// One file or directory of a sandbox.
+struct SandboxMount {
+  enum class Access {
+    kRead,
+    kWrite,
+    kWriteAsOwner,  ///< the processes act as the owner of `path`, and new files get that owner
+    kHide,          ///< an empty directory
+  };
+  std::string path;  ///< on the machine
+  std::string inside;
+  Access access = Access::kRead;
+  bool operator==(const SandboxMount&) const = default;
+};
+
+/// What processes see of the machine beside its system directories, and their user.
+struct Sandbox {
+  /// User and group. Nothing: the user of the agent, in a user namespace.
+  std::optional<uid_t> uid;
+  std::string tmp;                   ///< directory that becomes /tmp
+  std::vector<SandboxMount> mounts;  ///< later ones cover earlier ones
+  bool operator==(const Sandbox&) const = default;
+};
+
+/// Returns the command that runs `argv` as process 1 of a new sandbox: process, IPC, host name and mount
+/// namespaces; the network of the machine; /usr, /opt, /etc and /sys read-only; a /proc, /dev, /run and /var
+/// of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite. Reads directories of the
+/// machine.
+std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
+
+/// Replaces each kWriteAsOwner by an id-mapped copy of the directory below `place`, in a mount namespace of
+/// the calling process. Without `uid` it changes nothing. Returns one warning for each directory that stays
+/// as it is. The process must be single-threaded. Errors: no mount namespace; a symbolic link in a path.
+Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string& place);
+
+/// What the machine offers for sandboxes.
+struct SandboxReport {
+  enum class Level { kOff, kPartial, kFull };
+  Level level = Level::kOff;
+  std::string missing;  ///< what is missing and the remedy; "" if nothing is
+};
+const char* to_string(SandboxReport::Level level);
+
+/// Runs `init` (path of det-task-init) in a sandbox as `uid` and reports the result. `place`: a directory of
+/// the agent, for temporary files. Blocks for milliseconds, at most 10 s.
+SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place);
+
+}  // namespace det::agent

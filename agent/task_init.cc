@@ -1,0 +1,158 @@
+// Program det-task-init: parent of a task's main process, process 1 of its sandbox. Started by det-supervisor
+// and det-agent only. Single-threaded.
+//
+//   det-task-init run DIR              runs the task of DIR/spec.json; standard input is a socket to the
+//   supervisor det-task-init exec UID|- ARGV...   confines itself, as user UID or the present one, and
+//   executes ARGV
+//
+// Messages to the supervisor: "started" | "failed CODE MESSAGE" | "exit CODE SIGNAL". Messages from it:
+// "term", which sends SIGTERM to the process group of the task; SIGTERM itself is blocked here. The end of
+// the socket ends the task: the kernel kills all processes of the sandbox with process 1.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "agent/sandbox/confine.h"
+#include "agent/task/task_dir.h"
+#include "common/base/files.h"
+#include "common/base/process.h"
+#include "common/base/stop_signal.h"
+
+namespace det::agent {
+namespace {
+
+/// The running task and its supervisor.
+class TaskInit {
+ public:
+  TaskInit(UniqueFd supervisor, UniqueFd signals)
+      : supervisor_(std::move(supervisor)), signals_(std::move(signals)) {}
+
+  /// Runs the task to its end. Returns the exit code of this process.
+  int run(const std::string& directory) {
+    if (auto started = start(directory); !started) {
+      send("failed " + std::to_string(static_cast<int>(started.error().code)) + " " +
+           started.error().message);
+      return 1;
+    }
+    send("started");
+    for (;;) {
+      pollfd fds[2] = {{supervisor_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return end_all();
+      if (fds[0].revents != 0 && !obey()) return end_all();
+      if (fds[1].revents != 0 && !reap()) return 0;
+    }
+  }
+
+ private:
+  Status start(const std::string& directory) {
+    TRY_ASSIGN(const TaskSpec spec, TaskDir(directory).read_spec());
+    if (spec.sandbox) {
+      TRY(confine(spec.sandbox->uid));
+      // The task has the same user; it must not trace this process or read its memory.
+      if (::prctl(PR_SET_DUMPABLE, 0) != 0) return fail_errno("PR_SET_DUMPABLE");
+    }
+    std::vector<std::string> environment = spec.env;
+    environment.push_back(std::string(kSupervisorVariable) + "=" + std::to_string(::getpid()));
+    for (const std::string& line : spec.env) {
+      // Programs without a directory are searched in the PATH of the task.
+      if (line.starts_with("PATH=")) ::setenv("PATH", line.c_str() + std::strlen("PATH="), 1);
+    }
+    TRY_ASSIGN(Child child, Child::spawn({.argv = spec.argv,
+                                          .env = environment,
+                                          .cwd = spec.cwd,
+                                          .out = Stream::inherit(),
+                                          .err = Stream::inherit(),
+                                          .dies_with_us = true}));
+    main_ = child.pid();
+    child.detach();
+    return {};
+  }
+
+  /// Handles a message of the supervisor. Returns false when the supervisor is gone.
+  bool obey() {
+    char buffer[16];
+    const ssize_t got = ::recv(supervisor_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got > 0) ::kill(-main_, SIGTERM);
+    return got > 0;
+  }
+
+  /// Reaps ended processes. Returns false when the main process has ended.
+  bool reap() {
+    signalfd_siginfo info;
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    }
+    int status = 0;
+    for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (pid != main_) continue;
+      const bool killed = WIFSIGNALED(status);
+      send("exit " + std::to_string(killed ? 0 : WEXITSTATUS(status)) + " " +
+           std::to_string(killed ? WTERMSIG(status) : 0));
+      return false;
+    }
+    return true;
+  }
+
+  /// Without a sandbox the kernel does not end the task with this process.
+  int end_all() const {
+    ::kill(-main_, SIGKILL);
+    return 1;
+  }
+
+  void send(const std::string& message) const {
+    (void)::send(supervisor_.get(), message.data(), message.size(), MSG_NOSIGNAL);
+  }
+
+  UniqueFd supervisor_, signals_;
+  pid_t main_ = 0;
+};
+
+int run(const std::string& directory) {
+  sigset_t children;
+  ::sigemptyset(&children);
+  ::sigaddset(&children, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &children, nullptr);
+  // Moved away from 0, which becomes /dev/null in the task.
+  UniqueFd supervisor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  UniqueFd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!supervisor || !signals) return 1;
+  return TaskInit(std::move(supervisor), std::move(signals)).run(directory);
+}
+
+int execute(const std::string& user, char** argv) {
+  std::optional<uid_t> uid;
+  if (user != "-") {
+    uid.emplace();
+    const auto [end, error] = std::from_chars(user.data(), user.data() + user.size(), *uid);
+    if (error != std::errc() || end != user.data() + user.size()) return 2;
+  }
+  if (auto confined = confine(uid); !confined) {
+    std::cerr << confined.error().message << "\n";
+    return 126;
+  }
+  ::execvp(argv[0], argv);
+  std::cerr << argv[0] << ": " << std::strerror(errno) << "\n";
+  return 127;
+}
+
+}  // namespace
+}  // namespace det::agent
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "run" && argc == 3) return det::agent::run(argv[2]);
+  if (verb == "exec" && argc > 3) return det::agent::execute(argv[2], argv + 3);
+  std::cerr << "usage: det-task-init run DIR | exec UID|- ARGV...\nStarted by det-agent only.\n";
+  return 2;
+}

@@ -1,0 +1,190 @@
+#include "agent/task_sandbox.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/base/json.h"
+
+namespace det::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using Access = SandboxMount::Access;
+
+// A checkpoint storage is writable for tasks, as its owner.
+constexpr std::array<std::string_view, 13> kSystem{"/etc",   "/usr",   "/bin",  "/sbin", "/lib",
+                                                   "/lib32", "/lib64", "/boot", "/dev",  "/proc",
+                                                   "/sys",   "/run",   "/opt"};
+constexpr std::array<std::string_view, 7> kShared{"/",        "/root", "/home",   "/var",
+                                                  "/var/lib", "/tmp",  "/var/tmp"};
+
+bool is_below(std::string_view path, std::string_view directory) {
+  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+/// Returns the path without symbolic links.
+Result<std::string> resolve(const std::string& path) {
+  std::error_code error;
+  std::string real = fs::canonical(path, error).string();
+  if (error) return fail(Code::kNotFound, path + ": " + error.message());
+  return real;
+}
+
+/// Creates the directory if it is missing, and returns its path without symbolic links. Links in `base` are
+/// followed, since an administrator chose it; tasks may have written below it.
+Result<std::string> checked_storage(const StorageDirectory& storage, const Site& site) {
+  const std::string directory = storage.path();
+  TRY(make_directories(storage.base));
+  TRY_ASSIGN(std::string real, resolve(storage.base));
+  const auto refuse = [&](const std::string& why) {
+    return fail(Code::kPermissionDenied, "checkpoint_storage: " + directory + " " + why +
+                                             "; name a directory that holds only checkpoints");
+  };
+  for (const std::string_view system : kSystem)
+    if (is_below(real, system)) return refuse("is a directory of the system");
+  for (const std::string_view shared : kShared)
+    if (real == shared) return refuse("has files of others");
+  for (const std::string& own : {site.data.path(), site.prefix, site.models})
+    if (is_below(real, own) || is_below(own, real)) return refuse("contains files of the agent");
+  if (storage.below.empty()) return real;
+  real = fs::path(real + "/" + storage.below).lexically_normal().string();
+  TRY(make_directories(real));
+  TRY_ASSIGN(const std::string target, resolve(real));
+  if (target != real) return refuse("contains a symbolic link");
+  return real;
+}
+
+/// Returns the files and directories outside /usr and the installation that the recipe of builds names.
+std::set<std::string> recipe_directories(const Site& site) {
+  std::set<std::string> found;
+  const auto recipe = build::read_recipe(site.prefix + "/share/det/model_build.json");
+  if (!recipe) return found;
+  const auto add = [&](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      const std::size_t at = word.find('/');
+      if (at == std::string::npos) continue;
+      std::string path = word.substr(at);
+      if (!is_below(path, "/usr") && !is_below(path, site.prefix) && path_exists(path))
+        found.insert(std::move(path));
+    }
+  };
+  for (const auto* words : {&recipe->include_dirs, &recipe->link_flags, &recipe->cxx_flags}) add(*words);
+  if (recipe->precompiled) {
+    add(recipe->precompiled->cxx_flags);
+    add({recipe->precompiled->header});
+  }
+  return found;
+}
+
+/// Covers `directory` at each place where a mount of the sandbox shows it.
+void hide(const std::string& directory, Sandbox& sandbox) {
+  std::error_code error;
+  const std::string real = fs::weakly_canonical(directory, error).string();
+  const std::vector<SandboxMount> mounts = sandbox.mounts;
+  for (const SandboxMount& mount : mounts) {
+    if (mount.access != Access::kHide && is_below(real, mount.path))
+      sandbox.mounts.push_back({"", mount.inside + real.substr(mount.path.size()), Access::kHide});
+  }
+}
+
+/// Returns the mounts of every sandbox of this agent. Its directory and the build cache are hidden, also
+/// below bind mounts: entries of the cache are code that other tasks load.
+Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site) {
+  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}};
+  for (const BindMount& mount : site.settings.bind_mounts) {
+    std::error_code error;
+    const std::string real = fs::canonical(mount.path, error).string();
+    sandbox.mounts.push_back(
+        {error ? mount.path : real, mount.path, mount.writable ? Access::kWriteAsOwner : Access::kRead});
+  }
+  if (!is_below(site.prefix, "/usr")) sandbox.mounts.push_back({site.prefix, site.prefix, Access::kRead});
+  for (const std::string& path : recipe_directories(site))
+    sandbox.mounts.push_back({path, path, Access::kRead});
+  hide(site.data.path(), sandbox);
+  hide(site.models, sandbox);
+  sandbox.mounts.push_back({"", site.data.path(), Access::kHide});
+  return sandbox;
+}
+
+}  // namespace
+
+uid_t TaskUids::take(const AllocationId& id) {
+  if (const auto it = used_.find(id); it != used_.end()) return it->second;
+  std::set<uid_t> busy;
+  for (const auto& [owner, uid] : used_) busy.insert(uid);
+  uid_t uid = first_ + next_;
+  for (uid_t i = 0; i < count_ && busy.contains(uid); ++i) {
+    next_ = (next_ + 1) % count_;
+    uid = first_ + next_;
+  }
+  next_ = (next_ + 1) % count_;
+  used_.emplace(id, uid);
+  return uid;
+}
+
+StorageDirectory storage_directory(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return {};
+  const Json storage = config->value("checkpoint_storage", Json::object());
+  if (!storage.is_object()) return {};
+  const auto text = [&](const char* name) {
+    const Json value = storage.value(name, Json());
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  if (text("type") == "shared_fs") return {text("host_path"), text("storage_path")};
+  if (text("type") == "directory") return {text("container_path"), ""};
+  return {};
+}
+
+Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
+                             const std::string& model) {
+  Sandbox sandbox = common_sandbox(order, dir, site);
+  sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
+  for (const std::string& path : {dir.workdir(), dir.run()})
+    sandbox.mounts.push_back({path, path, Access::kWrite});
+  if (path_exists(dir.upstream()))
+    sandbox.mounts.push_back({dir.upstream(), "/run/determined", Access::kWrite});
+  if (!model.empty()) sandbox.mounts.push_back({model, model, Access::kRead});
+  const StorageDirectory storage = storage_directory(order.message.experiment_config());
+  if (storage.base.empty()) return sandbox;
+  TRY_ASSIGN(const std::string real, checked_storage(storage, site));
+  sandbox.mounts.push_back({real, storage.path(), Access::kWriteAsOwner});
+  if (path_exists(dir.upstream_storage())) {
+    const StorageDirectory upstream{"/determined_shared_fs", storage.below};
+    sandbox.mounts.push_back({real, upstream.path(), Access::kWriteAsOwner});
+  }
+  return sandbox;
+}
+
+Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site& site,
+                              const std::string& work, const std::string& header) {
+  TRY(give_tree(work, order.uid));
+  Sandbox sandbox = common_sandbox(order, dir, site);
+  // The compiler writes to no data of users. Without owners mapped, it might not pass through them either.
+  std::erase_if(sandbox.mounts,
+                [](const SandboxMount& mount) { return mount.access == Access::kWriteAsOwner; });
+  sandbox.mounts.push_back({dir.workdir(), dir.workdir(), Access::kRead});
+  sandbox.mounts.push_back({work, work, Access::kWrite});
+  if (!header.empty()) sandbox.mounts.push_back({header, header, Access::kRead});
+  return sandbox;
+}
+
+Status give_tree(const std::string& path, std::optional<uid_t> uid) {
+  if (!uid) return {};
+  const auto give = [&](const std::string& entry) -> Status {
+    return ::lchown(entry.c_str(), *uid, *uid) == 0 ? Status() : fail_errno(entry);
+  };
+  TRY(give(path));
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    TRY(give(it->path().string()));
+  return error ? fail(Code::kUnavailable, path + ": " + error.message()) : Status();
+}
+
+}  // namespace det::agent

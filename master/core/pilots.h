@@ -1,0 +1,94 @@
+// Owner of pilots: submits them for requests that no agent can hold, and releases idle ones. Pure, like the
+// rest of the core; engines (Slurm) carry out its SubmitPilot and CancelPilot and report PilotState.
+//
+// A pilot is durable before it is submitted, and its name is never used again, so a submission may be
+// repeated until the engine confirms it. Agents of a pilot that is released or has ended take no new work:
+// late jobs and leftover ones are harmless.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "master/core/core.h"
+
+namespace det::core {
+
+struct Owners;
+struct Step;
+
+/// The slots of a pilot whose agents have not all connected: free slots of each node.
+using PilotRoom = std::vector<int>;
+
+/// Pilots that a demand needs.
+struct PilotNeed {
+  std::vector<bool> used;  ///< by index of `coming`: the demand needs this one
+  std::vector<int> nodes;  ///< nodes of each further pilot
+};
+/// Packs requests in their order into pilots that are coming and into at most `further` new ones. A request
+/// that fits no pilot of these rules needs none. Pure.
+PilotNeed pack(const std::vector<scheduler::Demand>& demand, std::vector<PilotRoom> coming,
+               const PilotRules& rules, int further);
+
+class Pilots {
+ public:
+  explicit Pilots(Owners& owners) : owners_(owners) {}
+
+  // Inputs; see input.h for their contracts.
+  void handle(Step& step, const PilotState& input);
+  void handle(Step& step, const ProviderState& input);
+
+  /// Adapts the pilots of a pool to its demand: submits, repeats and releases. Follows each decision of the
+  /// pool's scheduler and each expiry of its timer. Ends the pilots of a pool without a provider.
+  void adapt(Step& step, const std::string& pool);
+  /// An agent has connected, so its pilot runs.
+  void agent_connected(Step& step, const AgentId& agent);
+  /// False for an agent of a pilot that is released or has ended.
+  bool admits(const AgentId& agent) const;
+
+  std::map<std::string, Pilot> all() const;
+  /// Returns why a pool gets no pilots, for people; "" without a known reason.
+  std::string problem(const std::string& name) const;
+  /// Removes ended pilots, whose rows have been written.
+  void forget_ended();
+  /// Errors: kDataLoss (a pilot has ended or is there twice).
+  Status restore(std::vector<Pilot> rows, std::int64_t next, Now now);
+
+ private:
+  /// A pilot and what a restart recomputes.
+  struct Live {
+    Pilot row;
+    std::optional<MonoTime> idle_since, running_since;
+    MonoTime repeat_at;   ///< of an unconfirmed submission or cancellation
+    bool worked = false;  ///< an allocation has been on its agents
+  };
+  struct Pool {
+    std::string problem;
+    int failures = 0;     ///< pilots in a row that ended without work
+    std::string failure;  ///< reason of the last of them
+    MonoTime retry_at;
+  };
+
+  bool is_busy(const Pilot& pilot) const;
+  /// Returns the free slots of a pilot that is submitted or starts; nothing for any other one.
+  std::optional<PilotRoom> room(const Live& live, const PilotRules& rules, Now now) const;
+  void start(Step& step, Live& live);
+  void submit(Step& step, const std::string& pool, int nodes);
+  /// Sends an unconfirmed submission or cancellation again when it is due.
+  void repeat(Step& step, Live& live);
+  void release(Step& step, Live& live, const std::string& reason);
+  void end(Step& step, Live& live, const std::string& reason);
+  /// Counts a pilot without work, and delays the next submission: 5 s, doubled up to 10 min.
+  void count_failure(Pool& pool, const std::string& reason, Now now);
+  /// Updates the scheduler about the agents of a pilot.
+  void put_agents(const Pilot& pilot);
+  void set_timer(const std::string& pool, Now now);
+
+  Owners& owners_;
+  std::map<std::string, Live> pilots_;
+  std::map<std::string, Pool> pools_;
+  std::int64_t next_ = 1;
+};
+
+}  // namespace det::core

@@ -1,0 +1,6 @@
+-- Submissions of generic tasks, which run as commands. Written by commands.
+CREATE TABLE generic_tasks (
+    task_id     text PRIMARY KEY REFERENCES commands (task_id) ON DELETE CASCADE,
+    config      text NOT NULL,  -- as submitted, YAML
+    forked_from text NOT NULL DEFAULT ''
+);

@@ -1,0 +1,167 @@
+#include "master/engines/edge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace det::engines {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+/// Rounds after which unchanged states are reported again: the core cancels leftover jobs on each report.
+constexpr int kReportAgain = 30;
+constexpr std::size_t kBatch = 1024;
+
+using core::PilotPhase;
+
+}  // namespace
+
+SlurmRound::SlurmRound(std::map<std::string, ProviderConfig> pools, std::string prefix, Slurm slurm,
+                       CoreLink core)
+    : pools_(std::move(pools)),
+      prefix_(std::move(prefix)),
+      slurm_(std::move(slurm)),
+      core_(std::move(core)) {}
+
+std::string SlurmRound::pool_of(const std::string& name) const {
+  if (!name.starts_with(prefix_)) return "";
+  const std::size_t end = name.rfind('-');
+  if (end <= prefix_.size()) return "";
+  const std::string pool = name.substr(prefix_.size(), end - prefix_.size());
+  return pools_.contains(pool) ? pool : "";
+}
+
+void SlurmRound::set_problem(const std::string& problem) {
+  if (problem == std::exchange(problem_, problem)) return;
+  if (problem.empty()) {
+    log::info("Slurm replies again");
+  } else {
+    log::warn("Slurm does not reply", {{"reason", problem}});
+  }
+  for (const auto& [pool, config] : pools_) core_.submit(core::ProviderState{pool, problem});
+}
+
+void SlurmRound::run(const std::vector<core::Send>& messages) {
+  // Read before squeue: a pilot that is confirmed now must be in the list.
+  const auto known = core_.pilots();
+  auto listed = slurm_.list();
+  if (!listed) return set_problem(listed.error().message);
+  set_problem("");
+  jobs_.clear();
+  for (SlurmJob& job : *listed) {
+    if (pool_of(job.name).empty()) continue;
+    std::string name = job.name;
+    jobs_[name].push_back(std::move(job));
+  }
+  cancel_twins();
+  if (++rounds_ % kReportAgain == 0) reported_.clear();
+  for (const auto& [name, jobs] : jobs_) report(jobs.front());
+  if (known) report_missing(*known);
+  std::erase_if(reported_, [this](const auto& one) { return !jobs_.contains(one.first); });
+  for (const core::Send& message : messages) {
+    if (auto* pilot = std::get_if<core::SubmitPilot>(&message)) submit(*pilot);
+    if (auto* pilot = std::get_if<core::CancelPilot>(&message)) cancel(*pilot);
+  }
+}
+
+void SlurmRound::cancel_twins() {
+  for (auto& [name, jobs] : jobs_) {
+    // The live job that runs or was submitted first represents the pilot.
+    std::stable_sort(jobs.begin(), jobs.end(), [](const SlurmJob& a, const SlurmJob& b) {
+      const auto rank = [](const SlurmJob& job) {
+        return job.phase == PilotPhase::kRunning ? 0 : job.phase == PilotPhase::kPending ? 1 : 2;
+      };
+      return std::pair(rank(a), a.id.size()) < std::pair(rank(b), b.id.size()) ||
+             (rank(a) == rank(b) && a.id.size() == b.id.size() && a.id < b.id);
+    });
+    std::vector<std::string> twins;
+    for (auto job = jobs.begin() + 1; job != jobs.end(); ++job) {
+      if (job->phase != PilotPhase::kEnded) twins.push_back(job->id);
+    }
+    if (twins.empty()) continue;
+    log::warn("a pilot was submitted twice; the later job is canceled", {{"pilot", name}});
+    if (const Status done = slurm_.cancel(twins); !done) set_problem(done.error().message);
+  }
+}
+
+void SlurmRound::report(const SlurmJob& job) {
+  const auto before = reported_.find(job.name);
+  if (before != reported_.end() && before->second == job) return;
+  reported_.insert_or_assign(job.name, job);
+  core_.submit(core::PilotState{.pool = pool_of(job.name),
+                                .name = job.name,
+                                .phase = job.phase,
+                                .job = job.id,
+                                .reason = job.reason,
+                                .until = job.until});
+}
+
+void SlurmRound::report_missing(const std::map<std::string, core::Pilot>& known) {
+  for (const auto& [name, pilot] : known) {
+    // A pilot without a job has not been confirmed: its submission or cancellation is repeated.
+    if (pilot.job.empty() || jobs_.contains(name)) continue;
+    core_.submit(core::PilotState{.pool = pilot.pool,
+                                  .name = name,
+                                  .phase = PilotPhase::kEnded,
+                                  .job = pilot.job,
+                                  .reason = "Slurm does not list job " + pilot.job + " any more"});
+  }
+}
+
+void SlurmRound::submit(const core::SubmitPilot& pilot) {
+  const auto config = pools_.find(pilot.pool);
+  if (config == pools_.end()) return;
+  if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
+    reported_.erase(pilot.name);
+    return report(there->second.front());
+  }
+  const auto id = slurm_.submit(config->second, pilot.pool, pilot.name, pilot.nodes);
+  if (!id && id.error().code == Code::kUnavailable) return set_problem(id.error().message);
+  if (!id) {
+    log::warn("Slurm refused a pilot", {{"pilot", pilot.name}, {"reason", id.error().message}});
+    core_.submit(core::PilotState{
+        .pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded, .reason = id.error().message});
+    return;
+  }
+  log::info("submitted a pilot", {{"pilot", pilot.name}, {"job", *id}, {"nodes", pilot.nodes}});
+  SlurmJob job{.id = *id, .name = pilot.name};
+  jobs_[pilot.name] = {job};
+  report(job);
+}
+
+void SlurmRound::cancel(const core::CancelPilot& pilot) {
+  std::vector<std::string> ids;
+  if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
+    for (const SlurmJob& job : there->second) {
+      if (job.phase != PilotPhase::kEnded) ids.push_back(job.id);
+    }
+  }
+  if (ids.empty()) {
+    core_.submit(core::PilotState{.pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded});
+    return;
+  }
+  log::info("cancel a pilot", {{"pilot", pilot.name}});
+  if (const Status done = slurm_.cancel(ids); !done) set_problem(done.error().message);
+}
+
+void Edge::start() {
+  thread_ = std::thread([this] {
+    MonoTime next = mono_now();
+    std::vector<core::Send> messages;
+    while (!queue_.closed()) {
+      const Duration nap = std::max(next - mono_now(), Duration(0));
+      for (core::Send& message : queue_.pop_batch(kBatch, nap)) messages.push_back(std::move(message));
+      if (mono_now() < next) continue;
+      round_.run(std::exchange(messages, {}));
+      next = mono_now() + kTick;
+    }
+  });
+}
+
+void Edge::stop() {
+  queue_.close();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace det::engines

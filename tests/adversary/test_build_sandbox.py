@@ -1,0 +1,67 @@
+"""Trials that attack while they are compiled and when they are loaded: they embed files of the master, and reach for
+the build cache, whose entries other trials load. The same attempts succeed without a sandbox."""
+import os
+import pathlib
+import re
+import shutil
+import unittest
+from unittest import mock
+
+from cluster import Cluster
+
+BUILD = os.environ["DET_E2E_BUILD"]
+FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
+CONFIG = """
+name: {name}
+entrypoint: model_def:{trial}
+searcher: {{name: single, metric: loss, max_length: {{batches: 1}}}}
+max_restarts: 0
+resources: {{slots_per_trial: 1}}
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class BuildSandbox(unittest.TestCase):
+    def start(self, mode, own_cache=False):
+        cluster = Cluster(BUILD)
+        cluster.bind_mounts = ""
+        cluster.__enter__()
+        self.addCleanup(cluster.close)
+        cache = {"XDG_CACHE_HOME": str(cluster.dir / "cache")} if own_cache else {}
+        with mock.patch.dict(os.environ, cache):
+            cluster.start_agent(options=["--sandbox", mode])
+        return cluster
+
+    def run_trial(self, cluster, name, trial):
+        model = cluster.dir / name
+        shutil.copytree(FIXTURES / name, model)
+        source = model / "model_def.cpp"
+        source.write_text(source.read_text().replace("PLACE", str(cluster.dir)))
+        id = cluster.create(model, CONFIG.format(name=name, trial=trial))
+        cluster.wait_state(id, "ERROR", timeout=300)
+        return cluster.logs(cluster.experiment(id)["trials"][0]["id"])
+
+    def test_a_source_cannot_embed_files_of_the_master(self):
+        for mode in ("required", "off"):
+            cluster = self.start(mode)
+            password = (cluster.dir / "master" / "admin-password").read_text().strip()
+            log = self.run_trial(cluster, "thief", "ThiefTrial")
+            if mode == "off":
+                self.assertIn("stolen: " + password, log)
+            else:
+                self.assertNotIn(password, log)
+                self.assertIn("admin-password", log)  # the compiler names the file that it does not find
+
+    def attempts(self, log):
+        self.assertIn("attempts are over", log)
+        return dict(re.findall(r"attempt: ([^:]+): (\w+)", log))
+
+    def test_a_trial_cannot_change_what_other_trials_load(self):
+        inside = self.attempts(self.run_trial(self.start("required", True), "vandal", "VandalTrial"))
+        self.assertEqual(set(inside.values()), {"failed"}, inside)
+        outside = self.attempts(self.run_trial(self.start("off", True), "vandal", "VandalTrial"))
+        self.assertEqual({name for name, result in outside.items() if result == "failed"}, {"see models of others"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+// Plans of sandboxes: users, and the checkpoint storage.
+#include "agent/task_sandbox.h"
+
+#include <unistd.h>
+
+#include "agent/config.h"
+#include "common/base/files.h"
+#include "need.h"
+
+using namespace det;
+using namespace det::agent;
+
+namespace {
+
+/// A site with a data directory of its own.
+struct PlanBench {
+  TemporaryDirectory dir = need(TemporaryDirectory::create());
+  Settings settings;
+  DataDir data = need(DataDir::open(dir.path() + "/data"));
+  Site site{.settings = settings,
+            .data = data,
+            .devices = {},
+            .prefix = "/usr",
+            .channel = {},
+            .trust = {},
+            .models = dir.path() + "/cache"};
+
+  Result<Sandbox> plan(const std::string& storage, const std::string& below = "") {
+    Order order;
+    order.message.set_experiment_config(R"({"checkpoint_storage": {"type": "shared_fs", "host_path": ")" +
+                                        storage + R"(", "storage_path": ")" + below + "\"}}");
+    return task_sandbox(order, need(data.allocation(AllocationId("a"))), site, "");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each allocation has a user that no other live allocation has", "[task_sandbox]") {
+  TaskUids uids(5000, 3, 1);
+  const AllocationId a("a"), b("b"), c("c"), d("d");
+  CHECK(uids.take(a) == 5001);
+  CHECK(uids.take(a) == 5001);
+  CHECK(uids.take(b) == 5002);
+  uids.release(a);
+  CHECK(uids.take(c) == 5000);
+  CHECK(uids.take(d) == 5001);
+}
+
+TEST_CASE("a restarted agent keeps the users of its allocations", "[task_sandbox]") {
+  TaskUids uids(5000, 2, 0);
+  uids.keep(AllocationId("a"), 5000);
+  CHECK(uids.take(AllocationId("b")) == 5001);
+}
+
+TEST_CASE("a checkpoint storage is mounted writable, as its owner", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string storage = bench.dir.path() + "/checkpoints";
+  const Sandbox sandbox = need(bench.plan(storage));
+  CHECK(path_exists(storage));
+  REQUIRE_FALSE(sandbox.mounts.empty());
+  CHECK(sandbox.mounts.back() == SandboxMount{storage, storage, SandboxMount::Access::kWriteAsOwner});
+}
+
+TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string storage = bench.dir.path() + "/checkpoints";
+  const Sandbox sandbox = need(bench.plan(storage, "vision"));
+  const std::string own = storage + "/vision";
+  CHECK(sandbox.mounts.back() == SandboxMount{own, own, SandboxMount::Access::kWriteAsOwner});
+  REQUIRE(::symlink((storage + "/vision").c_str(), (storage + "/link").c_str()) == 0);
+  CHECK(bench.plan(storage, "link").error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("a checkpoint storage cannot expose the system or the agent", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string link = bench.dir.path() + "/link";
+  REQUIRE(::symlink("/etc", link.c_str()) == 0);
+  const std::string data = bench.data.path();
+  for (const std::string& path :
+       {std::string("/"), std::string("/etc"), std::string("/etc/ssl"), std::string("/root"),
+        std::string("/var"), std::string("/usr/lib"), std::string("/tmp"), data, data + "/allocations",
+        bench.dir.path(), link, bench.site.models}) {
+    INFO(path);
+    const auto planned = bench.plan(path);
+    REQUIRE_FALSE(planned);
+    CHECK(planned.error().code == Code::kPermissionDenied);
+    CHECK_THAT(planned.error().message, Catch::Contains("name a directory that holds only checkpoints"));
+  }
+}
+
+TEST_CASE("the build cache is hidden below mounts that contain it, also by another name", "[task_sandbox]") {
+  PlanBench bench;
+  need(make_directories(bench.site.models));
+  const std::string link = bench.dir.path() + "/link";
+  REQUIRE(::symlink(bench.dir.path().c_str(), link.c_str()) == 0);
+  bench.settings.bind_mounts = {{bench.dir.path(), true}, {link, false}};
+  const Sandbox sandbox = need(bench.plan(bench.dir.path() + "/checkpoints"));
+  const auto hides = [&](const std::string& inside) {
+    return std::find(sandbox.mounts.begin(), sandbox.mounts.end(),
+                     SandboxMount{"", inside, SandboxMount::Access::kHide}) != sandbox.mounts.end();
+  };
+  CHECK(hides(bench.site.models));
+  CHECK(hides(link + "/cache"));
+}
+
+TEST_CASE("a compiler reads its precompiled header and writes to its own directory only", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string work = bench.site.models + "/building-1",
+                    header = bench.site.models + "/header/header.pch";
+  const std::string scratch = bench.dir.path() + "/scratch";
+  need(make_directories(work));
+  bench.settings.bind_mounts = {{scratch, true}};
+  const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  const Sandbox sandbox = need(build_sandbox(Order(), dir, bench.site, work, header));
+  std::vector<std::string> writable;
+  for (const SandboxMount& mount : sandbox.mounts)
+    if (mount.access == SandboxMount::Access::kWrite || mount.access == SandboxMount::Access::kWriteAsOwner)
+      writable.push_back(mount.inside);
+  CHECK(writable == std::vector<std::string>{work});
+  CHECK(sandbox.mounts.back() == SandboxMount{header, header, SandboxMount::Access::kRead});
+}
+
+TEST_CASE("the directory of the agent is hidden below mounts that contain it", "[task_sandbox]") {
+  PlanBench bench;
+  bench.settings.bind_mounts = {{bench.dir.path(), true}};
+  const Sandbox sandbox = need(bench.plan(bench.dir.path() + "/checkpoints"));
+  std::size_t shown = 0, hidden = 0;
+  for (std::size_t i = 0; i < sandbox.mounts.size(); ++i) {
+    if (sandbox.mounts[i].inside == bench.dir.path()) shown = i + 1;
+    if (sandbox.mounts[i].inside == bench.data.path()) hidden = i + 1;
+  }
+  REQUIRE(shown > 0);
+  CHECK(hidden > shown);
+}

@@ -1,0 +1,128 @@
+"""Pilots on a real Slurm of two nodes: submission, gangs, release, reasons, and a controller that is away."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from cluster import Cluster, wait_until
+from test_main_job import BUILD, HERE, command
+
+SLURM = HERE.parent / "engines" / "slurm.sh"
+IDLE = 3  # seconds until an idle pilot is released
+
+MASTER = """
+resource_pools:
+  - pool_name: default
+    provider:
+      type: slurm
+      max_pilots: 2
+      slots_per_node: 2
+      max_nodes: 3
+      idle_timeout: {idle}s
+      walltime: 30m
+      partition: low
+      agent: {agent}
+      agent_config: {config}
+"""
+AGENT = """
+master: {master}
+join_token_file: {token}
+artificial_slots: 2
+stop_timeout: 5s
+"""
+
+
+def installed():
+    return SLURM.exists() and subprocess.run([SLURM, "installed"], check=False).returncode == 0
+
+
+@unittest.skipUnless(installed() and os.geteuid() == 0, "needs Slurm (deploy/deps.sh engines) and root")
+class OnSlurm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
+        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
+        started = subprocess.run([SLURM, "start", cls.dir / "slurm", "--gpus", "0"], check=True, text=True,
+                                 stdout=subprocess.PIPE, timeout=60)
+        cls.addClassCleanup(subprocess.run, [SLURM, "stop", cls.dir / "slurm"], check=False)
+        for line in started.stdout.splitlines():
+            key, value = line.split("=", 1)
+            os.environ[key] = value
+            cls.addClassCleanup(os.environ.pop, key, None)
+        agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
+        (cls.dir / "master.yaml").write_text(
+            MASTER.format(idle=IDLE, agent=agent, config=cls.dir / "agent.yaml"))
+        cls.cluster = Cluster(BUILD, ("--config", cls.dir / "master.yaml"))
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        (cls.dir / "agent.yaml").write_text(AGENT.format(
+            master=cls.cluster.address, token=cls.cluster.dir / "master" / "agent-join-token"))
+        cls.empty = cls.cluster.dir / "empty"
+        cls.empty.mkdir()
+
+    def tearDown(self):
+        wait_until("all pilots to be released", lambda: not self.jobs(), timeout=60)
+
+    def jobs(self):
+        out = subprocess.run(["squeue", "--noheader", "--format=%j %T"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+        return [line for line in out.splitlines() if line.startswith("det-")]
+
+    def create(self, line, slots=1):
+        return self.cluster.create(self.empty, command(line, resources=f"{{slots_per_trial: {slots}}}"))
+
+    def explanation(self, id):
+        return self.cluster.det("explain", "experiment", id)
+
+    def end(self, id):
+        self.cluster.det("experiment", "kill", id)
+        self.cluster.wait_state(id, "CANCELED")
+
+    def test_a_queued_trial_runs_on_a_pilot_that_leaves_when_it_is_idle(self):
+        id = self.create("true")
+        self.cluster.wait_state(id, "COMPLETED")
+        wait_until("the pilot to leave", lambda: not self.jobs(), timeout=IDLE + 30)
+
+    def test_a_gang_runs_on_the_nodes_of_one_pilot(self):
+        id = self.create("det-launch -- sh -c 'echo I am $RANK of $WORLD_SIZE on node $GROUP_RANK'", slots=4)
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertIn("I am 3 of 4 on node 1", self.cluster.logs(self.cluster.trial_id(id)))
+
+    def test_many_trials_share_at_most_max_pilots(self):
+        ids = [self.create("true") for _ in range(8)]
+        for id in ids:
+            self.assertLessEqual(len(self.jobs()), 2)
+            self.cluster.wait_state(id, "COMPLETED")
+
+    def test_the_reason_of_a_pending_job_is_explained(self):
+        id = self.create("true", slots=6)  # three nodes, and the partition has two
+        wait_until("the reason", lambda: "is pending: Partition" in self.explanation(id))
+        self.end(id)
+
+    def test_a_controller_that_is_away_is_explained_and_found_again(self):
+        pid = int((self.dir / "slurm" / "slurmctld.pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            id = self.create("true")
+            wait_until("the error", lambda: "does not reply" in self.explanation(id), timeout=60)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.cluster.wait_state(id, "COMPLETED")
+
+    def test_a_canceled_job_is_replaced_and_the_trial_goes_on(self):
+        id = self.create("sleep 600")
+        trial = self.cluster.trial_id(id)
+        wait_until("the trial to run", lambda: self.cluster.task_processes(trial))
+        before = self.jobs()
+        subprocess.run(["scancel", "--name", before[0].split()[0]], check=True)
+        wait_until("the trial to run on another pilot",
+                   lambda: self.jobs() and before[0].split()[0] not in self.jobs()[0]
+                   and self.cluster.task_processes(trial), timeout=90)
+        self.end(id)
+
+
+if __name__ == "__main__":
+    unittest.main()

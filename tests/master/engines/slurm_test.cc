@@ -1,0 +1,232 @@
+// Commands of Slurm, and rounds of its edge against a Slurm in memory.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "master/engines/edge.h"
+
+namespace det::engines {
+namespace {
+
+using core::PilotPhase;
+
+ProviderConfig settings() {
+  ProviderConfig config;
+  config.slots_per_node = 4;
+  config.agent_config = "/etc/det/agent.yaml";
+  return config;
+}
+
+bool has(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+TEST_CASE("lines of squeue become jobs") {
+  const auto jobs = parse_squeue(
+      "12|PENDING|N/A|det-c-gpu-1|Resources\n"
+      "13|RUNNING|1700000000|det-c-gpu-2|None\n"
+      "14|CANCELLED|1700000000|det-c-gpu-3|None\n"
+      "15|COMPLETING|1700000000|other|\n");
+  REQUIRE(jobs);
+  REQUIRE(jobs->size() == 4);
+  CHECK((*jobs)[0] == SlurmJob{"12", "det-c-gpu-1", PilotPhase::kPending, "Resources", std::nullopt});
+  CHECK((*jobs)[1] == SlurmJob{"13", "det-c-gpu-2", PilotPhase::kRunning, "",
+                               WallTime{std::int64_t{1700000000} * 1'000'000}});
+  CHECK((*jobs)[2].phase == PilotPhase::kEnded);
+  CHECK((*jobs)[2].reason == "CANCELLED");
+  CHECK((*jobs)[3].phase == PilotPhase::kEnded);
+  CHECK(parse_squeue("")->empty());
+  CHECK_FALSE(parse_squeue("slurm_load_jobs error"));
+}
+
+TEST_CASE("every setting of a provider reaches sbatch") {
+  ProviderConfig config = settings();
+  config.partition = "gpu";
+  config.qos = "high";
+  config.account = "physics";
+  config.constraint = "a100";
+  config.gres = "gpu:4";
+  config.walltime = std::chrono::seconds(90);
+  config.sbatch_options = {"--exclusive"};
+  const auto argv = sbatch_arguments(config, "det-c-gpu-1", 3);
+  for (const char* one : {"--parsable", "--job-name=det-c-gpu-1", "--no-requeue", "--nodes=3", "--ntasks=3",
+                          "--ntasks-per-node=1", "--time=2", "--partition=gpu", "--qos=high",
+                          "--account=physics", "--constraint=a100", "--gres=gpu:4", "--exclusive"}) {
+    INFO(one);
+    CHECK(has(argv, one));
+  }
+  CHECK(argv.back() == "--exclusive");
+}
+
+TEST_CASE("words of the script are quoted, and the agent has its pool and its guard") {
+  ProviderConfig config = settings();
+  CHECK_THAT(
+      batch_script(config, "gpu", "n"),
+      Catch::Contains("--config '/etc/det/agent.yaml' --pool 'gpu' --ephemeral --exit-when-idle 900s"));
+  config.agent = "/opt/it's here/det-agent";
+  CHECK_THAT(batch_script(config, "gpu", "n"), Catch::Contains("'/opt/it'\\''s here/det-agent'"));
+}
+
+/// A Slurm in memory, and a core that records its inputs.
+struct Cluster {
+  struct Job {
+    std::string name, state = "PENDING", reason = "Priority";
+  };
+  std::map<int, Job> jobs;
+  int next = 1, squeues = 0;
+  bool away = false, loses_reply = false;
+  std::string refusal;
+  std::vector<core::Input> inputs;
+  std::map<std::string, core::Pilot> pilots;
+
+  Result<ProcessResult> run(const std::vector<std::string>& argv) {
+    ProcessResult result;
+    if (argv[0] == "squeue") ++squeues;
+    if (away) return failed("slurm_load_jobs error: Unable to contact slurm controller");
+    if (argv[0] == "squeue") {
+      for (const auto& [id, job] : jobs)
+        result.out += std::to_string(id) + "|" + job.state + "|N/A|" + job.name + "|" + job.reason + "\n";
+    } else if (argv[0] == "sbatch") {
+      if (!refusal.empty()) return failed("sbatch: error: " + refusal);
+      const auto name = std::find_if(argv.begin(), argv.end(),
+                                     [](const std::string& one) { return one.starts_with("--job-name="); });
+      const int id = next++;
+      jobs[id].name = name->substr(11);
+      if (loses_reply) return failed("sbatch: error: Socket timed out on send/recv operation");
+      result.out = std::to_string(id) + "\n";
+    } else {
+      for (std::size_t i = 2; i < argv.size(); ++i) jobs.at(std::stoi(argv[i])).state = "CANCELLED";
+    }
+    return result;
+  }
+  static Result<ProcessResult> failed(const std::string& text) {
+    ProcessResult result;
+    result.status.code = 1;
+    result.err = text + "\n";
+    return result;
+  }
+  SlurmRound round() {
+    return SlurmRound({{"gpu", settings()}}, "det-c-",
+                      Slurm([this](std::vector<std::string> argv, std::string_view) { return run(argv); }),
+                      {.submit = [this](core::Input input) { inputs.push_back(std::move(input)); },
+                       .pilots = [this]() -> Result<std::map<std::string, core::Pilot>> { return pilots; }});
+  }
+  template <typename T>
+  std::vector<T> take() {
+    std::vector<T> found;
+    for (const core::Input& input : inputs) {
+      if (auto* one = std::get_if<T>(&input)) found.push_back(*one);
+    }
+    inputs.clear();
+    return found;
+  }
+};
+
+const core::SubmitPilot kSubmit{"gpu", "det-c-gpu-1", 1};
+
+TEST_CASE("a pilot is submitted once, and its changes are reported") {
+  Cluster cluster;
+  SlurmRound round = cluster.round();
+  round.run({kSubmit});
+  auto states = cluster.take<core::PilotState>();
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].job == "1");
+  CHECK(states[0].phase == PilotPhase::kPending);
+  round.run({kSubmit});
+  CHECK(cluster.jobs.size() == 1);
+  states = cluster.take<core::PilotState>();
+  REQUIRE_FALSE(states.empty());
+  CHECK(states.back().reason == "Priority");
+  round.run({});
+  CHECK(cluster.take<core::PilotState>().empty());
+  cluster.jobs[1].state = "RUNNING";
+  round.run({});
+  states = cluster.take<core::PilotState>();
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].phase == PilotPhase::kRunning);
+}
+
+TEST_CASE("a submission whose reply is lost is found by its name after a restart") {
+  Cluster cluster;
+  cluster.loses_reply = true;
+  cluster.round().run({kSubmit});
+  cluster.loses_reply = false;
+  cluster.round().run({kSubmit});
+  CHECK(cluster.jobs.size() == 1);
+}
+
+TEST_CASE("the later one of two jobs with one name is canceled") {
+  Cluster cluster;
+  cluster.jobs[9] = {"det-c-gpu-1"};
+  cluster.jobs[10] = {"det-c-gpu-1"};
+  cluster.round().run({});
+  CHECK(cluster.jobs[9].state == "PENDING");
+  CHECK(cluster.jobs[10].state == "CANCELLED");
+}
+
+TEST_CASE("a refused submission ends the pilot with the reason of Slurm") {
+  Cluster cluster;
+  cluster.refusal = "invalid partition specified: gpu";
+  cluster.round().run({kSubmit});
+  const auto states = cluster.take<core::PilotState>();
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].phase == PilotPhase::kEnded);
+  CHECK_THAT(states[0].reason, Catch::Contains("invalid partition"));
+}
+
+TEST_CASE("jobs of other clusters and other users' names are left alone") {
+  Cluster cluster;
+  cluster.jobs[1] = {"det-other-gpu-1"};
+  cluster.jobs[2] = {"train.sh"};
+  cluster.jobs[3] = {"det-c-unknown-1"};
+  cluster.round().run({core::CancelPilot{"gpu", "det-c-gpu-8"}});
+  for (const auto& [id, job] : cluster.jobs) CHECK(job.state == "PENDING");
+  const auto states = cluster.take<core::PilotState>();
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].name == "det-c-gpu-8");
+  CHECK(states[0].phase == PilotPhase::kEnded);
+}
+
+TEST_CASE("a Slurm that does not reply is said once, ends no pilot, and is said to be back") {
+  Cluster cluster;
+  cluster.jobs[1] = {"det-c-gpu-1"};
+  cluster.pilots["det-c-gpu-1"] = {.id = 1, .name = "det-c-gpu-1", .pool = "gpu", .job = "1"};
+  SlurmRound round = cluster.round();
+  round.run({});
+  cluster.take<core::PilotState>();
+  cluster.away = true;
+  round.run({kSubmit});
+  round.run({});
+  CHECK(std::count_if(cluster.inputs.begin(), cluster.inputs.end(), [](const core::Input& input) {
+          return std::holds_alternative<core::PilotState>(input);
+        }) == 0);
+  auto said = cluster.take<core::ProviderState>();
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0].problem, Catch::Contains("Unable to contact"));
+  cluster.away = false;
+  round.run({});
+  said = cluster.take<core::ProviderState>();
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].problem.empty());
+}
+
+TEST_CASE("a pilot that Slurm has forgotten has ended") {
+  Cluster cluster;
+  cluster.pilots["det-c-gpu-1"] = {.id = 1, .name = "det-c-gpu-1", .pool = "gpu", .job = "5"};
+  cluster.pilots["det-c-gpu-2"] = {.id = 2, .name = "det-c-gpu-2", .pool = "gpu"};
+  cluster.round().run({});
+  const auto states = cluster.take<core::PilotState>();
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].name == "det-c-gpu-1");
+  CHECK(states[0].phase == PilotPhase::kEnded);
+}
+
+TEST_CASE("one round calls squeue once, however many pilots there are") {
+  Cluster cluster;
+  for (int id = 1; id <= 500; ++id) cluster.jobs[id] = {"det-c-gpu-" + std::to_string(id)};
+  cluster.round().run({});
+  CHECK(cluster.squeues == 1);
+}
+
+}  // namespace
+}  // namespace det::engines

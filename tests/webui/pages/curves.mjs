@@ -1,0 +1,89 @@
+// Checks of 200 curves with 10,000 reports each: the time to draw them and the time of a frame while the pointer moves.
+import assert from 'node:assert/strict';
+import { cluster, page, until } from '../driver.mjs';
+import { curves, putMany } from '../rows.mjs';
+
+const EXPERIMENT = 700_000;
+const TRIALS = 200;
+const POINTS = 10_000;
+const DRAW_MS = 300;
+const FRAME_MS = 16;
+const FRAMES = 90;
+const TIMES = 5;
+// Figures are of an idle machine; a loaded one may take this many times as long before the test fails.
+const LOADED = 3;
+
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+const address = (more) => `${cluster.url}/det/experiments/${EXPERIMENT}?charts=loss&layout=panels${more}`;
+
+// Milliseconds from a click on "Draw all" until the frame after the one in which the chart has all series.
+const drawAll = () =>
+  page.evaluate(
+    (count) =>
+      new Promise((resolve) => {
+        const start = performance.now();
+        [...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Draw all')).click();
+        const look = () => {
+          const label = document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? '';
+          if (label.includes(`${count} series`)) requestAnimationFrame(() => resolve(performance.now() - start));
+          else requestAnimationFrame(look);
+        };
+        look();
+      }),
+    TRIALS,
+  );
+
+// Milliseconds of work per frame while the pointer crosses the chart: handlers, redraw, and the pixels themselves.
+const hoverFrames = () =>
+  page.evaluate(async (frames) => {
+    const over = document.querySelector('figure[data-panel="loss"] .u-over');
+    const canvas = document.querySelector('figure[data-panel="loss"] canvas');
+    const box = over.getBoundingClientRect();
+    const send = (type, x, y) => over.dispatchEvent(new MouseEvent(type, { bubbles: true, clientX: box.left + x, clientY: box.top + y, view: window }));
+    send('mouseenter', 1, 1);
+    const all = [];
+    for (let at = 0; at < frames; at++) {
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      const start = performance.now();
+      send('mousemove', (box.width * at) / frames, box.height * (0.5 + 0.4 * Math.sin(at / 7)));
+      // Two rounds of microtasks: the chart commits in one, the page renders in the other.
+      await new Promise((resolve) => queueMicrotask(() => queueMicrotask(resolve)));
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      canvas.getContext('2d').getImageData(0, 0, 1, 1);
+      all.push(performance.now() - start);
+    }
+    return all;
+  }, FRAMES);
+
+export const manyCurves = (figure) => [
+  [
+    '200 curves of 10,000 reports each are drawn at once',
+    async () => {
+      putMany(curves(EXPERIMENT, TRIALS, POINTS));
+      const all = [];
+      for (let time = 0; time <= TIMES; time++) {
+        await page.goto(address(`&drawn=${EXPERIMENT}`));
+        await page.waitForSelector('figure[data-panel="loss"] canvas');
+        all.push(await drawAll());
+      }
+      // The first time the master summarizes two million rows.
+      figure('curves_200x10k_first_drawn_from_click', all[0], 'ms');
+      const drawn = median(all.slice(1));
+      figure('curves_200x10k_drawn_from_click', drawn, `ms (bar ${DRAW_MS})`);
+      assert.ok(drawn <= LOADED * DRAW_MS, `${drawn} ms`);
+    },
+  ],
+  [
+    'the pointer crosses 200 curves without a slow frame',
+    async () => {
+      await until((count) => document.querySelector('figure[data-panel="loss"]')?.ariaLabel.includes(`${count} series`), TRIALS);
+      // Values are shown and curves dimmed only where the real pointer is.
+      await page.hover('figure[data-panel="loss"] .u-over');
+      await page.waitForSelector('figure[data-panel="loss"] .hover-values');
+      const all = (await hoverFrames()).sort((a, b) => a - b);
+      figure('curves_200x10k_hover_frame_median', median(all), `ms (bar ${FRAME_MS})`);
+      figure('curves_200x10k_hover_frame_p95', all[Math.floor(all.length * 0.95)], `ms (bar ${FRAME_MS})`);
+      assert.ok(median(all) <= LOADED * FRAME_MS, `${median(all)} ms`);
+    },
+  ],
+];

@@ -1,0 +1,54 @@
+// Trials of several experiments as a workbench; the address has their ids.
+import { paths, useQuery, useTitle } from '../address';
+import { loadSubjects, readIds, type Subject } from '../compare/subjects';
+import { ErrorNote } from '../components/notes';
+import { counted } from '../format';
+import { useLive } from '../live';
+import { ofTrial } from '../workbench/runs';
+import { useRunsInMemory } from '../workbench/sources';
+import { readView } from '../workbench/view';
+import { Workbench } from '../workbench/Workbench';
+import { smallerIsBetter } from './ExperimentsPage';
+import { useMemo } from 'preact/hooks';
+
+const RELOAD_GAP_MS = 2000;
+
+function Trials({ all }: { all: Subject[] }) {
+  const { query } = useQuery();
+  const runs = useMemo(() => all.flatMap(({ experiment, trial }) => (trial ? [ofTrial(experiment, trial)] : [])), [all]);
+  const source = useRunsInMemory(readView(query), runs);
+  const first = all[0]?.experiment;
+  return (
+    <Workbench
+      kind="trial"
+      title={<h1>{counted(all.length, 'trial')}</h1>}
+      source={source}
+      objective={first && { metric: first.searcherMetric, smallerIsBetter: smallerIsBetter(first) }}
+      none={<p class="quiet">No trial matches the filter.</p>}
+    />
+  );
+}
+
+export function TrialsPage() {
+  useTitle('Trials');
+  const { query } = useQuery();
+  const ids = readIds(query.ids);
+  const live = useLive(
+    `trials ${ids.join()}`,
+    (signal) => loadSubjects([], ids, signal),
+    (change) => change === 'everything' || (change.kind === 'trial' && ids.includes(change.trialId ?? 0)),
+    RELOAD_GAP_MS,
+  );
+  if (ids.length === 0)
+    return (
+      <div class="empty">
+        <h1>No trials chosen</h1>
+        <p>
+          The address names trials, as in <code>{paths.trials([1, 2])}</code>. The trials of an experiment are on its page, in{' '}
+          <a href={paths.experiments}>the list of experiments</a>.
+        </p>
+      </div>
+    );
+  if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
+  return <Trials all={live.data} />;
+}
