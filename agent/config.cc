@@ -148,8 +148,7 @@ const OptionTable& option_table() {
            "Name in the master's certificate, if it differs from the host of `master`."},
           {"data_dir", Kind::kString, "/var/lib/determinant/agent",
            "Directory of allocations and code archives. One agent per directory. Built models are in the "
-           "cache "
-           "of the agent's user (~/.cache/determined/models), or here if the user has no home."},
+           "cache of the agent's user (~/.cache/determined/models), or here if the user has no home."},
           {"id", Kind::kString, "", "Agent id, unique in the cluster. Empty: the host name."},
           {"pool", Kind::kString, "", "Resource pool. Empty: the default pool of the master."},
           {"slot_type", Kind::kString, "auto",
@@ -163,8 +162,7 @@ const OptionTable& option_table() {
           {"compile_timeout", Kind::kDuration, "15m", "Time limit for building a model."},
           {"stop_timeout", Kind::kDuration, "60s",
            "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
-           "second "
-           "signal, their processes are ended. 0s: end them at once."},
+           "second signal, their processes are ended. 0s: end them at once."},
           {"until", Kind::kString, "",
            "Time at which this machine is taken away: seconds since 1970, a time such as "
            "2030-01-31T12:00:00Z, "

@@ -319,8 +319,7 @@ std::vector<std::string> task_command(const std::vector<std::string>& command, b
   // bash also names the command that failed, in functions, too.
   constexpr char kTraced[] =
       "set -eE; trap 'hook_exit=$?; echo \"error: ${BASH_SOURCE[0]##*/}, line $LINENO: $BASH_COMMAND: exit "
-      "code "
-      "$hook_exit\" >&2' ERR; . ./startup-hook.sh; trap - ERR; set +eE; exec \"$@\"";
+      "code $hook_exit\" >&2' ERR; . ./startup-hook.sh; trap - ERR; set +eE; exec \"$@\"";
   const bool bash = ::access("/bin/bash", X_OK) == 0;
   std::vector<std::string> argv{bash ? "/bin/bash" : "/bin/sh", "-c", bash ? kTraced : kPlain,
                                 "startup-hook"};

@@ -167,15 +167,13 @@ std::vector<OptionKey> webhook_keys() {
   return {
       {"webhooks.signing_key", Kind::kString, "",
        "Key of the signature (HMAC-SHA256) in the header X-Determined-AI-Signature of webhook requests. "
-       "Empty: "
-       "requests are not signed.",
+       "Empty: requests are not signed.",
        true},
       {"webhooks.base_url", Kind::kString, "",
        "Address of the web UI for links in messages, like https://det.example.org. Empty: no links."},
       {"webhooks.allowed_hosts", Kind::kString, "",
        "Hosts that webhooks may contact, separated by commas, at any address. Empty: all hosts except those "
-       "at "
-       "loopback, link-local and private addresses."},
+       "at loopback, link-local and private addresses."},
   };
 }
 
@@ -239,14 +237,12 @@ std::vector<OptionKey> pool_keys() {
        "preemption (default: true)."},
       {"resource_pools", Kind::kTree, "",
        "Pools with other scheduling, or with agents that run as jobs of Slurm: a list of maps with "
-       "pool_name, "
-       "scheduler and provider. Keys of provider: type (agents, the default, or slurm), max_pilots (jobs "
-       "that "
-       "wait or run; default 1), slots_per_node (required), max_nodes (of a job; default 1), idle_timeout "
-       "(default 5m), agent (program on the nodes; default det-agent), agent_config (its configuration file "
-       "on "
-       "the nodes; required), walltime (default: the limit of the partition), partition, qos, account, "
-       "constraint, gres, and sbatch_options (a list of further options of sbatch)."},
+       "pool_name, scheduler and provider. Keys of provider: type (agents, the default, or slurm), "
+       "max_pilots (jobs that wait or run; default 1), slots_per_node (required), max_nodes (of a job; "
+       "default 1), idle_timeout (default 5m), agent (program on the nodes; default det-agent), "
+       "agent_config (its configuration file on the nodes; required), walltime (default: the limit of the "
+       "partition), partition, qos, account, constraint, gres, and sbatch_options (a list of further "
+       "options of sbatch)."},
   };
 }
 
@@ -284,10 +280,8 @@ OptionTable all_options() {
            "Directories of agents that experiments may mount, with subdirectories. Empty: any."},
           {"storages", Kind::kTree, "",
            "Storages that experiments may use by name (checkpoint_storage: {name: NAME}): a list of maps "
-           "with name, "
-           "type, the location and keys as in checkpoint_storage, and per_workspace (true: each workspace "
-           "has a "
-           "directory or prefix of its own)."},
+           "with name, type, the location and keys as in checkpoint_storage, and per_workspace (true: each "
+           "workspace has a directory or prefix of its own)."},
           {"allowed_storage_paths", Kind::kString, "",
            "Directories that experiments may name in checkpoint_storage (shared_fs, directory), with "
            "subdirectories, separated by commas. Empty: only the master's checkpoint_storage and "

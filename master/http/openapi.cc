@@ -182,10 +182,8 @@ std::string openapi_page(const std::vector<const pb::ServiceDescriptor*>& servic
   const Routes routes(services);
   std::string page =
       "<!doctype html><html lang=en><meta charset=utf-8><title>REST API</title><h1>REST API</h1><p>Every "
-      "call as "
-      "<a href=\"/api/v1/api.swagger.json\">OpenAPI</a>; errors are <code>{\"error\": {\"code\", \"reason\", "
-      "\"error\"}}"
-      "</code>.";
+      "call as <a href=\"/api/v1/api.swagger.json\">OpenAPI</a>; errors are <code>{\"error\": {\"code\", "
+      "\"reason\", \"error\"}}</code>.";
   // One table per service.
   for (const auto* service : services) {
     std::string rows;

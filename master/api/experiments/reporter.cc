@@ -77,8 +77,7 @@ Result<Reporter> find_outside(const Context& context, const Caller& caller, Name
   if (*found) return std::move(**found);
   return fail(Code::kUnauthenticated,
               "only its allocation's token speaks for a trial (Grpc-Metadata-x-allocation-token), and its "
-              "owner's for "
-              "one outside the cluster");
+              "owner's for one outside the cluster");
 }
 
 }  // namespace
