@@ -8,6 +8,7 @@
 
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
 #include "common/storage/checkpoint_files.h"
@@ -179,9 +180,8 @@ Status finish_upload(const Bucket& bucket, const std::string& uuid, std::string_
 }
 
 Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& directory) {
-  // The process id keeps concurrent downloads of the same checkpoint apart; rename publishes the result.
-  const std::string partial = directory + "." + std::to_string(::getpid()) + kPartial;
-  TRY(remove_tree(partial));
+  // A random name keeps concurrent downloads of the same checkpoint apart; rename publishes the result.
+  const std::string partial = directory + "." + to_hex(random_bytes(8)) + kPartial;
   TRY(make_directories(partial));
   const auto attempt = [&]() -> Status {
     const auto manifest = bucket.get(uuid + kManifest, kManifestBytes);

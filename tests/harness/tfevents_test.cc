@@ -1,8 +1,13 @@
 // TensorBoard event files, checked byte by byte with an independent reader.
 #include "harness/src/observability/tfevents.h"
 
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "common/base/files.h"
@@ -116,6 +121,26 @@ TEST_CASE("two writers of one process never share a file") {
   const auto b = TensorBoardWriter::create(directory.path()).value();
   CHECK(a.path() != b.path());
   CHECK_THAT(a.path(), Catch::Contains("/events.out.tfevents."));
+}
+
+TEST_CASE("processes with one process id in different namespaces never share a file") {
+  if (::geteuid() != 0) return;
+  const auto directory = TemporaryDirectory::create().value();
+  for (int i = 0; i < 2; ++i) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const pid_t first = ::unshare(CLONE_NEWPID) == 0 ? ::fork() : -1;
+      if (first == 0) ::_exit(TensorBoardWriter::create(directory.path()) ? 0 : 1);
+      int status = 1;
+      ::_exit(first > 0 && ::waitpid(first, &status, 0) == first && status == 0 ? 0 : 1);
+    }
+    int status = 1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  const auto files = std::filesystem::directory_iterator(directory.path());
+  CHECK(std::distance(begin(files), end(files)) == 2);
 }
 
 TEST_CASE("a directory that cannot be created is named") {

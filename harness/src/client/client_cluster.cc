@@ -21,6 +21,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -89,7 +90,7 @@ std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& addres
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
-      : address_(address), stub_(make_stub(address)), random_{static_cast<std::uint64_t>(::getpid()), 0} {
+      : address_(address), stub_(make_stub(address)), random_{std::random_device{}(), 0} {
     connect();
     thread_ = std::thread([this] { run(); });
   }

@@ -10,6 +10,7 @@
 
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "common/base/secret.h"
 #include "common/crypto/digest.h"
 
 namespace det {
@@ -62,7 +63,7 @@ bool download(const std::string& path, const std::vector<std::string>& mirrors, 
     std::fprintf(stderr, "download: %s\n", made.error().message.c_str());
     return false;
   }
-  const std::string partial = path + "." + std::to_string(::getpid()) + ".partial";
+  const std::string partial = path + "." + to_hex(random_bytes(8)) + ".partial";
   for (const std::string& url : mirrors) {
     const std::string problem = fetch(url, partial, sha256);
     std::error_code error;

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstring>
 
 #include "common/base/clock.h"
 #include "common/base/files.h"
+#include "common/base/secret.h"
 
 namespace det {
 namespace {
@@ -87,13 +87,11 @@ std::uint32_t crc32c(std::string_view bytes) {
 std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
 Result<TensorBoardWriter> TensorBoardWriter::create(const std::string& directory) {
-  static std::atomic<int> files{0};
   TRY(make_directories(directory));
   const std::string seconds = std::to_string(wall_now().micros / 1'000'000);
-  // TensorBoard finds files by "tfevents" in the name. The counter separates
-  // writers of one process and second.
-  std::string path = directory + "/events.out.tfevents." + seconds + "." + host_name() + "." +
-                     std::to_string(::getpid()) + "." + std::to_string(files++);
+  // TensorBoard finds files by "tfevents" in the name. In the sandbox every run has the same process id.
+  std::string path =
+      directory + "/events.out.tfevents." + seconds + "." + host_name() + "." + to_hex(random_bytes(8));
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
   if (!file) return fail_errno(path);
   TensorBoardWriter writer(std::move(file), std::move(path));
