@@ -107,7 +107,7 @@ class Pilots(unittest.TestCase):
         self.assert_nothing_is_left()
 
     def test_a_pilot_leaves_before_the_end_of_its_job_and_its_trial_is_saved(self):
-        experiment = self.train(10 * BATCHES)
+        experiment = self.train(500 * BATCHES)  # longer than the job on any machine
         trial = self.cluster.trial_id(experiment)
         # 35 s less stop_timeout, kill grace (2 s) and farewell (5 s): the agent announces its stop after 18 s.
         job = self.submit(DET_AGENT_UNTIL="35s", DET_AGENT_STOP_TIMEOUT="10s")
