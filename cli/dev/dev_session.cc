@@ -186,7 +186,7 @@ class DevSession {
     return {};
   }
 
-  /// Prints how a training ended that nobody stopped.
+  /// Prints the end of a training that was not stopped.
   void report_end() {
     const std::optional<ExitStatus> status = harness_->wait(1h);
     if (!status) return;

@@ -8,7 +8,7 @@ Result<CheckedConfig> check_config(const std::string& path, const std::vector<ex
                                    const std::optional<expconf::Document>& config_template) {
   const auto text = read_file(path, 64 << 20);
   if (!text) return fail(Code::kInvalidArgument, text.error().message);
-  // The cluster's default storage is not known here. A placeholder prevents an error about a missing one.
+  // The default storage of the cluster is not known here, and without one the configuration would be refused.
   expconf::Defaults defaults{
       .checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/"}}, .experiment_seed = 0, .name = ""};
   defaults.template_ = config_template;

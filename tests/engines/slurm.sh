@@ -118,8 +118,8 @@ nodes_idle() {
   [ "$(sinfo -h -N -p low -t idle -o %N | sort -u | wc -l)" -eq "$1" ]
 }
 
-# start_rest DIR: slurmrestd on a unix socket. It refuses root, so it runs as nobody, and callers need a JWT. The
-# other OpenAPI plugins need slurmdbd.
+# start_rest DIR: slurmrestd on a unix socket. It refuses root; its user is "nobody", and callers need a JWT.
+# The other OpenAPI plugins need slurmdbd.
 start_rest() {
   local dir=$1
   mkdir -p "$dir/rest"
