@@ -239,8 +239,7 @@ class Master {
                  .webhooks = &webhooks_,
                  .disk = database.disk.get()},
         server_(context_, std::move(authority)),
-        engines_(engines::SlurmRound(config.providers, "det-" + pilot_cluster(settings_.cluster_id) + "-",
-                                     engines::Slurm(engines::child_commands()), core_link())) {}
+        engines_(config.providers, "det-" + pilot_cluster(settings_.cluster_id) + "-", core_link()) {}
 
   void start() {
     loop_.start({.send =
@@ -257,7 +256,7 @@ class Master {
                        if (change.kind == loop::Change::Kind::kExperiment) webhooks_.wake();
                      }},
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
-    if (!config_.providers.empty()) engines_.start();
+    engines_.start();
     const Json info = {{"version", api::kDeterminedVersion},     {"release", settings_.version},
                        {"master_id", settings_.master_id},       {"cluster_id", settings_.cluster_id},
                        {"cluster_name", settings_.cluster_name}, {"telemetry", {{"enabled", false}}},
@@ -384,7 +383,7 @@ class Master {
   webhooks::Sender webhooks_;
   api::Context context_;
   api::Server server_;
-  engines::Edge engines_;
+  engines::Engines engines_;
 };
 
 Status serve(const MasterConfig& config, Signals& signals) {

@@ -197,8 +197,8 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
                                 .max_nodes = 2,
                                 .idle_timeout = std::chrono::seconds(90),
                                 .agent = "/opt/det-agent",
-                                .agent_config = "/etc/agent.yaml",
                                 .walltime = std::chrono::hours(4),
+                                .agent_config = "/etc/agent.yaml",
                                 .partition = "gpu",
                                 .qos = "high",
                                 .account = "physics",
@@ -208,7 +208,7 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
   CHECK(config->providers.at("gpu") == expected);
   CHECK(with("{type: agents}")->providers.empty());
   const std::pair<const char*, const char*> refused[] = {
-      {"{type: kubernetes}", "provider.type"},
+      {"{type: nomad}", "provider.type"},
       {"{type: agents, max_pilots: 2}", "provider.max_pilots"},
       {"{type: slurm, agent_config: a}", "slots_per_node"},
       {"{type: slurm, slots_per_node: 4}", "agent_config"},
