@@ -29,7 +29,7 @@ class Engine {
   virtual ~Engine() = default;
   /// Returns the name for messages.
   virtual std::string name() const = 0;
-  /// Lists the jobs, also those that ended recently. A job whose submission succeeded before the call is
+  /// Lists the jobs, also those that ended recently. A job that was submitted before the call is
   /// listed, or has ended. Errors: kUnavailable, kDataLoss (the reply is no list of jobs).
   virtual Result<std::vector<EngineJob>> list() = 0;
   /// Submits a pilot of a pool and returns the id of its job. Errors: kInvalidArgument (the engine refuses

@@ -73,7 +73,7 @@ void Kubernetes::release_partial() {
 }
 
 Result<std::string> Kubernetes::owner() {
-  // Read each time: a Job whose owner is gone would be removed at once.
+  // Read each time: a Job without its owner would be removed at once.
   auto map = client_.call("GET", kConfigMaps, "/" + instance_, nullptr);
   if (!map && map.error().code == Code::kNotFound)
     map = client_.call("POST", kConfigMaps, "", owner_map(instance_));
@@ -100,7 +100,7 @@ Result<std::string> Kubernetes::submit(const std::string& pool, const std::strin
   if (!uid) return tl::unexpected<Error>(lost(uid.error()));
   const Json job = pilot_job(config_, instance_, pool, name, nodes, *uid);
   const auto made = client_.call("POST", kJobs, "", job);
-  // An earlier submission whose reply was lost has made the Job.
+  // An earlier submission made the Job, and its reply was lost.
   const bool there = !made && made.error().code == Code::kAlreadyExists;
   if (!made && !there) return tl::unexpected<Error>(lost(made.error()));
   fleet_.expect(name, mono_now());

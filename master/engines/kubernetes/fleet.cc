@@ -130,7 +130,8 @@ std::optional<std::string> Fleet::partial(MonoTime now) const {
 std::vector<std::string> Fleet::outdated(MonoTime now) const {
   std::vector<std::string> names;
   for (const auto& [name, job] : jobs_) {
-    if (job.ended_since && now >= *job.ended_since + kKeepEnded) names.push_back(name);
+    if (job.ended_since && (!job.object.failed || now >= *job.ended_since + kKeepFailed))
+      names.push_back(name);
   }
   return names;
 }

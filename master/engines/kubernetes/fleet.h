@@ -34,11 +34,11 @@ class Fleet {
   /// Returns the newest pilot that has had only some of its nodes for `start_timeout`. Two gangs that hold
   /// parts of each other's nodes would wait forever.
   std::optional<std::string> partial(MonoTime now) const;
-  /// Returns Jobs that ended kKeepEnded ago: they can be deleted.
+  /// Returns Jobs that have ended; those that failed after kKeepFailed only, for their logs.
   std::vector<std::string> outdated(MonoTime now) const;
 
   static constexpr auto kUnseen = std::chrono::seconds(30);
-  static constexpr auto kKeepEnded = std::chrono::minutes(5);
+  static constexpr auto kKeepFailed = std::chrono::minutes(5);
 
  private:
   struct Job {
@@ -54,7 +54,7 @@ class Fleet {
 
   const Duration start_timeout_;
   std::map<std::string, Job> jobs_;
-  std::map<std::string, Object> orphans_;  ///< pods whose Job has not been reported yet, by their name
+  std::map<std::string, Object> orphans_;  ///< pods that were reported before their Job, by name
   std::map<std::string, MonoTime> unseen_;
   bool jobs_listed_ = false, pods_listed_ = false;
   std::string problem_;

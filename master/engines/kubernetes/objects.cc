@@ -90,11 +90,12 @@ Json container(const ProviderConfig& config, const std::string& pool, const std:
   Json arguments = Json::array();
   for (const std::string& argument : config.agent_arguments) arguments.push_back(argument);
   const std::string id = name + "-$(DET_POD_INDEX)";
+  // The first agents of a gang wait for the last ones.
+  const auto idle = seconds(config.idle_timeout) * kIdleTimeouts + seconds(config.start_timeout);
   for (const std::string& argument :
        {"--id=" + id, std::string("--data-dir=") + kData + "/" + id, "--pool=" + pool,
         "--master=" + config.master, std::string("--join-token-file=") + kTokens + "/token",
-        std::string("--ephemeral"),
-        "--exit-when-idle=" + std::to_string(seconds(config.idle_timeout) * kIdleTimeouts) + "s"})
+        std::string("--ephemeral"), "--exit-when-idle=" + std::to_string(idle) + "s"})
     arguments.push_back(argument);
   if (config.walltime > Duration(0))
     arguments.push_back("--until=" + std::to_string(seconds(config.walltime)) + "s");

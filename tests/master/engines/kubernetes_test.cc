@@ -185,7 +185,7 @@ TEST_CASE("of two pilots with parts of their nodes the newest is released, after
   CHECK(fleet.jobs(later)[1].phase == PilotPhase::kEnded);
 }
 
-TEST_CASE("a submitted pilot is listed before a watch has seen it, and not for ever") {
+TEST_CASE("a submitted pilot is listed before a watch has seen it, and 30 s without one end it") {
   Fleet fleet(std::chrono::minutes(1));
   fleet.apply(all(true, {}), {});
   fleet.expect("a-1", {});
@@ -215,7 +215,9 @@ TEST_CASE("a failed Job has the last line of its pod, and is outdated after a wh
   CHECK(fleet.jobs({})[0].phase == PilotPhase::kEnded);
   CHECK(fleet.jobs({})[0].reason == "exit code 2: join token expired");
   CHECK(fleet.outdated({}).empty());
-  CHECK(fleet.outdated(MonoTime{} + Fleet::kKeepEnded).size() == 1);
+  CHECK(fleet.outdated(MonoTime{} + Fleet::kKeepFailed).size() == 1);
+  fleet.apply(all(true, {{.name = "a-2", .phase = PilotPhase::kEnded}}), {});
+  CHECK(fleet.outdated({}) == std::vector<std::string>{"a-2"});
 }
 
 TEST_CASE("the Job of a pilot has its settings, and a template changes all but the rules of a pilot") {
@@ -266,7 +268,7 @@ TEST_CASE("the Job of a pilot has its settings, and a template changes all but t
   const auto arguments = agent["args"].get<std::vector<std::string>>();
   for (const char* one :
        {"--id=det-c-gpu-7-$(DET_POD_INDEX)", "--pool=gpu", "--master=https://det-master:8080", "--ephemeral",
-        "--exit-when-idle=900s", "--until=3600s"}) {
+        "--exit-when-idle=1500s", "--until=3600s"}) {
     INFO(one);
     CHECK(std::find(arguments.begin(), arguments.end(), one) != arguments.end());
   }
