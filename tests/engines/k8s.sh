@@ -3,7 +3,8 @@
 # free ports of this machine, with nodes that run pods as processes (k8s_kubelet.py). Everything lives in DIR.
 #
 #   k8s.sh start DIR CACHE [--nodes N] [--cpus N]
-#       CACHE has the programs of k8s_build.sh. Prints DIR/kubeconfig. Pods start without images and mounts.
+#       CACHE has the programs of k8s_build.sh. Prints DIR/kubeconfig, of an administrator. DIR/master.kubeconfig is of
+#       the user "determinant" without any rights. Pods start without images and mounts.
 #   k8s.sh restart DIR CACHE apiserver
 #   k8s.sh stop DIR
 #       Ends every process of this control plane and of its pods. Idempotent. DIR stays.
@@ -86,10 +87,11 @@ start() {
   read -r port etcd_port peer_port scheduler_port manager_port < <(free_ports 5)
   server=https://127.0.0.1:$port
   token=$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n')
-  echo "$token,admin,admin,\"system:masters\"" >"$dir/tokens.csv"
+  printf '%s,admin,admin,"system:masters"\nmaster-%s,determinant,determinant\n' "$token" "$token" >"$dir/tokens.csv"
   openssl genrsa -out "$dir/account.key" 2048 2>/dev/null
   printf 'port=%s etcd_port=%s token=%s server=%s\n' "$port" "$etcd_port" "$token" "$server" >"$dir/settings"
   write_kubeconfig "$dir/kubeconfig" admin "$token"
+  write_kubeconfig "$dir/master.kubeconfig" determinant "master-$token"
   local etcd=http://127.0.0.1:$etcd_port peer=http://127.0.0.1:$peer_port
   daemon etcd "$cache/bin/etcd" --data-dir "$dir/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
     --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" --unsafe-no-fsync

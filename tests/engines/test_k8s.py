@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from cluster import Cluster, wait_until
-from test_main_job import BUILD, HERE, command, tiny
+from test_main_job import BUILD, HERE, ROOT, command, tiny
 
 ENGINES = pathlib.Path(__file__).resolve().parent
 SCRIPT = ENGINES / "k8s.sh"
@@ -57,11 +57,17 @@ class OnKubernetes(unittest.TestCase):
         cls.addClassCleanup(subprocess.run, [SCRIPT, "stop", cls.dir / "k8s"], check=False)
         subprocess.run([SCRIPT, "start", cls.dir / "k8s", CACHE], check=True, timeout=300, stdout=subprocess.DEVNULL)
         cls.kubectl("create", "namespace", "pilots")
+        # The master has the rights of the documented role, and no others.
+        manifest = (ROOT / "deploy" / "kubernetes" / "master.yaml").read_text()
+        role = next(one for one in manifest.split("---\n") if "kind: Role\n" in one)
+        (cls.dir / "role.yaml").write_text(role)
+        cls.kubectl("apply", "-n", "pilots", "-f", cls.dir / "role.yaml")
+        cls.kubectl("create", "rolebinding", "det-master", "-n", "pilots", "--role=det-master", "--user=determinant")
         config = cls.dir / "master.yaml"
         cls.cluster = Cluster(BUILD, ("--config", config))
         cls.cluster.port = free_port()
         config.write_text(MASTER.format(
-            kubeconfig=cls.dir / "k8s" / "kubeconfig", idle=IDLE, agent=cls.cluster.bin / "det-agent",
+            kubeconfig=cls.dir / "k8s" / "master.kubeconfig", idle=IDLE, agent=cls.cluster.bin / "det-agent",
             master=f"127.0.0.1:{cls.cluster.port}", mounts=cls.cluster.dir))
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
