@@ -118,6 +118,11 @@ class OnKubernetes(unittest.TestCase):
         self.cluster.wait_state(id, "COMPLETED")
         self.assertIn("I am 3 of 4 on node 1", self.cluster.logs(self.cluster.trial_id(id)))
 
+    def test_two_gangs_that_need_the_same_nodes_both_complete(self):
+        ids = [self.create("det-launch -- sh -c 'echo node $GROUP_RANK'", slots=4) for _ in range(2)]
+        for id in ids:
+            self.cluster.wait_state(id, "COMPLETED")
+
     def test_a_gang_that_finds_too_few_nodes_is_explained_and_released(self):
         id = self.create("true", slots=6)  # three nodes, and there are two
         wait_until("the reason", lambda: "Unschedulable" in self.explanation(id))
