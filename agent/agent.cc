@@ -192,11 +192,14 @@ void Agent::prepare_header() {
 void Agent::run() {
   reattach_allocations();
   prepare_header();
-  log::info("agent started", {{"agent", settings_.id},
-                              {"master", settings_.master},
-                              {"slots", site_.devices.size()},
-                              {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
-                              {"allocations", core_.held().size()}});
+  const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
+  log::info("agent started",
+            {{"agent", settings_.id},
+             {"training_library", recipe ? recipe->library : "none: " + recipe.error().message},
+             {"master", settings_.master},
+             {"slots", site_.devices.size()},
+             {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
+             {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
     MonoTime wake = link_.next_deadline();

@@ -60,7 +60,7 @@ Arguments read_arguments(int argc, char** argv) {
         arguments.test_mode = true;
         break;
       case 'v':
-        std::cout << "det-harness " DET_VERSION "\n";
+        std::cout << "det-harness " DET_VERSION " (" DET_LIBTORCH ")\n";
         std::exit(0);
       case 'h':
         std::cout << kUsage;

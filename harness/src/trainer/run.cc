@@ -26,6 +26,7 @@
 #include "harness/src/checkpoint/checkpoint_start.h"
 #include "harness/src/client/setting.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/distributed/side_queue.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -119,6 +120,8 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   if (ranks.rank > 0) return state;
   std::printf("training on %s, %d threads, seed %lld", state->run.device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
+  if (built_with_cuda() && !state->run.device.is_cuda())
+    std::printf(" (this build has CUDA, but finds no usable device; check nvidia-smi)");
   if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->run.communicator->name());
   if (state->gradients.exact)
     std::printf(", exact over %lld shards", static_cast<long long>(state->gradients.exact->shards));
