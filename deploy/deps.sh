@@ -92,7 +92,7 @@ done
 as_root=()
 # Debian's package nvidia-cudnn is an installer: it downloads cuDNN from NVIDIA once its licence is accepted.
 check_cudnn() {
-  if [ "$cuda" -eq 0 ] || ldconfig -p | grep -q 'libcudnn\.so\.9'; then return 0; fi
+  if [ "$cuda" -eq 0 ] || ldconfig -p | grep 'libcudnn\.so\.9' >/dev/null; then return 0; fi
   echo "packages: cuDNN is missing, and LibTorch for CUDA does not start without libcudnn.so.9. To download it under" >&2
   echo "    NVIDIA's licence: ${as_root[*]:+${as_root[*]} }update-nvidia-cudnn -u" >&2
 }

@@ -36,10 +36,12 @@ cudnn_standin() {
   library=$(ldconfig -p | sed -n 's/.*libtorch_cuda\.so .* => //p' | head -n 1)
   library=${library:-/usr/lib/x86_64-linux-gnu/libtorch_cuda.so}
   nm -D --undefined-only "$library" | sed -n 's/.* U \(cudnn[A-Za-z0-9_]*\).*/int \1(void) { return 1; }/p' >"$build/standins/cudnn.c"
-  cc -shared -fPIC -Wl,-soname,libcudnn.so.9 -o "$build/standins/libcudnn.so.9" "$build/standins/cudnn.c"
+  echo 'libcudnn.so.9 { global: *; };' >"$build/standins/cudnn.map"
+  cc -shared -fPIC -Wl,-soname,libcudnn.so.9 -Wl,--version-script="$build/standins/cudnn.map" -o "$build/standins/libcudnn.so.9" \
+    "$build/standins/cudnn.c"
 }
 flags=
-if ! ldconfig -p | grep -q 'libcudnn\.so\.9'; then
+if ! ldconfig -p | grep 'libcudnn\.so\.9' >/dev/null; then
   cudnn_standin || { echo "no stand-in of cuDNN" >&2; exit 1; }
   export LD_LIBRARY_PATH=$build/standins${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   flags="-Wl,-rpath-link,$build/standins"
@@ -51,7 +53,7 @@ targets=(det-harness det-launch mnist_train cuda_test harness_ddp_test harness_s
 [ "${1:-}" != --all ] || targets=(all)
 check "libdet, its programs, an example and the tests are compiled and linked" ninja -C "$build" "${targets[@]}"
 [ "$failed" -eq 0 ] || end
-check "libdet uses streams of CUDA" sh -c "nm -DC '$build/lib/libdet.so' | grep -q 'c10::cuda::getStreamFromPool'"
+check "libdet uses streams of CUDA" sh -c "nm -DC '$build/lib/libdet.so' | grep 'c10::cuda::getStreamFromPool'"
 check "det-harness names LibTorch and CUDA" says ", CUDA " "$build/bin/det-harness" --version
 cat >"$build/short.yaml" <<'YAML'
 hyperparameters: {learning_rate: 0.001, global_batch_size: 64, n_filters1: 4, n_filters2: 4, dropout1: 0.1, dropout2: 0.25}
