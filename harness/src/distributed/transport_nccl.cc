@@ -54,10 +54,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   ~NcclCommunicator() override {
-    // Other ranks may need this rank's part of the last collectives. After a failure of this process they may
-    // never join it, and destroy() would block.
-    const auto last = queue_->mark();
-    const bool complete = wait_until([&] { return failed_ || last->done(); }, kDrainPatience);
+    const bool complete = drain();
     closing_ = true;
     watcher_.join();
     if (failed_) return;
@@ -105,6 +102,17 @@ class NcclCommunicator final : public Communicator {
     NcclCommunicator& owner_;
     std::unique_ptr<SideQueue::Mark> end_;
   };
+
+  /// Waits for the last collectives: other ranks may need this rank's part of them. Returns false when they
+  /// do not complete soon, after which destroy() would block, or when the device has failed.
+  bool drain() noexcept {
+    try {
+      const auto last = queue_->mark();
+      return wait_until([&] { return failed_ || last->done(); }, kDrainPatience);
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }
 
   /// Body of the thread. A kernel that waits for a dead rank ends only when its communicator is aborted.
   void watch() {
