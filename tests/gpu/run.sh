@@ -48,6 +48,8 @@ unpack() {
   for file in "$packages"/*.deb; do dpkg-deb -x "$file" "$root"; done
   find "$root" -type l -lname '/*' | while read -r link; do ln -sfn "$root$(readlink "$link")" "$link"; done
   if [ -d "$root/lib" ]; then cp -an "$root/lib/." "$root/usr/lib/"; fi
+  # Compilers search the folder of their architecture only below the system's.
+  cp -an "$root/usr/include/x86_64-linux-gnu/." "$root/usr/include/"
 }
 
 action=run cpu=0 build=build/gpu targets=(all)
