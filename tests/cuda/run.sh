@@ -62,7 +62,7 @@ entrypoint: model_def:MNistTrial
 YAML
 check "training without a GPU goes on, on the CPU, and says so" \
   says "(this build has CUDA, but finds no usable device; check nvidia-smi)" \
-  env -C "$build" "$build/bin/mnist_train" short.yaml
+  env -C "$build" "$build/examples/mnist_train" short.yaml
 for program in "$build"/tests/*_test; do
   check "$(basename "$program")" timeout 600 "$program"
 done
