@@ -19,7 +19,11 @@ leave
 mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/scratch" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind --make-rslave /dev "$root/dev"
-inside() { unshare -n chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+# Loopback is up, as on any machine; nothing else can be reached.
+inside() {
+  unshare -n sh -c 'ip link set lo up && exec "$@"' sh chroot "$root" \
+    env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
 
 torch=$root/usr/lib/python3/dist-packages/torch
 if [ ! -d "$torch/share/cmake" ]; then
