@@ -32,10 +32,9 @@ says() {
 # cuDNN is not in Debian: its package downloads it. Without it, empty functions of its names take its place, which
 # no test without a GPU calls.
 cudnn_standin() {
-  local library
-  library=$(ldconfig -p | sed -n 's/.*libtorch_cuda\.so .* => //p' | head -n 1)
-  library=${library:-/usr/lib/x86_64-linux-gnu/libtorch_cuda.so}
-  nm -D --undefined-only "$library" | sed -n 's/.* U \(cudnn[A-Za-z0-9_]*\).*/int \1(void) { return 1; }/p' >"$build/standins/cudnn.c"
+  local libraries=/usr/lib/x86_64-linux-gnu
+  nm -D --undefined-only "$libraries/libtorch_cuda.so" "$libraries"/libtorch_python.so* |
+    sed -n 's/.* U \(cudnn[A-Za-z0-9_]*\).*/int \1(void) { return 1; }/p' | sort -u >"$build/standins/cudnn.c"
   echo 'libcudnn.so.9 { global: *; };' >"$build/standins/cudnn.map"
   cc -shared -fPIC -Wl,-soname,libcudnn.so.9 -Wl,--version-script="$build/standins/cudnn.map" -o "$build/standins/libcudnn.so.9" \
     "$build/standins/cudnn.c"
