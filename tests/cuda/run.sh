@@ -63,6 +63,9 @@ check "training without a GPU goes on, on the CPU, and says so" \
   says "(this build has CUDA, but finds no usable device; check nvidia-smi)" \
   env -C "$build" "$build/examples/mnist_train" short.yaml
 for program in "$build"/tests/*_test; do
-  check "$(basename "$program")" timeout 600 "$program"
+  # LibTorch for CUDA has loaded NCCL itself, so the stand-in, which is found by its name, is not used.
+  cases=()
+  [ "$(basename "$program")" != harness_ddp_test ] || cases=("overlap*,shared memory*")
+  check "$(basename "$program")" timeout 600 "$program" "${cases[@]}"
 done
 end
