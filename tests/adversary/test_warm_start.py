@@ -27,6 +27,8 @@ class MyTrial"""
 
 
 class WarmStart(unittest.TestCase):
+    maxDiff = None
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BUILD)
