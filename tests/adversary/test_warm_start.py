@@ -76,6 +76,10 @@ class WarmStart(unittest.TestCase):
                 return pid
         return None
 
+    def restart_agent(self):
+        self.cluster.stop_agent("a1")
+        self.cluster.start_agent("a1", options=["--sandbox", "required"])
+
     def test_a_forked_trial_has_the_privileges_of_an_executed_one(self):
         executed = self.printed(self.run_trial("python3 identity.py", *EXECUTED))
         forked = self.printed(self.run_trial("python3 identity.py"))
@@ -113,6 +117,25 @@ class WarmStart(unittest.TestCase):
         self.cluster.wait_state(id, "COMPLETED")
         self.run_trial("true")
         wait_until("a new server", lambda: self.run_trial("true") and self.server())
+
+    def test_a_server_whose_program_was_replaced_is_started_again(self):
+        prefix = self.cluster.dir / "prefix"
+        shutil.copytree(self.cluster.bin.parent / "lib", prefix / "lib", symlinks=True)
+        shutil.copytree(self.cluster.bin.parent / "share", prefix / "share")
+        (prefix / "bin").mkdir()
+        for name in ("det-agent", "det-supervisor", "det-task-init", "det-fork-server", "det-harness"):
+            shutil.copy2(self.cluster.bin / name, prefix / "bin")
+        self.cluster.stop_agent("a1")
+        self.addCleanup(self.restart_agent)
+        built, self.cluster.bin = self.cluster.bin, prefix / "bin"
+        self.cluster.launch_agent("a1", 1, ["--sandbox", "required"])
+        self.cluster.bin = built
+        old = wait_until("the server", lambda: self.run_trial("true") and self.server())
+        program = prefix / "bin" / "det-fork-server"
+        shutil.copy2(program, f"{program}.new")
+        os.replace(f"{program}.new", program)
+        new = wait_until("another server", lambda: self.run_trial("true") and self.server() not in (None, old) and self.server())
+        self.assertEqual(os.readlink(f"/proc/{new}/exe"), str(program))
 
     def test_a_server_that_does_not_answer_costs_no_trial(self):
         server = wait_until("the server", lambda: self.run_trial("true") and self.server())
