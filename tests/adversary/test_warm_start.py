@@ -118,6 +118,21 @@ class WarmStart(unittest.TestCase):
         self.run_trial("true")
         wait_until("a new server", lambda: self.run_trial("true") and self.server())
 
+    def test_a_forked_trial_survives_its_agent_and_the_server_does_not(self):
+        server = wait_until("the server", lambda: self.run_trial("true") and self.server())
+        go = self.cluster.dir / "survived"
+        id = self.begin_trial(f"until [ -e {go} ]; do sleep 0.1; done")
+        trial = self.cluster.trial_id(id)
+        wait_until("the trial to run", lambda: any(
+            name == "sleep" and f"DET_TRIAL_ID={trial}\0" in env for name, env in processes().values()))
+        self.cluster.kill_agent("a1")
+        wait_until("the server to end", lambda: server not in processes())
+        self.cluster.start_agent("a1", options=["--sandbox", "required"])
+        go.touch()
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertIn("run 1)", self.cluster.logs(trial))
+        self.assertNotIn("run 2)", self.cluster.logs(trial))
+
     def test_a_server_whose_program_was_replaced_is_started_again(self):
         prefix = self.cluster.dir / "prefix"
         shutil.copytree(self.cluster.bin.parent / "lib", prefix / "lib", symlinks=True)
