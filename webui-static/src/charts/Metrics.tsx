@@ -11,6 +11,7 @@ import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
 import { metric } from '../format';
 import { SYSTEM_GROUPS, ledBy, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
+import { unevenGpu, unevenText } from './uneven';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
@@ -200,6 +201,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
+  const uneven = useMemo(() => (single && !ended ? unevenGpu(data ?? []) : undefined), [data, single, ended]);
   const colors = single ? undefined : curves.map(({ color }) => color);
   const nothing = system
     ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
@@ -216,6 +218,11 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
+      )}
+      {uneven && (
+        <p class="note note-wait" role="status">
+          {unevenText(uneven)}
+        </p>
       )}
       {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
       <div class={`charts charts-${look.size}`}>

@@ -4,6 +4,7 @@ import { paths, useTitle } from '../address';
 import { commands, hasEnded, killCommand, launch } from '../calls/tasks';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
+import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { StateBadge } from '../components/notes';
@@ -58,9 +59,9 @@ export function TasksPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <p class="quiet">
-              No commands yet. <code>det command run nvidia-smi</code> runs one on the cluster.
-            </p>
+            <Empty icon="tasks" title="No commands yet" command="det command run nvidia-smi">
+              A command runs one program on the cluster, with or without slots.
+            </Empty>
           ) : (
             <Table label="Commands" heads={['Command', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
               {all.map((one) => (
