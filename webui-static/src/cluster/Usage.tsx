@@ -33,7 +33,7 @@ const CELLS = 60;
 // The first COLORS keys have their own color. Rows beyond MAX_ROWS are only in the CSV file.
 const COLORS = 8;
 // Least range of a cluster that has just started.
-const SHORTEST_MS = 600_000;
+const SHORTEST_MS = 120_000;
 const MAX_ROWS = 200;
 
 const NAMES: Record<keyof typeof SPANS, string> = {
@@ -97,8 +97,6 @@ function Choices({ range, by }: { range: Range; by: By }) {
           {!own && !query.over && range.kind === 'raw' && <option value="start">Since the first agent</option>}
         </select>
       </label>
-      {date('from', 'From', range.fromMs)}
-      {date('to', 'To', range.toMs - 1)}
       <label class="check">
         By{' '}
         <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value === 'pool' ? '' : e.currentTarget.value })}>
@@ -107,6 +105,8 @@ function Choices({ range, by }: { range: Range; by: By }) {
           ))}
         </select>
       </label>
+      {date('from', 'From', range.fromMs)}
+      {date('to', 'To', range.toMs - 1)}
     </div>
   );
 }

@@ -18,9 +18,11 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
         ) : (
           <Markdown text={text} />
         )}
-        <button type="button" onClick={() => (draft.value = text)}>
-          Edit notes
-        </button>
+        <p class={text.trim() === '' ? 'below-empty' : ''}>
+          <button type="button" onClick={() => (draft.value = text)}>
+            Edit notes
+          </button>
+        </p>
       </section>
     );
   }
