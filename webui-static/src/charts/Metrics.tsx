@@ -207,7 +207,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
-  const uneven = useMemo(() => (single && !ended ? unevenGpu(data ?? []) : undefined), [data, single, ended]);
+  const uneven = useMemo(() => (single ? unevenGpu(data ?? []) : undefined), [data, single]);
   const colors = single ? undefined : curves.map(({ color }) => color);
   const nothing = system
     ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'

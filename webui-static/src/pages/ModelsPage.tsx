@@ -7,7 +7,7 @@ import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
-import { dateTime } from '../format';
+import { Time } from '../components/Time';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
@@ -90,7 +90,9 @@ export function ModelsPage() {
                   </td>
                   <td class="number">{one.numVersions}</td>
                   <td>{one.username}</td>
-                  <td>{dateTime(one.lastUpdatedTime)}</td>
+                  <td>
+                    <Time at={one.lastUpdatedTime} />
+                  </td>
                 </tr>
               ))}
             </Table>

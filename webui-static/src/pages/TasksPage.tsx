@@ -9,7 +9,8 @@ import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { StateBadge } from '../components/notes';
 import { Table } from '../components/Table';
-import { dateTime, span } from '../format';
+import { Time } from '../components/Time';
+import { span } from '../format';
 import { useLive } from '../live';
 
 function Launch() {
@@ -75,7 +76,9 @@ export function TasksPage() {
                   <td>{one.username}</td>
                   <td>{one.resourcePool}</td>
                   <td class="number">{one.slots}</td>
-                  <td>{dateTime(one.startTime)}</td>
+                  <td>
+                    <Time at={one.startTime} />
+                  </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
                   <td class="reason">{one.exitStatus}</td>
                   <td>

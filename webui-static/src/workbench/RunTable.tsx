@@ -26,7 +26,7 @@ const MARGIN = 8;
 const CHOICE_WIDTH = 36;
 const BOX_WIDTH = 24;
 // Widths on a phone, so that name, state and metric fit.
-const NARROW: Record<string, number> = { id: 40, name: 128, state: 100, searcherMetricsVal: 68 };
+const NARROW: Record<string, number> = { id: 40, name: 124, state: 106, searcherMetricsVal: 68 };
 
 export const rowHeight = (): number => (density.value === 'dense' ? 26 : 34);
 
