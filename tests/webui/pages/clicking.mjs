@@ -178,7 +178,7 @@ const phone = [
           .evaluate((own) => [own.querySelector('.name > :last-child').getBoundingClientRect().right, own.getBoundingClientRect().right]);
         assert.ok(end <= frame, `${end} > ${frame}`);
         await audit('phone-list');
-        await open('experiments/1');
+        await open('experiments/3');
         const chart = page.locator('figure[data-panel] canvas').first();
         await chart.waitFor();
         const { top } = await chart.evaluate((own) => own.getBoundingClientRect());

@@ -66,7 +66,7 @@ function Members({ id }: { id: number }) {
             </p>
             {members.length === 0 && <p class="quiet">No user has a role here.</p>}
             {members.length > 0 && (
-              <Table label="Members" heads={['User', 'May']}>
+              <Table label="Members" heads={['User', 'Roles']}>
                 {members.map((one) => (
                   <tr key={one.id}>
                     <th scope="row">{one.displayName || one.username}</th>
