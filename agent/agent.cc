@@ -123,6 +123,29 @@ Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& da
   return report;
 }
 
+/// Returns null without a sandbox, without the training library, and for GPUs, where forks are not tested.
+std::unique_ptr<WarmStart> make_warm_start(const Settings& settings, const DataDir& data,
+                                           const std::vector<Device>& devices, const std::string& prefix,
+                                           const SandboxReport& sandbox) {
+  const std::string program = prefix + "/bin/det-fork-server";
+  const bool cpus =
+      !devices.empty() && std::none_of(devices.begin(), devices.end(),
+                                       [](const Device& device) { return device.type == "CUDA"; });
+  if (sandbox.level == SandboxReport::Level::kOff || !cpus || !path_exists(program)) return nullptr;
+  // The environment of a trial on one slot.
+  v1::StartAllocation order;
+  order.add_slots(0);
+  std::vector<std::string> refused;
+  return std::make_unique<WarmStart>(program, data.path() + "/fork-server",
+                                     task_environment(order,
+                                                      {.devices = devices,
+                                                       .cpus = cpu_count(),
+                                                       .programs = prefix + "/bin",
+                                                       .base = process_environment(),
+                                                       .pass = settings.pass_environment},
+                                                      refused));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::string& prefix) {
@@ -153,6 +176,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       watcher_(std::move(watcher)),
       ports_(data_.instance()),
       sandbox_(std::move(sandbox)),
+      warm_start_(make_warm_start(settings_, data_, devices, prefix, sandbox_)),
       site_{.settings = settings_,
             .data = data_,
             .devices = std::move(devices),
@@ -163,7 +187,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
-      runtime_(data_, prefix + "/bin/det-supervisor", *watcher_),
+      runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
@@ -192,11 +216,14 @@ void Agent::prepare_header() {
 void Agent::run() {
   reattach_allocations();
   prepare_header();
-  log::info("agent started", {{"agent", settings_.id},
-                              {"master", settings_.master},
-                              {"slots", site_.devices.size()},
-                              {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
-                              {"allocations", core_.held().size()}});
+  const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
+  log::info("agent started",
+            {{"agent", settings_.id},
+             {"training_library", recipe ? recipe->library : "none: " + recipe.error().message},
+             {"master", settings_.master},
+             {"slots", site_.devices.size()},
+             {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
+             {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
     MonoTime wake = link_.next_deadline();
@@ -370,6 +397,8 @@ void Agent::perform(const Prepare& effect) {
   if (!dir) return;
   log::info("preparing allocation", {{"allocation", effect.id}});
   logs_.follow(effect.id, *dir);
+  // It loads its libraries while the trial is compiled. Errors are reported when the trial is launched.
+  if (warm_start_ && effect.order->message.trial_id() != 0) (void)warm_start_->start();
   begin_job(effect.id,
             [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
               return Input(Prepared{id, prepare(*order, dir, site_, stop)});

@@ -19,6 +19,7 @@
 #include "agent/prepare.h"
 #include "agent/runtime.h"
 #include "agent/task_sandbox.h"
+#include "agent/warm_start.h"
 #include "agent/watcher.h"
 #include "common/base/queue.h"
 #include "common/base/result.h"
@@ -108,6 +109,7 @@ class Agent {
   const std::unique_ptr<Watcher> watcher_;
   const PortBlock ports_;
   const SandboxReport sandbox_;
+  const std::unique_ptr<WarmStart> warm_start_;  ///< null if trials cannot be forked
   const Site site_;
   TaskUids uids_;
   Runtime runtime_;

@@ -153,4 +153,15 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   return lines;
 }
 
+std::vector<std::string> load_environment(std::vector<std::string> task) {
+  constexpr std::array<std::string_view, 4> kOfTask{"HOME", "USER", "LOGNAME", "C10D_PORT"};
+  std::erase_if(task, [&](const std::string& line) {
+    const std::string_view name = std::string_view(line).substr(0, line.find('='));
+    return name.starts_with("DET_") || name.starts_with("INTER_TRAIN_PROCESS_COMM_PORT_") ||
+           std::find(kOfTask.begin(), kOfTask.end(), name) != kOfTask.end();
+  });
+  std::sort(task.begin(), task.end());
+  return task;
+}
+
 }  // namespace det::agent

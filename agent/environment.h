@@ -37,4 +37,8 @@ std::string web_address(const std::string& master);
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused);
 
+/// Returns the variables of a task that libraries may read when they are loaded, sorted: all but those that
+/// name the task, its user and its ports.
+std::vector<std::string> load_environment(std::vector<std::string> task);
+
 }  // namespace det::agent

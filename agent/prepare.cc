@@ -67,8 +67,8 @@ Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_t
 }
 
 /// Returns the archive of the context from the cache, else from the master, with back-off on transient
-/// errors.
-Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop) {
+/// errors. Sets `is_new` if the cache did not have it.
+Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop, bool& is_new) {
   const std::string& digest = order.message.code_archive();
   // The digest becomes a file name.
   if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
@@ -91,6 +91,7 @@ Result<std::string> fetch_context(const Order& order, const Site& site, std::sto
     (void)wait_until([&] { return stop.stop_requested(); }, nap);
   }
   if (bytes) TRY(write_file_atomic(path, *bytes, 0600));
+  is_new = true;
   return bytes;
 }
 
@@ -125,8 +126,9 @@ class Preparation {
     spec.env = environment();
     if (auto exit = enclose(spec)) return exit;
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
-    // After the spec: the entries of this allocation are fresh and stay.
-    build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
+    // After the spec: the entries of this allocation are fresh and stay. Only a new entry can exceed the
+    // limit.
+    if (has_new_entry_) build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
     return std::nullopt;
   }
 
@@ -140,7 +142,7 @@ class Preparation {
       const Status made = make_directories(dir_.workdir(), 0700);
       return made ? std::nullopt : std::optional(lost(made.error()));
     }
-    const auto archive = fetch_context(order_, site_, stop_);
+    const auto archive = fetch_context(order_, site_, stop_, has_new_entry_);
     if (!archive) return end_of(archive.error());
     if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error());
     return std::nullopt;
@@ -229,6 +231,7 @@ class Preparation {
       return error.empty() ? failed(message) : refused(message);
     }
     model_ = std::filesystem::path(outcome->library).parent_path().string();
+    if (!outcome->cached) has_new_entry_ = true;
     log("INFO", outcome->cached ? source + " taken from the build cache"
                                 : source + " built in " + human_duration(mono_now() - begun));
     command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
@@ -305,7 +308,8 @@ class Preparation {
   const Order& order_;
   const TaskDir& dir_;
   const Site& site_;
-  std::string model_;  ///< directory of the built model
+  std::string model_;           ///< directory of the built model
+  bool has_new_entry_ = false;  ///< in the cache of archives and models
   LogWriter log_;
   std::stop_token stop_;
 };

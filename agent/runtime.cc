@@ -65,8 +65,17 @@ Status Runtime::keep(const AllocationId& id, Process process) {
 Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(const TaskDir dir, data_.allocation(id));
   TRY_ASSIGN(const TaskSpec spec, dir.read_spec());
+  std::vector<std::string> argv{programs_ + "/det-supervisor", dir.path()};
+  if (warm_start_ != nullptr && spec.attaches) {
+    if (auto socket = warm_start_->socket_for(spec, programs_ + "/det-harness")) {
+      argv.push_back(std::move(*socket));
+    } else {
+      log::info("trial starts without det-fork-server",
+                {{"allocation", id}, {"reason", socket.error().message}});
+    }
+  }
   // A new session: signals to the agent's terminal must not reach the supervisor.
-  TRY_ASSIGN(Child child, Child::spawn({.argv = {supervisor_, dir.path()},
+  TRY_ASSIGN(Child child, Child::spawn({.argv = std::move(argv),
                                         .env = supervisor_environment(dir),
                                         .cwd = dir.path(),
                                         .err = Stream::file(dir.path() + "/supervisor.err"),

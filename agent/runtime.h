@@ -9,6 +9,7 @@
 
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
+#include "agent/warm_start.h"
 #include "agent/watcher.h"
 #include "common/base/process.h"
 
@@ -17,9 +18,10 @@ namespace det::agent {
 /// The supervisors of all live allocations of this agent.
 class Runtime {
  public:
-  /// `supervisor`: path of det-supervisor. `data` and `watcher` must outlive this object.
-  Runtime(const DataDir& data, std::string supervisor, Watcher& watcher)
-      : data_(data), supervisor_(std::move(supervisor)), watcher_(watcher) {}
+  /// `programs`: directory of det-supervisor and det-harness. `warm_start`: null if every task is executed.
+  /// `data`, `watcher` and `warm_start` must outlive this object.
+  Runtime(const DataDir& data, std::string programs, Watcher& watcher, WarmStart* warm_start)
+      : data_(data), programs_(std::move(programs)), watcher_(watcher), warm_start_(warm_start) {}
   /// Leaves the supervisors running.
   ~Runtime();
 
@@ -47,8 +49,9 @@ class Runtime {
   Status keep(const AllocationId& id, Process process);
 
   const DataDir& data_;
-  const std::string supervisor_;
+  const std::string programs_;
   Watcher& watcher_;
+  WarmStart* const warm_start_;
   std::map<AllocationId, Process> processes_;
   std::uint64_t next_key_ = 0;
 };

@@ -1,6 +1,5 @@
-// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
-// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR`, see
-// task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
+// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
+// see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
 // only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
 // uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
 // process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. det-task-init
@@ -28,6 +27,7 @@
 #include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
 #include "agent/task/memory.h"
+#include "agent/task/message.h"
 #include "agent/task/processes.h"
 #include "agent/task/task_dir.h"
 #include "common/base/clock.h"
@@ -83,9 +83,11 @@ struct Output {
 /// The event loop around one task. Single-threaded.
 class Supervisor {
  public:
-  Supervisor(TaskDir dir, TaskSpec spec, LogWriter log, UniqueFd signals)
+  /// `fork_server`: socket of the det-fork-server that the task is forked from; "": its program is executed.
+  Supervisor(TaskDir dir, TaskSpec spec, std::string fork_server, LogWriter log, UniqueFd signals)
       : dir_(std::move(dir)),
         spec_(std::move(spec)),
+        fork_server_(std::move(fork_server)),
         log_(std::move(log)),
         signals_(std::move(signals)),
         watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
@@ -131,6 +133,7 @@ class Supervisor {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return fail_errno("socketpair");
     init_.reset(ends[0]);
     const UniqueFd theirs(ends[1]);
+    const UniqueFd server = reach_fork_server();
     const std::string bin = std::filesystem::path(program_path()).parent_path().string();
     std::vector<std::string> argv{bin + "/det-task-init", "run", dir_.path()};
     if (spec_.sandbox) {
@@ -153,7 +156,22 @@ class Supervisor {
     outputs_[1].fd = std::move(child.err());
     // All children are reaped in reap().
     child.detach();
+    return send_message(init_.get(), "start", server ? std::vector<int>{server.get()} : std::vector<int>{});
+  }
+
+  /// Connects to det-fork-server, which then forks while the sandbox is made. Returns none if the task is to
+  /// be executed.
+  UniqueFd reach_fork_server() {
+    if (fork_server_.empty() || !spec_.sandbox) return {};
+    auto server = connect_messages(fork_server_);
+    if (server) return std::move(*server);
+    log_cold(server.error().message);
     return {};
+  }
+
+  void log_cold(const std::string& reason) {
+    log_.append(LogStream::kAgent,
+                "WARNING: det-fork-server is not used, so the start takes longer: " + reason);
   }
 
   /// Waits for the next event and handles it.
@@ -229,6 +247,7 @@ class Supervisor {
       if (words.size() > 1) std::from_chars(words[1].data(), words[1].data() + words[1].size(), first);
       if (words.size() > 2) std::from_chars(words[2].data(), words[2].data() + words[2].size(), second);
       if (words[0] == "started") started_ = true;
+      if (words[0] == "cold") log_cold(std::string(message.substr(std::min<std::size_t>(5, message.size()))));
       if (words[0] == "exit" && !exit_) exit_ = ExitStatus{first, second};
       if (words[0] == "failed" && !exit_) {
         const std::size_t text = message.find(' ', message.find(' ') + 1);
@@ -277,6 +296,7 @@ class Supervisor {
 
   TaskDir dir_;
   TaskSpec spec_;
+  const std::string fork_server_;
   LogWriter log_;
   UniqueFd signals_;
   UniqueFd init_;    ///< socket to det-task-init
@@ -310,7 +330,7 @@ void show_upstream(const TaskDir& dir) {
   if (path_exists(dir.upstream_storage())) show(dir.upstream_storage(), "/determined_shared_fs");
 }
 
-Status supervise(const std::string& path) {
+Status supervise(const std::string& path, const std::string& fork_server) {
   ::setsid();  // fails if this process leads a session already
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno("PR_SET_CHILD_SUBREAPER");
   // Signals that end the processes of a terminal must not end the supervisor.
@@ -331,18 +351,18 @@ Status supervise(const std::string& path) {
   if (!spec.sandbox) show_upstream(dir);
   // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
-  return Supervisor(std::move(dir), std::move(spec), std::move(log), std::move(signals)).run();
+  return Supervisor(std::move(dir), std::move(spec), fork_server, std::move(log), std::move(signals)).run();
 }
 
 }  // namespace
 }  // namespace det::agent
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: det-supervisor DIR\nStarted by det-agent only.\n";
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: det-supervisor DIR [FORK_SERVER]\nStarted by det-agent only.\n";
     return 2;
   }
-  const det::Status done = det::agent::supervise(argv[1]);
+  const det::Status done = det::agent::supervise(argv[1], argc == 3 ? argv[2] : "");
   if (done) return 0;
   std::cerr << "det-supervisor: " << done.error().message << "\n";
   return 1;

@@ -5,9 +5,11 @@
 //   supervisor det-task-init exec UID|- ARGV...   confines itself, as user UID or the present one, and
 //   executes ARGV
 //
-// Messages to the supervisor: "started" | "failed CODE MESSAGE" | "exit CODE SIGNAL". Messages from it:
-// "term", which sends SIGTERM to the process group of the task; SIGTERM itself is blocked here. The end of
-// the socket ends the task: the kernel kills all processes of the sandbox with process 1.
+// Messages to the supervisor: "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
+// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start", first, with a connection to det-fork-server if
+// the task is to be forked; "term", which sends SIGTERM to the process group of the task; SIGTERM itself is
+// blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
+// process 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,13 +26,43 @@
 #include <iostream>
 
 #include "agent/sandbox/confine.h"
+#include "agent/sandbox/namespaces.h"
+#include "agent/task/message.h"
 #include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/stop_signal.h"
+#include "common/base/text.h"
 
 namespace det::agent {
 namespace {
+
+/// Time for the supervisor to send "start", and for det-fork-server to fork.
+constexpr Duration kPatience = std::chrono::seconds(60), kForkPatience = std::chrono::seconds(5);
+
+/// Sends det-fork-server the namespaces and streams of this process. Errors: of /proc; the server has ended.
+Status request_fork(int server, const std::string& directory) {
+  TRY_ASSIGN(const std::vector<UniqueFd> namespaces, open_namespaces());
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return fail_errno("/dev/null");
+  std::vector<int> fds{null.get(), STDOUT_FILENO, STDERR_FILENO};
+  for (const UniqueFd& space : namespaces) fds.push_back(space.get());
+  return send_message(server, "run " + directory, fds);
+}
+
+/// Waits until the process is forked and lets it run. Returns its pid; it is a child of this process. After
+/// an error no such process runs the task.
+Result<pid_t> await_fork(int server) {
+  TRY_ASSIGN(const Message answer, receive_message(server, mono_now() + kForkPatience));
+  const std::vector<std::string> words = split(answer.text, ' ');
+  pid_t pid = 0;
+  if (words.size() == 2 && words[0] == "ready")
+    std::from_chars(words[1].data(), words[1].data() + words[1].size(), pid);
+  if (pid <= 0) return fail(Code::kUnavailable, answer.text.substr(answer.text.find(' ') + 1));
+  if (::waitpid(pid, nullptr, WNOHANG) != 0) return fail(Code::kUnavailable, "the forked process has ended");
+  TRY(send_message(server, "go"));
+  return pid;
+}
 
 /// The running task and its supervisor.
 class TaskInit {
@@ -56,12 +88,27 @@ class TaskInit {
 
  private:
   Status start(const std::string& directory) {
+    TRY_ASSIGN(const Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
     TRY_ASSIGN(const TaskSpec spec, TaskDir(directory).read_spec());
+    const int server = begin.fds.empty() ? -1 : begin.fds[0].get();
+    // Before confine(): afterwards /proc/self/ns is not readable.
+    const Status requested = server < 0 ? Status() : request_fork(server, directory);
     if (spec.sandbox) {
       TRY(confine(spec.sandbox->uid));
       // The task has the same user; it must not trace this process or read its memory.
       if (::prctl(PR_SET_DUMPABLE, 0) != 0) return fail_errno("PR_SET_DUMPABLE");
     }
+    if (server >= 0) {
+      const Result<pid_t> forked =
+          requested ? await_fork(server) : Result<pid_t>(tl::unexpected(requested.error()));
+      if (forked) return main_ = *forked, Status();
+      send("cold " + forked.error().message);
+    }
+    return execute_task(spec);
+  }
+
+  /// Executes the program of the task.
+  Status execute_task(const TaskSpec& spec) {
     std::vector<std::string> environment = spec.env;
     environment.push_back(std::string(kSupervisorVariable) + "=" + std::to_string(::getpid()));
     for (const std::string& line : spec.env) {

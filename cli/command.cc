@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
+#include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/build/recipe.h"
 #include "common/client/trust.h"
 
 namespace det::cli {
@@ -55,7 +58,10 @@ struct Parser {
 
   Parser() {
     app.require_subcommand(0, 1);
-    app.set_version_flag("-v,--version", "det " DET_VERSION);
+    app.set_version_flag("-v,--version", [] {
+      const auto prefix = std::filesystem::path(program_path()).parent_path().parent_path();
+      return "det " DET_VERSION + build::library_note(prefix.string());
+    });
     app.add_option("-m,--master", session.master_flag,
                    "Address of the master (default: $DET_MASTER, else localhost:8080).");
     app.add_option_function<std::string>(

@@ -37,7 +37,11 @@ set(CPACK_COMPONENT_CLI_DESCRIPTION "Determinant: the det command")
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdet-dev)
 set(CPACK_COMPONENT_SDK_DESCRIPTION "Determinant: training library, and what compiles trials")
 set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS "clang")
-set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, libtorch-dev, libopenblas-openmp-dev, nlohmann-json3-dev, libcurl4")
+set(det_torch_package libtorch-dev)
+if(DET_LIBTORCH MATCHES "CUDA [0-9]")
+  set(det_torch_package libtorch-cuda-dev)
+endif()
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, ${det_torch_package}, libopenblas-openmp-dev, nlohmann-json3-dev, libcurl4")
 
 # Maintainer scripts: create the user and the configuration file of a service. They start nothing.
 foreach(part master agent)

@@ -2,7 +2,11 @@
 # Debian packages for building, running and testing.
 # Usage: deploy/deps.sh build|test|engines Installs missing packages without prompting. Idempotent. engines:
 #                                          Slurm, for tests/engines.
+#        deploy/deps.sh --cuda [build|test] The same with LibTorch for CUDA, NCCL and the CUDA toolkit. Needs
+#                                          Debian 13. Adds contrib and non-free to APT's sources. Downloads
+#                                          cuDNN from NVIDIA under its licence; not with DET_CUDNN=none.
 #        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies.
+# Where LibTorch for CUDA is installed, it stays: `build` and `test` then act as with --cuda.
 set -euo pipefail
 . "$(dirname "$0")/progress.sh"
 
@@ -21,11 +25,48 @@ test_packages=(
 engines_packages=(
   python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
 )
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.
-case "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" in
+case "$codename" in
   bookworm) test_packages+=(libclang-rt-14-dev) ;;
   *)        test_packages+=(libclang-rt-dev) ;;
 esac
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+cuda=0
+if [ "${1:-}" = --cuda ]; then
+  cuda=1
+  shift
+  case "${1:-build}" in
+    build | test) set -- "${1:-build}" ;;
+    *) echo "deploy/deps.sh: --cuda is for build and test, not for $1" >&2; exit 2 ;;
+  esac
+  case "$codename" in
+    bookworm | bullseye)
+      echo "deploy/deps.sh: --cuda needs Debian 13 or newer; Debian's LibTorch of this release ($codename) has no CUDA." >&2
+      echo "Upgrade, or install the CUDA toolkit and a LibTorch for CUDA by hand and build with" >&2
+      echo "cmake --preset release -DCMAKE_PREFIX_PATH=/path/to/libtorch" >&2
+      exit 2
+      ;;
+  esac
+elif installed libtorch-cuda-dev; then
+  cuda=1
+fi
+if [ "$cuda" -eq 1 ]; then
+  # Both kinds of LibTorch exclude each other.
+  for kind in build_packages test_packages; do
+    declare -n list=$kind
+    for i in "${!list[@]}"; do
+      case "${list[i]}" in
+        libtorch-dev)  list[i]=libtorch-cuda-dev ;;
+        libgloo-dev)   list[i]=libgloo-cuda-dev ;;
+        python3-torch) list[i]=python3-torch-cuda ;;
+      esac
+    done
+  done
+  build_packages+=(libnccl-dev nvidia-cuda-toolkit)
+fi
 
 files=()
 case "${1:-}" in
@@ -33,7 +74,7 @@ case "${1:-}" in
   test)  wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
   engines) wanted=("${engines_packages[@]}") ;;
   files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux) ;;
-  *) echo "usage: deploy/deps.sh build|test|engines|files FILE.deb..." >&2; exit 2 ;;
+  *) echo "usage: deploy/deps.sh build|test|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
 esac
 
 # Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
@@ -45,12 +86,23 @@ fi
 # Reinstalls det's own packages: they may have been rebuilt with the same version.
 missing=(${files[@]+--reinstall "${files[@]}"})
 for package in "${wanted[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  installed "$package" || missing+=("$package")
 done
-if [ "${#missing[@]}" -eq 0 ]; then echo "packages: all ${#wanted[@]} are installed"; exit 0; fi
+
+as_root=()
+# Debian's package nvidia-cudnn is an installer: it downloads cuDNN from NVIDIA once its licence is accepted.
+check_cudnn() {
+  if [ "$cuda" -eq 0 ] || ldconfig -p | grep 'libcudnn\.so\.9' >/dev/null; then return 0; fi
+  echo "packages: cuDNN is missing, and LibTorch for CUDA does not start without libcudnn.so.9. To download it under" >&2
+  echo "    NVIDIA's licence: ${as_root[*]:+${as_root[*]} }update-nvidia-cudnn -u" >&2
+}
+if [ "${#missing[@]}" -eq 0 ]; then
+  echo "packages: all ${#wanted[@]} are installed"
+  check_cudnn
+  exit 0
+fi
 
 command -v apt-get >/dev/null || { echo "deploy/deps.sh: this is not Debian; install by hand: ${missing[*]}" >&2; exit 1; }
-as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "deploy/deps.sh: needs root or sudo to install: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
@@ -61,6 +113,36 @@ fi
 if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
   "${as_root[@]}" mkdir -p /etc/postgresql-common
   echo 'create_main_cluster = false' | "${as_root[@]}" tee /etc/postgresql-common/createcluster.conf >/dev/null
+fi
+
+# add_components NAME...: adds components of the release to APT's sources, from the same mirror as `main`.
+add_components() {
+  local have component uri entry signed file=/etc/apt/sources.list.d/determinant-cuda.sources missing=()
+  have=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI) $(SOURCESENTRY)' 'Identifier: Packages')
+  for component in "$@"; do
+    grep -q "^$codename $component " <<<"$have" || missing+=("$component")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  read -r uri entry < <(sed -n "s/^$codename main //p" <<<"$have") || {
+    echo "deploy/deps.sh: APT has no source of $codename main; add ${missing[*]} to APT's sources by hand" >&2
+    return 1
+  }
+  # Sources of one address must name the same key.
+  signed=$(sed -n 's/.*[Ss]igned-[Bb]y[:=] *\([^] ]*\).*/\1/p' "${entry%:*}" | head -n 1)
+  echo "packages: adds ${missing[*]} of $uri to APT's sources ($file)"
+  printf '%s\n' "Types: deb" "URIs: $uri" "Suites: $codename" "Components: ${missing[*]}" \
+    ${signed:+"Signed-By: $signed"} | "${as_root[@]}" tee "$file" >/dev/null
+}
+if [ "$cuda" -eq 1 ]; then
+  add_components contrib non-free
+  echo "packages: CUDA takes 2.6 GB of downloads and 7 GB of disk"
+  case "${DET_CUDNN:-}" in
+    "")
+      echo "packages: nvidia-cudnn downloads cuDNN from NVIDIA; this accepts its licence. DET_CUDNN=none does not"
+      ;;
+    none) echo "nvidia-cudnn nvidia-cudnn/question select I Decline" | "${as_root[@]}" debconf-set-selections ;;
+    *) echo "deploy/deps.sh: DET_CUDNN is none or unset, not $DET_CUDNN" >&2; exit 2 ;;
+  esac
 fi
 
 # Progress from apt's output: steps of download, unpack and setup, out of three per package.
@@ -79,8 +161,14 @@ install() {
 echo "packages: installing ${#missing[@]} of ${#wanted[@]}, with what they depend on"
 log=$(mktemp "${TMPDIR:-/tmp}/det-packages.XXXXXX")
 if ! with_progress packages "$log" packages_done install; then
+  if [ "$cuda" -eq 1 ] && grep -q '^dpkg: error processing package nvidia-cudnn' "$log"; then
+    echo "packages: Debian's nvidia-cudnn downloads cuDNN from developer.download.nvidia.com, which failed. Check the" >&2
+    echo "    network and run this again, or run it with DET_CUDNN=none and install libcudnn.so.9 by hand." >&2
+    exit 1
+  fi
   echo "packages: not installed. Without a network, or without Debian's mirror, install by hand:" >&2
   echo "${missing[*]}" | fold -s -w 100 | sed 's/^/    /' >&2
   exit 1
 fi
 rm -f "$log"
+check_cudnn

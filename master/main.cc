@@ -18,17 +18,17 @@
 #include "common/base/options.h"
 #include "common/base/queue.h"
 #include "common/base/secret.h"
+#include "database.h"
 #include "first_start.h"
+#include "import_command.h"
 #include "master/api/auth/authorize.h"
 #include "master/api/server.h"
 #include "master/api/submit/secrets.h"
 #include "master/config/options.h"
 #include "master/db/accounts/join.h"
 #include "master/db/accounts/sessions.h"
-#include "master/db/pg/private_server.h"
 #include "master/db/queries/cluster.h"
 #include "master/db/queries/logs.h"
-#include "master/db/store/pg_store.h"
 #include "master/engines/edge.h"
 #include "master/http/site.h"
 #include "master/webhooks/sender.h"
@@ -100,31 +100,6 @@ class StopLimit {
   Event over_;
   std::thread thread_;
 };
-
-/// The database connection settings, the store, and the private server if there is one.
-struct Database {
-  std::unique_ptr<db::DiskWatch> disk;  ///< of the private server
-  std::optional<db::PrivateServer> own;
-  db::ConnectOptions connect;
-  std::unique_ptr<db::PgStore> store;
-};
-
-/// Connects to the database, starting the private server if no URL is configured.
-Result<Database> open_database(const MasterConfig& config) {
-  Database database;
-  if (config.database_url.empty()) {
-    TRY_ASSIGN(database.own, db::PrivateServer::start({.directory = config.data_dir + "/postgres"}));
-    database.connect.url = database.own->url();
-    database.disk = std::make_unique<db::DiskWatch>(config.data_dir + "/postgres");
-  } else {
-    database.connect.url = config.database_url;
-  }
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  TRY_ASSIGN(database.store,
-             db::PgStore::open({.connect = database.connect, .host = host, .disk = database.disk.get()}));
-  return database;
-}
 
 core::Now now() { return {mono_now(), wall_now()}; }
 
@@ -239,8 +214,7 @@ class Master {
                  .webhooks = &webhooks_,
                  .disk = database.disk.get()},
         server_(context_, std::move(authority)),
-        engines_(engines::SlurmRound(config.providers, "det-" + pilot_cluster(settings_.cluster_id) + "-",
-                                     engines::Slurm(engines::child_commands()), core_link())) {}
+        engines_(config.providers, "det-" + pilot_cluster(settings_.cluster_id) + "-", core_link()) {}
 
   void start() {
     loop_.start({.send =
@@ -257,7 +231,7 @@ class Master {
                        if (change.kind == loop::Change::Kind::kExperiment) webhooks_.wake();
                      }},
                 [this](Error error) { ends_.try_push(End{std::move(error)}); });
-    if (!config_.providers.empty()) engines_.start();
+    engines_.start();
     const Json info = {{"version", api::kDeterminedVersion},     {"release", settings_.version},
                        {"master_id", settings_.master_id},       {"cluster_id", settings_.cluster_id},
                        {"cluster_name", settings_.cluster_name}, {"telemetry", {{"enabled", false}}},
@@ -384,7 +358,7 @@ class Master {
   webhooks::Sender webhooks_;
   api::Context context_;
   api::Server server_;
-  engines::Edge engines_;
+  engines::Engines engines_;
 };
 
 Status serve(const MasterConfig& config, Signals& signals) {
@@ -445,8 +419,10 @@ Status serve(const MasterConfig& config, Signals& signals) {
 }
 
 int run(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == kImportWord) return run_import(arguments);
   const OptionTable& table = master_options();
-  auto options = Options::load(table, {argv + 1, argv + argc}, process_environment());
+  auto options = Options::load(table, arguments, process_environment());
   if (!options) {
     std::fprintf(stderr, "det-master: %s\n", options.error().message.c_str());
     return 2;

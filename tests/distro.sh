@@ -12,6 +12,8 @@ usage: tests/distro.sh SUITE ROOT STEP...
          faults            what can stop the first command: no network, no compiler, no disk, a killed build;
                            each is named. Before `quickstart`, which must then succeed.
          services DIR      the packages' units under a systemd of their own: MNIST, an upgrade, a removal
+         cuda [--all]      tests/cuda/run.sh with LibTorch for CUDA, which takes 7 GB of ROOT; only trixie; the last
+                           step. Not in a ROOT of other steps: both kinds of LibTorch exclude each other.
          tests [SUITE...]  tests/run.sh; the last step
 TEXT
 }
@@ -164,6 +166,13 @@ while [ $# -gt 0 ]; do
       cp -r "${2:?services needs a directory}" "$root/packages"
       timed services
       shift
+      ;;
+    cuda)
+      shift
+      # Without a GPU nothing calls cuDNN; the suite has a stand-in.
+      timed inside env DET_CUDNN=none /src/deploy/deps.sh --cuda test
+      timed inside /src/tests/cuda/run.sh "$@"
+      break
       ;;
     tests) shift; timed inside /src/tests/run.sh "$@"; break ;;
     *) usage >&2; exit 2 ;;

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
-# adversary (real processes, attacked) · chaos (real processes, killed) · engines (a real Slurm) · browser.
+# adversary (real processes, attacked) · chaos (real processes, killed) · engines (a real Slurm) · browser ·
+# cuda (a build with LibTorch for CUDA, in a Debian 13 of its own).
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, adversary, chaos, engines, browser (default: all; engines only for root)
+  SUITE   unit, asan, tidy, e2e, adversary, chaos, engines, browser, cuda (default: all but cuda; engines only
+          for root). cuda downloads 2.6 GB, once.
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
@@ -18,7 +20,7 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | adversary | chaos | engines | browser) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | adversary | chaos | engines | browser | cuda) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
@@ -147,6 +149,10 @@ if wants chaos; then
   suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
 fi
 if wants engines; then suite_program engines python3 tests/engines/run.py build/release; fi
+if wants cuda; then
+  # The last commit, in a root that is kept for the next run.
+  DET_TEST_TIMEOUT=10800 suite_program cuda tests/distro.sh trixie "${DET_CUDA_ROOT:-$root/build/cuda-root}" cuda --all
+fi
 if wants browser; then
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release

@@ -44,23 +44,29 @@ const asset = (pattern) => {
   if (!name) throw new Error(`the bundle has no file like ${pattern}`);
   return `${base}assets/${name}`;
 };
+// Files that the main script imports, and those that they import.
+const outputs = new Map(Object.entries(results).map(([file, own]) => [path.basename(file), own]));
+const early = [];
+const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender)-/.test(name)));
+const keep = (name) => {
+  for (const { path: file, kind } of outputs.get(name)?.imports ?? [])
+    if (kind === 'import-statement' && later.delete(path.basename(file))) {
+      early.push(path.basename(file));
+      keep(path.basename(file));
+    }
+};
+keep(path.basename(asset(/^main-.*\.js$/)));
+
 const template = await readFile(path.join(here, 'src/index.html'), 'utf8');
 const page = template
   .replace('{{script}}', asset(/^main-.*\.js$/))
+  // The browser requests imported files together with the main script, not after it.
+  .replace('{{imports}}', early.map((name) => `<link rel="modulepreload" href="${base}assets/${name}" />`).join('\n    '))
   .replace('{{worker}}', asset(/^events-.*\.js$/))
   .replace('{{style}}', asset(/^main-.*\.css$/))
   .replace('{{icon}}', asset(/^icon-.*\.svg$/))
   .replace('{{font}}', asset(/^geist-.*\.woff2$/));
 await writeFile(path.join(out, 'index.html'), page);
-
-// Files that the main script imports, and those that they import.
-const outputs = new Map(Object.entries(results).map(([file, own]) => [path.basename(file), own]));
-const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender)-/.test(name)));
-const keep = (name) => {
-  for (const { path: file, kind } of outputs.get(name)?.imports ?? [])
-    if (kind === 'import-statement' && later.delete(path.basename(file))) keep(path.basename(file));
-};
-keep(path.basename(asset(/^main-.*\.js$/)));
 
 let total = 0;
 for (const file of [

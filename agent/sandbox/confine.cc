@@ -41,10 +41,14 @@ void leave_abstract_sockets() {
 
 }  // namespace
 
+void drop_bounding_set() {
+  for (int number = 0; number <= kMaxCapability; ++number) (void)::prctl(PR_CAPBSET_DROP, number);
+}
+
 Status confine(std::optional<uid_t> uid) {
   if (uid) {
     // The bounding set first: it needs a capability.
-    for (int number = 0; number <= kMaxCapability; ++number) (void)::prctl(PR_CAPBSET_DROP, number);
+    drop_bounding_set();
     if (::setgroups(0, nullptr) != 0) return fail_errno("setgroups");
     if (::setresgid(*uid, *uid, *uid) != 0) return fail_errno("setting group " + std::to_string(*uid));
     if (::setresuid(*uid, *uid, *uid) != 0)

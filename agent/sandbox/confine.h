@@ -19,4 +19,7 @@ constexpr int kMaxTaskProcesses = 16'384;
 /// must be single-threaded. Errors: of the kernel; the process is then in an unknown state and must end.
 Status confine(std::optional<uid_t> uid);
 
+/// Removes all capabilities from the bounding set of this process, as far as it may.
+void drop_bounding_set();
+
 }  // namespace det::agent

@@ -166,7 +166,7 @@ class DevSession {
     next_.reset();
     TRY_ASSIGN(Child child,
                start_harness(current_->place.path(), current_->library, current_->trial.trial_class,
-                             {"--checkpoint-dir", state_, "--resume"}));
+                             {"--checkpoint-dir", state_, "--resume"}, {"DET_DEV_SESSION=1"}));
     harness_.emplace(std::move(child));
     return {};
   }

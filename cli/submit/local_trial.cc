@@ -102,7 +102,8 @@ Result<std::string> LocalBuild::take() {
 }
 
 Result<Child> start_harness(const std::string& place, const std::string& library,
-                            const std::string& trial_class, const std::vector<std::string>& flags) {
+                            const std::string& trial_class, const std::vector<std::string>& flags,
+                            const std::vector<std::string>& variables) {
   ProcessOptions options;
   options.argv = {prefix() + "/bin/det-harness", "--config", place + "/config.yaml", "--model-dir",
                   place + "/model"};
@@ -110,6 +111,7 @@ Result<Child> start_harness(const std::string& place, const std::string& library
   options.argv.push_back(library + ":" + trial_class);
   // With the variables of an agent, the harness would try to connect to its cluster.
   std::vector<std::string> changes{"DET_ALLOCATION_ID", "DET_TRIAL_ID"};
+  changes.insert(changes.end(), variables.begin(), variables.end());
   if (needs_spin_count([](const char* name) { return std::getenv(name) != nullptr; }))
     changes.push_back("GOMP_SPINCOUNT=" + std::string(kSpinCount));
   options.env = environment_with(changes);

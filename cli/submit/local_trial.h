@@ -56,9 +56,10 @@ class LocalBuild {
 };
 
 /// Starts det-harness on the trial in `place` with the working directory model/. `flags` precede the name of
-/// the trial. The process inherits stdout and stderr and ends with the calling thread. Errors:
-/// kFailedPrecondition (det-harness does not exist).
+/// the trial, `variables` are added to the environment. The process inherits stdout and stderr and ends with
+/// the calling thread. Errors: kFailedPrecondition (det-harness does not exist).
 Result<Child> start_harness(const std::string& place, const std::string& library,
-                            const std::string& trial_class, const std::vector<std::string>& flags);
+                            const std::string& trial_class, const std::vector<std::string>& flags,
+                            const std::vector<std::string>& variables = {});
 
 }  // namespace det::cli

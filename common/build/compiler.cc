@@ -109,8 +109,15 @@ bool rejects_certainly(const std::string& output) {
 }
 
 bool rejects_header(const std::string& output) {
-  for (const std::string_view words : {"precompiled header", "PCH file", "AST file"})
-    if (output.find(words) != std::string::npos) return true;
+  // The header is read before the source. Messages about it have no place in a source, and come first: text
+  // of the trial, which a compiler shows as well, follows such a place.
+  static const std::regex place(R"(^[^ ]*:\d+:\d+: )");
+  for (const std::string& line : split(output, '\n')) {
+    if (std::regex_search(line, place)) return false;
+    if (!line.starts_with("error: ") && !line.starts_with("fatal error: ")) continue;
+    for (const std::string_view words : {"precompiled header", "PCH file", "AST file"})
+      if (line.find(words) != std::string::npos) return true;
+  }
   return false;
 }
 

@@ -40,7 +40,8 @@ bool rejects_source(const CompilerEnd& end);
 /// Whether a message names a defect of the trial's own files that no C++20 compiler accepts, such as an
 /// undeclared name. Other errors may come from gaps of the compiler.
 bool rejects_certainly(const std::string& output);
-/// Whether the messages complain about the precompiled header: it is damaged, or a header has changed.
+/// Whether Clang complains about the precompiled header: it is damaged, or a header has changed. Text of the
+/// source in the messages does not count.
 bool rejects_header(const std::string& output);
 
 /// Returns a message that names the trial classes of the model directory, if `trial_class` is declared in

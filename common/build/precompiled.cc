@@ -1,8 +1,17 @@
 #include "common/build/precompiled.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "common/base/shared.h"
+#include "common/base/text.h"
 #include "common/build/cache.h"
 #include "common/build/compiler.h"
 #include "common/crypto/digest.h"
@@ -19,6 +28,25 @@ std::vector<std::string> header_command(const Recipe& recipe, const std::string&
   argv.insert(argv.end(), fast.header_flags.begin(), fast.header_flags.end());
   argv.insert(argv.end(), {"-x", "c++-header", fast.header, "-o", output});
   return argv;
+}
+
+/// Returns path, number, size and time of change of a program's file; "" if it is not installed. Names
+/// without a directory are searched in PATH.
+std::string identity_of(const std::string& program) {
+  std::vector<std::string> places{""};
+  if (program.find('/') == std::string::npos) {
+    places = split(environment_variable("PATH"), ':');
+    for (std::string& place : places) place += "/";
+  }
+  for (const std::string& place : places) {
+    struct stat status {};
+    const std::string path = place + program;
+    if (::access(path.c_str(), X_OK) != 0 || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+      continue;
+    return path + " " + std::to_string(status.st_ino) + " " + std::to_string(status.st_size) + " " +
+           std::to_string(status.st_ctim.tv_sec) + "." + std::to_string(status.st_ctim.tv_nsec);
+  }
+  return "";
 }
 
 /// An entry without header.pch records that the compiler rejects the header.
@@ -43,8 +71,9 @@ Result<std::string> make_header(const Recipe& recipe, const std::string& models_
               {{"compiler", recipe.precompiled->compiler}, {"messages", entry + "/output.txt"}});
     TRY(remove_tree(work.path() + kHeaderFile));
   } else {
-    log::info("header precompiled",
-              {{"path", entry}, {"seconds", static_cast<double>((mono_now() - begun) / 1ms) / 1000}});
+    // For an agent's administrator: det commands show no such line, since on_line has announced the wait.
+    log::debug("header precompiled",
+               {{"path", entry}, {"seconds", static_cast<double>((mono_now() - begun) / 1ms) / 1000}});
   }
   TRY(publish_entry(work, entry));
   return existing_header(entry);
@@ -53,9 +82,21 @@ Result<std::string> make_header(const Recipe& recipe, const std::string& models_
 }  // namespace
 
 Result<std::optional<std::string>> compiler_version(const std::string& compiler) {
+  // Only a program that has changed is run again: compilers take 10 ms and more to start.
+  using Versions = std::map<std::string, std::string>;
+  static Shared<Versions> known;
+  const std::string file = identity_of(compiler);
+  if (file.empty()) return std::nullopt;
+  const auto versions = known.get();
+  if (versions && versions->contains(file)) return versions->at(file);
   auto version = run_process({.argv = {compiler, "--version"}}, {30s});
   if (!version && version.error().code == Code::kNotFound) return std::nullopt;
   if (!version) return tl::unexpected(version.error());
+  // A compiler that fails is tried again by the next call.
+  if (!version->ok()) return version->out;
+  auto more = std::make_shared<Versions>(versions ? *versions : Versions());
+  more->insert_or_assign(file, version->out);
+  known.set(std::move(more));
   return version->out;
 }
 

@@ -14,6 +14,7 @@ Result<Recipe> read_recipe(const std::string& path) {
   try {
     Recipe recipe;
     value.at("sdk_id").get_to(recipe.sdk_id);
+    recipe.library = value.value("library", std::string());
     value.at("compiler").get_to(recipe.compiler);
     value.at("cxx_flags").get_to(recipe.cxx_flags);
     value.at("include_dirs").get_to(recipe.include_dirs);
@@ -35,6 +36,11 @@ Result<Recipe> read_recipe(const std::string& path) {
   } catch (const nlohmann::json::exception& error) {
     return fail(Code::kDataLoss, path + ": " + error.what());
   }
+}
+
+std::string library_note(const std::string& prefix) {
+  const auto recipe = read_recipe(prefix + "/share/det/model_build.json");
+  return recipe && !recipe->library.empty() ? " (" + recipe->library + ")" : "";
 }
 
 std::vector<std::string> compile_command(const Recipe& recipe, const std::string& compiler,

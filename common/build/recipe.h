@@ -22,6 +22,9 @@ struct Precompiled {
 /// How to compile against the installed training library.
 struct Recipe {
   std::string sdk_id;
+  /// LibTorch of the training library and its kind, such as "LibTorch 2.6.0, CUDA 12.4". Empty in
+  /// files of earlier releases.
+  std::string library;
   std::string compiler;
   std::vector<std::string> cxx_flags, include_dirs, link_flags;
   /// Source that includes the trial's; "{module}" and "{class}" stand for its names.
@@ -32,6 +35,10 @@ struct Recipe {
 /// Reads <prefix>/share/det/model_build.json. "{prefix}" in flags and paths becomes the prefix of `path`.
 /// Errors: kDataLoss, unreadable file.
 Result<Recipe> read_recipe(const std::string& path);
+
+/// Returns " (LibTorch 2.6.0, without CUDA)" for the training library beside a program; empty when none is
+/// installed there. `prefix` is the directory of bin/.
+std::string library_note(const std::string& prefix);
 
 /// Returns the command that compiles standard input: compiler, flags and include directories. It runs in the
 /// directory of the trial's sources, so that messages show paths relative to it.

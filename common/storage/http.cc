@@ -121,6 +121,18 @@ Headers headers_of(const Curl& curl, const Exchange& request) {
   return Headers(list, FreeList{&curl});
 }
 
+/// Sets the PEM texts of the connection. libcurl copies them, and shares connections of equal ones only.
+void set_identity(const Curl& curl, CURL* handle, const TlsIdentity& tls) {
+  const auto set = [&](CURLoption option, const std::string& pem) {
+    if (pem.empty()) return;
+    curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
+    curl.easy_setopt(handle, option, &blob);
+  };
+  set(CURLOPT_CAINFO_BLOB, tls.authorities);
+  set(CURLOPT_SSLCERT_BLOB, tls.certificate);
+  set(CURLOPT_SSLKEY_BLOB, tls.key);
+}
+
 }  // namespace
 
 Result<Answer> exchange(const Exchange& request) {
@@ -156,6 +168,7 @@ Result<Answer> exchange(const Exchange& request) {
   // AWS_CA_BUNDLE is the variable of Amazon's tools for private certificate authorities.
   if (const std::string bundle = environment_variable("AWS_CA_BUNDLE"); !bundle.empty())
     curl.easy_setopt(handle, CURLOPT_CAINFO, bundle.c_str());
+  set_identity(curl, handle, request.tls);
   set_method(curl, handle, request);
   const CURLcode code = curl.easy_perform(handle);
   // A callback that cancels also makes libcurl fail, so the flags are tested before the code.

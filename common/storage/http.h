@@ -11,6 +11,11 @@
 
 namespace det::storage {
 
+/// Identities of a TLS connection as PEM texts. Empty texts: the authorities of the system, no certificate.
+struct TlsIdentity {
+  std::string authorities, certificate, key;
+};
+
 /// An HTTP request.
 struct Exchange {
   std::string method, url;
@@ -30,6 +35,7 @@ struct Exchange {
   std::function<void()> moved = {};   ///< called when bytes were sent or received
   /// Polled about once a second; true ends the request with kUnavailable.
   std::function<bool()> expired = {};
+  TlsIdentity tls = {};
 };
 /// An HTTP response.
 struct Answer {

@@ -24,7 +24,16 @@ if(NOT Torch_FOUND)
   set(DET_SYSTEM_TORCH ON)
 endif()
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
-message(STATUS "LibTorch ${Torch_VERSION}: ${TORCH_INSTALL_PREFIX}")
+
+# LibTorch as users see it: in `det --version` and in the agent's log. Only a build for CUDA has this header.
+set(det_libtorch "LibTorch ${Torch_VERSION}, without CUDA")
+foreach(directory ${TORCH_INCLUDE_DIRS} /usr/include)
+  if(EXISTS ${directory}/c10/cuda/impl/cuda_cmake_macros.h)
+    set(det_libtorch "LibTorch ${Torch_VERSION}, CUDA ${CUDA_VERSION}")
+  endif()
+endforeach()
+set(DET_LIBTORCH "${det_libtorch}" CACHE INTERNAL "LibTorch of this build")
+message(STATUS "${DET_LIBTORCH}: ${TORCH_INSTALL_PREFIX}")
 
 add_library(det::torch INTERFACE IMPORTED GLOBAL)
 target_link_libraries(det::torch INTERFACE ${TORCH_LIBRARIES})

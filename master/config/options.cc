@@ -236,13 +236,18 @@ std::vector<OptionKey> pool_keys() {
        "Scheduling of the pools: type (priority, fair_share or round_robin; default: priority) and "
        "preemption (default: true)."},
       {"resource_pools", Kind::kTree, "",
-       "Pools with other scheduling, or with agents that run as jobs of Slurm: a list of maps with "
-       "pool_name, scheduler and provider. Keys of provider: type (agents, the default, or slurm), "
-       "max_pilots (jobs that wait or run; default 1), slots_per_node (required), max_nodes (of a job; "
-       "default 1), idle_timeout (default 5m), agent (program on the nodes; default det-agent), "
-       "agent_config (its configuration file on the nodes; required), walltime (default: the limit of the "
-       "partition), partition, qos, account, constraint, gres, and sbatch_options (a list of further "
-       "options of sbatch)."},
+       "Pools with other scheduling, or with agents that run as jobs of an engine (Slurm or Kubernetes): a "
+       "list of maps with pool_name, scheduler and provider. Keys of provider: type (agents, the default, "
+       "slurm or kubernetes), max_pilots (jobs that wait or run; default 1), slots_per_node (required), "
+       "max_nodes (of a job; default 1), idle_timeout (default 5m), agent (program; default det-agent), "
+       "walltime (default: none, or the limit of Slurm's partition). Of slurm only: agent_config "
+       "(configuration file on the nodes; required), partition, qos, account, constraint, gres, and "
+       "sbatch_options (a list of further options of sbatch). Of kubernetes only: image, master (address "
+       "for the agents), join_token_secret (Secret with key token; these three are required), kubeconfig "
+       "(default: the service account of the master's pod), context, namespace, resources, node_selector, "
+       "tolerations, priority_class, labels, agent_arguments, queue (of Kueue), grace (from SIGTERM to "
+       "SIGKILL; default 60s), start_timeout (a pilot with only some of its nodes is then released; "
+       "default 10m), and pod_template (merged into the pods)."},
   };
 }
 

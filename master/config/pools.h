@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/base/options.h"
 #include "common/base/result.h"
 
@@ -19,17 +21,35 @@ struct SchedulerConfig {
   bool operator==(const SchedulerConfig&) const = default;
 };
 
-/// Supply of a pool by jobs of Slurm, which run agents (pilots).
+/// Supply of a pool by an engine: its jobs run agents (pilots).
 struct ProviderConfig {
-  int max_pilots = 1;      ///< limit on jobs that wait or run
-  int slots_per_node = 1;  ///< slots that det-agent finds on a node
-  int max_nodes = 1;       ///< limit on the nodes of a job
+  std::string type = "slurm";  ///< "slurm" or "kubernetes"
+  int max_pilots = 1;          ///< limit on jobs that wait or run
+  int slots_per_node = 1;      ///< slots that det-agent finds on a node
+  int max_nodes = 1;           ///< limit on the nodes of a job
   Duration idle_timeout = std::chrono::minutes(5);
-  std::string agent = "det-agent";  ///< program on the nodes
-  std::string agent_config;         ///< its configuration file on the nodes
-  Duration walltime{};              ///< 0: the limit of the partition
+  std::string agent = "det-agent";  ///< program on the nodes, or in the image
+  Duration walltime{};              ///< 0: no limit, or that of Slurm's partition
+
+  // Slurm.
+  std::string agent_config;  ///< configuration file of the agent on the nodes
   std::string partition, qos, account, constraint, gres;
   std::vector<std::string> sbatch_options;
+
+  // Kubernetes.
+  std::string kubeconfig;    ///< file on the master's machine; "": the service account of the master's pod
+  std::string context;       ///< of the kubeconfig; "": its current context
+  std::string name_space;    ///< key `namespace`; "": that of the context or of the service account
+  std::string image;         ///< container image with det-agent
+  std::string master;        ///< address of the master for the agents
+  std::string token_secret;  ///< key `join_token_secret`: Secret with the join token at key `token`
+  std::string priority_class, queue;  ///< `queue`: LocalQueue of Kueue
+  std::vector<std::string> agent_arguments;
+  Duration grace = std::chrono::seconds(60);          ///< from SIGTERM to SIGKILL for a pod
+  Duration start_timeout = std::chrono::minutes(10);  ///< after it a partial set of nodes is released
+  Json resources, node_selector, labels;              ///< maps of texts
+  Json tolerations;                                   ///< list of maps
+  Json pod_template;                                  ///< merged into the template of the pods
   bool operator==(const ProviderConfig&) const = default;
 };
 

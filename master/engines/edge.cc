@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "master/engines/kubernetes/engine.h"
+#include "master/engines/slurm.h"
 
 namespace det::engines {
 namespace {
@@ -17,14 +19,13 @@ using core::PilotPhase;
 
 }  // namespace
 
-SlurmRound::SlurmRound(std::map<std::string, ProviderConfig> pools, std::string prefix, Slurm slurm,
-                       CoreLink core)
+Round::Round(std::set<std::string> pools, std::string prefix, std::unique_ptr<Engine> engine, CoreLink core)
     : pools_(std::move(pools)),
       prefix_(std::move(prefix)),
-      slurm_(std::move(slurm)),
+      engine_(std::move(engine)),
       core_(std::move(core)) {}
 
-std::string SlurmRound::pool_of(const std::string& name) const {
+std::string Round::pool_of(const std::string& name) const {
   if (!name.starts_with(prefix_)) return "";
   const std::size_t end = name.rfind('-');
   if (end <= prefix_.size()) return "";
@@ -32,24 +33,24 @@ std::string SlurmRound::pool_of(const std::string& name) const {
   return pools_.contains(pool) ? pool : "";
 }
 
-void SlurmRound::set_problem(const std::string& problem) {
+void Round::set_problem(const std::string& problem) {
   if (problem == std::exchange(problem_, problem)) return;
   if (problem.empty()) {
-    log::info("Slurm replies again");
+    log::info(engine_->name() + " replies again");
   } else {
-    log::warn("Slurm does not reply", {{"reason", problem}});
+    log::warn(engine_->name() + " does not reply", {{"reason", problem}});
   }
-  for (const auto& [pool, config] : pools_) core_.submit(core::ProviderState{pool, problem});
+  for (const std::string& pool : pools_) core_.submit(core::ProviderState{pool, problem});
 }
 
-void SlurmRound::run(const std::vector<core::Send>& messages) {
-  // Read before squeue: a pilot that is confirmed now must be in the list.
+void Round::run(const std::vector<core::Send>& messages) {
+  // Read before the list: a pilot that is confirmed now must be in the list.
   const auto known = core_.pilots();
-  auto listed = slurm_.list();
+  auto listed = engine_->list();
   if (!listed) return set_problem(listed.error().message);
   set_problem("");
   jobs_.clear();
-  for (SlurmJob& job : *listed) {
+  for (EngineJob& job : *listed) {
     if (pool_of(job.name).empty()) continue;
     std::string name = job.name;
     jobs_[name].push_back(std::move(job));
@@ -60,16 +61,18 @@ void SlurmRound::run(const std::vector<core::Send>& messages) {
   if (known) report_missing(*known);
   std::erase_if(reported_, [this](const auto& one) { return !jobs_.contains(one.first); });
   for (const core::Send& message : messages) {
-    if (auto* pilot = std::get_if<core::SubmitPilot>(&message)) submit(*pilot);
-    if (auto* pilot = std::get_if<core::CancelPilot>(&message)) cancel(*pilot);
+    auto* wanted = std::get_if<core::SubmitPilot>(&message);
+    auto* unwanted = std::get_if<core::CancelPilot>(&message);
+    if (wanted && pools_.contains(wanted->pool)) submit(*wanted);
+    if (unwanted && pools_.contains(unwanted->pool)) cancel(*unwanted);
   }
 }
 
-void SlurmRound::cancel_twins() {
+void Round::cancel_twins() {
   for (auto& [name, jobs] : jobs_) {
     // The live job that runs or was submitted first represents the pilot.
-    std::stable_sort(jobs.begin(), jobs.end(), [](const SlurmJob& a, const SlurmJob& b) {
-      const auto rank = [](const SlurmJob& job) {
+    std::stable_sort(jobs.begin(), jobs.end(), [](const EngineJob& a, const EngineJob& b) {
+      const auto rank = [](const EngineJob& job) {
         return job.phase == PilotPhase::kRunning ? 0 : job.phase == PilotPhase::kPending ? 1 : 2;
       };
       return std::pair(rank(a), a.id.size()) < std::pair(rank(b), b.id.size()) ||
@@ -81,11 +84,11 @@ void SlurmRound::cancel_twins() {
     }
     if (twins.empty()) continue;
     log::warn("a pilot was submitted twice; the later job is canceled", {{"pilot", name}});
-    if (const Status done = slurm_.cancel(twins); !done) set_problem(done.error().message);
+    if (const Status done = engine_->cancel(twins); !done) set_problem(done.error().message);
   }
 }
 
-void SlurmRound::report(const SlurmJob& job) {
+void Round::report(const EngineJob& job) {
   const auto before = reported_.find(job.name);
   if (before != reported_.end() && before->second == job) return;
   reported_.insert_or_assign(job.name, job);
@@ -97,43 +100,42 @@ void SlurmRound::report(const SlurmJob& job) {
                                 .until = job.until});
 }
 
-void SlurmRound::report_missing(const std::map<std::string, core::Pilot>& known) {
+void Round::report_missing(const std::map<std::string, core::Pilot>& known) {
   for (const auto& [name, pilot] : known) {
     // A pilot without a job has not been confirmed: its submission or cancellation is repeated.
     if (pilot.job.empty() || jobs_.contains(name)) continue;
-    core_.submit(core::PilotState{.pool = pilot.pool,
-                                  .name = name,
-                                  .phase = PilotPhase::kEnded,
-                                  .job = pilot.job,
-                                  .reason = "Slurm does not list job " + pilot.job + " any more"});
+    core_.submit(
+        core::PilotState{.pool = pilot.pool,
+                         .name = name,
+                         .phase = PilotPhase::kEnded,
+                         .job = pilot.job,
+                         .reason = engine_->name() + " does not list job " + pilot.job + " any more"});
   }
 }
 
-void SlurmRound::submit(const core::SubmitPilot& pilot) {
-  const auto config = pools_.find(pilot.pool);
-  if (config == pools_.end()) return;
+void Round::submit(const core::SubmitPilot& pilot) {
   if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
     reported_.erase(pilot.name);
     return report(there->second.front());
   }
-  const auto id = slurm_.submit(config->second, pilot.pool, pilot.name, pilot.nodes);
+  const auto id = engine_->submit(pilot.pool, pilot.name, pilot.nodes);
   if (!id && id.error().code == Code::kUnavailable) return set_problem(id.error().message);
   if (!id) {
-    log::warn("Slurm refused a pilot", {{"pilot", pilot.name}, {"reason", id.error().message}});
+    log::warn(engine_->name() + " refused a pilot", {{"pilot", pilot.name}, {"reason", id.error().message}});
     core_.submit(core::PilotState{
         .pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded, .reason = id.error().message});
     return;
   }
   log::info("submitted a pilot", {{"pilot", pilot.name}, {"job", *id}, {"nodes", pilot.nodes}});
-  SlurmJob job{.id = *id, .name = pilot.name};
+  EngineJob job{.id = *id, .name = pilot.name};
   jobs_[pilot.name] = {job};
   report(job);
 }
 
-void SlurmRound::cancel(const core::CancelPilot& pilot) {
+void Round::cancel(const core::CancelPilot& pilot) {
   std::vector<std::string> ids;
   if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
-    for (const SlurmJob& job : there->second) {
+    for (const EngineJob& job : there->second) {
       if (job.phase != PilotPhase::kEnded) ids.push_back(job.id);
     }
   }
@@ -142,7 +144,7 @@ void SlurmRound::cancel(const core::CancelPilot& pilot) {
     return;
   }
   log::info("cancel a pilot", {{"pilot", pilot.name}});
-  if (const Status done = slurm_.cancel(ids); !done) set_problem(done.error().message);
+  if (const Status done = engine_->cancel(ids); !done) set_problem(done.error().message);
 }
 
 void Edge::start() {
@@ -161,7 +163,43 @@ void Edge::start() {
 
 void Edge::stop() {
   queue_.close();
+  round_.stop();
   if (thread_.joinable()) thread_.join();
+}
+
+Engines::Engines(const std::map<std::string, ProviderConfig>& pools, const std::string& prefix,
+                 const CoreLink& core) {
+  std::map<std::string, ProviderConfig> slurm;
+  std::set<std::string> of_slurm;
+  for (const auto& [pool, config] : pools) {
+    if (config.type == "slurm") {
+      slurm.emplace(pool, config);
+      of_slurm.insert(pool);
+    } else {
+      edges_.push_back(
+          std::make_unique<Edge>(Round({pool}, prefix, make_kubernetes(config, prefix + pool), core)));
+    }
+  }
+  if (slurm.empty()) return;
+  edges_.push_back(std::make_unique<Edge>(
+      Round(std::move(of_slurm), prefix, std::make_unique<Slurm>(std::move(slurm), child_commands()), core)));
+}
+
+void Engines::start() {
+  for (const auto& edge : edges_) edge->start();
+}
+
+void Engines::send(core::Send message) {
+  std::string pool;
+  if (auto* wanted = std::get_if<core::SubmitPilot>(&message)) pool = wanted->pool;
+  if (auto* unwanted = std::get_if<core::CancelPilot>(&message)) pool = unwanted->pool;
+  for (const auto& edge : edges_) {
+    if (edge->supplies(pool)) return edge->send(std::move(message));
+  }
+}
+
+void Engines::stop() {
+  for (const auto& edge : edges_) edge->stop();
 }
 
 }  // namespace det::engines

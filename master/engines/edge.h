@@ -1,17 +1,20 @@
-// Edge between the core and Slurm: one thread "engines" carries out SubmitPilot and CancelPilot and reports
-// PilotState. Calls squeue at most once a second, however many pilots there are. While Slurm does not reply,
-// messages are dropped: the core repeats them.
+// Edge between the core and an engine: one thread "engines" carries out SubmitPilot and CancelPilot and
+// reports PilotState. Lists the jobs at most once a second, however many pilots there are. While the engine
+// does not reply, messages are dropped: the core repeats them.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/base/queue.h"
+#include "master/config/pools.h"
 #include "master/core/core.h"
-#include "master/engines/slurm.h"
+#include "master/engines/engine.h"
 
 namespace det::engines {
 
@@ -23,16 +26,20 @@ struct CoreLink {
 };
 
 /// One round of the edge; the thread below calls it once a second. Not thread-safe.
-class SlurmRound {
+class Round {
  public:
-  /// `prefix`: the beginning of the names of this cluster's pilots.
-  SlurmRound(std::map<std::string, ProviderConfig> pools, std::string prefix, Slurm slurm, CoreLink core);
+  /// `pools`: those that the engine supplies. `prefix`: the beginning of the names of this cluster's pilots.
+  Round(std::set<std::string> pools, std::string prefix, std::unique_ptr<Engine> engine, CoreLink core);
 
-  /// Lists the jobs, reports changes, and carries out messages.
+  /// Lists the jobs, reports changes, and carries out messages; those of other pools are ignored.
   void run(const std::vector<core::Send>& messages);
 
+  bool supplies(const std::string& pool) const { return pools_.contains(pool); }
+  /// Ends a call of the engine early. Any thread.
+  void stop() { engine_->stop(); }
+
  private:
-  void report(const SlurmJob& job);
+  void report(const EngineJob& job);
   void report_missing(const std::map<std::string, core::Pilot>& known);
   /// Cancels the later ones of jobs with one name: a submission that was repeated after a lost reply.
   void cancel_twins();
@@ -42,21 +49,23 @@ class SlurmRound {
   /// Returns the pool of a pilot by its name, or "".
   std::string pool_of(const std::string& name) const;
 
-  const std::map<std::string, ProviderConfig> pools_;
-  const std::string prefix_;
-  const Slurm slurm_;
-  const CoreLink core_;
-  std::map<std::string, std::vector<SlurmJob>> jobs_;  ///< live and ended jobs of the newest list, by name
-  std::map<std::string, SlurmJob> reported_;
+  std::set<std::string> pools_;
+  std::string prefix_;
+  std::unique_ptr<Engine> engine_;
+  CoreLink core_;
+  std::map<std::string, std::vector<EngineJob>> jobs_;  ///< live and ended jobs of the newest list, by name
+  std::map<std::string, EngineJob> reported_;
   std::string problem_;
   int rounds_ = 0;
 };
 
+/// The thread of one engine.
 class Edge {
  public:
-  explicit Edge(SlurmRound round) : round_(std::move(round)), queue_(kMaxMessages) {}
+  explicit Edge(Round round) : round_(std::move(round)), queue_(kMaxMessages) {}
   ~Edge() { stop(); }
 
+  bool supplies(const std::string& pool) const { return round_.supplies(pool); }
   void start();
   /// Queues a message. Never blocks; a message beyond the bound is dropped, and the core repeats it.
   void send(core::Send message) { queue_.try_push(std::move(message)); }
@@ -65,9 +74,26 @@ class Edge {
 
  private:
   static constexpr std::size_t kMaxMessages = 4096;
-  SlurmRound round_;
+  Round round_;
   Queue<core::Send> queue_;
   std::thread thread_;
+};
+
+/// The edges of all engines: one for Slurm, and one for each pool on Kubernetes.
+class Engines {
+ public:
+  /// `prefix`: the beginning of the names of this cluster's pilots, with a hyphen at its end.
+  Engines(const std::map<std::string, ProviderConfig>& pools, const std::string& prefix,
+          const CoreLink& core);
+
+  void start();
+  /// Queues a SubmitPilot or CancelPilot for the engine of its pool. Never blocks.
+  void send(core::Send message);
+  /// Ends all threads. Idempotent.
+  void stop();
+
+ private:
+  std::vector<std::unique_ptr<Edge>> edges_;
 };
 
 }  // namespace det::engines

@@ -10,8 +10,6 @@ namespace det::engines {
 namespace {
 
 constexpr std::int64_t kMaxOutput = 8 << 20;
-/// Guard against a master that never releases a pilot: its agents end after this many idle timeouts.
-constexpr int kIdleTimeouts = 3;
 
 /// Quotes a word for the shell.
 std::string quote(const std::string& word) {
@@ -53,7 +51,7 @@ core::PilotPhase phase_of(std::string_view state) {
 }
 
 /// Reads one line of squeue.
-Result<SlurmJob> read_job(std::string_view line) {
+Result<EngineJob> read_job(std::string_view line) {
   std::array<std::string_view, 4> fields;
   for (std::string_view& field : fields) {
     const std::size_t bar = line.find('|');
@@ -61,11 +59,11 @@ Result<SlurmJob> read_job(std::string_view line) {
     field = line.substr(0, bar);
     line.remove_prefix(bar + 1);
   }
-  SlurmJob job{.id = std::string(fields[0]),
-               .name = std::string(fields[3]),
-               .phase = phase_of(fields[1]),
-               .reason = std::string(line),
-               .until = std::nullopt};
+  EngineJob job{.id = std::string(fields[0]),
+                .name = std::string(fields[3]),
+                .phase = phase_of(fields[1]),
+                .reason = std::string(line),
+                .until = std::nullopt};
   // Ended jobs have no reason more often than not; the state says enough then.
   if (job.phase == core::PilotPhase::kEnded && (job.reason.empty() || job.reason == "None"))
     job.reason = std::string(fields[1]);
@@ -80,13 +78,13 @@ Result<SlurmJob> read_job(std::string_view line) {
 
 }  // namespace
 
-Result<std::vector<SlurmJob>> parse_squeue(std::string_view text) {
-  std::vector<SlurmJob> jobs;
+Result<std::vector<EngineJob>> parse_squeue(std::string_view text) {
+  std::vector<EngineJob> jobs;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (trim(line).empty()) continue;
-    TRY_ASSIGN(SlurmJob job, read_job(line));
+    TRY_ASSIGN(EngineJob job, read_job(line));
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -146,7 +144,7 @@ RunCommand child_commands() {
   };
 }
 
-Result<std::vector<SlurmJob>> Slurm::list() const {
+Result<std::vector<EngineJob>> Slurm::list() {
   const auto result = run_({"squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%e|%j|%r"}, {});
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok()) return fail(Code::kUnavailable, why("squeue", *result));
@@ -154,8 +152,8 @@ Result<std::vector<SlurmJob>> Slurm::list() const {
   return parse_squeue(result->out);
 }
 
-Result<std::string> Slurm::submit(const ProviderConfig& config, const std::string& pool,
-                                  const std::string& name, int nodes) const {
+Result<std::string> Slurm::submit(const std::string& pool, const std::string& name, int nodes) {
+  const ProviderConfig& config = pools_.at(pool);
   const auto result = run_(sbatch_arguments(config, name, nodes), batch_script(config, pool, name));
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok())
@@ -166,7 +164,7 @@ Result<std::string> Slurm::submit(const ProviderConfig& config, const std::strin
   return line.substr(0, line.find(';'));
 }
 
-Status Slurm::cancel(const std::vector<std::string>& ids) const {
+Status Slurm::cancel(const std::vector<std::string>& ids) {
   std::vector<std::string> argv{"scancel", "--quiet"};
   argv.insert(argv.end(), ids.begin(), ids.end());
   const auto result = run_(std::move(argv), {});

@@ -387,8 +387,10 @@ TEST_CASE("a trial class is compiled and run by det-harness; a compile error fai
                          "#!/bin/sh\necho \"harness $1 ${3##*/}\"\ntest -s \"${3%:*}\"\n", 0755));
   need(write_file_atomic(
       prefix.path() + "/share/det/model_build.json",
-      R"({"sdk_id":"s","compiler":"c++","cxx_flags":["-fPIC"],"include_dirs":[],"link_flags":["-shared"],)"
+      R"({"sdk_id":"s","library":"LibTorch 9.9, without CUDA","compiler":"c++","cxx_flags":["-fPIC"],"include_dirs":[],"link_flags":["-shared"],)"
       R"("wrapper":"#include \"{module}.cpp\"\n{class} the_trial;\n"})"));
+  CHECK_THAT(need(run_process({.argv = {prefix.path() + "/bin/det-agent", "--version"}})).out,
+             Catch::EndsWith(" (LibTorch 9.9, without CUDA)\n"));
   Cluster cluster;
   cluster.agent->stop(15s);
   cluster.program = prefix.path() + "/bin/det-agent";

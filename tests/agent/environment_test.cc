@@ -206,6 +206,16 @@ TEST_CASE("a task gets only listed variables of the agent's environment", "[envi
   CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
 }
 
+TEST_CASE("variables that name a task do not distinguish two environments for libraries", "[agent]") {
+  const std::vector<std::string> first{"PATH=/bin",      "HOME=/a",       "USER=u",
+                                       "DET_TRIAL_ID=1", "C10D_PORT=130", "OMP_NUM_THREADS=1"};
+  const std::vector<std::string> second{"OMP_NUM_THREADS=1", "PATH=/bin", "HOME=/b", "DET_TRIAL_ID=2",
+                                        "INTER_TRAIN_PROCESS_COMM_PORT_1=140"};
+  CHECK(load_environment(first) == std::vector<std::string>{"OMP_NUM_THREADS=1", "PATH=/bin"});
+  CHECK(load_environment(second) == load_environment(first));
+  CHECK(load_environment({"PATH=/bin", "HOMES=1"}) == std::vector<std::string>{"HOMES=1", "PATH=/bin"});
+}
+
 TEST_CASE("the environment of a command has no trial variables") {
   v1::StartAllocation command;
   command.set_allocation_id("c.1");

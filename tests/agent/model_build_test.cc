@@ -10,6 +10,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/build/cache.h"
+#include "common/build/compiler.h"
 #include "common/build/precompiled.h"
 #include "need.h"
 
@@ -217,6 +218,34 @@ TEST_CASE("a damaged precompiled header is made again", "[build]") {
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
   need(write_file_atomic(header_of(request), "no header"));
   CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+}
+
+TEST_CASE("text of a trial is no complaint about the precompiled header", "[build]") {
+  CHECK(
+      build::rejects_header("fatal error: file 'torch.h' has been modified since the precompiled header "
+                            "'header.pch' was built: size changed (was 26, now 31)\n1 error generated.\n"));
+  CHECK(build::rejects_header("error: input is not a PCH file: 'header.pch'\n2 errors generated.\n"));
+  CHECK_FALSE(build::rejects_header("model_def.cpp:1:2: error: PCH file\n#error PCH file\n ^\n"));
+  // A line of the source, as the compiler shows it, and a message with a line break.
+  CHECK_FALSE(
+      build::rejects_header("model_def.cpp:3:8: error: use of undeclared identifier 'g'\n"
+                            "error: g(\"PCH file\");\n       ^\n"));
+  CHECK_FALSE(
+      build::rejects_header("In file included from entrypoint:1:\nmodel_def.cpp:12:53: warning: 'q' "
+                            "is deprecated: x\nerror: PCH file [-Wdeprecated-declarations]\n"));
+}
+
+TEST_CASE("the version of a compiler is read again when its file has changed", "[build]") {
+  Bench bench;
+  const std::string compiler = bench.dir.path() + "/compiler";
+  const auto install = [&](const std::string& version) {
+    need(write_file_atomic(compiler, "#!/bin/sh\necho " + version + "\n", 0755));
+  };
+  CHECK(need(build::compiler_version(compiler)) == std::nullopt);
+  install("one");
+  CHECK(need(build::compiler_version(compiler)) == "one\n");
+  install("two");
+  CHECK(need(build::compiler_version(compiler)) == "two\n");
 }
 
 TEST_CASE("a precompiled header follows a change of the files that it includes", "[build]") {

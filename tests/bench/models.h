@@ -1,5 +1,5 @@
-// Models of the training benchmarks: the CNN of the MNIST example, and an MLP so small that only overhead
-// counts.
+// Models of the training benchmarks: the CNN of the MNIST example, an MLP so small that only overhead counts,
+// and ResNet-18.
 #pragma once
 
 #include <torch/torch.h>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "det/det.h"
+#include "det/models.h"
 
 namespace bench {
 
@@ -30,13 +31,25 @@ inline torch::nn::Sequential make_cnn() {
                         nn::Dropout(0.5), nn::Linear(128, 10));
 }
 
-/// Returns "mlp" or "cnn" with random data.
+/// ResNet-18 on images of ImageNet's size; on the CPU on small ones.
+inline Model make_resnet18() {
+  const bool cuda = torch::cuda::is_available();
+  const std::int64_t side = cuda ? 224 : 32, count = cuda ? 1024 : 64;
+  auto images = std::make_shared<det::ImageDataset>(
+      torch::randint(0, 256, {count, 3, side, side}, torch::kByte),
+      torch::randint(0, 1000, {count}, torch::kLong), std::vector<double>{0.5, 0.5, 0.5},
+      std::vector<double>{0.25, 0.25, 0.25});
+  return {torch::nn::Sequential(det::models::resnet18()), std::move(images), cuda ? 128 : 8, cuda ? 10 : 2};
+}
+
+/// Returns "mlp", "cnn" or "resnet18" with random data.
 inline Model make_model(const std::string& name) {
   if (name == "mlp") {
     auto rows = std::make_shared<det::TensorDataset>(torch::randn({20000, 16}),
                                                      torch::randint(0, 4, {20000}, torch::kLong));
     return {make_mlp(), std::move(rows), 32, 3000};
   }
+  if (name == "resnet18") return make_resnet18();
   if (name != "cnn") throw std::invalid_argument("no such model: " + name);
   auto images = std::make_shared<det::ImageDataset>(torch::randint(0, 256, {20000, 28, 28}, torch::kByte),
                                                     torch::randint(0, 10, {20000}, torch::kLong),

@@ -2,6 +2,7 @@
 """Runs programs that train in segments, alternating, and prints the median of their ratios.
 
 segments.py BUILD_DIR trainer|precision|ddp|exact     see run.sh
+segments.py BUILD_DIR gpu|gpu_on_cpu                  see ../gpu/run.sh
 """
 import os
 import socket
@@ -129,13 +130,24 @@ def all_reduce(program):
         rank.wait()
 
 
-def gpu(program):
+def gpu(program, rounds=11):
+    for model, faster in (("mlp", 1.03), ("cnn", 1.01)):
+        ratios = medians({"bare": Program([program, "bare", model]), "trainer": Program([program, "trainer", model])}, rounds)
+        figure(f"gpu_trainer_{model}_over_bare", ratios["trainer"], faster)
+    ratios = medians({"alone": Program([program, "trainer", "cnn"]), "nccl": Program([program, "nccl", "cnn"])}, rounds)
+    figure("gpu_nccl_of_one_over_none_cnn", ratios["nccl"], 1.01)
+    ratios = medians({"fp32": Program([program, "trainer", "resnet18"]), "bf16": Program([program, "bf16", "resnet18"])}, rounds)
+    figure("gpu_bf16_over_fp32_resnet18", ratios["bf16"], 1 / 1.6)
+
+
+def gpu_on_cpu(program):
+    """The part of gpu() that runs without a device, to check its programs. Bounds are those of a GPU."""
     for model in ("mlp", "cnn"):
-        ratios = medians({"bare": Program([program, "bare", model]), "trainer": Program([program, "trainer", model])}, 11)
-        figure(f"gpu_trainer_{model}_over_bare", ratios["trainer"], 1.01 if model == "cnn" else 1.03)
-    ratios = medians({"fp32": Program([program, "trainer", "cnn"]), "bf16": Program([program, "bf16", "cnn"])}, 11)
-    figure("gpu_bf16_over_fp32_cnn", ratios["bf16"], 1.0)
+        ratios = medians({"bare": Program([program, "bare", model]), "trainer": Program([program, "trainer", model])}, 2)
+        figure(f"cpu_trainer_{model}_over_bare", ratios["trainer"], 1.03)
+    ratios = medians({"fp32": Program([program, "trainer", "resnet18"]), "bf16": Program([program, "bf16", "resnet18"])}, 1)
+    figure("cpu_bf16_over_fp32_resnet18", ratios["bf16"], 1.0)
 
 
 if __name__ == "__main__":
-    {"trainer": trainer, "precision": precision, "ddp": ddp, "exact": exact, "gpu": gpu}[sys.argv[2]](os.path.join(sys.argv[1], "bench", "bench_train_segments"))
+    {"trainer": trainer, "precision": precision, "ddp": ddp, "exact": exact, "gpu": gpu, "gpu_on_cpu": gpu_on_cpu}[sys.argv[2]](os.path.join(sys.argv[1], "bench", "bench_train_segments"))

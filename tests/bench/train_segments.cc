@@ -4,6 +4,7 @@
 //   bench_train_segments trainer MODEL    det::Trainer with a report every 100 batches
 //   bench_train_segments bf16 MODEL       the same with precision bf16
 //   bench_train_segments exact MODEL      the same with `reproducibility: exact`, in one process or several
+//   bench_train_segments nccl MODEL       the same with gradients through NCCL, on one GPU
 //   bench_train_segments alone|shm|gloo|early-shm|late-gloo|… MODEL
 // The last form is one process of several (RANK, WORLD_SIZE, …): without exchange, or over a transport during
 // the backward pass ("early"), after it ("late"), or as det::run chooses.
@@ -12,6 +13,7 @@
 #include <iostream>
 
 #include "common/base/files.h"
+#include "harness/src/distributed/transport.h"
 #include "harness/src/trainer/context_state.h"
 #include "models.h"
 
@@ -111,6 +113,9 @@ int with_trainer(const std::string& mode, const std::string& name) {
         state.run.client = std::make_unique<CountingClient>();
         if (mode == "alone") {
           state.run.communicator.reset();
+        } else if (mode == "nccl") {
+          state.run.communicator = det::make_nccl_communicator(*state.run.distributed, state.run.device,
+                                                               det::make_cuda_queue(state.run.device));
         } else if (state.run.communicator != nullptr && mode != "exact") {
           state.run.communicator.reset();
           state.run.communicator = det::make_communicator(*state.run.distributed, state.run.device,

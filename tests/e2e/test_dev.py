@@ -62,6 +62,9 @@ class Dev(unittest.TestCase):
     def interrupt(self, process):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 0, self.out())
+        # One hint, that of det dev.
+        self.assertIn("Go on with: det dev", self.out())
+        self.assertNotIn("det-harness --resume", self.out())
 
     def test_training_goes_on_with_changed_code_and_survives_code_that_does_not_compile(self):
         process = self.start("--config", LENGTH)

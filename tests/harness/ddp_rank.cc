@@ -5,15 +5,19 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <functional>
 #include <numeric>
 
+#include "common/base/shared_library.h"
 #include "common/crypto/digest.h"
 #include "harness/src/distributed/communicator.h"
 #include "harness/src/distributed/gradient_reducer.h"
+#include "harness/src/distributed/transport.h"
+#include "tests/standins/host_queue.h"
 
 namespace det {
 namespace {
@@ -40,10 +44,18 @@ Tensor numbers(std::int64_t count, torch::ScalarType type, int rank) {
   return torch::randn({count}, type == torch::kDouble ? torch::kDouble : torch::kFloat).to(type);
 }
 
+/// NCCL is a stand-in on the memory of the CPU.
+std::unique_ptr<Communicator> connect(DistributedContext& distributed, const std::string& backend) {
+  if (backend != "nccl") return make_communicator(distributed, torch::kCPU, backend);
+  // Loaded before, a library is found by its name.
+  if (auto loaded = SharedLibrary::open(FAKE_NCCL); !loaded) throw std::runtime_error(loaded.error().message);
+  return make_nccl_communicator(distributed, torch::kCPU, std::make_unique<testing::HostQueue>());
+}
+
 struct Suite {
   DistributedContext& distributed;
   std::string backend;
-  std::unique_ptr<Communicator> communicator = make_communicator(distributed, torch::kCPU, backend);
+  std::unique_ptr<Communicator> communicator = connect(distributed, backend);
   int rank = distributed.rank(), size = distributed.size();
 
   void say(const std::string& name, bool right, const std::vector<Tensor>& results,
@@ -323,7 +335,7 @@ void gradients_that_are_kept(Suite& suite) {
 /// The generator's pass reaches both networks. Each network has its own reducer and communicator, and the
 /// ranks reach different parameters.
 void two_models(Suite& suite) {
-  auto second = make_communicator(suite.distributed, torch::kCPU, suite.backend);
+  auto second = connect(suite.distributed, suite.backend);
   Net generator(1), judge(2);
   GradientReducer of_generator(generator.parameters(), *suite.communicator, kSmallBuckets);
   GradientReducer of_judge(judge.parameters(), *second, kSmallBuckets);
@@ -430,11 +442,36 @@ int die(Suite& suite, int victim) {
   }
 }
 
+/// Ten collectives after another, for answers that a script plans.
+int count(Suite& suite) {
+  for (int i = 0; i < 10; ++i) {
+    Tensor tensor = torch::full({1000}, 1.0f);
+    suite.communicator->all_reduce(tensor)->wait();
+    suite.say("sum " + std::to_string(i), torch::equal(tensor, torch::full({1000}, 1.0f * suite.size)),
+              {tensor});
+  }
+  return 0;
+}
+
+/// The same on the victim of a hang, which ends itself in place of the agent's supervisor. A collective of
+/// more than 3 s hangs.
+int count_until_hang(Suite& suite) {
+  std::signal(SIGALRM, [](int) { std::raise(SIGKILL); });
+  for (int i = 0; i < 10; ++i) {
+    ::alarm(3);
+    Tensor tensor = torch::ones({1000});
+    suite.communicator->all_reduce(tensor)->wait();
+  }
+  return 0;
+}
+
 int train(const std::string& backend, const std::string& mode, int victim) {
   torch::set_num_threads(1);
   DistributedContext distributed(rank_info_from_environment(), 60);
   Suite suite{distributed, backend};
   if (mode == "die") return die(suite, victim);
+  if (mode == "count") return count(suite);
+  if (mode == "killed") return suite.rank == victim ? count_until_hang(suite) : count(suite);
   if (mode == "mismatch") return mismatch(suite), 0;
   for (const auto check : {all_reduce, all_mean, all_gather, broadcast, many_in_flight, reduces_to_the_mean,
                            unused_parameters, passes_without_reduction_are_added, two_backward_passes_in_one,

@@ -4,6 +4,7 @@
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';
 import { bulkActions } from './pages/bulk.mjs';
+import { clicking } from './pages/clicking.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
@@ -30,4 +31,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);

@@ -337,8 +337,8 @@ const looking = [
       assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
       await audit('search-many');
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
-      await page.waitForSelector('polyline');
-      assert.equal((await page.$$('polyline.line')).length, TRIALS);
+      await page.waitForSelector('path.line');
+      assert.equal((await page.$$('path.line')).length, TRIALS);
       assert.equal((await page.$$('figure')).length, 9); // With the history of the metric and the Pareto front.
       await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
       assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);

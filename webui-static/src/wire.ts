@@ -131,8 +131,9 @@ export interface LogEntry {
 }
 
 export interface MasterInfo {
-  version: string;
-  clusterName: string;
+  version: string; // of the API
+  release: string;
+  clusterName: string; // "" if the cluster has no name
 }
 
 export interface FoundExperiment {

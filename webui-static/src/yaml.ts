@@ -27,6 +27,12 @@ export function withKey(text: string, parent: string, key: string, value: string
   return `${lines.join('\n')}\n`;
 }
 
+// The end of the first line with a value in the top-level mapping `parent`; the end of the text without one.
+export function endOfFirst(text: string, parent: string): number {
+  const found = new RegExp(`^${escaped(parent)}[ \\t]*:(?:[ \\t]*(?:#.*)?\\n(?:[ \\t]*(?:#.*)?\\n)*)?.*`, 'm').exec(text);
+  return found ? found.index + found[0].trimEnd().length : text.length;
+}
+
 interface Open {
   indent: number; // minimum indent of its children
   path: string;

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -96,7 +97,10 @@ class LocalClient final : public Client {
   void report_invalid_hp() override {}
   bool should_preempt() const override { return interrupted != 0; }
   void acknowledge_preemption() override {
-    std::printf("interrupted: saved; continue with latest_checkpoint \"latest\" (det-harness --resume)");
+    // det dev continues the training itself.
+    const bool continued = std::getenv("DET_DEV_SESSION") != nullptr;
+    std::printf("interrupted: saved%s",
+                continued ? "" : "; continue with latest_checkpoint \"latest\" (det-harness --resume)");
     end_line();
   }
   bool flush(std::chrono::seconds) override { return true; }

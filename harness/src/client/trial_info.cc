@@ -231,6 +231,8 @@ Result<Function> cluster_function(const char* name) {
 
 }  // namespace
 
+void preload_cluster_client() { (void)cluster_function<DetMakeClusterClient>("det_make_cluster_client"); }
+
 static ClusterAddress address_of(const TrialInfo& info) {
   return {variable("DET_MASTER"), variable("DET_ALLOCATION_ID"), variable("DET_SESSION_TOKEN"),
           static_cast<std::int32_t>(info.trial_id), info.run};

@@ -42,4 +42,7 @@ FallBack fall_back_at(const TrialInfo& info);
 /// libdet_cluster.so is not beside libdet.so.
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info);
 
+/// Loads libdet_cluster.so, if it is installed, so that make_client() need not. Starts no thread.
+void preload_cluster_client();
+
 }  // namespace det

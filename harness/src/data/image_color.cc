@@ -40,6 +40,9 @@ torch::Tensor smoothed(const torch::Tensor& image) {
   return result;
 }
 
+/// Converts values in [0, 1] as torchvision does: the range is divided into 256 equal parts.
+torch::Tensor to_bytes(const torch::Tensor& values) { return values.mul(256 - 1e-3).to(torch::kByte); }
+
 /// Rotates the hue of one pixel with values in [0, 1] (Smith, Color Gamut Transform Pairs, SIGGRAPH 1978).
 void rotate_hue(float& r, float& g, float& b, float turn) {
   const float most = std::max({r, g, b}), least = std::min({r, g, b}), range = most - least;
@@ -148,7 +151,7 @@ torch::Tensor adjust_hue(const torch::Tensor& image, double factor) {
   for (std::int64_t i = 0; i < pixels; ++i) {
     rotate_hue(values[i], values[pixels + i], values[2 * pixels + i], static_cast<float>(factor));
   }
-  return bytes ? result.mul_(255).to(torch::kByte) : result;
+  return bytes ? to_bytes(result) : result;
 }
 
 torch::Tensor adjust_gamma(const torch::Tensor& image, double gamma, double gain) {
@@ -157,8 +160,7 @@ torch::Tensor adjust_gamma(const torch::Tensor& image, double gamma, double gain
   const bool bytes = image.scalar_type() == torch::kByte;
   const torch::Tensor changed =
       (bytes ? as_float(image).div_(255) : image).pow(gamma).mul_(gain).clamp_(0, 1);
-  // As torchvision converts: [0, 1] is divided into 256 equal parts.
-  return bytes ? changed.mul(256 - 1e-3).to(torch::kByte) : changed;
+  return bytes ? to_bytes(changed) : changed;
 }
 
 torch::Tensor invert(const torch::Tensor& image) {

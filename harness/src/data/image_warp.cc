@@ -212,8 +212,11 @@ torch::Tensor perspective(const torch::Tensor& image, const Corners& from, const
     for (const double value : {0.0, 0.0, 0.0, x, y, 1.0, -v * x, -v * y}) equations.push_back(value);
     right.push_back(u), right.push_back(v);
   }
-  const torch::Tensor c = std::get<0>(at::linalg_lstsq(
-      matrix_of(equations, 8, 8), torch::tensor(right, torch::kFloat), c10::nullopt, "gels"));
+  // In double precision: the equations of near corners are ill-conditioned.
+  const torch::Tensor c =
+      std::get<0>(at::linalg_lstsq(torch::tensor(equations, torch::kDouble).view({8, 8}),
+                                   torch::tensor(right, torch::kDouble), c10::nullopt, "gels"))
+          .to(torch::kFloat);
   const std::int64_t height = image.size(1), width = image.size(2);
   const torch::Tensor half =
       torch::tensor({0.5 * static_cast<double>(width), 0.5 * static_cast<double>(height)}, torch::kFloat);

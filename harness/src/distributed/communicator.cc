@@ -208,7 +208,7 @@ std::unique_ptr<Communicator> make_communicator(DistributedContext& distributed,
     if (!device.is_cuda()) {
       throw std::invalid_argument("the backend nccl needs a CUDA device; on the CPU leave the backend open");
     }
-    return make_nccl_communicator(distributed, device);
+    return make_nccl_communicator(distributed, device, make_cuda_queue(device));
   }
   if (device.is_cuda()) {
     throw std::invalid_argument("the backend " + backend + " is for the CPU; on a CUDA device use nccl");

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/src/distributed/communicator.h"
+#include "harness/src/distributed/side_queue.h"
 
 namespace det {
 
@@ -36,9 +37,10 @@ std::unique_ptr<Communicator> run_beside(std::unique_ptr<Transport> transport, i
 std::unique_ptr<Transport> make_shm_transport(DistributedContext& distributed);
 /// A transport over Gloo (TCP). Collective. Throws std::runtime_error.
 std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed);
-/// A communicator over NCCL, with its own CUDA stream in place of a thread. Collective. Throws
-/// std::runtime_error naming what is missing.
+/// A communicator over NCCL, with `queue` in place of a thread. Collective. Throws std::runtime_error naming
+/// what is missing.
 std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed,
-                                                     const torch::Device& device);
+                                                     const torch::Device& device,
+                                                     std::unique_ptr<SideQueue> queue);
 
 }  // namespace det

@@ -1,81 +1,38 @@
-// Collectives over NCCL between CUDA devices. libnccl.so.2 is loaded at run time. Collectives run on their
-// own stream, ordered against the caller's stream by events. Compiled when LibTorch has CUDA.
-#include <stdexcept>
-
-#include "harness/src/distributed/transport.h"
-
-// CPU packages of LibTorch contain the CUDA headers, too, but not the configuration that a CUDA build writes.
-#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>) && __has_include(<nccl.h>)
-#define DET_HAS_NCCL 1
-#endif
-
-#if DET_HAS_NCCL
-#include <ATen/cuda/CUDAEvent.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-#include <nccl.h>
+// Collectives over NCCL between devices. They run on their own queue, ordered against the caller's work. A
+// thread ends them when a rank is gone or NCCL reports an error.
+#include <c10/core/DeviceGuard.h>
 
 #include <atomic>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
-#include "common/base/shared_library.h"
 #include "common/base/wait.h"
+#include "harness/src/distributed/nccl_library.h"
+#include "harness/src/distributed/transport.h"
 
 namespace det {
 namespace {
 
-/// The NCCL functions used here, with the types of the toolkit's nccl.h.
-struct Nccl {
-  decltype(&ncclGetUniqueId) get_unique_id;
-  decltype(&ncclCommInitRank) init_rank;
-  decltype(&ncclCommDestroy) destroy;
-  decltype(&ncclCommAbort) abort;
-  decltype(&ncclAllReduce) all_reduce;
-  decltype(&ncclAllGather) all_gather;
-  decltype(&ncclBroadcast) broadcast;
-  decltype(&ncclGetErrorString) error_string;
+using nccl::Library;
 
-  /// Loads the library at the first call. Throws std::runtime_error when it is missing or incomplete.
-  static const Nccl& get() {
-    static const Nccl functions = [] {
-      auto library = SharedLibrary::open("libnccl.so.2");
-      if (!library) throw std::runtime_error("nccl: " + library.error().message + "; install libnccl2");
-      Nccl nccl{};
-      library->find(nccl.get_unique_id, "ncclGetUniqueId")
-          .find(nccl.init_rank, "ncclCommInitRank")
-          .find(nccl.destroy, "ncclCommDestroy")
-          .find(nccl.abort, "ncclCommAbort")
-          .find(nccl.all_reduce, "ncclAllReduce")
-          .find(nccl.all_gather, "ncclAllGather")
-          .find(nccl.broadcast, "ncclBroadcast")
-          .find(nccl.error_string, "ncclGetErrorString");
-      if (auto complete = library->complete(); !complete)
-        throw std::runtime_error("nccl: " + complete.error().message);
-      return nccl;
-    }();
-    return functions;
-  }
-};
+/// An error of NCCL is often the death of a rank, which is named if it becomes known within this time.
+constexpr auto kPresencePatience = std::chrono::seconds(2);
+/// Time for the last collectives to complete at the end.
+constexpr auto kDrainPatience = std::chrono::seconds(2);
 
-void check(ncclResult_t result) {
-  if (result != ncclSuccess)
-    throw std::runtime_error(std::string("nccl: ") + Nccl::get().error_string(result));
-}
-
-ncclDataType_t type_of(const torch::Tensor& tensor) {
+int type_of(const torch::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case torch::kFloat:
-      return ncclFloat32;
+      return nccl::kFloat;
     case torch::kDouble:
-      return ncclFloat64;
+      return nccl::kDouble;
     case torch::kBFloat16:
-      return ncclBfloat16;
+      return nccl::kBFloat16;
     case torch::kHalf:
-      return ncclFloat16;
+      return nccl::kHalf;
     case torch::kLong:
-      return ncclInt64;
+      return nccl::kInt64;
     default:
       throw std::invalid_argument(std::string("nccl: no collectives of ") +
                                   c10::toString(tensor.scalar_type()));
@@ -84,52 +41,48 @@ ncclDataType_t type_of(const torch::Tensor& tensor) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(DistributedContext& distributed, const torch::Device& device)
-      : distributed_(distributed),
-        guard_device_(device),
-        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {
-    ncclUniqueId id{};
-    if (distributed.is_chief()) check(Nccl::get().get_unique_id(&id));
+  NcclCommunicator(DistributedContext& distributed, const torch::Device& device,
+                   std::unique_ptr<SideQueue> queue)
+      : distributed_(distributed), device_(device), queue_(std::move(queue)) {
+    nccl::UniqueId id{};
+    if (distributed.is_chief()) nccl::check(Library::get().get_unique_id(&id));
     const std::string bytes = distributed.broadcast_bytes({id.internal, sizeof id.internal});
     std::memcpy(id.internal, bytes.data(), sizeof id.internal);
-    const c10::cuda::CUDAGuard guard(device);
-    check(Nccl::get().init_rank(&comm_, distributed.size(), id, distributed.rank()));
-    // A kernel that waits for a dead rank ends only when its communicator is aborted. Setting `ended_` makes
-    // sure that the communicator is either aborted or destroyed.
-    watcher_ = std::thread([this] {
-      while (!wait_until([this] { return closing_ || !distributed_.first_gone().empty(); },
-                         std::chrono::hours(24))) {
-      }
-      if (!closing_ && !ended_.exchange(true)) Nccl::get().abort(comm_);
-    });
+    const c10::DeviceGuard guard(device);
+    nccl::check(Library::get().init_rank(&comm_, distributed.size(), id, distributed.rank()));
+    watcher_ = std::thread([this] { watch(); });
   }
 
   ~NcclCommunicator() override {
+    const bool complete = drain();
     closing_ = true;
     watcher_.join();
-    if (!ended_) Nccl::get().destroy(comm_);
+    if (failed_) return;
+    complete ? Library::get().destroy(comm_) : Library::get().abort(comm_);
   }
 
   const char* name() const override { return "nccl"; }
   int size() const override { return distributed_.size(); }
   std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start) override {
-    return enqueue({tensor}, [&](cudaStream_t stream) {
-      return Nccl::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(),
-                                    static_cast<std::size_t>(tensor.numel()), type_of(tensor),
-                                    how == Reduction::kMean ? ncclAvg : ncclSum, comm_, stream);
+    if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong)
+      throw std::invalid_argument("no mean of int64");
+    return enqueue({tensor}, [&](nccl::Stream stream) {
+      return Library::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(),
+                                       static_cast<std::size_t>(tensor.numel()), type_of(tensor),
+                                       how == Reduction::kMean ? nccl::kAverage : nccl::kSum, comm_, stream);
     });
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
     // Data is copied, not added, so every type is sent as bytes.
-    return enqueue({output, input}, [&](cudaStream_t stream) {
-      return Nccl::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), ncclUint8, comm_,
-                                    stream);
+    return enqueue({output, input}, [&](nccl::Stream stream) {
+      return Library::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), nccl::kUint8,
+                                       comm_, stream);
     });
   }
   std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
-    return enqueue({tensor}, [&](cudaStream_t stream) {
-      return Nccl::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), ncclUint8, 0, comm_,
-                                   stream);
+    return enqueue({tensor}, [&](nccl::Stream stream) {
+      return Library::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), nccl::kUint8, 0,
+                                      comm_, stream);
     });
   }
 
@@ -137,68 +90,83 @@ class NcclCommunicator final : public Communicator {
   /// A collective that has been enqueued.
   class Ordered final : public Work {
    public:
-    Ordered(NcclCommunicator& owner, at::cuda::CUDAEvent event) : owner_(owner), event_(std::move(event)) {}
-    /// Orders the caller's stream after the collective; does not block the host.
+    Ordered(NcclCommunicator& owner, std::unique_ptr<SideQueue::Mark> end)
+        : owner_(owner), end_(std::move(end)) {}
     void wait() override {
-      owner_.throw_if_gone();
-      event_.block(c10::cuda::getCurrentCUDAStream(owner_.guard_device_.index()));
+      owner_.throw_if_failed();
+      end_->block();
+      owner_.throw_if_failed();
     }
 
    private:
     NcclCommunicator& owner_;
-    at::cuda::CUDAEvent event_;
+    std::unique_ptr<SideQueue::Mark> end_;
   };
 
-  void throw_if_gone() const {
-    if (const std::string gone = distributed_.first_gone(); !gone.empty())
-      throw std::runtime_error("nccl: " + gone);
+  /// Waits for the last collectives: other ranks may need this rank's part of them. Returns false when they
+  /// do not complete soon, after which destroy() would block, or when the device has failed.
+  bool drain() noexcept {
+    try {
+      const auto last = queue_->mark();
+      return wait_until([&] { return failed_ || last->done(); }, kDrainPatience);
+    } catch (const c10::Error&) {
+      return false;
+    }
   }
 
-  /// Enqueues a collective on stream_, ordered after the work queued on the caller's stream.
+  /// Body of the thread. A kernel that waits for a dead rank ends only when its communicator is aborted.
+  void watch() {
+    nccl::Result error = nccl::kSuccess;
+    const auto ended = [&] {
+      if (closing_ || !distributed_.first_gone().empty()) return true;
+      return Library::get().async_error(comm_, &error) == nccl::kSuccess && error != nccl::kSuccess &&
+             error != nccl::kInProgress;
+    };
+    while (!wait_until(ended, std::chrono::hours(24))) {
+    }
+    if (closing_) return;
+    if (error != nccl::kSuccess) {
+      wait_until([&] { return closing_ || !distributed_.first_gone().empty(); }, kPresencePatience);
+    }
+    const std::string gone = distributed_.first_gone();
+    failure_ = "nccl: " + (gone.empty() ? Library::get().error_string(error) : gone);
+    failed_ = true;
+    Library::get().abort(comm_);
+  }
+
+  void throw_if_failed() const {
+    if (const std::string gone = distributed_.first_gone(); !gone.empty())
+      throw std::runtime_error("nccl: " + gone);
+    if (failed_) throw std::runtime_error(failure_);
+  }
+
+  /// Enqueues a collective, ordered after the caller's work so far.
   template <typename Call>
   std::unique_ptr<Work> enqueue(const std::vector<torch::Tensor>& tensors, const Call& call) {
-    throw_if_gone();
-    const c10::cuda::CUDAGuard guard(guard_device_);
-    at::cuda::CUDAEvent ready, done;
-    ready.record(c10::cuda::getCurrentCUDAStream(guard_device_.index()));
-    ready.block(stream_);
-    // Keeps the allocator from reusing the memory before this stream has finished with it.
-    for (const torch::Tensor& tensor : tensors) {
-      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream_);
-    }
-    check(call(stream_.stream()));
-    done.record(stream_);
-    return std::make_unique<Ordered>(*this, std::move(done));
+    throw_if_failed();
+    const c10::DeviceGuard guard(device_);
+    queue_->enter(tensors);
+    nccl::check(call(queue_->handle()));
+    return std::make_unique<Ordered>(*this, queue_->mark());
   }
 
   DistributedContext& distributed_;
-  const torch::Device guard_device_;
-  const c10::cuda::CUDAStream stream_;
-  ncclComm_t comm_ = nullptr;
-  std::atomic<bool> closing_ = false, ended_ = false;
+  const torch::Device device_;
+  const std::unique_ptr<SideQueue> queue_;
+  nccl::Comm comm_ = nullptr;
+  std::atomic<bool> closing_ = false;
+  std::string failure_;  ///< valid once `failed_` is true
+  /// The communicator is aborted instead of destroyed.
+  std::atomic<bool> failed_ = false;
   std::thread watcher_;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext& distributed,
-                                                     const torch::Device& device) {
-  return std::make_unique<NcclCommunicator>(distributed, device);
+                                                     const torch::Device& device,
+                                                     std::unique_ptr<SideQueue> queue) {
+  return std::make_unique<NcclCommunicator>(distributed, device, std::move(queue));
 }
 
 }  // namespace det
-
-#else
-
-namespace det {
-
-std::unique_ptr<Communicator> make_nccl_communicator(DistributedContext&, const torch::Device&) {
-  throw std::runtime_error(
-      "this libdet was built with a LibTorch without CUDA, or without nccl.h: there is no nccl; build it "
-      "with LibTorch's "
-      "CUDA package and the CUDA toolkit");
-}
-
-}  // namespace det
-
-#endif

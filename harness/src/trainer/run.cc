@@ -26,6 +26,7 @@
 #include "harness/src/checkpoint/checkpoint_start.h"
 #include "harness/src/client/setting.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/distributed/side_queue.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -88,6 +89,20 @@ void set_threads(bool exact) {
   at::set_num_threads(std::max(threads, 1));
 }
 
+/// The device of this process: the GPU of its local rank if there are GPUs, else the CPU. Throws
+/// std::invalid_argument when there are fewer GPUs than processes.
+torch::Device device_of(int local_rank) {
+  if (!torch::cuda::is_available()) return torch::kCPU;
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  if (local_rank >= count) {
+    throw std::invalid_argument(
+        "local rank " + std::to_string(local_rank) + " has no GPU: " + std::to_string(count) +
+        " visible; start one process per GPU, or set CUDA_VISIBLE_DEVICES= to train on "
+        "the CPU");
+  }
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(local_rank)};
+}
+
 /// Creates the state of a context. Collective: with several processes every rank connects to the others here.
 std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
@@ -102,9 +117,7 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   if (options.hparams) info.hparams = *options.hparams;
   const RankInfo ranks = rank_info_from_environment();
   if (ranks.size > 1) state->run.distributed = std::make_unique<DistributedContext>(ranks);
-  if (torch::cuda::is_available()) {
-    state->run.device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(ranks.local_rank));
-  }
+  state->run.device = device_of(ranks.local_rank);
   state->run.communicator = make_communicator(*state->run.distributed, state->run.device);
   configure(*state, options);
   set_threads(state->gradients.exact.has_value());
@@ -119,6 +132,8 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   if (ranks.rank > 0) return state;
   std::printf("training on %s, %d threads, seed %lld", state->run.device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
+  if (built_with_cuda() && !state->run.device.is_cuda())
+    std::printf(" (this build has CUDA, but finds no usable device; check nvidia-smi)");
   if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->run.communicator->name());
   if (state->gradients.exact)
     std::printf(", exact over %lld shards", static_cast<long long>(state->gradients.exact->shards));

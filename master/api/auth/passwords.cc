@@ -1,12 +1,14 @@
 // Password functions on top of libsodium.
 #include "master/api/auth/passwords.h"
 
+#include <crypt.h>
 #include <sodium.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <memory>
 
 #include "common/base/secret.h"
 #include "common/base/text.h"
@@ -24,6 +26,14 @@ constexpr std::size_t kMaxThrottledLogins = 100'000;
 
 std::string pair_key(const std::string& user, const std::string& address) {
   return to_lower(user) + '\0' + address;
+}
+
+/// Verifies a hash of Determined AI (bcrypt), which imported users have. bcrypt reads the first 72 bytes.
+bool verify_bcrypt(const std::string& hash, const std::string& form) {
+  const auto work = std::make_unique<crypt_data>();
+  const char* found = ::crypt_r(form.c_str(), hash.c_str(), work.get());
+  return found != nullptr && hash.size() == std::string_view(found).size() &&
+         sodium_memcmp(found, hash.data(), hash.size()) == 0;
 }
 
 }  // namespace
@@ -98,6 +108,7 @@ std::string hash_password(const std::string& form) {
 
 bool verify_password(const std::string& hash, const std::string& form) {
   if (sodium_init() < 0 || hash.size() >= crypto_pwhash_STRBYTES) return false;
+  if (hash.starts_with("$2")) return verify_bcrypt(hash, form);
   // The hash contains its parameters and salt.
   return crypto_pwhash_str_verify(hash.c_str(), form.data(), form.size()) == 0;
 }

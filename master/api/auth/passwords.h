@@ -21,7 +21,8 @@ Status check_password(std::string_view password, bool is_hashed, const std::stri
 /// Hashes a normalized password with Argon2id (19 MiB, 2 passes) and a random salt. About 20 ms of CPU.
 /// Aborts the process when memory runs out.
 std::string hash_password(const std::string& form);
-/// Whether a normalized password matches a hash. As expensive as hash_password().
+/// Whether a normalized password matches a hash of hash_password(), or of Determined AI (bcrypt). As
+/// expensive as hash_password().
 bool verify_password(const std::string& hash, const std::string& form);
 /// A hash that no password matches. Verifying it makes a login with an unknown name take as long as others.
 const std::string& decoy_hash();

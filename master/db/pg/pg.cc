@@ -156,6 +156,43 @@ Status Connection::copy(const char* sql, const CopyRows& rows) {
   return status;
 }
 
+Result<std::int64_t> Connection::copy_from(Connection& source, Sql out, Sql in,
+                                           const std::function<void(std::int64_t rows)>& copied) {
+  constexpr std::int64_t kReportEvery = 10'000;
+  PGconn *from = source.connection_.get(), *to = connection_.get();
+  const Result_ reading(PQexec(from, out.text), PQclear);
+  if (PQresultStatus(reading.get()) != PGRES_COPY_OUT) return tl::unexpected(source.failure(reading.get()));
+  const Result_ writing(PQexec(to, in.text), PQclear);
+  if (PQresultStatus(writing.get()) != PGRES_COPY_IN) return tl::unexpected(failure(writing.get()));
+  // libpq collects rows, and blocks when the receiver is slower than the sender.
+  std::int64_t rows = 0;
+  bool sent = true;
+  int length = 0;
+  for (char* row = nullptr; sent && (length = PQgetCopyData(from, &row, 0)) > 0; ++rows) {
+    sent = PQputCopyData(to, row, length) == 1;
+    PQfreemem(row);
+    if (copied && rows % kReportEvery == 0) copied(rows);
+  }
+  Status status;
+  if (!sent) status = tl::unexpected(failure(nullptr));
+  // -1 is the regular end of the rows; the result behind it says whether the statement succeeded.
+  const Result_ read(length == -1 ? PQgetResult(from) : nullptr, PQclear);
+  if (status && (!read || PQresultStatus(read.get()) != PGRES_COMMAND_OK))
+    status = tl::unexpected(source.failure(read.get()));
+  while (length == -1) {
+    const Result_ rest(PQgetResult(from), PQclear);
+    if (!rest) break;
+  }
+  (void)PQputCopyEnd(to, status ? nullptr : "the source failed");
+  while (PGresult* next = PQgetResult(to)) {
+    const Result_ result(next, PQclear);
+    if (status && PQresultStatus(next) != PGRES_COMMAND_OK) status = tl::unexpected(failure(next));
+    if (!alive() || PQresultStatus(next) == PGRES_COPY_IN) break;
+  }
+  if (!status) return tl::unexpected(status.error());
+  return rows;
+}
+
 Status Connection::script(const std::string& sql) {
   const Result_ result(PQexec(connection_.get(), sql.c_str()), PQclear);
   const ExecStatusType status = PQresultStatus(result.get());

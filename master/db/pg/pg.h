@@ -253,6 +253,12 @@ class Connection {
   Result<Rows> run_prepared(Sql sql, const Params& params);
   /// Streams rows into "COPY … FROM STDIN (FORMAT binary)". `sql` may end in "; COMMIT" to save a round trip.
   Status copy(const char* sql, const CopyRows& rows);
+  /// Streams the rows of `out` ("COPY … TO STDOUT"), run on `source`, into `in` ("COPY … FROM STDIN"), run on
+  /// this connection. Both must have the same format. Calls `copied` with the number of rows about once per
+  /// 10,000. Returns the number of rows. An error of `source` names it; the connections may then be used only
+  /// to roll back.
+  Result<std::int64_t> copy_from(Connection& source, Sql out, Sql in,
+                                 const std::function<void(std::int64_t rows)>& copied);
   /// Runs several constant statements (migrations, SET); returns no rows.
   Status script(const std::string& sql);
   /// Runs all statements in one round trip and returns the rows of the last. Call it inside a transaction or

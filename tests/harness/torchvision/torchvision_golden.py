@@ -40,6 +40,23 @@ def operation(name, magnitude, **options):
     return lambda x: autoaugment._apply_op(x, name, magnitude, **options)
 
 
+def hue(x, factor):
+    """Bytes as since torchvision 0.15: 0.14 truncates instead of dividing the range into 256 parts."""
+    return F.convert_image_dtype(F.adjust_hue(F.convert_image_dtype(x, torch.float32), factor), x.dtype)
+
+
+def perspective_coefficients(start, end):
+    """In double precision, as in later versions than 0.14."""
+    rows = []
+    for (x, y), (u, v) in zip(end, start):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+    solved = numpy.linalg.solve(numpy.array(rows, dtype=float), numpy.array(start, dtype=float).reshape(8))
+    return solved.astype(numpy.float32).tolist()
+
+
+if torchvision.__version__.startswith("0.14"):
+    F._get_perspective_coeffs = perspective_coefficients
+
 CORNERS = [[0, 0], [42, 0], [42, 30], [0, 30]]
 MOVED = [[3, 2], [38, 5], [40, 26], [6, 29]]
 CASES = {
@@ -58,8 +75,8 @@ CASES = {
     "brightness": lambda x: F.adjust_brightness(x, 1.37),
     "contrast": lambda x: F.adjust_contrast(x, 0.43),
     "saturation": lambda x: F.adjust_saturation(x, 1.71),
-    "hue": lambda x: F.adjust_hue(x, 0.29),
-    "hue back": lambda x: F.adjust_hue(x, -0.43),
+    "hue": lambda x: hue(x, 0.29),
+    "hue back": lambda x: hue(x, -0.43),
     "gamma": lambda x: F.adjust_gamma(x, 1.8, 1.1),
     "sharpness": lambda x: F.adjust_sharpness(x, 2.3),
     "smoothness": lambda x: F.adjust_sharpness(x, 0.0),

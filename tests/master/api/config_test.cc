@@ -197,8 +197,8 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
                                 .max_nodes = 2,
                                 .idle_timeout = std::chrono::seconds(90),
                                 .agent = "/opt/det-agent",
-                                .agent_config = "/etc/agent.yaml",
                                 .walltime = std::chrono::hours(4),
+                                .agent_config = "/etc/agent.yaml",
                                 .partition = "gpu",
                                 .qos = "high",
                                 .account = "physics",
@@ -208,7 +208,7 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
   CHECK(config->providers.at("gpu") == expected);
   CHECK(with("{type: agents}")->providers.empty());
   const std::pair<const char*, const char*> refused[] = {
-      {"{type: kubernetes}", "provider.type"},
+      {"{type: nomad}", "provider.type"},
       {"{type: agents, max_pilots: 2}", "provider.max_pilots"},
       {"{type: slurm, agent_config: a}", "slots_per_node"},
       {"{type: slurm, slots_per_node: 4}", "agent_config"},
@@ -223,6 +223,61 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
     INFO(provider);
     CHECK_THAT(problem(with(provider)), Catch::Contains(part));
   }
+}
+
+TEST_CASE("a provider of type kubernetes is read with all of its keys, and other keys are refused") {
+  auto dir = TemporaryDirectory::create("det-config");
+  REQUIRE(dir);
+  const auto with = [&](const std::string& pool, const std::string& provider) {
+    const std::string text = "resource_pools:\n  - pool_name: " + pool +
+                             "\n    provider: {type: kubernetes, slots_per_node: 8, " + provider + "}\n";
+    REQUIRE(write_file_atomic(dir->path() + "/m.yaml", text, 0600));
+    return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
+  };
+  const std::string least = "image: i, master: 'https://m:8080', join_token_secret: s";
+  const auto config =
+      with("gpu",
+           least +
+               ", kubeconfig: /k, context: c, namespace: n, resources: {nvidia.com/gpu: 8}, node_selector: "
+               "{a: b}, tolerations: [{key: k}], priority_class: low, labels: {l: m}, agent: a, "
+               "agent_arguments: [--slot-type=cuda], queue: q, grace: 90s, start_timeout: 5m, pod_template: "
+               "{spec: {hostNetwork: true}}, max_pilots: 2, max_nodes: 4, idle_timeout: 1m, walltime: 2h");
+  REQUIRE(config);
+  ProviderConfig expected{.type = "kubernetes", .max_pilots = 2, .slots_per_node = 8, .max_nodes = 4};
+  expected.idle_timeout = std::chrono::minutes(1);
+  expected.agent = "a";
+  expected.walltime = std::chrono::hours(2);
+  expected.kubeconfig = "/k";
+  expected.context = "c";
+  expected.name_space = "n";
+  expected.image = "i";
+  expected.master = "https://m:8080";
+  expected.token_secret = "s";
+  expected.priority_class = "low";
+  expected.queue = "q";
+  expected.agent_arguments = {"--slot-type=cuda"};
+  expected.grace = std::chrono::seconds(90);
+  expected.start_timeout = std::chrono::minutes(5);
+  expected.resources = {{"nvidia.com/gpu", "8"}};
+  expected.node_selector = {{"a", "b"}};
+  expected.labels = {{"l", "m"}};
+  expected.tolerations = Json::array({{{"key", "k"}}});
+  expected.pod_template = {{"spec", {{"hostNetwork", true}}}};
+  CHECK(config->providers.at("gpu") == expected);
+  const std::pair<std::string, const char*> refused[] = {
+      {"image: i", "join_token_secret"},
+      {least + ", partition: p", "is no key of provider type kubernetes"},
+      {least + ", grace: 5s", "at least 20s"},
+      {least + ", tolerations: {a: b}", "list of maps"},
+      {least + ", resources: [a]", "map of texts"},
+      {least + ", agent_arguments: [--id=x]", "the master sets it"},
+      {least + ", pod_template: {status: {}}", "no field of a pod template"},
+      {least + ", pod_template: {spec: {restartPolicy: Always}}", "restartPolicy"}};
+  for (const auto& [provider, part] : refused) {
+    INFO(provider);
+    CHECK_THAT(problem(with("gpu", provider)), Catch::Contains(part));
+  }
+  CHECK_THAT(problem(with("GPU_1", least)), Catch::Contains("small letters"));
 }
 
 TEST_CASE("all contradictions are reported at once") {

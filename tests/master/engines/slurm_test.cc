@@ -1,4 +1,6 @@
 // Commands of Slurm, and rounds of its edge against a Slurm in memory.
+#include "master/engines/slurm.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -29,9 +31,9 @@ TEST_CASE("lines of squeue become jobs") {
       "15|COMPLETING|1700000000|other|\n");
   REQUIRE(jobs);
   REQUIRE(jobs->size() == 4);
-  CHECK((*jobs)[0] == SlurmJob{"12", "det-c-gpu-1", PilotPhase::kPending, "Resources", std::nullopt});
-  CHECK((*jobs)[1] == SlurmJob{"13", "det-c-gpu-2", PilotPhase::kRunning, "",
-                               WallTime{std::int64_t{1700000000} * 1'000'000}});
+  CHECK((*jobs)[0] == EngineJob{"12", "det-c-gpu-1", PilotPhase::kPending, "Resources", std::nullopt});
+  CHECK((*jobs)[1] == EngineJob{"13", "det-c-gpu-2", PilotPhase::kRunning, "",
+                                WallTime{std::int64_t{1700000000} * 1'000'000}});
   CHECK((*jobs)[2].phase == PilotPhase::kEnded);
   CHECK((*jobs)[2].reason == "CANCELLED");
   CHECK((*jobs)[3].phase == PilotPhase::kEnded);
@@ -105,11 +107,13 @@ struct Cluster {
     result.err = text + "\n";
     return result;
   }
-  SlurmRound round() {
-    return SlurmRound({{"gpu", settings()}}, "det-c-",
-                      Slurm([this](std::vector<std::string> argv, std::string_view) { return run(argv); }),
-                      {.submit = [this](core::Input input) { inputs.push_back(std::move(input)); },
-                       .pilots = [this]() -> Result<std::map<std::string, core::Pilot>> { return pilots; }});
+  Round round() {
+    return Round({"gpu"}, "det-c-",
+                 std::make_unique<Slurm>(
+                     std::map<std::string, ProviderConfig>{{"gpu", settings()}},
+                     [this](std::vector<std::string> argv, std::string_view) { return run(argv); }),
+                 {.submit = [this](core::Input input) { inputs.push_back(std::move(input)); },
+                  .pilots = [this]() -> Result<std::map<std::string, core::Pilot>> { return pilots; }});
   }
   template <typename T>
   std::vector<T> take() {
@@ -126,7 +130,7 @@ const core::SubmitPilot kSubmit{"gpu", "det-c-gpu-1", 1};
 
 TEST_CASE("a pilot is submitted once, and its changes are reported") {
   Cluster cluster;
-  SlurmRound round = cluster.round();
+  Round round = cluster.round();
   round.run({kSubmit});
   auto states = cluster.take<core::PilotState>();
   REQUIRE(states.size() == 1);
@@ -191,7 +195,7 @@ TEST_CASE("a Slurm that does not reply is said once, ends no pilot, and is said 
   Cluster cluster;
   cluster.jobs[1] = {"det-c-gpu-1"};
   cluster.pilots["det-c-gpu-1"] = {.id = 1, .name = "det-c-gpu-1", .pool = "gpu", .job = "1"};
-  SlurmRound round = cluster.round();
+  Round round = cluster.round();
   round.run({});
   cluster.take<core::PilotState>();
   cluster.away = true;

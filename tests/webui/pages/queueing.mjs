@@ -20,7 +20,9 @@ export const queueing = [
       await open('cluster?tab=queue');
       await untilOrder(['1', '2', '3', '5', '6', '7']);
       await page.getByRole('button', { name: 'Why does experiment 5 wait?' }).click();
-      await page.getByRole('region', { name: 'Why experiment 5 waits' }).getByRole('link', { name: 'experiment 1' }).first().waitFor();
+      const why = page.getByRole('region', { name: 'Why experiment 5 waits' });
+      await why.locator('summary').click();
+      await why.getByRole('link', { name: 'experiment 1' }).first().waitFor();
       assert.match(page.url(), /explain=5/);
       await audit('queue');
       await open('experiments/5');

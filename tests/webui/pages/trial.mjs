@@ -86,8 +86,11 @@ export const trial = [
       await open('trials/2?tab=profiler');
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
+      const uneven = 'Rank 0 is unlike the others: GPU 0 is used 96 %, the others 41 %. The others may wait for it.';
+      await open('trials/1');
+      await untilText(uneven);
       await open('trials/1?tab=profiler');
-      await untilText('GPU 0 is used 96 %, the others 41 %: they may wait for its process.');
+      await untilText(uneven);
       await page.waitForSelector('figure[data-panel="memory_free"] canvas');
       await page.waitForSelector('figure[data-panel="batches per second"] canvas');
       await page.waitForSelector('figure[data-panel="phases"] rect');

@@ -99,12 +99,12 @@ export const workbench = [
       await rows(TRIALS);
       const row = page.locator('tr.drawn').nth(2);
       await row.hover({ position: { x: 100, y: 10 } });
-      await page.locator('polyline.pointed').waitFor();
+      await page.locator('path.pointed').waitFor();
       const id = await row.getAttribute('data-id');
-      const link = page.locator('a', { has: page.locator('polyline.pointed') });
+      const link = page.locator('a', { has: page.locator('path.pointed') });
       assert.equal(await link.getAttribute('aria-label'), `Trial ${id}`);
       await page.mouse.move(0, 0);
-      await until(() => document.querySelector('polyline.pointed') === null);
+      await until(() => document.querySelector('path.pointed') === null);
       await page.locator(`a[aria-label="Trial ${id}"] circle`).first().dispatchEvent('pointerenter');
       await until((wanted) => document.querySelector('tr.hovered')?.dataset.id === wanted, id);
     },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { average, fromHeld, fromPeriods, rangeOf, totalRows, totals, utilization } from '../../../webui-static/src/cluster/held';
+import { firstDay, average, fromHeld, fromPeriods, rangeOf, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
@@ -104,3 +104,16 @@ test('an axis has a few round steps', () => {
   assert.deepEqual(ticks(8), [0, 2, 4, 6, 8]);
   assert.deepEqual(ticks(100), [0, 50, 100]);
 });
+
+test('records of the last interval only begin with the first allocation or agent', () => {
+  const [before, now] = [cell(0), cell(100)];
+  const recent = { resourceEntries: [{ startTime: '2026-01-02T10:00:00Z' }], capacity: [{ startTime: '2026-01-02T09:00:00Z' }] };
+  const first = (cells: Cell[], found: object): number | undefined => firstDay(cells, found as Parameters<typeof firstDay>[1]);
+  assert.equal(first([before, now], recent), Date.parse('2026-01-02T09:00:00Z'));
+  assert.equal(first([now, now], recent), undefined);
+  assert.equal(first([before, now], { resourceEntries: [], capacity: [] }), undefined);
+});
+
+function cell(total: number): Cell {
+  return { fromMs: 0, toMs: 1, label: '', total, capacity: 0, parts: new Map() };
+}

@@ -16,6 +16,14 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
+test('trials without a hyperparameter do not count for its importance; too few with it leave it out', () => {
+  const failed = Array.from({ length: 4 }, (_, n) => ({ id: 100 + n, hparams: { lr: 0.5, crashes: n }, searcherMetricValue: -50 }) as unknown as Trial);
+  const all = [...trials, ...failed];
+  const found = new Map(importance(all, dimensions(all)).map((one) => [one.name, one.share]));
+  assert.equal(found.has('crashes'), false);
+  assert.ok((found.get('act') ?? 1) < 0.5, `${found.get('act')}`);
+});
+
 test('few trials say nothing, equal metrics give no importance', () => {
   assert.deepEqual(importance(trials.slice(0, 3), dimensions(trials)), []);
   const equal = trials.map((trial) => ({ ...trial, searcherMetricValue: 1 }));

@@ -42,6 +42,19 @@ test('without a declaration numbers are linear, and a value outside the range wi
   assert.deepEqual([lr?.min, lr?.max], [0, 10]);
 });
 
+test('trials without a hyperparameter have no place on its axis and do not turn its numbers into words', () => {
+  const trials = [trial(1, { dropout: 0.1, act: 'relu' }), trial(2, { dropout: 0.15000000000000002, act: 'gelu' }), trial(3, { pace: 3 })];
+  const all = dimensions(trials);
+  assert.deepEqual(
+    all.map(({ name, kind, words, max }) => [name, kind, ...(kind === 'words' ? words : [max])]),
+    [
+      ['act', 'words', 'gelu', 'relu'],
+      ['dropout', 'linear', 0.15000000000000002],
+    ],
+  );
+  for (const one of all) assert.ok(trials.map((own) => Number.isNaN(position(one, own))).join() === 'false,false,true', one.name);
+});
+
 test('the objective is a dimension of the trials that have a metric', () => {
   assert.deepEqual(objective([trial(1, {}, 3), trial(2, {}), trial(3, {}, 1)], 'loss'), {
     name: 'loss',

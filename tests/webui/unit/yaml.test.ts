@@ -1,7 +1,7 @@
 // Small edits of a configuration's text.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lineOf, withKey } from '../../../webui-static/src/yaml';
+import { endOfFirst, lineOf, withKey } from '../../../webui-static/src/yaml';
 
 test('a key is put into its mapping, or replaced, and the rest stays as it was written', () => {
   const cases: [string, string][] = [
@@ -56,4 +56,12 @@ test('a field is found at its line, one that is missing at what would hold it', 
     ['', 0],
   ];
   for (const [path, line] of cases) assert.equal(lineOf(text, path), line, path);
+});
+
+test('the first value of a mapping ends its line, in braces, below comments, or nowhere', () => {
+  const before = (text: string): string => text.slice(0, endOfFirst(text, 'hyperparameters'));
+  assert.equal(before('name: a\nhyperparameters:\n  lr: 0.1  \n  depth: 3\n'), 'name: a\nhyperparameters:\n  lr: 0.1');
+  assert.equal(before('hyperparameters: {lr: 0.1}\nname: a\n'), 'hyperparameters: {lr: 0.1}');
+  assert.equal(before('hyperparameters: # searched\n  # rate\n\n  lr: 0.1\n'), 'hyperparameters: # searched\n  # rate\n\n  lr: 0.1');
+  assert.equal(before('name: hyperparameters\n'), 'name: hyperparameters\n');
 });

@@ -82,7 +82,7 @@ export function GiveRole(props: { people: Account[]; places: Workspace[]; place?
   return (
     <FormDialog
       label={props.small ? 'Give role…' : 'Add a member…'}
-      name={only ? `Give role to ${only.username}` : undefined}
+      name={props.small && only ? `Give role to ${only.username}` : undefined}
       title={only ? `Give a role to ${only.username}` : 'Add a member'}
       submit="Give"
       plain={props.small}

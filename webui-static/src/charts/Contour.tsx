@@ -79,7 +79,8 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const scored = trials.flatMap((trial): ScoredTrial[] => {
     const value = metricOf(trial);
-    return value === undefined ? [] : [{ trial, x: position(x, trial), y: position(y, trial), value }];
+    const own = { trial, x: position(x, trial), y: position(y, trial), value };
+    return value === undefined || Number.isNaN(own.x + own.y) ? [] : [{ ...own, value }];
   });
   const grid = surface(scored, COLUMNS, ROWS);
   const all = levels(grid, STEPS);

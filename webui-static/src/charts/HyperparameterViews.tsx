@@ -15,6 +15,8 @@ const HEIGHT = 300;
 const TOP = 40;
 const BOTTOM = 24;
 const SIDE = 70;
+// Pixels of a character of an axis's name.
+const NAME_WIDTH = 7;
 interface ParallelProps {
   trials: Trial[];
   all: Dimension[];
@@ -86,12 +88,17 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
   const last = axes.length - 1;
   const place = (i: number): number => SIDE + (i * (width - 2 * SIDE)) / Math.max(1, last);
   const height = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-  const points = (trial: Trial): string => {
+  // A line with a gap at each axis on which the trial has no value.
+  const line = (trial: Trial): string => {
     const parts = all.map((dimension) => position(dimension, trial));
     const value = metricOf(trial);
     if (metricAxis && value !== undefined) parts.push(share(metricAxis, value));
-    return parts.map((part, i) => `${place(i)},${height(part)}`).join(' ');
+    const drawn = (part: number | undefined): boolean => part !== undefined && !Number.isNaN(part);
+    return parts.map((part, i) => (drawn(part) ? `${drawn(parts[i - 1]) ? 'L' : 'M'}${place(i)},${height(part)}` : '')).join('');
   };
+  // Names that would overlap are in two rows.
+  const room = (width - 2 * SIDE) / Math.max(1, last);
+  const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
   return (
@@ -108,9 +115,9 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {order.map((trial) => (
             <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-              <polyline
+              <path
                 class={`line ${shade(rank.get(trial.id))} ${trial === pointed ? 'pointed' : ''}`}
-                points={points(trial)}
+                d={line(trial)}
                 onPointerEnter={() => (hovered.value = trial.id)}
                 onPointerLeave={() => (hovered.value = undefined)}
               />
@@ -119,7 +126,7 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
           {axes.map((dimension, i) => (
             <g key={`${i} ${dimension.name}`}>
               <line class="axis" x1={place(i)} x2={place(i)} y1={TOP} y2={HEIGHT - BOTTOM} />
-              <text x={place(i)} y={14} text-anchor="middle" class="axis-name">
+              <text x={place(i)} y={crowded && i % 2 === 0 ? 10 : 22} text-anchor="middle" class="axis-name">
                 {dimension.name}
               </text>
               {marks(dimension).map((mark) => (
@@ -151,7 +158,7 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
 }
 
 function OverOne({ trials, dimension, rank, name }: { trials: Trial[]; dimension: Dimension; rank: Map<number, number>; name: string }) {
-  const scored = trials.filter((trial) => metricOf(trial) !== undefined);
+  const scored = trials.filter((trial) => metricOf(trial) !== undefined && !Number.isNaN(position(dimension, trial)));
   const y = objective(trials, name);
   if (!y) return null;
   const dots = scored.map((trial) => ({

@@ -16,7 +16,7 @@ import { onGrid, smooth, type Axis, type Panel } from './series';
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
 // Pixels of a chart's height, by size.
-export const HEIGHTS = { small: 152, medium: 208, large: 400 } as const;
+export const HEIGHTS = { small: 152, medium: 208, roomy: 236, large: 400 } as const;
 export type Size = keyof typeof HEIGHTS;
 // Pixels that a full screen keeps for the caption.
 const FULL_MARGIN = 72;

@@ -11,6 +11,7 @@ import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
 import { metric } from '../format';
 import { SYSTEM_GROUPS, ledBy, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
+import { unevenGpu, unevenText } from './uneven';
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
@@ -26,7 +27,10 @@ const DEFAULT_PANELS = 6;
 const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
-const SIZES = Object.keys(HEIGHTS) as Size[];
+// "roomy" is not offered: few charts of one trial have it by themselves.
+const SIZES = (Object.keys(HEIGHTS) as Size[]).filter((size) => size !== 'roomy');
+const ROOMY_PANELS = 4;
+const WIDE = '(min-width: 60rem)';
 
 export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
@@ -196,10 +200,14 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   const shown = wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
     : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
+  // Few charts of one trial fill a wide page.
+  const roomy = single && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
+  const drawnLook: Look = roomy ? { ...look, size: 'roomy' } : look;
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
+  const uneven = useMemo(() => (single ? unevenGpu(data ?? []) : undefined), [data, single]);
   const colors = single ? undefined : curves.map(({ color }) => color);
   const nothing = system
     ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
@@ -217,13 +225,18 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
       )}
+      {uneven && (
+        <p class="note note-wait" role="status">
+          {unevenText(uneven)}
+        </p>
+      )}
       {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
-      <div class={`charts charts-${look.size}`}>
+      <div class={`charts charts-${drawnLook.size}`}>
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}
             panel={panel}
-            look={look}
+            look={drawnLook}
             colors={groups?.colors ?? colors}
             text={system ? machineText : undefined}
             zoom={(from, to) => look_closer(panel, from, to)}

@@ -64,8 +64,8 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
       <div class="quiet">{at.title}</div>
       <table>
         <tbody>
-          {at.rows.map((row) => (
-            <tr key={row.label} class={row.focused ? 'focused' : ''}>
+          {at.rows.map((row, place) => (
+            <tr key={place} class={row.focused ? 'focused' : ''}>
               <td>
                 <Swatch color={row.color} /> {row.label}
               </td>

@@ -15,6 +15,7 @@ export interface Importance {
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
+// Metrics of the trials that have a value on the dimension, in groups of similar values.
 function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
   const placed = trials
     .map((trial) => ({ at: position(dimension, trial), value: metricOf(trial) }))
@@ -30,20 +31,23 @@ function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
 }
 
 // Epsilon squared of a one-way analysis of variance (Kelley, An Unbiased Correlation Ratio Measure, 1935):
-// the share of variance between groups, corrected for chance. Most important first.
+// the share of variance between groups, corrected for chance. Most important first. A hyperparameter that fewer than
+// MIN_TRIALS trials have is left out.
 export function importance(trials: readonly Trial[], all: readonly Dimension[]): Importance[] {
   const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
   if (values.length < MIN_TRIALS) return [];
-  const center = mean(values);
-  const total = values.reduce((sum, one) => sum + (one - center) ** 2, 0);
   return all
-    .map((dimension) => {
-      const found = groups(dimension, trials);
+    .map((dimension) => ({ dimension, found: groups(dimension, trials) }))
+    .filter(({ found }) => found.flat().length >= MIN_TRIALS)
+    .map(({ dimension, found }) => {
+      const own = found.flat();
+      const center = mean(own);
+      const total = own.reduce((sum, one) => sum + (one - center) ** 2, 0);
       const within = found.reduce((sum, group) => {
-        const own = mean(group);
-        return sum + group.reduce((inner, one) => inner + (one - own) ** 2, 0);
+        const middle = mean(group);
+        return sum + group.reduce((inner, one) => inner + (one - middle) ** 2, 0);
       }, 0);
-      const free = values.length - found.length;
+      const free = own.length - found.length;
       const chance = free > 0 ? ((found.length - 1) * within) / free : total;
       return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0 };
     })
@@ -58,7 +62,8 @@ export interface HeatCell {
 // Treats a number with at most `most` different values as a choice.
 export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
   if (one.kind === 'words') return one;
-  const values = [...new Set(trials.map((trial) => Number(flatten(trial.hparams).get(one.name))))].sort((a, b) => a - b);
+  const numbers = trials.map((trial) => flatten(trial.hparams).get(one.name)).filter((value) => typeof value === 'number');
+  const values = [...new Set(numbers)].sort((a, b) => a - b);
   if (values.length > most) return one;
   return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
 }

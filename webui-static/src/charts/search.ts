@@ -23,8 +23,7 @@ export function flatten(value: JsonValue | null | undefined, prefix = '', out: F
   return out;
 }
 
-const word = (value: JsonValue | undefined): string =>
-  value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
+const word = (value: JsonValue): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 const isObject = (value: JsonValue | undefined): value is JsonObject =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
@@ -41,7 +40,7 @@ function declared(value: JsonValue | undefined, prefix = '', out = new Map<strin
 }
 
 // Type and range as configured, widened to the values that trials have.
-function fromConfig(name: string, config: JsonObject, values: readonly (JsonValue | undefined)[]): Dimension | undefined {
+function fromConfig(name: string, config: JsonObject, values: readonly JsonValue[]): Dimension | undefined {
   if (Array.isArray(config.vals)) {
     const words = [...new Set([...config.vals, ...values].map(word))];
     return { name, kind: 'words', words, min: 0, max: words.length - 1 };
@@ -55,13 +54,14 @@ function fromConfig(name: string, config: JsonObject, values: readonly (JsonValu
 }
 
 // The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
-// Without a declaration (forked or detached trials) numbers are linear.
+// Without a declaration (forked or detached trials) numbers are linear. Trials without the hyperparameter do not
+// count: trials of different experiments rarely share all of them.
 export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue): Dimension[] {
   const all = trials.map((trial) => flatten(trial.hparams));
   const names = [...new Set(all.flatMap((flat) => [...flat.keys()]))].sort();
   const configs = declared(hyperparameters);
   return names.flatMap((name): Dimension[] => {
-    const values = all.map((flat) => flat.get(name));
+    const values = all.map((flat) => flat.get(name)).filter((value) => value !== undefined);
     const words = [...new Set(values.map(word))].sort();
     if (words.length < 2) return [];
     const config = configs.get(name);
@@ -73,11 +73,12 @@ export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue
   });
 }
 
-// The position of a trial on a dimension, 0..1.
+// The position of a trial on a dimension, 0..1; NaN without a value.
 export function position(dimension: Dimension, trial: Trial): number {
   const value = flatten(trial.hparams).get(dimension.name);
   if (dimension.kind === 'words') {
-    return dimension.max === 0 ? 0 : dimension.words.indexOf(word(value)) / dimension.max;
+    const at = value === undefined ? -1 : dimension.words.indexOf(word(value));
+    return at < 0 ? NaN : dimension.max === 0 ? 0 : at / dimension.max;
   }
   return share(dimension, Number(value));
 }

@@ -1,4 +1,5 @@
-// Finds a GPU of a trial that is used less or more than the others. Pure.
+// Finds a GPU of a trial that is used less or more than the others, which names a slow rank: on each machine the
+// process of local rank I trains on GPU I, and the first machine reports its GPUs. Pure.
 import type { MetricSeries } from '../wire';
 
 const NAME = /^gpu_util\.(\d+)$/;
@@ -30,5 +31,5 @@ export function unevenGpu(all: readonly MetricSeries[]): Uneven | undefined {
 
 // The finding as a sentence.
 export const unevenText = ({ gpu, own, others }: Uneven): string =>
-  `GPU ${gpu} is used ${Math.round(own)} %, the others ${Math.round(others)} %: ` +
-  (own > others ? 'they may wait for its process.' : 'its process may wait for data, or has less work.');
+  `Rank ${gpu} is unlike the others: GPU ${gpu} is used ${Math.round(own)} %, the others ${Math.round(others)} %. ` +
+  (own > others ? 'The others may wait for it.' : 'It may wait for data, or has less work.');

@@ -5,10 +5,8 @@ import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/c
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
 import { useLive } from '../live';
+import { outline } from './outline';
 import { useWork } from '../work';
-
-// Lines shown without a click.
-const FIRST_LINES = 6;
 
 // The text, with trials and experiments as links.
 const linked = (text: string): ComponentChildren[] =>
@@ -40,17 +38,17 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
   if (!found) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Looking…</p>;
   }
-  const lines = found.text.split('\n');
+  const { answer, details } = outline(found.text);
   const offers = (found.suggestions ?? [])
     .map((one) => toChange(jobId, one))
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
     <div class="explain" role="region" aria-label={`Why ${of.slice(0, -1)} ${id} waits`}>
-      <p class="lines-kept">{linked(lines.slice(0, FIRST_LINES).join('\n'))}</p>
-      {lines.length > FIRST_LINES && (
+      <p class="lines-kept">{linked(answer.join('\n'))}</p>
+      {details.length > 0 && (
         <details>
-          <summary>{counted(lines.length - FIRST_LINES, 'more line')}</summary>
-          <p class="lines-kept">{linked(lines.slice(FIRST_LINES).join('\n'))}</p>
+          <summary>{counted(details.length, 'detail')}: what holds the slots</summary>
+          <p class="lines-kept">{linked(details.join('\n'))}</p>
         </details>
       )}
       <div class="actions">

@@ -4,8 +4,10 @@ import { paths, useQuery } from '../address';
 import { jobs, updateJobs, type Job, type JobChange } from '../calls/cluster';
 import { useNow } from '../components/clock';
 import { field, FormDialog } from '../components/FormDialog';
+import { Empty } from '../components/Empty';
 import { ErrorNote } from '../components/notes';
 import { dateTime, span } from '../format';
+import { useCards } from '../components/Table';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import { Explain } from './Explain';
@@ -171,6 +173,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
   const { pool, list } = props;
   const drag = useSignal<Drag | undefined>(undefined);
   const promised = useSignal<Job[] | undefined>(undefined);
+  const body = useCards(HEADS);
   const { busy, error, run } = useWork();
   const shown = promised.value ?? list;
   const move = async (from: number, to: number): Promise<void> => {
@@ -192,7 +195,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
       </div>
       <ErrorNote error={error} />
       <div class="table-frame" role="region" aria-label={`Jobs of pool ${pool}`} tabIndex={0}>
-        <table class="queue">
+        <table class="queue cards">
           <thead>
             <tr>
               {HEADS.map((head) => (
@@ -202,7 +205,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
               ))}
             </tr>
           </thead>
-          <tbody>
+          <tbody ref={body}>
             {shown.map((job, at) => (
               <Row key={job.jobId} job={job} at={at} last={at === shown.length - 1} tools={tools} />
             ))}
@@ -226,9 +229,9 @@ export function Queue() {
       <ErrorNote error={live.error} retry={live.reload} />
       {!live.data && !live.error && <p role="status">Loading…</p>}
       {live.data?.length === 0 && (
-        <p class="quiet">
-          Nothing runs or waits. <code>det experiment create const.yaml .</code> puts an experiment here.
-        </p>
+        <Empty icon="cluster" title="Nothing runs or waits" command="det experiment create const.yaml .">
+          An experiment is here while it runs or waits for slots.
+        </Empty>
       )}
       {live.data && live.data.length > 0 && (
         <p class="quiet">Drag a row, or press its arrows, to change the order. A moved job takes the priority of its neighbor.</p>

@@ -10,6 +10,7 @@ import { useLive } from '../live';
 import { useWork } from '../work';
 import {
   average,
+  firstDay,
   fromHeld,
   fromPeriods,
   heldRows,
@@ -20,6 +21,7 @@ import {
   totals,
   utilization,
   day,
+  DAY,
   type By,
   type Cell,
   type Range,
@@ -30,6 +32,8 @@ import { UsageChart } from './UsageChart';
 const CELLS = 60;
 // The first COLORS keys have their own color. Rows beyond MAX_ROWS are only in the CSV file.
 const COLORS = 8;
+// Least range of a cluster that has just started.
+const SHORTEST_MS = 120_000;
 const MAX_ROWS = 200;
 
 const NAMES: Record<keyof typeof SPANS, string> = {
@@ -47,10 +51,17 @@ interface Account {
 }
 
 async function load(query: Record<string, string | undefined>, signal: AbortSignal): Promise<Account> {
-  const range = rangeOf(query, Date.now());
+  const nowMs = Date.now();
+  const range = rangeOf(query, nowMs);
   if (range.kind !== 'raw') {
     const periods = await used(range.first, range.last, range.kind === 'days' ? 'DAILY' : 'MONTHLY', signal);
-    return { range, cells: fromPeriods(periods, range) };
+    const cells = fromPeriods(periods, range);
+    if (query.over || query.from || query.to) return { range, cells };
+    const recent = await held(nowMs - DAY, nowMs, signal);
+    const fromMs = firstDay(cells, recent);
+    if (fromMs === undefined) return { range, cells };
+    const own: Range = { kind: 'raw', fromMs: Math.min(fromMs, nowMs - SHORTEST_MS), toMs: nowMs };
+    return { range: own, cells: fromHeld(recent.resourceEntries, recent.capacity, own.fromMs, nowMs, CELLS) };
   }
   const { resourceEntries, capacity } = await held(range.fromMs, range.toMs, signal);
   return { range, cells: fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, CELLS) };
@@ -74,7 +85,7 @@ function Choices({ range, by }: { range: Range; by: By }) {
       <label class="check">
         Over{' '}
         <select
-          value={own ? 'own' : (query.over ?? 'week')}
+          value={own ? 'own' : (query.over ?? (range.kind === 'raw' ? 'start' : 'week'))}
           onChange={(e) => setQuery({ over: e.currentTarget.value, from: '', to: '' })}
         >
           {Object.entries(NAMES).map(([key, name]) => (
@@ -83,10 +94,9 @@ function Choices({ range, by }: { range: Range; by: By }) {
             </option>
           ))}
           {own && <option value="own">Chosen days</option>}
+          {!own && !query.over && range.kind === 'raw' && <option value="start">Since the first agent</option>}
         </select>
       </label>
-      {date('from', 'From', range.fromMs)}
-      {date('to', 'To', range.toMs - 1)}
       <label class="check">
         By{' '}
         <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value === 'pool' ? '' : e.currentTarget.value })}>
@@ -95,6 +105,8 @@ function Choices({ range, by }: { range: Range; by: By }) {
           ))}
         </select>
       </label>
+      {date('from', 'From', range.fromMs)}
+      {date('to', 'To', range.toMs - 1)}
     </div>
   );
 }
@@ -135,8 +147,8 @@ function Summary({ account }: { account: Account }) {
   const share = utilization(cells);
   return (
     <span>
-      <strong>{amount(seconds / 3600)} slot-hours</strong>, {amount(mean)} slots held on average
-      {share !== undefined && `, ${percent(share)} of what there was`}
+      <strong>{amount(seconds / 3600)} slot-hours</strong>
+      {share === undefined ? ` · ${amount(mean)} slots held on average` : ` · ${percent(share)} of the slots there were`}
       {range.kind !== 'raw' && <span class="quiet"> · days of UTC</span>}
     </span>
   );
@@ -188,8 +200,6 @@ export function Usage() {
             <>
               <div class="section-head">
                 <Summary account={account} />
-                <span class="spring" />
-                <Files account={account} />
               </div>
               <figure class="chart wide" aria-label={`Slots held over time, by ${by}`} data-panel="usage">
                 <figcaption>
@@ -204,6 +214,7 @@ export function Usage() {
                 />
               </figure>
               <Holders account={account} by={by} />
+              <Files account={account} />
             </>
           )
         }

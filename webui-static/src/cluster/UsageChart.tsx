@@ -38,7 +38,7 @@ export function UsageChart({ cells, by, keys }: Props) {
   const x = (at: number): number => LEFT + (at / Math.max(1, cells.length)) * (width - LEFT - RIGHT);
   const y = (value: number): number => HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
   const every = Math.max(1, Math.ceil(APART / ((width - LEFT - RIGHT) / Math.max(1, cells.length))));
-  const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString());
+  const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString()).slice(0, 'hh:mm'.length);
   // A step line with gaps where the capacity is unknown.
   const line = there
     .map((slots, at) =>

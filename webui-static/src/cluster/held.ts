@@ -8,7 +8,7 @@ export type Range =
   | { kind: 'raw'; fromMs: number; toMs: number } // short range: from individual allocations
   | { kind: 'days' | 'months'; first: string; last: string; fromMs: number; toMs: number };
 
-const DAY = 86_400_000;
+export const DAY = 86_400_000;
 // Longer ranges are shown by month.
 const MAX_DAYS = 100;
 
@@ -51,6 +51,14 @@ function keysOf(one: Held, by: By): readonly string[] {
   if (by === 'user') return [one.username];
   if (by === 'label') return one.labels;
   return [one.experimentId === 0 ? COMMANDS : String(one.experimentId)];
+}
+
+// The start of the records if usage or slots are recorded for the last interval only: a range of days says nothing
+// about a cluster of one day. `recent` is the last day. Undefined if earlier intervals have records.
+export function firstDay(cells: readonly Cell[], recent: { resourceEntries: readonly Held[]; capacity: readonly Capacity[] }): number | undefined {
+  if (cells.slice(0, -1).some((cell) => cell.total > 0 || cell.capacity > 0)) return undefined;
+  const starts = [...recent.resourceEntries, ...recent.capacity].map(({ startTime }) => Date.parse(startTime));
+  return starts.length > 0 ? Math.min(...starts) : undefined;
 }
 
 // Splits the range into `count` intervals of equal length.

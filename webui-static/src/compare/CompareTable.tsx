@@ -1,8 +1,11 @@
 // Tables with a column per compared subject.
 import { Fragment, type ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
+import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import type { Row, Subject } from './subjects';
+
+const nameOf = (one: Subject): string => (one.path === 'trial' ? one.name : one.experiment.name || one.name);
 
 export const SubjectHeads = ({ all }: { all: Subject[] }) => (
   <tr>
@@ -11,11 +14,11 @@ export const SubjectHeads = ({ all }: { all: Subject[] }) => (
     </th>
     {all.map((one) => (
       <th scope="col" key={one.name}>
-        <a class="one-line" href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)} title={one.experiment.name}>
+        <a class="one-line" href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)} title={one.experiment.name} aria-label={nameOf(one)}>
           {one.color && <Swatch color={one.color} />}
-          {one.path === 'trial' ? one.name : one.experiment.name || one.name}
+          <Name text={nameOf(one)} />
         </a>
-        <div class="quiet one-line">{one.path === 'trial' ? one.experiment.name : one.name}</div>
+        <div class="quiet one-line">{one.path === 'trial' ? <Name text={one.experiment.name} /> : one.name}</div>
       </th>
     ))}
   </tr>

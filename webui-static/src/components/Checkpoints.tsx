@@ -2,15 +2,18 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';
-import { bytes, counted, dateTime, metric, sorted } from '../format';
+import { bytes, counted, metric, sorted } from '../format';
 import { useLive, type Live } from '../live';
 import type { Checkpoint, Experiment, Trial } from '../wire';
 import { Confirm } from './Confirm';
+import { Empty } from './Empty';
 import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
+import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
+const HEADS = ['State', 'Step', 'Metric', 'Trial', 'Size', 'Saved'];
 
 function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricName: string; reload: () => void }) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -33,7 +36,9 @@ function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricNam
         <span class="quiet">
           {bytes(size)}, {counted(files.length, 'file')}
         </span>
-        <span class="quiet">{dateTime(one.reportTime)}</span>
+        <span class="quiet">
+          <Time at={one.reportTime} />
+        </span>
       </summary>
       <p>
         <code>{one.uuid}</code>{' '}
@@ -88,14 +93,19 @@ function List({ live, first, metricName }: { live: Live<Checkpoint[]>; first: st
       {(all) => (
         <>
           {all.length === 0 && (
-            <p class="quiet">
-              No checkpoints yet. <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
+            <Empty icon="download" title="No checkpoints yet">
+              <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
               <code>det experiment pause</code> saves one at once.
-            </p>
+            </Empty>
           )}
           {all.length > 0 && <p class="quiet">{first}</p>}
           {all.length > 0 && (
             <div class="card checkpoints">
+              <div class="checkpoint-heads" aria-hidden="true">
+                {HEADS.map((head) => (
+                  <span key={head}>{head}</span>
+                ))}
+              </div>
               {all.map((one) => (
                 <CheckpointRow key={one.uuid} one={one} metricName={metricName} reload={live.reload} />
               ))}

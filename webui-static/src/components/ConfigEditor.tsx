@@ -1,20 +1,29 @@
 // Configuration editor: a text field with line numbers; mistakes are marked at their lines and listed below.
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { lineOf } from '../yaml';
 import type { Problem } from '../wire';
 
 interface Props {
   label: string;
   text: string;
+  start?: number; // the place that has the focus first; undefined: the editor does not take the focus
   problems: readonly Problem[];
   change: (text: string) => void;
   submit: () => void; // Ctrl+Enter
 }
 
-export function ConfigEditor({ label, text, problems, change, submit }: Props) {
+// Touch screens would cover the page with their keyboard.
+const KEYBOARD = '(hover: hover)';
+
+export function ConfigEditor({ label, text, start, problems, change, submit }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
   const marks = useRef<HTMLPreElement>(null);
+  useEffect(() => {
+    if (start === undefined || !matchMedia(KEYBOARD).matches) return;
+    field.current?.focus({ preventScroll: true });
+    field.current?.setSelectionRange(start, start);
+  }, []);
   // A mistake without a line is in a merged configuration or a missing field.
   const placed = problems
     .map((one) => ({ ...one, line: one.line > 0 ? one.line : lineOf(text, one.path) }))

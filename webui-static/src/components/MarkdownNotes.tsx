@@ -1,6 +1,7 @@
 // Notes in Markdown: display, and editing with a preview.
 import { useSignal } from '@preact/signals';
 import { useWork } from '../work';
+import { Empty } from './Empty';
 import { Markdown } from './Markdown';
 import { ErrorNote } from './notes';
 
@@ -11,13 +12,17 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
     return (
       <section aria-label="Notes">
         {text.trim() === '' ? (
-          <p class="quiet">No notes yet: what was tried here, and what came of it?</p>
+          <Empty icon="notes" title="No notes yet">
+            Notes are Markdown: what was tried here, and what came of it.
+          </Empty>
         ) : (
           <Markdown text={text} />
         )}
-        <button type="button" onClick={() => (draft.value = text)}>
-          Edit notes
-        </button>
+        <p class={text.trim() === '' ? 'below-empty' : ''}>
+          <button type="button" onClick={() => (draft.value = text)}>
+            Edit notes
+          </button>
+        </p>
       </section>
     );
   }

@@ -5,6 +5,7 @@ import { duration, isEnded, metric, progressOf, remaining, span } from '../forma
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
 import { useNow } from './clock';
+import { Name } from './Name';
 import { Progress, StateBadge } from './notes';
 
 // Points of a sparkline, and least milliseconds between requests for them.
@@ -39,8 +40,8 @@ function Card({ one, series, now }: { one: Experiment; series: MetricSeries | un
   return (
     <li class="card running">
       <div class="running-head">
-        <a href={paths.experiment(one.id)} title={one.name}>
-          {one.id} {one.name}
+        <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
+          <Name text={`${one.id} ${one.name}`} />
         </a>
         <StateBadge state={one.state} />
       </div>

@@ -19,9 +19,15 @@ export function ErrorNote({ error, retry }: { error: ApiError | undefined; retry
   );
 }
 
-export const StateBadge = ({ state }: { state: string }) => (
-  <span class={`state state-${stateTone(state)}`}>{stateName(state)}</span>
-);
+// With a progress, the badge of a running trial or experiment is filled by that part.
+export function StateBadge({ state, progress }: { state: string; progress?: number | undefined }) {
+  const part = progress !== undefined && stateTone(state) === 'busy' ? percent(progress) : undefined;
+  return (
+    <span class={`state state-${stateTone(state)}`} title={part} style={part ? { '--done': part } : undefined}>
+      {stateName(state)}
+    </span>
+  );
+}
 
 export function Progress({ value, label }: { value: number | undefined; label: string }) {
   if (value === undefined) return null;

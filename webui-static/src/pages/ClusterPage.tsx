@@ -7,6 +7,7 @@ import { MasterLog } from '../cluster/MasterLog';
 import { Queue } from '../cluster/Queue';
 import { Usage } from '../cluster/Usage';
 import { useNow } from '../components/clock';
+import { Empty } from '../components/Empty';
 import { ErrorNote } from '../components/notes';
 import { currentTab, Tabs } from '../components/Tabs';
 import { counted, percent } from '../format';
@@ -78,8 +79,12 @@ function Agents() {
   return (
     <>
       <ErrorNote error={agents.error} retry={agents.reload} />
-      {agents.data && <UseBar use={useOf(list)} />}
-      {agents.data && list.length === 0 && <p class="quiet">No agent yet: experiments wait until one joins.</p>}
+      {agents.data && list.length > 0 && <UseBar use={useOf(list)} />}
+      {agents.data && list.length === 0 && (
+        <Empty icon="cluster" title="No agent yet">
+          Experiments wait until one joins.
+        </Empty>
+      )}
       {list.map((agent) => (
         <AgentCard key={agent.id} agent={agent} now={now} />
       ))}

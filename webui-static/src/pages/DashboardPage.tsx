@@ -3,6 +3,7 @@ import * as api from '../api';
 import { paths, useTitle } from '../address';
 import { useNow } from '../components/clock';
 import { SlotStrip } from '../cluster/SlotStrip';
+import { Name } from '../components/Name';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { RunningCards } from '../components/RunningCards';
 import { Time } from '../components/Time';
@@ -84,8 +85,8 @@ function List({ title, id, all, none, reasons }: ListProps) {
       <ul class="plain-list lines">
         {all.map((one) => (
           <li key={one.id}>
-            <a href={paths.experiment(one.id)}>
-              {one.id} {one.name}
+            <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
+              <Name text={`${one.id} ${one.name}`} />
             </a>
             <StateBadge state={one.state} />
             <span class="quiet">

@@ -10,7 +10,7 @@ import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
 import { later } from '../components/later';
 import { Failure } from '../components/Failure';
-import { LogView } from '../components/LogView';
+import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote, Progress, StateBadge } from '../components/notes';

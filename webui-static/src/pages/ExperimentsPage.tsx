@@ -5,6 +5,8 @@ import { useEffect } from 'preact/hooks';
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
 import { BulkActions } from '../components/BulkActions';
+import { Copy } from '../components/Copy';
+import { Icon } from '../components/Icon';
 import { useLive } from '../live';
 import type { Experiment } from '../wire';
 import type { Run } from '../workbench/runs';
@@ -15,12 +17,10 @@ import { Workbench, type Objective } from '../workbench/Workbench';
 
 export const FirstExperiment = () => (
   <div class="empty">
+    <Icon name="experiments" />
     <h1>No experiments yet</h1>
-    <p>Create the first one from a directory with a trial and its configuration:</p>
-    <pre tabIndex={0}>
-      <code>det experiment create const.yaml .</code>
-    </pre>
-    <p class="quiet">It appears here at once.</p>
+    <p>Create the first one from a directory with a trial and its configuration. It appears here at once.</p>
+    <Copy text="det experiment create const.yaml ." />
   </div>
 );
 

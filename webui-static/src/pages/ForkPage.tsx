@@ -14,7 +14,7 @@ import { counted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
-import { withKey } from '../yaml';
+import { endOfFirst, withKey } from '../yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 
 const planText = ({ count, unit }: changes.Planned): string =>
@@ -53,6 +53,7 @@ function Form({ one, start }: { one: Experiment; start: string }) {
       <ConfigEditor
         label="Configuration"
         text={text.value}
+        start={endOfFirst(text.value, 'hyperparameters')}
         problems={checked?.error?.problems ?? []}
         change={change}
         submit={() => void submit()}

@@ -3,13 +3,17 @@ import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect } from 'preact/hooks';
 import { safeNext, useTitle } from '../address';
+import { masterInfo } from '../api';
 import { Logo } from '../components/Icon';
+import { useLive } from '../live';
 import { signIn, user } from '../session';
 
 export function LoginPage() {
   const { query, route } = useLocation();
   const error = useSignal('');
   const busy = useSignal(false);
+  const master = useLive('master', masterInfo, () => false);
+  const name = master.data?.clusterName ?? '';
   useTitle('Sign in');
   const signedIn = Boolean(user.value);
   useEffect(() => {
@@ -31,8 +35,16 @@ export function LoginPage() {
   };
   return (
     <main class="login" id="content">
-      <Logo />
-      <h1>Determinant</h1>
+      <header>
+        <Logo />
+        <div>
+          <h1>{name || 'Determinant'}</h1>
+          <p class="quiet">
+            {name ? 'Determinant cluster at ' : 'Cluster at '}
+            {location.host}
+          </p>
+        </div>
+      </header>
       <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
         <label>
           User name
@@ -58,10 +70,14 @@ export function LoginPage() {
           {busy.value ? 'Signing in…' : 'Sign in'}
         </button>
       </form>
-      <p class="quiet">
-        The first password of <code>admin</code> is in the file <code>admin-password</code> of the master's
-        data directory.
-      </p>
+      <details class="quiet">
+        <summary>First sign-in</summary>
+        <p>
+          The first password of <code>admin</code> is in the file <code>admin-password</code> of the master's data
+          directory. An administrator creates further users on the page Users, or by <code>det user create NAME</code>.
+        </p>
+      </details>
+      <footer class="quiet">Determinant {master.data?.release}</footer>
     </main>
   );
 }

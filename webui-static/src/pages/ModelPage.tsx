@@ -13,6 +13,7 @@ import {
   type ModelVersion,
 } from '../calls/models';
 import { Confirm } from '../components/Confirm';
+import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { MarkdownNotes } from '../components/MarkdownNotes';
@@ -146,9 +147,9 @@ function Versions({ one }: { one: Model }) {
       {(all) => (
         <>
           {all.length === 0 && (
-            <p class="quiet">
-              No versions yet: press Register on a checkpoint, or <code>det model register-version {one.name} UUID</code>.
-            </p>
+            <Empty icon="models" title="No versions yet" command={`det model register-version ${one.name} UUID`}>
+              Press Register on a checkpoint, or give its UUID to the command.
+            </Empty>
           )}
           {[...all]
             .sort((a, b) => b.version - a.version)

@@ -3,10 +3,11 @@ import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import { makeModel, models } from '../calls/models';
 import { workspaces } from '../calls/places';
+import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
-import { dateTime } from '../format';
+import { Time } from '../components/Time';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
@@ -69,10 +70,9 @@ export function ModelsPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <p class="quiet">
-              No models yet. <code>det model create NAME</code> makes one; a checkpoint becomes its version by Register
-              on the checkpoint.
-            </p>
+            <Empty icon="models" title="No models yet" command="det model create NAME">
+              A model has versions. A checkpoint becomes a version by Register on the checkpoint.
+            </Empty>
           ) : (
             <Table label="Models" heads={['Name', 'Description', 'Labels', '#Versions', 'User', 'Changed']}>
               {all.map((one) => (
@@ -90,7 +90,9 @@ export function ModelsPage() {
                   </td>
                   <td class="number">{one.numVersions}</td>
                   <td>{one.username}</td>
-                  <td>{dateTime(one.lastUpdatedTime)}</td>
+                  <td>
+                    <Time at={one.lastUpdatedTime} />
+                  </td>
                 </tr>
               ))}
             </Table>

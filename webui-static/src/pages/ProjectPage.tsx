@@ -1,6 +1,7 @@
 // Project page: description and the experiment table.
 import { paths, useTitle } from '../address';
 import { project } from '../calls/places';
+import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
 import { PlaceActions } from '../components/PlaceActions';
 import { useLive } from '../live';
@@ -30,10 +31,9 @@ export function ProjectPage({ id }: { id: number }) {
           <ExperimentList
             projectId={id}
             empty={
-              <p class="quiet">
-                No experiments here yet. Put <code>workspace: {one.workspaceName}</code> and{' '}
-                <code>project: {one.name}</code> into a configuration, or move an experiment here from its page.
-              </p>
+              <Empty icon="experiments" title="No experiments here yet" command={`workspace: ${one.workspaceName}\nproject: ${one.name}`}>
+                Put these lines into a configuration, or move an experiment here from its page.
+              </Empty>
             }
           />
         </>

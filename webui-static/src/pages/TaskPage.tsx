@@ -5,7 +5,7 @@ import { Explain } from '../cluster/Explain';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
 import { Loaded } from '../components/Loaded';
-import { LogView } from '../components/LogView';
+import { LogView } from '../log/LogView';
 import { StateBadge } from '../components/notes';
 import { Facts } from '../components/Tabs';
 import { dateTime, span } from '../format';

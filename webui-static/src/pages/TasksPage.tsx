@@ -4,11 +4,13 @@ import { paths, useTitle } from '../address';
 import { commands, hasEnded, killCommand, launch } from '../calls/tasks';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
+import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { StateBadge } from '../components/notes';
 import { Table } from '../components/Table';
-import { dateTime, span } from '../format';
+import { Time } from '../components/Time';
+import { span } from '../format';
 import { useLive } from '../live';
 
 function Launch() {
@@ -58,9 +60,9 @@ export function TasksPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <p class="quiet">
-              No commands yet. <code>det command run nvidia-smi</code> runs one on the cluster.
-            </p>
+            <Empty icon="tasks" title="No commands yet" command="det command run nvidia-smi">
+              A command runs one program on the cluster, with or without slots.
+            </Empty>
           ) : (
             <Table label="Commands" heads={['Command', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
               {all.map((one) => (
@@ -74,7 +76,9 @@ export function TasksPage() {
                   <td>{one.username}</td>
                   <td>{one.resourcePool}</td>
                   <td class="number">{one.slots}</td>
-                  <td>{dateTime(one.startTime)}</td>
+                  <td>
+                    <Time at={one.startTime} />
+                  </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
                   <td class="reason">{one.exitStatus}</td>
                   <td>

@@ -9,7 +9,7 @@ import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
 import { Confirm } from '../components/Confirm';
 import { Failure } from '../components/Failure';
-import { LogView } from '../components/LogView';
+import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
 import { currentTab, Tabs } from '../components/Tabs';

@@ -5,7 +5,7 @@ import { makeUser, patchUser, users, type Account } from '../calls/accounts';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
-import { dateTime } from '../format';
+import { Time } from '../components/Time';
 import { useLive } from '../live';
 import { user as me } from '../session';
 
@@ -123,7 +123,9 @@ export function UsersPage() {
                     reload={grants.reload}
                   />
                 </td>
-                <td>{dateTime(one.lastAuthAt)}</td>
+                <td>
+                  <Time at={one.lastAuthAt} />
+                </td>
                 <td>
                   {admin && <EditUser one={one} reload={live.reload} />}
                   {admin && (

@@ -3,6 +3,7 @@ import { useTitle } from '../address';
 import { workspaces, type Workspace } from '../calls/places';
 import { makeWebhook, moveWebhook, removeWebhook, testWebhook, triggerText, webhooks, type Trigger, type Webhook } from '../calls/webhooks';
 import { Confirm } from '../components/Confirm';
+import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
@@ -154,9 +155,7 @@ export function WebhooksPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <p class="quiet">
-              None yet. <code>det webhook create URL --state ERROR</code> makes one, too.
-            </p>
+            <Empty icon="webhook" title="No webhooks yet" command="det webhook create URL --state ERROR" />
           ) : (
             <Table label="Webhooks" heads={['Name', 'URL', 'Format', 'Workspace', 'Experiments', 'Notified of', 'Last delivery', 'Actions']}>
               {all.map((one) => (

@@ -5,6 +5,7 @@ import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
 import { users } from '../calls/accounts';
 import { makeProject, projects, workspace } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
+import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
 import { PlaceActions } from '../components/PlaceActions';
 import { Table } from '../components/Table';
@@ -26,10 +27,10 @@ function Projects({ id }: { id: number }) {
     <Loaded live={live}>
       {(all) =>
         all.length === 0 ? (
-          <p class="quiet">
-            No projects yet. A project is made above; an experiment is put there by <code>workspace</code> and{' '}
-            <code>project</code> in its configuration.
-          </p>
+          <Empty icon="workspaces" title="No projects yet">
+            A project is made above; an experiment is put there by <code>workspace</code> and <code>project</code> in its
+            configuration.
+          </Empty>
         ) : (
           <Table label="Projects" heads={['Name', 'Description', '#Experiments', '#Active', 'Last experiment']}>
             {all.map((one) => (
@@ -65,7 +66,7 @@ function Members({ id }: { id: number }) {
             </p>
             {members.length === 0 && <p class="quiet">No user has a role here.</p>}
             {members.length > 0 && (
-              <Table label="Members" heads={['User', 'May']}>
+              <Table label="Members" heads={['User', 'Roles']}>
                 {members.map((one) => (
                   <tr key={one.id}>
                     <th scope="row">{one.displayName || one.username}</th>

@@ -1,15 +1,17 @@
 // Table of runs and groups of runs. Only visible rows are rendered; keys move, select and open. Does not fetch.
 import { effect, signal, type Signal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
-import { useEffect, useRef } from 'preact/hooks';
+import { useCallback, useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { useNow } from '../components/clock';
 import { Swatch } from '../components/Swatch';
+import { useWidth } from '../components/width';
 import { isEnded, metric } from '../format';
 import { typing } from '../keys';
 import type { Paged } from '../paged';
 import { density } from '../settings';
 import type { Column } from './columns';
+import { fitted } from './fitted';
 import { spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
@@ -23,8 +25,8 @@ const MARGIN = 8;
 // Width of the first column: the round button, and a check box before it.
 const CHOICE_WIDTH = 36;
 const BOX_WIDTH = 24;
-// Widths on a phone, so that name and state fit.
-const NARROW: Record<string, number> = { id: 44, name: 142, state: 114 };
+// Widths on a phone, so that name, state and metric fit.
+const NARROW: Record<string, number> = { id: 40, name: 124, state: 106, searcherMetricsVal: 68 };
 
 export const rowHeight = (): number => (density.value === 'dense' ? 26 : 34);
 
@@ -229,8 +231,11 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
   );
 }
 
-const fitted = (columns: Column[]): Column[] =>
-  matchMedia('(max-width: 40rem)').matches ? columns.map((column) => ({ ...column, width: NARROW[column.key] ?? column.width })) : columns;
+// On a phone the name, the state and the metric fit; the name, which is a link, stands for the id.
+const onPhone = (columns: Column[]): Column[] =>
+  columns
+    .filter(({ key }) => key !== 'id' || !columns.some((one) => one.key === 'name'))
+    .map((column) => ({ ...column, width: NARROW[column.key] ?? column.width }));
 
 // Marks the row of the trial under the pointer, without rendering the rows again.
 function useHovered(frame: { current: HTMLElement | null }): void {
@@ -247,8 +252,15 @@ function useHovered(frame: { current: HTMLElement | null }): void {
 
 export function RunTable(props: Props) {
   const { items, pins } = props;
-  const columns = fitted(props.columns);
   const frame = useRef<HTMLDivElement>(null);
+  const [measured, frameWidth] = useWidth<HTMLDivElement>();
+  const host = useCallback((element: HTMLDivElement | null) => {
+    frame.current = element;
+    measured(element);
+  }, []);
+  const phone = matchMedia('(max-width: 40rem)').matches;
+  const choiceWidth = firstWidth(props.chosen);
+  const columns = fitted(phone ? onPhone(props.columns) : props.columns, frameWidth - choiceWidth);
   const total = items.total ?? 0;
   const height = rowHeight();
   const look = (): void => {
@@ -267,7 +279,6 @@ export function RunTable(props: Props) {
   const rows: number[] = [];
   for (let index = first; index <= last; index++) rows.push(index);
   const now = useNow(rows.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
-  const choiceWidth = firstWidth(props.chosen);
   const width = columns.reduce((sum, column) => sum + column.width, choiceWidth);
   const gap = (count: number) =>
     count > 0 && (
@@ -288,7 +299,14 @@ export function RunTable(props: Props) {
     );
   };
   return (
-    <div class="table-frame table-tall" ref={frame} onScroll={look} tabIndex={0} role="region" aria-label={props.label}>
+    <div
+      class="table-frame table-tall"
+      ref={host}
+      onScroll={look}
+      tabIndex={0}
+      role="region"
+      aria-label={props.label}
+    >
       <table class="fixed" aria-rowcount={total + 1} style={{ minWidth: `${width}px` }}>
         <colgroup>
           <col style={{ width: `${choiceWidth}px` }} />

@@ -1,5 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
+import { Name } from '../components/Name';
 import { Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
 import { bytes, metric, progressOf, span } from '../format';
@@ -39,19 +40,22 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
+// The progress of a run, 0..1.
+const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
+
 // Rows whose values decide how a column is aligned.
 const SAMPLE = 50;
 
 const FIXED: Column[] = [
-  { key: 'id', title: 'ID', width: 64, number: true, cell: (run) => (run.kind === 'trial' ? <a href={paths.trial(run.id)}>{run.id}</a> : run.id) },
+  { key: 'id', title: 'ID', width: 60, number: true, cell: (run) => (run.kind === 'trial' ? <a href={paths.trial(run.id)}>{run.id}</a> : run.id) },
   {
     key: 'name',
     title: 'Name',
     width: 220,
     of: 'experiment',
     cell: ({ experiment }) => (
-      <a href={paths.experiment(experiment.id)} title={experiment.name}>
-        {experiment.name || `Experiment ${experiment.id}`}
+      <a href={paths.experiment(experiment.id)} title={experiment.name} aria-label={experiment.name || undefined}>
+        <Name text={experiment.name || `Experiment ${experiment.id}`} />
       </a>
     ),
   },
@@ -68,14 +72,14 @@ const FIXED: Column[] = [
         </span>
       )),
   },
-  { key: 'state', title: 'State', width: 116, cell: ({ state }) => <StateBadge state={state} /> },
+  { key: 'state', title: 'State', width: 116, cell: (run) => <StateBadge state={run.state} progress={partOf(run)} /> },
   {
     key: 'progress',
     title: 'Progress',
     width: 144,
     cell: (run) => (
       <Progress
-        value={run.kind === 'trial' ? run.trial?.progress : progressOf(run.experiment)}
+        value={partOf(run)}
         label={`Progress of ${run.kind} ${run.id}`}
       />
     ),
@@ -109,7 +113,7 @@ const FIXED: Column[] = [
 ];
 
 export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
-  experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'progress', 'startTime', 'duration', 'numTrials', 'user'],
+  experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'startTime', 'duration', 'numTrials', 'progress', 'user'],
   trial: ['id', 'state', 'searcherMetricsVal', 'batches', 'duration', 'startTime'],
 };
 

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
 import { dateTime } from '../format';
-import { SearchField } from './SearchField';
+import { SearchField } from '../components/SearchField';
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 

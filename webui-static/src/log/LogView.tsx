@@ -12,8 +12,8 @@ import { sessionEnded } from '../session';
 import { LogFilter, readFilter } from './LogFilter';
 import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
-import { Icon } from './Icon';
-import { ErrorNote } from './notes';
+import { Icon } from '../components/Icon';
+import { ErrorNote } from '../components/notes';
 
 // Lines per request.
 const PAGE = 1000;

@@ -1,0 +1,26 @@
+// The database of this master: an external one, or a private server in the data directory.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "master/config/options.h"
+#include "master/db/pg/private_server.h"
+#include "master/db/store/pg_store.h"
+
+namespace det {
+
+/// The database connection settings, the store, and the private server if there is one.
+struct Database {
+  std::unique_ptr<db::DiskWatch> disk;  ///< of the private server
+  std::optional<db::PrivateServer> own;
+  db::ConnectOptions connect;
+  std::unique_ptr<db::PgStore> store;
+};
+
+/// Connects to the database, starting the private server if no URL is configured, brings its schema up to
+/// date and takes the lock of the writing master. Errors: those of PrivateServer::start() and
+/// PgStore::open().
+Result<Database> open_database(const MasterConfig& config);
+
+}  // namespace det
