@@ -37,6 +37,14 @@ TEST_CASE("a hash matches its password and no other, and is salted") {
 
 MonoTime at(std::int64_t seconds) { return {seconds * 1'000'000}; }
 
+TEST_CASE("a password of an imported user matches its bcrypt hash") {
+  // Cost 10; made with Python's crypt() from the form of "lovelace-1843".
+  const std::string hash = "$2a$10$abcdefghijklmnopqrstuueqSyVQLAitN0oOXB7CJEo71nM23tq96";
+  CHECK(verify_password(hash, *password_form("lovelace-1843", false)));
+  CHECK_FALSE(verify_password(hash, *password_form("lovelace-1844", false)));
+  CHECK_FALSE(verify_password("$2a$10$short", *password_form("lovelace-1843", false)));
+}
+
 TEST_CASE("after five failures the wait doubles up to fifteen minutes") {
   Throttle throttle;
   for (int i = 0; i < 4; ++i) {
