@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <vector>
@@ -47,6 +49,22 @@ std::string identity_of(const std::string& program) {
            std::to_string(status.st_ctim.tv_sec) + "." + std::to_string(status.st_ctim.tv_nsec);
   }
   return "";
+}
+
+/// Returns names, sizes and times of change of the files beside `header`. A precompiled header is valid for
+/// files with the same content, but Clang recognizes `#pragma once` by size and time: for another
+/// installation of the same files it would report every declaration as a redefinition.
+std::string files_beside(const std::string& header) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(header).parent_path(), error)) {
+    if (!entry.is_regular_file(error)) continue;
+    files.push_back(entry.path().filename().string() + " " + std::to_string(entry.file_size(error)) + " " +
+                    std::to_string(entry.last_write_time(error).time_since_epoch().count()));
+  }
+  std::sort(files.begin(), files.end());
+  return join(files, "\n");
 }
 
 /// An entry without header.pch records that the compiler rejects the header.
@@ -106,7 +124,8 @@ Result<std::string> precompiled_header(const Recipe& recipe, const std::string& 
   TRY_ASSIGN(const std::optional<std::string> version, compiler_version(recipe.precompiled->compiler));
   if (!version) return std::string();
   Sha256 digest;
-  for (const std::string& part : {*version, recipe.sdk_id}) digest.update(part + '\0');
+  for (const std::string& part : {*version, recipe.sdk_id, files_beside(recipe.precompiled->header)})
+    digest.update(part + '\0');
   for (const std::string& word : header_command(recipe, "")) digest.update(word + '\0');
   const std::string entry = models_dir + "/header-" + digest.hex();
   if (path_exists(entry)) return existing_header(entry);

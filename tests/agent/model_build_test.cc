@@ -166,10 +166,11 @@ namespace {
 build::BuildRequest with_header(const Bench& bench) {
   need(write_file_atomic(bench.dir.path() + "/header.h", "constexpr int kPrecompiled = 7;\n"));
   build::BuildRequest request = bench.request();
-  request.recipe.precompiled = build::Precompiled{.compiler = "clang++",
-                                                  .cxx_flags = {"-O0", "-fPIC"},
-                                                  .header_flags = {"-fpch-instantiate-templates"},
-                                                  .header = bench.dir.path() + "/header.h"};
+  request.recipe.precompiled =
+      build::Precompiled{.compiler = "clang++",
+                         .cxx_flags = {"-O0", "-fPIC", "-fpch-validate-input-files-content"},
+                         .header_flags = {"-fpch-instantiate-templates"},
+                         .header = bench.dir.path() + "/header.h"};
   return request;
 }
 
@@ -255,6 +256,25 @@ TEST_CASE("a precompiled header follows a change of the files that it includes",
   (void)header_of(request);
   need(write_file_atomic(bench.dir.path() + "/header.h", "constexpr int kPrecompiled = 1234;\n"));
   CHECK(answer_of(need(build::build_model(request, {})).library) == 1234);
+}
+
+TEST_CASE("a precompiled header serves only files that are as old as those it was made of", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  const std::string once = bench.dir.path() + "/once.h";
+  need(write_file_atomic(once, "#pragma once\nstruct Once { int value = 3; };\n"));
+  need(write_file_atomic(bench.dir.path() + "/header.h",
+                         "#include \"once.h\"\nconstexpr int kPrecompiled = 7;\n"));
+  const auto trial = [&](const std::string& more) {
+    bench.write("model_def.cpp", "#include \"" + once +
+                                     "\"\nstruct Net { int answer() { return kPrecompiled + " +
+                                     "Once().value" + more + "; } };\n");
+    return answer_of(need(build::build_model(request, {})).library);
+  };
+  CHECK(trial("") == 10);
+  // Another checkout or installation of the same headers. Clang recognizes `#pragma once` by size and time.
+  std::filesystem::last_write_time(once, std::filesystem::last_write_time(once) + 1h);
+  CHECK(trial(" + 1") == 11);
 }
 
 TEST_CASE("an absent or unfit compiler of the precompiled header leaves the build to the other one",
