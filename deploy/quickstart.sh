@@ -75,6 +75,8 @@ stop() {
 start() {
   local name=$1
   shift
+  # The child opens this file later: until then, the address of an earlier master must not be found in it.
+  rm -f "$state/$name.out"
   setsid "$bin/$name" "$@" >"$state/$name.out" 2>>"$state/$name.log" </dev/null &
   echo $! >"$state/$name.pid"
 }
