@@ -15,14 +15,14 @@ built() {
   for program in etcd kubectl "${programs[@]}"; do [ -x "$1/bin/$program" ] || return 1; done
 }
 
-# Unpacks the packages below CACHE/root.
+# Unpacks the packages below CACHE/debian.
 unpack_packages() {
-  [ ! -e "$cache/root/done" ] || return 0
+  [ ! -e "$cache/debian/done" ] || return 0
   mkdir -p "$cache/packages"
   (cd "$cache/packages" && apt-get -q download "${packages[@]}")
   local package
-  for package in "$cache"/packages/*.deb; do dpkg -x "$package" "$cache/root"; done
-  touch "$cache/root/done"
+  for package in "$cache"/packages/*.deb; do dpkg -x "$package" "$cache/debian"; done
+  touch "$cache/debian/done"
 }
 
 # Downloads and unpacks the source. The machine's lists of packages need no entry for sources.
@@ -50,7 +50,7 @@ TEXT
     fail "needs the source package of Kubernetes 1.20 (Debian 12)"
   # Version 1.0.1 of reflect2 crashes with Go 1.19 when it iterates over a map.
   rm "$tree"/vendor/github.com/modern-go/reflect2/*.go
-  cp "$cache"/root/usr/share/gocode/src/github.com/modern-go/reflect2/* "$tree/vendor/github.com/modern-go/reflect2/"
+  cp "$cache"/debian/usr/share/gocode/src/github.com/modern-go/reflect2/* "$tree/vendor/github.com/modern-go/reflect2/"
   touch "$tree/done"
 }
 
@@ -75,9 +75,9 @@ build() {
   unpack_packages
   unpack_source
   mkdir -p "$cache/bin"
-  cp "$cache"/root/usr/bin/{etcd,kubectl} "$cache/bin/"
-  export GOROOT=$cache/root/usr/lib/go-1.19 GOPATH=$cache/gopath GOCACHE=$cache/gocache
-  export GO111MODULE=off GOPROXY=off GOFLAGS='' CGO_ENABLED=0 PATH=$cache/root/usr/lib/go-1.19/bin:$PATH
+  cp "$cache"/debian/usr/bin/{etcd,kubectl} "$cache/bin/"
+  export GOROOT=$cache/debian/usr/lib/go-1.19 GOPATH=$cache/gopath GOCACHE=$cache/gocache
+  export GO111MODULE=off GOPROXY=off GOFLAGS='' CGO_ENABLED=0 PATH=$cache/debian/usr/lib/go-1.19/bin:$PATH
   cd "$tree"
   generate_openapi
   local version=k8s.io/kubernetes/vendor/k8s.io/component-base/version program

@@ -31,26 +31,7 @@ installed() {
   done
 }
 
-# free_ports N: prints N different TCP ports that no process uses.
-free_ports() {
-  python3 - "$1" <<'PY'
-import socket, sys
-held = [socket.socket() for _ in range(int(sys.argv[1]))]
-for each in held:
-    each.bind(("127.0.0.1", 0))
-print(*[each.getsockname()[1] for each in held])
-PY
-}
-
-# poll SECONDS COMMAND…: repeats the command until it succeeds; fails after that time.
-poll() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    read -r -t 0.05 <> <(:) || true
-  done
-}
+. "$(dirname "${BASH_SOURCE[0]}")/wait_and_ports.sh"
 
 # write_configuration DIR NODES CPUS GPUS MEMORY KILL_WAIT: slurm.conf, gres.conf, cgroup.conf and the device nodes.
 write_configuration() {
@@ -118,7 +99,7 @@ nodes_idle() {
   [ "$(sinfo -h -N -p low -t idle -o %N | sort -u | wc -l)" -eq "$1" ]
 }
 
-# start_rest DIR: slurmrestd on a unix socket. It refuses root; its user is "nobody", and callers need a JWT.
+# start_rest DIR: slurmrestd on a unix socket, as an unprivileged user because it refuses root. Callers need a JWT.
 # The other OpenAPI plugins need slurmdbd.
 start_rest() {
   local dir=$1

@@ -37,7 +37,7 @@ class BatchEngine {
     core::PilotPhase phase = core::PilotPhase::kPending;
     std::string reason;
     MonoTime ended;         ///< With kEnded.
-    bool mistaken = false;  ///< The next report wrongly says that the job has ended.
+    bool mistaken = false;  ///< The next report is false: it has the job as ended.
     std::vector<std::shared_ptr<Machine>> machines;
   };
   void receive(const core::Send& send);
