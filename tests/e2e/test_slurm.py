@@ -8,10 +8,10 @@ import tempfile
 import unittest
 
 from cluster import Cluster, wait_until
-from test_main_job import BUILD, HERE, command
+from pilots import IDLE, PilotTests
+from test_main_job import BUILD, HERE
 
 SLURM = HERE.parent / "engines" / "slurm.sh"
-IDLE = 3  # seconds until an idle pilot is released
 
 MASTER = """
 resource_pools:
@@ -40,7 +40,7 @@ def installed():
 
 
 @unittest.skipUnless(installed() and os.geteuid() == 0, "needs Slurm (deploy/deps.sh engines) and root")
-class OnSlurm(unittest.TestCase):
+class OnSlurm(PilotTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
@@ -70,26 +70,6 @@ class OnSlurm(unittest.TestCase):
         out = subprocess.run(["squeue", "--noheader", "--format=%j %T"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
         return [line for line in out.splitlines() if line.startswith("det-")]
-
-    def create(self, line, slots=1):
-        return self.cluster.create(self.empty, command(line, resources=f"{{slots_per_trial: {slots}}}"))
-
-    def explanation(self, id):
-        return self.cluster.det("explain", "experiment", id)
-
-    def end(self, id):
-        self.cluster.det("experiment", "kill", id)
-        self.cluster.wait_state(id, "CANCELED")
-
-    def test_a_queued_trial_runs_on_a_pilot_that_leaves_when_it_is_idle(self):
-        id = self.create("true")
-        self.cluster.wait_state(id, "COMPLETED")
-        wait_until("the pilot to leave", lambda: not self.jobs(), timeout=IDLE + 30)
-
-    def test_a_gang_runs_on_the_nodes_of_one_pilot(self):
-        id = self.create("det-launch -- sh -c 'echo I am $RANK of $WORLD_SIZE on node $GROUP_RANK'", slots=4)
-        self.cluster.wait_state(id, "COMPLETED")
-        self.assertIn("I am 3 of 4 on node 1", self.cluster.logs(self.cluster.trial_id(id)))
 
     def test_many_trials_share_at_most_max_pilots(self):
         ids = [self.create("true") for _ in range(8)]

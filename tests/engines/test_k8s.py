@@ -9,12 +9,12 @@ import tempfile
 import unittest
 
 from cluster import Cluster, wait_until
-from test_main_job import BUILD, HERE, ROOT, command, tiny
+from pilots import IDLE, PilotTests
+from test_main_job import BUILD, HERE, ROOT, tiny
 
 ENGINES = pathlib.Path(__file__).resolve().parent
 SCRIPT = ENGINES / "k8s.sh"
 CACHE = os.environ.get("DET_K8S_CACHE", os.path.expanduser("~/.cache/det-k8s"))
-IDLE = 3  # seconds until an idle pilot is released
 
 MASTER = """
 resource_pools:
@@ -49,7 +49,7 @@ def free_port():
 
 
 @unittest.skipUnless(built(), "Kubernetes is not built; run tests/engines/k8s_build.sh ~/.cache/det-k8s")
-class OnKubernetes(unittest.TestCase):
+class OnKubernetes(PilotTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-k8s-"))
@@ -97,26 +97,6 @@ class OnKubernetes(unittest.TestCase):
     def pods(self):
         """Pods that have not ended."""
         return [pod["metadata"]["name"] for pod in self.objects("pods") if pod["status"]["phase"] in ("Pending", "Running")]
-
-    def create(self, line, slots=1):
-        return self.cluster.create(self.empty, command(line, resources=f"{{slots_per_trial: {slots}}}"))
-
-    def explanation(self, id):
-        return self.cluster.det("explain", "experiment", id)
-
-    def end(self, id):
-        self.cluster.det("experiment", "kill", id)
-        self.cluster.wait_state(id, "CANCELED")
-
-    def test_a_queued_trial_runs_on_a_pilot_that_leaves_when_it_is_idle(self):
-        id = self.create("true")
-        self.cluster.wait_state(id, "COMPLETED")
-        wait_until("the pilot to leave", lambda: not self.jobs(), timeout=IDLE + 30)
-
-    def test_a_gang_runs_on_the_nodes_of_one_pilot(self):
-        id = self.create("det-launch -- sh -c 'echo I am $RANK of $WORLD_SIZE on node $GROUP_RANK'", slots=4)
-        self.cluster.wait_state(id, "COMPLETED")
-        self.assertIn("I am 3 of 4 on node 1", self.cluster.logs(self.cluster.trial_id(id)))
 
     def test_two_gangs_that_need_the_same_nodes_both_complete(self):
         ids = [self.create("det-launch -- sh -c 'echo node $GROUP_RANK'", slots=4) for _ in range(2)]
