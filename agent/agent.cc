@@ -187,7 +187,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
-      runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
+      runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get(), settings_.ephemeral),
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),

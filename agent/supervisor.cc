@@ -1,9 +1,10 @@
-// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
-// see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
-// only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
-// uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
-// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. det-task-init
-// is the parent of the task inside the sandbox, and process 1 there.
+// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor [--ends-with-agent]
+// DIR [FORK_SERVER]`, see task/task_dir.h. It starts the task in its sandbox, writes the output to the
+// allocation's log, and ends only when no process of the task is left; only then does exit.json exist. It
+// outlives the agent, unless the agent is ephemeral: its standard input is a pipe then, whose end kills the
+// task. It never uses the network. On a queued SIGTERM (request_stop), or when the task hangs
+// (task/hang_watch.h), the process group of the task gets SIGTERM and, after the grace, all its processes get
+// SIGKILL. det-task-init is the parent of the task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -80,14 +81,21 @@ struct Output {
   }
 };
 
+/// Arguments of this program.
+struct Start {
+  std::string directory;
+  bool ends_with_agent = false;
+  std::string fork_server;  ///< socket that the task is forked from; "": its program is executed
+};
+
 /// The event loop around one task. Single-threaded.
 class Supervisor {
  public:
-  /// `fork_server`: socket of the det-fork-server that the task is forked from; "": its program is executed.
-  Supervisor(TaskDir dir, TaskSpec spec, std::string fork_server, LogWriter log, UniqueFd signals)
+  Supervisor(TaskDir dir, TaskSpec spec, Start how, LogWriter log, UniqueFd signals)
       : dir_(std::move(dir)),
         spec_(std::move(spec)),
-        fork_server_(std::move(fork_server)),
+        fork_server_(std::move(how.fork_server)),
+        agent_(how.ends_with_agent ? STDIN_FILENO : -1),
         log_(std::move(log)),
         signals_(std::move(signals)),
         watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
@@ -176,10 +184,11 @@ class Supervisor {
 
   /// Waits for the next event and handles it.
   void turn() {
-    std::array<pollfd, 4> fds{{{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
                                {outputs_[0].fd.get(), POLLIN, 0},
                                {outputs_[1].fd.get(), POLLIN, 0},
-                               {init_.get(), POLLIN, 0}}};
+                               {init_.get(), POLLIN, 0},
+                               {agent_, POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
@@ -187,6 +196,7 @@ class Supervisor {
       }
       if (fds[0].revents != 0) take_signals();
       if (fds[3].revents != 0) read_init();
+      if (fds[4].revents != 0) end_without_agent();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
@@ -207,6 +217,12 @@ class Supervisor {
   void terminate() {
     (void)::send(init_.get(), "term", 4, MSG_NOSIGNAL);
     kill_at_ = mono_now() + spec_.grace;
+  }
+
+  /// No later agent will look for the task.
+  void end_without_agent() {
+    agent_ = -1;
+    kill_at_ = mono_now();
   }
 
   void end_hang() {
@@ -297,6 +313,7 @@ class Supervisor {
   TaskDir dir_;
   TaskSpec spec_;
   const std::string fork_server_;
+  int agent_;  ///< input that ends with the agent; -1 if the task outlives it
   LogWriter log_;
   UniqueFd signals_;
   UniqueFd init_;    ///< socket to det-task-init
@@ -330,7 +347,7 @@ void show_upstream(const TaskDir& dir) {
   if (path_exists(dir.upstream_storage())) show(dir.upstream_storage(), "/determined_shared_fs");
 }
 
-Status supervise(const std::string& path, const std::string& fork_server) {
+Status supervise(Start how) {
   ::setsid();  // fails if this process leads a session already
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno("PR_SET_CHILD_SUBREAPER");
   // Signals that end the processes of a terminal must not end the supervisor.
@@ -343,7 +360,7 @@ Status supervise(const std::string& path, const std::string& fork_server) {
   UniqueFd signals(::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) return fail_errno("signalfd");
 
-  TaskDir dir(path);
+  TaskDir dir(how.directory);
   TRY_ASSIGN(TaskSpec spec, dir.read_spec());
   TRY_ASSIGN(LogWriter log, LogWriter::open(dir.log(), dir.shipped(), spec.unshipped_bytes));
   const auto self = identify(::getpid());
@@ -351,18 +368,27 @@ Status supervise(const std::string& path, const std::string& fork_server) {
   if (!spec.sandbox) show_upstream(dir);
   // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
-  return Supervisor(std::move(dir), std::move(spec), fork_server, std::move(log), std::move(signals)).run();
+  return Supervisor(std::move(dir), std::move(spec), std::move(how), std::move(log), std::move(signals))
+      .run();
 }
 
 }  // namespace
 }  // namespace det::agent
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::cerr << "usage: det-supervisor DIR [FORK_SERVER]\nStarted by det-agent only.\n";
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  det::agent::Start how;
+  if (!arguments.empty() && arguments[0] == "--ends-with-agent") {
+    how.ends_with_agent = true;
+    arguments.erase(arguments.begin());
+  }
+  if (arguments.empty() || arguments.size() > 2) {
+    std::cerr << "usage: det-supervisor [--ends-with-agent] DIR [FORK_SERVER]\nStarted by det-agent only.\n";
     return 2;
   }
-  const det::Status done = det::agent::supervise(argv[1], argc == 3 ? argv[2] : "");
+  how.directory = arguments[0];
+  if (arguments.size() == 2) how.fork_server = arguments[1];
+  const det::Status done = det::agent::supervise(std::move(how));
   if (done) return 0;
   std::cerr << "det-supervisor: " << done.error().message << "\n";
   return 1;

@@ -103,6 +103,20 @@ class OnSlurm(PilotTests, unittest.TestCase):
                    and self.cluster.task_processes(trial), timeout=90)
         self.end(id)
 
+    def test_an_agent_that_is_killed_leaves_no_process_of_its_pilot(self):
+        id = self.create("sleep 600")
+        trial = self.cluster.trial_id(id)
+        wait_until("the trial to run", lambda: self.cluster.task_processes(trial))
+        before = self.jobs()[0].split()[0]
+        processes = self.cluster.task_processes(trial)
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            words = path.read_bytes().split(b"\0")
+            if words[0].endswith(b"/det-agent") and before.encode() + b"-0" in words:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+        wait_until("the job to end", lambda: not any(before in job for job in self.jobs()), timeout=30)
+        wait_until("its processes to end", lambda: not set(processes) & set(self.cluster.task_processes(trial)))
+        self.end(id)
+
 
 if __name__ == "__main__":
     unittest.main()
