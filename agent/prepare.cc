@@ -158,15 +158,19 @@ class Preparation {
   /// Gives the task's directories to its user and describes its sandbox.
   std::optional<Exit> enclose(TaskSpec& spec) {
     if (!site_.sandboxed) return std::nullopt;
-    for (const std::string& path : {dir_.workdir(), dir_.run(), dir_.upstream()}) {
-      if (auto given = path_exists(path) ? give_tree(path, order_.uid) : Status(); !given)
-        return lost(given.error());
-    }
     auto sandbox = task_sandbox(order_, dir_, site_, model_);
     if (!sandbox) {
       log("ERROR", sandbox.error().message);
       return sandbox.error().code == Code::kPermissionDenied ? refused(sandbox.error().message)
                                                              : lost(sandbox.error());
+    }
+    const auto change = run_as_owner(*sandbox, storage_directory(order_.message.experiment_config()).path(),
+                                     site_.settings.task_uid_first);
+    if (!change) return lost(change.error());
+    if (!change->empty()) log("WARNING", *change);
+    for (const std::string& path : {dir_.workdir(), dir_.run(), dir_.upstream()}) {
+      if (auto given = path_exists(path) ? give_tree(path, sandbox->uid) : Status(); !given)
+        return lost(given.error());
     }
     spec.sandbox = std::move(*sandbox);
     return std::nullopt;

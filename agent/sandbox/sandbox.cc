@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "agent/sandbox/id_mapped_mount.h"
@@ -85,24 +88,50 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   return command;
 }
 
+Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common) {
+  const auto mount =
+      std::find_if(sandbox.mounts.begin(), sandbox.mounts.end(), [&](const SandboxMount& each) {
+        return each.access == Access::kWriteAsOwner && each.inside == inside;
+      });
+  if (!sandbox.uid || mount == sandbox.mounts.end()) return "";
+  const Status mapped = can_map_owners(mount->path, *sandbox.uid);
+  if (mapped) return "";
+  struct stat status {};
+  if (::stat(mount->path.c_str(), &status) != 0) return fail_errno(mount->path);
+  sandbox.uid = status.st_uid != 0 ? status.st_uid : common;
+  if (status.st_uid == 0 && ::chown(mount->path.c_str(), common, common) != 0) {
+    return fail(Code::kUnavailable, "giving " + mount->path + " to user " + std::to_string(common) + ": " +
+                                        std::strerror(errno) +
+                                        "; give it to a user of its own, or run the agent as its owner");
+  }
+  return mount->path + " has no id-mapped mounts (" + mapped.error().message +
+         "): the task runs as its owner, user " + std::to_string(*sandbox.uid);
+}
+
 Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string& place) {
   std::vector<std::string> warnings;
   bool left = false;
   for (std::size_t i = 0; sandbox.uid && i < sandbox.mounts.size(); ++i) {
     SandboxMount& mount = sandbox.mounts[i];
     if (mount.access != Access::kWriteAsOwner) continue;
-    if (!left) TRY(leave_mount_namespace());
-    left = true;
+    struct stat status {};
+    const bool owned = ::lstat(mount.path.c_str(), &status) == 0 && status.st_uid == *sandbox.uid;
+    if (!left && !owned) TRY(leave_mount_namespace());
+    left = left || !owned;
     const std::string copy = place + "/" + std::to_string(i);
-    TRY(make_directories(copy, 0700));
-    if (auto mapped = mount_as_owner(mount.path, copy, *sandbox.uid); !mapped) {
-      std::error_code error;
-      if (fs::canonical(mount.path, error) != mount.path)
-        return fail(Code::kPermissionDenied, mount.path + " is missing or has a symbolic link in its path");
+    Status mapped;
+    if (!owned) {
+      TRY(make_directories(copy, 0700));
+      mapped = mount_as_owner(mount.path, copy, *sandbox.uid);
+    }
+    std::error_code error;
+    if ((owned || !mapped) && fs::canonical(mount.path, error) != mount.path)
+      return fail(Code::kPermissionDenied, mount.path + " is missing or has a symbolic link in its path");
+    if (!mapped) {
       warnings.push_back(mount.path + " has no id-mapped mounts (" + mapped.error().message +
                          "): the task accesses it as user " + std::to_string(*sandbox.uid) +
                          "; give its group or others access, or run the agent as its owner");
-    } else {
+    } else if (!owned) {
       mount.path = copy;
     }
     mount.access = Access::kWrite;

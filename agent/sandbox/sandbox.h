@@ -41,9 +41,17 @@ struct Sandbox {
 /// machine.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
 
+/// Chooses the user of a task whose checkpoint storage, the mount at `inside`, has no id-mapped mounts (NFS,
+/// kernels before 5.12, machines without user namespaces): the owner of its directory. A directory of root is
+/// given to `common` first, so that no task runs as root. Returns the change for the log, "" if there is
+/// none. Without `uid` or such a mount it does nothing. Errors: the directory is missing or cannot be given
+/// away.
+Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common);
+
 /// Replaces each kWriteAsOwner by an id-mapped copy of the directory below `place`, in a mount namespace of
-/// the calling process. Without `uid` it changes nothing. Returns one warning for each directory that stays
-/// as it is. The process must be single-threaded. Errors: no mount namespace; a symbolic link in a path.
+/// the calling process, or by kWrite where `uid` is its owner. Without `uid` it changes nothing. Returns one
+/// warning for each directory that stays as it is. The process must be single-threaded. Errors: no mount
+/// namespace; a symbolic link in a path.
 Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string& place);
 
 /// What the machine offers for sandboxes.

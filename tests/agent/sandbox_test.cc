@@ -1,7 +1,9 @@
 // Runs real processes in real sandboxes. Where the machine permits none, the tests report that and pass.
 #include "agent/sandbox/sandbox.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +129,33 @@ TEST_CASE("a directory mounted as its owner keeps its owner", "[sandbox]") {
   REQUIRE(::stat((storage + "/a/b").c_str(), &entry) == 0);
   CHECK(entry.st_uid == 4242);
   CHECK(entry.st_gid == 4343);
+}
+
+TEST_CASE("without id-mapped mounts a task runs as the owner of its checkpoint storage, never as root",
+          "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable() || !bench.sandbox.uid) return;
+  const auto [owner, user] = GENERATE(std::pair<uid_t, uid_t>(4242, 4242), std::pair<uid_t, uid_t>(0, 5555));
+  const std::string storage = bench.dir.path() + "/storage";
+  need(make_directories(storage, 0700));
+  bench.sandbox.mounts.push_back({storage, "/ckpt", Access::kWriteAsOwner});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // ramfs supports no id-mapped mounts.
+    const bool ready = ::unshare(CLONE_NEWNS) == 0 &&
+                       ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                       ::mount("none", storage.c_str(), "ramfs", 0, "mode=700") == 0 &&
+                       ::chown(storage.c_str(), owner, owner) == 0;
+    if (!ready) ::_exit(2);
+    const auto change = run_as_owner(bench.sandbox, "/ckpt", 5555);
+    if (!change || change->find(std::to_string(user)) == std::string::npos) ::_exit(3);
+    const auto warnings = map_owners(bench.sandbox, bench.dir.path() + "/mounts");
+    if (!warnings || !warnings->empty() || bench.sandbox.uid != user) ::_exit(4);
+    ::_exit(bench.run("mkdir /ckpt/a && echo hi > /ckpt/a/b").ok() ? 0 : 5);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("a symbolic link in the path of a storage is not followed", "[sandbox]") {

@@ -18,6 +18,11 @@ class PilotTests:
         self.cluster.det("experiment", "kill", id)
         self.cluster.wait_state(id, "CANCELED")
 
+    def end_all(self):
+        for experiment in self.cluster.det_json("experiment", "list", "--all", "--json"):
+            if experiment["state"] not in ("COMPLETED", "CANCELED", "ERROR"):
+                self.end(str(experiment["id"]))
+
     def test_a_queued_trial_runs_on_a_pilot_that_leaves_when_it_is_idle(self):
         id = self.create("true")
         self.cluster.wait_state(id, "COMPLETED")

@@ -64,6 +64,8 @@ class OnSlurm(PilotTests, unittest.TestCase):
         cls.empty.mkdir()
 
     def tearDown(self):
+        # A trial that a failed test has left would keep its pilot, and every later test would fail, too.
+        self.end_all()
         wait_until("all pilots to be released", lambda: not self.jobs(), timeout=60)
 
     def jobs(self):
@@ -96,11 +98,13 @@ class OnSlurm(PilotTests, unittest.TestCase):
         id = self.create("sleep 600")
         trial = self.cluster.trial_id(id)
         wait_until("the trial to run", lambda: self.cluster.task_processes(trial))
-        before = self.jobs()
-        subprocess.run(["scancel", "--name", before[0].split()[0]], check=True)
-        wait_until("the trial to run on another pilot",
-                   lambda: self.jobs() and before[0].split()[0] not in self.jobs()[0]
-                   and self.cluster.task_processes(trial), timeout=90)
+        before = self.jobs()[0].split()[0]
+        subprocess.run(["scancel", "--name", before], check=True)
+
+        def moved():
+            jobs = self.jobs()
+            return jobs and not any(before in job for job in jobs) and self.cluster.task_processes(trial)
+        wait_until("the trial to run on another pilot", moved, timeout=90)
         self.end(id)
 
     def test_an_agent_that_is_killed_leaves_no_process_of_its_pilot(self):
