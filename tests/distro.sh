@@ -99,6 +99,8 @@ start_systemd() {
   done
 }
 services() {
+  # Its master has the port of the service.
+  inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
   inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
     systemd systemd-sysv dbus procps jq >/dev/null
   inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --reinstall --no-install-recommends \
@@ -107,19 +109,29 @@ services() {
   pid=$(start_systemd)
   cat >"$root/services.sh" <<'SCRIPT'
 set -euo pipefail
-until systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'; do sleep 0.5; done
+# eventually COMMAND: repeats it for a minute.
+eventually() {
+  local end=$((SECONDS + 60))
+  until "$@" 2>/dev/null; do
+    [ "$SECONDS" -lt "$end" ] || { echo "FAILED: $*"; journalctl -u det-master -u det-agent --no-pager | tail -n 20; exit 1; }
+    sleep 0.5
+  done
+}
+booted() { systemctl is-system-running | grep -qE 'running|degraded'; }
+eventually booted
 systemctl start det-master det-agent
 systemctl is-active det-master det-agent
 ps -o user:20=,comm= -C det-master,det-agent | sort
 export DET_MASTER=http://127.0.0.1:8080
-until det user login admin --password-file /var/lib/determinant/admin-password 2>/dev/null; do sleep 0.5; done
+eventually det user login admin --password-file /var/lib/determinant/admin-password
 cd /src/examples/mnist
 det experiment create const.yaml . -f >/tmp/mnist.log || { tail -n 5 /tmp/mnist.log; exit 1; }
 det trial describe "$(det experiment describe 1 --json | jq '.trials[0].id')" --json | jq -r '.state'
 # An upgrade by apt keeps data and configuration; the services go on with the new programs.
 apt-get install -y -q --reinstall --no-install-recommends /packages/*.deb >/dev/null 2>&1
 systemctl restart det-master det-agent
-until det experiment list --json >/tmp/list.json 2>/dev/null; do sleep 0.5; done
+listed() { det experiment list --json >/tmp/list.json; }
+eventually listed
 jq -r '"experiments after the upgrade: \(length)"' /tmp/list.json
 systemctl stop det-agent det-master
 ! pgrep -u determinant -l || { echo "FAILED: processes outlive the services"; exit 1; }
