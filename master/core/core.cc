@@ -86,6 +86,7 @@ const std::map<std::string, scheduler::Scheduler>& Core::pools() const {
 const std::map<AgentId, AgentSettings>& Core::agent_settings() const {
   return impl_->owners.agents.settings();
 }
+const QuotaTable& Core::quotas() const { return impl_->owners.quotas.all(); }
 std::vector<scheduler::Agent> Core::agents_of(const std::string& pool) const {
   std::vector<scheduler::Agent> found;
   for (const auto& [id, agent] : agents()) {
@@ -125,7 +126,7 @@ void Core::Impl::dispatch(const Input& input) {
           tick();
         } else {
           auto& owner = handler_of(value, owners.experiments, owners.trials, owners.commands, owners.agents,
-                                   owners.jobs, owners.reports, owners.pilots);
+                                   owners.jobs, owners.reports, owners.pilots, owners.quotas);
           if constexpr (requires { value.reply; }) {
             Result<ReplyValue> result = owner.handle(step, value);
             if (value.reply != 0) step.out->replies.push_back({value.reply, std::move(result)});

@@ -119,6 +119,8 @@ class Core {
   const std::map<std::string, scheduler::Scheduler>& pools() const;
   /// Administrators' settings by agent. An absent agent is in service.
   const std::map<AgentId, AgentSettings>& agent_settings() const;
+  /// Limits of users and workspaces.
+  const QuotaTable& quotas() const;
   /// Returns the agents of a pool in the form given to its scheduler.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
   /// Rules of the pools whose agents are pilots.

@@ -44,6 +44,11 @@ struct DeleteAgent {
   AgentId agent;
   WallTime connected;
 };
+/// Upserts a quota, or deletes it.
+struct PutQuota {
+  Quota row;
+  bool removed = false;
+};
 /// Upserts a pilot.
 struct PutPilot {
   Pilot row;
@@ -112,7 +117,7 @@ struct AppendTaskLog {
 
 using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, DeleteAgent,
                            PutCapacity, AppendSearcherEvent, PutSearcherSnapshot, InsertValidation,
-                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot>;
+                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot, PutQuota>;
 
 // ---- Messages (released when the writes of the same step are durable) ----
 //

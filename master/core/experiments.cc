@@ -34,6 +34,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
                 "an experiment outside the cluster has one trial: searcher.name must be single, not " +
                     input.config->searcher.name);
   }
+  TRY(owners_.quotas.check_experiment(input.owner, input.workspace));
   TRY_ASSIGN(auto searcher, searcher::Searcher::create(input.config, owners_.options.search_fault));
 
   // Every check has passed. The job id comes from a generator seeded by the step, so a replay makes the same
@@ -46,6 +47,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   experiment.job_id = names.uuid();
   experiment.owner = input.owner;
   experiment.project = input.project;
+  experiment.workspace = input.workspace;
   experiment.state = input.activate || input.detached ? State::kActive : State::kPaused;
   experiment.detached = input.detached;
   experiment.config = input.config;
@@ -233,6 +235,7 @@ scheduler::Job Experiments::job_of(const Experiment& experiment) const {
   const QueueSettings& queue = experiment.queue;
   scheduler::Job job{.id = experiment.id,
                      .user = experiment.owner,
+                     .workspace = experiment.workspace,
                      .priority = queue.priority,
                      .position = queue.position,
                      .weight = queue.weight,
@@ -244,6 +247,11 @@ scheduler::Job Experiments::job_of(const Experiment& experiment) const {
 void Experiments::put_job(const Experiment& experiment) {
   if (experiment.detached && !owners_.is(Mutant::kDetachedScheduled)) return;
   owners_.queues.put_job(owners_.queues.pool_of(experiment.queue), job_of(experiment));
+}
+
+void Experiments::place(Experiment& experiment, std::int64_t workspace) {
+  experiment.workspace = workspace;
+  put_job(experiment);
 }
 
 void Experiments::move_to(Step& step, Experiment& experiment, const std::string& pool) {

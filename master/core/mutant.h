@@ -32,6 +32,8 @@ enum class Mutant {
 
   // Queues and service.
   kMaxSlotsIgnored,    ///< an experiment gets more slots than its max_slots
+  kQuotaIgnored,       ///< a user gets more slots than the quota
+  kQuotaForgotten,     ///< after a restart of the master, quotas are unknown
   kDisabledScheduled,  ///< a disabled agent gets work
   kStoppingScheduled,  ///< an agent that has announced its stop gets work
   kMoveKeepsPosition,  ///< the scheduler is not updated after a move in the queue

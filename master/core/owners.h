@@ -15,6 +15,7 @@
 #include "master/core/jobs.h"
 #include "master/core/pilots.h"
 #include "master/core/queues.h"
+#include "master/core/quotas.h"
 #include "master/core/reports.h"
 #include "master/core/step.h"
 #include "master/core/timers.h"
@@ -48,6 +49,7 @@ struct Owners {
   Agents agents{*this};
   Pilots pilots{*this};
   Jobs jobs{*this};
+  Quotas quotas{*this};
   Reports reports{*this};
 };
 

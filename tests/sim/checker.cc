@@ -6,7 +6,29 @@
 #include "master/core/invariants.h"
 
 namespace det::sim {
-namespace {}  // namespace
+namespace {
+
+/// Slots of all allocations, by their user and by their workspace.
+std::map<scheduler::QuotaKey, int> held_by_owner(const core::Core& core) {
+  using Scope = scheduler::QuotaKey::Scope;
+  std::map<scheduler::QuotaKey, int> held;
+  const auto add = [&](UserId user, std::int64_t workspace, int slots) {
+    held[{Scope::kUser, user.value}] += slots;
+    held[{Scope::kWorkspace, workspace}] += slots;
+  };
+  for (const auto& [id, allocation] : core.allocations()) {
+    if (const core::Command* command = core.command(allocation.task)) {
+      add(command->owner, command->workspace, allocation.slot_count());
+    } else if (const core::Trial* trial = core.trial(allocation.task)) {
+      const auto experiment = core.experiments().find(trial->experiment);
+      if (experiment != core.experiments().end())
+        add(experiment->second.owner, experiment->second.workspace, allocation.slot_count());
+    }
+  }
+  return held;
+}
+
+}  // namespace
 
 void Checker::fail(const std::string& what) {
   if (!failure_.empty()) return;
@@ -81,8 +103,10 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
       check_heard(id, event);
     }
   }
+  held_ = held_by_owner(core);  // the end of an allocation may have been lost with the old master
   after_step(core);
   check_service(core, disk);
+  if (core.quotas() != disk.quotas) fail("a quota was set or removed, and the master has forgotten it");
   check_search(core);
 }
 
@@ -91,6 +115,7 @@ void Checker::master_crashes(const core::Core& core) { check_search(core); }
 void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
   check_max_slots(core);
+  check_quotas(core);
   check_command_kills(core);
   check_pilots(core);
 }
@@ -119,6 +144,17 @@ void Checker::check_max_slots(const core::Core& core) {
            std::to_string(*most));
     }
   }
+}
+
+void Checker::check_quotas(const core::Core& core) {
+  std::map<scheduler::QuotaKey, int> held = held_by_owner(core);
+  for (const auto& [key, limit] : core.quotas()) {
+    const auto& [of, resource] = key;
+    if (resource != core::QuotaResource::kSlots || held[of] <= limit || held[of] <= held_[of]) continue;
+    fail(std::string(core::scope_name(of.scope)) + " " + std::to_string(of.id) + " has got " +
+         std::to_string(held[of]) + " slots, more than the quota of " + std::to_string(limit));
+  }
+  held_ = std::move(held);
 }
 
 void Checker::check_run(const char* what, TrialId trial, RunNumber run) {

@@ -84,6 +84,7 @@ class Checker {
   void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
+  void check_quotas(const core::Core& core);
   void check_command_kills(const core::Core& core);
   void check_commands(const MemoryDisk& disk);
   void check_search(const core::Core& core);
@@ -126,6 +127,8 @@ class Checker {
   std::set<AllocationId> killed_commands_;
   std::set<AllocationId> placed_;  ///< Allocations whose agents have been checked.
   std::set<std::int64_t> ended_pilots_;
+  /// Slots that users and workspaces held at the last check.
+  std::map<scheduler::QuotaKey, int> held_;
 };
 
 }  // namespace det::sim

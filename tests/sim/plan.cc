@@ -271,6 +271,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   }
   plan.faults.agent_stop = dice.weight(30, 3);
   for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
+  plan.faults.quota_change = dice.weight(30, 3);
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -300,7 +301,8 @@ std::string describe_faults(const Plan& plan) {
                                                  {"engine_refusal", f.engine_refusal},
                                                  {"pilot_preempted", f.pilot_preempted},
                                                  {"pilot_ended", f.pilot_ended},
-                                                 {"pilot_lost", f.pilot_lost}};
+                                                 {"pilot_lost", f.pilot_lost},
+                                                 {"quota_change", f.quota_change}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }

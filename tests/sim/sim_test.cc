@@ -67,6 +67,8 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a missing metric fails the search", Mutant::kMissingMetricFatal},
       {"a trial at a rung is given slots", Mutant::kHeldScheduled},
       {"max_slots ignored", Mutant::kMaxSlotsIgnored},
+      {"the quota of a user ignored", Mutant::kQuotaIgnored},
+      {"quotas forgotten", Mutant::kQuotaForgotten},
       {"a disabled agent given work", Mutant::kDisabledScheduled},
       {"a stopping agent given work", Mutant::kStoppingScheduled},
       {"a move in the queue without effect", Mutant::kMoveKeepsPosition},

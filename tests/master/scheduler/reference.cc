@@ -76,11 +76,25 @@ class Walk {
     return std::tuple(user_share(j), user, job_share(j), j.priority, j.position, j.id, task);
   }
   bool within_limit(const Request& r) const {
+    if (r.slots == 0) return true;
     const Job& j = job(r.job);
-    if (!j.max_slots || r.slots == 0) return true;
-    int held = promised_to_.contains(r.job) ? promised_to_.at(r.job).first : 0;
-    for (const Running& one : s_.running) held += one.job == r.job ? size(one) : 0;
-    return held + r.slots <= *j.max_slots;
+    if (j.max_slots && held(r.job) + r.slots > *j.max_slots) return false;
+    for (const Quota& quota : s_.quotas) {
+      if (!is_of(j, quota)) continue;
+      int slots = quota.elsewhere + r.slots;
+      for (const Job& one : s_.jobs) slots += is_of(one, quota) ? held(one.id) : 0;
+      if (slots > quota.slots) return false;
+    }
+    return true;
+  }
+  /// Slots of the allocations and promises of a job.
+  int held(JobKey id) const {
+    int slots = promised_to_.contains(id) ? promised_to_.at(id).first : 0;
+    for (const Running& one : s_.running) slots += one.job == id ? size(one) : 0;
+    return slots;
+  }
+  static bool is_of(const Job& j, const Quota& quota) {
+    return (quota.key.scope == QuotaKey::Scope::kUser ? j.user.value : j.workspace) == quota.key.id;
   }
 
   const Request* next() const {
@@ -451,7 +465,12 @@ std::string show(const Snapshot& snapshot) {
             std::to_string(job.priority) + " position " + std::to_string(job.position) + " weight " +
             std::to_string(job.weight);
     if (job.max_slots) text += " max_slots " + std::to_string(*job.max_slots);
-    text += "\n";
+    text += " workspace " + std::to_string(job.workspace) + "\n";
+  }
+  for (const Quota& quota : snapshot.quotas) {
+    text += std::string("quota ") + (quota.key.scope == QuotaKey::Scope::kUser ? "user " : "workspace ") +
+            std::to_string(quota.key.id) + " slots " + std::to_string(quota.slots) + " elsewhere " +
+            std::to_string(quota.elsewhere) + "\n";
   }
   for (const Running& one : snapshot.running) {
     text += "running " + show(one.task) + " of " + show(one.job) + show(one.parts) +
