@@ -35,6 +35,7 @@ const std::vector<Command>& commands() {
                              model_command(),
                              join_token_command(),
                              webhook_command(),
+                             quota_command(),
                              init_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;

@@ -28,6 +28,7 @@
 #include "master/api/cluster/job.h"
 #include "master/api/cluster/master.h"
 #include "master/api/cluster/prometheus.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/cluster/usage.h"
 #include "master/api/cluster/webhook.h"
 #include "master/api/experiments/bracket.h"
@@ -104,6 +105,7 @@ struct Server::Parts {
     add<ModelService>(c);
     add<ProjectService>(c, deletions);
     add<PrometheusService>(c);
+    add<QuotaService>(c);
     add<RoleService>(c);
     add<RunService>(c);
     add<SearchService>(c);
@@ -241,6 +243,7 @@ void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
   parts_->context.streams->tick(parts_->context.pools.read, *parts_->context.sessions);
+  parts_->context.quotas->tick(parts_->context.pools.read);
   parts_->allocation.tick();
   parts_->master.tick();
 }

@@ -37,12 +37,10 @@ std::string duration_text(double seconds) {
 
 std::string quota_text(const Explanation& e) {
   const Quota& quota = *e.quota;
-  std::string text =
-      quota.key.scope == QuotaKey::Scope::kUser ? "the quota of its user" : "the quota of its workspace";
-  text += " is " + slots_text(quota.slots) + ", and " + slots_text(e.quota_held + quota.elsewhere) +
-          " are in use";
-  if (quota.elsewhere > 0) text += " (" + std::to_string(quota.elsewhere) + " in other pools)";
-  return text;
+  const bool of_user = quota.key.scope == QuotaKey::Scope::kUser;
+  return std::string("it would exceed the quota of its ") + (of_user ? "user" : "workspace") +
+         " (in use: " + std::to_string(e.quota_held + quota.elsewhere) + " of " + slots_text(quota.slots) +
+         (quota.elsewhere > 0 ? ", " + std::to_string(quota.elsewhere) + " in other pools)" : ")");
 }
 
 std::string why(const Explanation& e) {

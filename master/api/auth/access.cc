@@ -27,6 +27,7 @@
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/prometheus.pb.h"
+#include "det/v1/quota.pb.h"
 #include "det/v1/role.pb.h"
 #include "det/v1/run.pb.h"
 #include "det/v1/search.pb.h"
@@ -53,6 +54,7 @@ constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
 constexpr Access user(A action, T target, const char* field = "") {
   return {Requirement::kUser, {{{action, target, field}}}, 1};
 }
+constexpr Access admin(const char* field) { return user(A::kAdminister, T::kCluster, field); }
 constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
 constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
 constexpr Access either(A action, T target, const char* field) {
@@ -173,15 +175,16 @@ constexpr Entry kTable[] = {
     {"/det.v1.TemplateService/PutTemplate", user(A::kEdit, T::kInside)},
     {"/det.v1.TemplateService/DeleteTemplate", user(A::kEdit, T::kTemplate, "template_name")},
     {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", user(A::kView, T::kNothing)},
-    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
-     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", admin("workload_type")},
     {"/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies", user(A::kView, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
-    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
-     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", admin("workload_type")},
+    {"/det.v1.QuotaService/GetQuotas", user(A::kView, T::kListed)},
+    {"/det.v1.QuotaService/SetQuota", admin("id")},
+    {"/det.v1.QuotaService/DeleteQuota", admin("id")},
     {"/det.v1.ExperimentService/PatchExperiment", user(A::kEdit, T::kExperiment, "experiment.id")},
     {"/det.v1.ExperimentService/ArchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
     {"/det.v1.ExperimentService/UnarchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
@@ -403,38 +406,13 @@ std::string object_text(const Access& access, const pb::Message& request) {
   return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 
-// Also used in error messages, so the nouns match those of the queries.
+// Also used in error messages, so the nouns match those of the queries. Order of enum Target.
 std::string_view target_name(Target target) {
-  switch (target) {
-    case Target::kUser:
-      return "user";
-    case Target::kToken:
-      return "token";
-    case Target::kWorkspace:
-      return "workspace";
-    case Target::kProject:
-      return "project";
-    case Target::kExperiment:
-      return "experiment";
-    case Target::kTrial:
-      return "trial";
-    case Target::kCheckpoint:
-      return "checkpoint";
-    case Target::kTemplate:
-      return "template";
-    case Target::kTask:
-      return "task";
-    case Target::kModel:
-      return "model";
-    case Target::kAllocation:
-      return "allocation";
-    case Target::kNothing:
-    case Target::kListed:
-    case Target::kInside:
-    case Target::kCluster:
-      break;
-  }
-  return "";
+  static constexpr std::string_view kNouns[] = {
+      "",           "",      "",           "",         "user", "token", "workspace", "project",
+      "experiment", "trial", "checkpoint", "template", "task", "model", "allocation"};
+  static_assert(std::size(kNouns) == static_cast<std::size_t>(Target::kAllocation) + 1);
+  return kNouns[static_cast<std::size_t>(target)];
 }
 
 std::vector<const pb::ServiceDescriptor*> services() {
@@ -465,6 +443,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::GetCommandsRequest::descriptor()->file()->service(0),
       v1::ScrapeRequest::descriptor()->file()->service(0),
+      v1::GetQuotasRequest::descriptor()->file()->service(0),
       v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
       v1::GetModelsRequest::descriptor()->file()->service(0),
       v1::PutTrialRequest::descriptor()->file()->service(0),

@@ -93,6 +93,7 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
     return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
   TRY_ASSIGN(const Reporter reporter,
              find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+  TRY(context_.quotas->check(core::QuotaResource::kCheckpointBytes, reporter.owner));
   const Json metadata = from_struct(checkpoint.metadata());
   const auto steps = metadata.find("steps_completed");
   if (steps == metadata.end() || !steps->is_number())

@@ -241,6 +241,7 @@ Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsReq
     // A token of one task must not write to the log of another.
     if (line.task_id() != reporter.task.value)
       return fail(Code::kInvalidArgument, "logs: task_id is not that of the allocation");
+    TRY(context_.quotas->check(core::QuotaResource::kLogBytes, reporter.owner));
     // Long text is cut rather than refused, as for lines from agents.
     by_task[line.task_id()].push_back(
         {.allocation = reporter.allocation,
