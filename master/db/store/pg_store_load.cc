@@ -31,7 +31,7 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
       kChosenExperiments + " ORDER BY e.id";
   TRY_ASSIGN(const Rows places, connection.query(workspaces, choice));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    Rows::Row place = places[i];
+    Rows::Row place = places[static_cast<int>(i)];
     ExperimentId id;
     place.into(id, rows[i].row.workspace);
   }
