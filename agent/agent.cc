@@ -186,6 +186,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .port_block = ports_.number(),
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
+      disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
       renewal_(site_.channel, master.trust, settings_.id),
@@ -226,7 +227,8 @@ void Agent::run() {
              {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
-    MonoTime wake = link_.next_deadline();
+    if (disk_.look(mono_now())) report_problem();
+    MonoTime wake = std::min(link_.next_deadline(), disk_.next_look());
     if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
     // One wait for all sources. The core is stepped at its deadline even if no event arrives.
     if (exit_at_) wake = std::min(wake, *exit_at_);
@@ -236,6 +238,12 @@ void Agent::run() {
     if (const auto deadline = core_.next_deadline(); deadline && mono_now() >= *deadline) feed(Tick{});
   }
   log::info("agent stopped", {{"agent", settings_.id}});
+}
+
+void Agent::report_problem() {
+  v1::AgentMessage message;
+  message.mutable_problem()->set_problem(disk_.problem());
+  link_.send(std::move(message));
 }
 
 bool Agent::done(MonoTime now) const { return exit_at_ && (link_.closed() || now >= *exit_at_); }
@@ -376,6 +384,7 @@ v1::Hello Agent::hello() const {
   hello.set_ephemeral(settings_.ephemeral);
   hello.set_sandbox(to_string(sandbox_.level));
   hello.set_sandbox_missing(sandbox_.missing);
+  hello.set_problem(disk_.problem());
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();
     out->set_type(device.type);

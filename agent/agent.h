@@ -12,6 +12,7 @@
 #include "agent/config.h"
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
+#include "agent/disk_state.h"
 #include "agent/join.h"
 #include "agent/link.h"
 #include "agent/log_ship.h"
@@ -67,6 +68,8 @@ class Agent {
   void prepare_header();
   // Steps the core and performs its effects.
   void feed(const Input& input);
+  /// Tells the master that the agent takes no new work, or takes work again.
+  void report_problem();
   // Whether run() may return.
   bool done(MonoTime now) const;
 
@@ -111,6 +114,7 @@ class Agent {
   const SandboxReport sandbox_;
   const std::unique_ptr<WarmStart> warm_start_;  ///< null if trials cannot be forked
   const Site site_;
+  DiskState disk_;
   TaskUids uids_;
   Runtime runtime_;
   Renewal renewal_;

@@ -164,6 +164,7 @@ struct AgentConnected {
   std::vector<HeldAllocation> held;
   std::string sandbox = {};          ///< sandbox of tasks: "full", "partial", "off"; "" if unknown
   std::string sandbox_missing = {};  ///< reason and remedy
+  std::string problem = {};          ///< as in AgentProblem
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {
@@ -175,6 +176,13 @@ struct AgentDisconnected {
 struct AgentStopping {
   AgentId agent;
   std::uint64_t session = 0;
+};
+/// An agent can take no new work, for example because its disk is full, or it can again. Its allocations go
+/// on. Idempotent. Ignored when `session` is not the current one.
+struct AgentProblem {
+  AgentId agent;
+  std::uint64_t session = 0;
+  std::string problem;  ///< reason and remedy, for people; "": none
 };
 /// An ephemeral agent has no process of an allocation any more and does not come back. Removes it at once,
 /// without the wait for its lease; its allocations end as kLost. Ignored when `session` is not the current
@@ -340,9 +348,9 @@ struct Tick {};
 
 using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
                            ContinueSearch, BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments,
-                           AgentConnected, AgentDisconnected, AgentStopping, AgentLeft, AllocationUpdated,
-                           HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress,
-                           ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial,
-                           AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+                           AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, AgentLeft,
+                           AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
+                           ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive,
+                           EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -298,10 +298,11 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
       auto its = core.agents().find(agent.id);
       auto settings = core.agent_settings().find(agent.id);
       const bool enabled = settings == core.agent_settings().end() || settings->second.enabled;
-      const bool same = its != core.agents().end() && its->second.pool == name_of_pool &&
-                        its->second.slots.size() == agent.slots.size() &&
-                        agent.open == (its->second.session != 0 && enabled && !its->second.stopping &&
-                                       its->second.leftovers.empty() && core.admits(agent.id));
+      const bool same =
+          its != core.agents().end() && its->second.pool == name_of_pool &&
+          its->second.slots.size() == agent.slots.size() &&
+          agent.open == (its->second.session != 0 && enabled && its->second.problem.empty() &&
+                         !its->second.stopping && its->second.leftovers.empty() && core.admits(agent.id));
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
     }
   }

@@ -273,6 +273,7 @@ struct Agent {
   std::string address;
   std::string pool;
   std::string sandbox, sandbox_missing;  ///< as in AgentConnected
+  std::string problem;                   ///< as in AgentProblem
   std::vector<Device> slots;             ///< by slot id
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;

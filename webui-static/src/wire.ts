@@ -192,5 +192,6 @@ export interface Agent {
   /** Sandbox of tasks: "full", "partial" or "off"; "" for agents of older releases. */
   sandbox: string;
   sandboxMissing: string;
+  problem: string;
   resourcePools: string[];
 }

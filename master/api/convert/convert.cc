@@ -208,6 +208,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
   out->set_release(agent.version);
   out->set_sandbox(agent.sandbox);
   out->set_sandbox_missing(agent.sandbox_missing);
+  out->set_problem(agent.problem);
   out->add_resource_pools(agent.pool);
   out->set_connected(agent.session != 0);
   for (std::size_t i = 0; i < agent.slots.size(); ++i) {

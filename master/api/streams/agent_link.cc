@@ -117,6 +117,9 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
       case v1::AgentMessage::kUpdate:
         update(message.update());
         break;
+      case v1::AgentMessage::kProblem:
+        problem(message.problem());
+        break;
       case v1::AgentMessage::kStopping:
         if (!live_) break;
         log::info("agent is stopping", {{"agent", agent_}});
@@ -181,6 +184,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     }
     input.sandbox = make_utf8(hello.sandbox().substr(0, kMaxSandboxText));
     input.sandbox_missing = make_utf8(hello.sandbox_missing().substr(0, kMaxSandboxText));
+    input.problem = make_utf8(hello.problem().substr(0, kMaxSandboxText));
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;
@@ -223,6 +227,18 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     auto held = from_proto(message);
     if (!held) return refuse(held.error());
     context_.loop.submit(core::AllocationUpdated{agent_, session_, std::move(*held)});
+  }
+
+  void problem(const v1::Problem& message) {
+    if (!live_) return;
+    const std::string problem = make_utf8(message.problem().substr(0, kMaxSandboxText));
+    if (problem.empty()) {
+      log::info("agent takes work again", {{"agent", agent_}});
+    } else {
+      log::warn("agent takes no new work", {{"agent", agent_}, {"reason", problem}});
+    }
+    context_.loop.submit(core::AgentProblem{agent_, session_, problem});
+    publish();
   }
 
   void refuse(const Error& error) { finish(to_grpc(error)); }
