@@ -229,7 +229,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     context_.loop.submit(core::AllocationUpdated{agent_, session_, std::move(*held)});
   }
 
-  void problem(const v1::Problem& message) {
+  void problem(const v1::AgentProblem& message) {
     if (!live_) return;
     const std::string problem = make_utf8(message.problem().substr(0, kMaxSandboxText));
     if (problem.empty()) {
