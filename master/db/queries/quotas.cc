@@ -6,10 +6,10 @@ namespace det::db {
 namespace {
 
 // "o" is a table with the columns of the owner: owner_id and workspace_id.
-constexpr const char* kOwned =
+constexpr const char* kQuotaOwned =
     "CASE q.scope WHEN 'user' THEN o.owner_id ELSE o.workspace_id END = q.subject_id";
 
-const std::string kExperiments =
+const std::string kQuotaExperiments =
     "(SELECT e.id, e.owner_id, p.workspace_id FROM experiments e JOIN projects p ON p.id = e.project_id) o";
 
 /// Number of metrics in the newest report of each group of a trial "t". Skips from group to group in the
@@ -24,27 +24,28 @@ const std::string kSeriesOfTrial =
     "g.grp"
     " AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) newest, json_object_keys(newest.metrics))";
 
-std::string use() {
-  const std::string owned = std::string(" WHERE ") + kOwned;
+std::string quota_use() {
+  const std::string owned = std::string(" WHERE ") + kQuotaOwned;
   return "CASE q.resource"
          " WHEN 'checkpoint_bytes' THEN (SELECT sum(s.checkpoint_bytes) FROM " +
-         kExperiments + " JOIN experiment_summaries s ON s.experiment_id = o.id" + owned +
+         kQuotaExperiments + " JOIN experiment_summaries s ON s.experiment_id = o.id" + owned +
          ") WHEN 'log_bytes' THEN (SELECT sum(bytes) FROM (SELECT sum(l.bytes) AS bytes FROM " +
-         kExperiments +
+         kQuotaExperiments +
          " JOIN trials t ON t.experiment_id = o.id JOIN allocations a ON a.trial_id = t.id"
          " JOIN log_positions l ON l.allocation_id = a.id" +
          owned +
          " UNION ALL SELECT sum(l.bytes) FROM commands o JOIN allocations a ON a.command_id = o.id"
          " JOIN log_positions l ON l.allocation_id = a.id" +
          owned + ") each_kind) WHEN 'metric_series' THEN (SELECT sum(" + kSeriesOfTrial + ") FROM " +
-         kExperiments + " JOIN trials t ON t.experiment_id = o.id" + owned + ") END";
+         kQuotaExperiments + " JOIN trials t ON t.experiment_id = o.id" + owned + ") END";
 }
 
 }  // namespace
 
 Result<std::vector<QuotaRow>> list_quotas(Pool& pool) {
   static const std::string sql =
-      "SELECT q.scope, q.subject_id, q.resource, q.amount, coalesce(u.name, w.name, ''), coalesce(" + use() +
+      "SELECT q.scope, q.subject_id, q.resource, q.amount, coalesce(u.name, w.name, ''), coalesce(" +
+      quota_use() +
       ", 0)::bigint FROM quotas q LEFT JOIN users u ON q.scope = 'user' AND u.id = q.subject_id"
       " LEFT JOIN workspaces w ON q.scope = 'workspace' AND w.id = q.subject_id ORDER BY 1, 2, 3";
   TRY_ASSIGN(const Rows rows, pool.query(sql));
