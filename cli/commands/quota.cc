@@ -68,8 +68,6 @@ struct QuotaSetOptions : QuotaOptions {
   void declare(CLI::App& app) {
     QuotaOptions::declare(app);
     app.add_option("LIMIT", limit, "Limit: a number, or a size such as 500GiB for bytes.")->required();
-    app.footer(
-        "Example:\n  det quota set --user ann slots 8\n  det quota set -w vision checkpoint_bytes 2TiB");
   }
 };
 
