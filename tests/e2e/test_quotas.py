@@ -19,6 +19,8 @@ class Quotas(unittest.TestCase):
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.start_agent(slots=2)
+        cls.storage = cls.cluster.dir / "checkpoints"
+        cls.storage.mkdir()
         status, body = cls.cluster.post("/api/v1/auth/login", {"username": "admin", "password": cls.cluster.password()})
         assert status == 200, body
         cls.token = json.loads(body)["token"]
@@ -38,7 +40,7 @@ class Quotas(unittest.TestCase):
         path.write_text("\n".join([
             "name: of a quota", "entrypoint: python3 train.py", "hyperparameters: {steps: 3}", "max_restarts: 0",
             "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}",
-            f"checkpoint_storage: {{type: shared_fs, host_path: {self.cluster.dir}}}", ""]))
+            f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}", ""]))
         return self.cluster.run_det("experiment", "create", path, FIXTURE, *options)
 
     def call(self, method, path, body=None):
