@@ -38,7 +38,7 @@ class Quotas(unittest.TestCase):
     def create(self, *options):
         path = self.cluster.dir / "config.yaml"
         path.write_text("\n".join([
-            "name: of a quota", "entrypoint: python3 train.py", "hyperparameters: {steps: 3}", "max_restarts: 0",
+            "name: of a quota", "entrypoint: python3 train.py", "hyperparameters: {steps: 2}", "max_restarts: 0",
             "searcher: {name: single, metric: val_loss, max_length: {batches: 100}}",
             f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}", ""]))
         return self.cluster.run_det("experiment", "create", path, FIXTURE, *options)
