@@ -191,6 +191,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
+      tunnels_(settings_.master, master.trust, settings_.id),
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
@@ -320,6 +321,8 @@ void Agent::execute(const v1::AgentCommand& command) {
       return feed(Forget{AllocationId(command.forget().allocation_id())});
     case v1::AgentCommand::kStorageWork:
       return work(command.storage_work());
+    case v1::AgentCommand::kOpenTunnel:
+      return open_tunnel(command.open_tunnel());
     case v1::AgentCommand::kHeartbeat:
     case v1::AgentCommand::COMMAND_NOT_SET:
       return;
@@ -357,6 +360,15 @@ void Agent::work(const v1::StorageWork& command) {
         answer.set_error(done.error);
         events->push(std::move(answer));
       });
+}
+
+void Agent::open_tunnel(const v1::OpenTunnel& command) {
+  const auto dir = data_.allocation(AllocationId(command.allocation_id()));
+  const auto spec = dir ? dir->read_spec() : Result<TaskSpec>(tl::unexpected(dir.error()));
+  if (!spec) return tunnels_.refuse(command, "the task has no process on agent " + settings_.id);
+  // A task without a user of its own runs as the agent.
+  const auto uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
+  tunnels_.open(command, uid);
 }
 
 void Agent::take(const v1::StorageDone& done) {

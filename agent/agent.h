@@ -19,6 +19,7 @@
 #include "agent/prepare.h"
 #include "agent/runtime.h"
 #include "agent/task_sandbox.h"
+#include "agent/tunnels.h"
 #include "agent/warm_start.h"
 #include "agent/watcher.h"
 #include "common/base/queue.h"
@@ -83,6 +84,7 @@ class Agent {
   void execute(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
   void work(const v1::StorageWork& command);
+  void open_tunnel(const v1::OpenTunnel& command);
   // First message of a stream: identity, devices, and the state of all allocations.
   v1::Hello hello() const;
 
@@ -115,6 +117,7 @@ class Agent {
   Runtime runtime_;
   Renewal renewal_;
   LogShip logs_;
+  Tunnels tunnels_;
   GrpcKeepAlive keepalive_;
   Link link_;
   Core core_;

@@ -107,7 +107,7 @@ struct Server::Parts {
     add<RoleService>(c);
     add<RunService>(c);
     add<SearchService>(c);
-    add<TaskService>(c);
+    add<TaskService>(c, agent.tunnels());
     add<TemplateService>(c);
     add<TokenService>(c);
     add<UsageService>(c);

@@ -211,6 +211,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.TaskService/CreateGenericTask", user(A::kEdit, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/Connect", user(A::kEdit, T::kTask, "target.task_id")},
     {"/det.v1.TaskService/KillGenericTask", user(A::kEdit, T::kTask, "task_id")},
     {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
@@ -303,6 +304,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.AgentService/Link", agent()},
     {"/det.v1.AgentService/GetContext", agent()},
     {"/det.v1.AgentService/ShipLogs", agent()},
+    {"/det.v1.AgentService/Tunnel", agent()},
 };
 
 std::string rpc_of(const pb::MethodDescriptor& method) {
@@ -377,7 +379,6 @@ bool is_change(const Access& access) {
 std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
   const pb::Message* message = &request;
   std::vector<std::string> names = split(rule.field, '.');
-  // All parts of the path but the last are messages.
   for (std::size_t i = 0; i + 1 < names.size(); ++i) {
     const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
     message = &message->GetReflection()->GetMessage(*message, inner);
@@ -403,7 +404,6 @@ std::string object_text(const Access& access, const pb::Message& request) {
   return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 
-// Also used in error messages, so the nouns match those of the queries.
 std::string_view target_name(Target target) {
   switch (target) {
     case Target::kUser:

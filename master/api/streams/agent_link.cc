@@ -237,7 +237,17 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   MonoTime heard_;
 };
 
-AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
+AgentService::AgentService(const Context& context)
+    : Service(context, "det.v1.AgentService"),
+      tunnels_(context, [this](const AgentId& agent, const v1::OpenTunnel& order) {
+        const auto link = link_of(agent).second;
+        if (!link) return false;
+        v1::AgentCommand command;
+        *command.mutable_open_tunnel() = order;
+        link->send(std::move(command));
+        return true;
+      }) {
+  bidi_stream("Tunnel", &AgentService::Tunnel);
   bidi_stream("Link", &AgentService::Link);
   server_stream("GetContext", &AgentService::GetContext);
   deferred("ShipLogs", &AgentService::ShipLogs);
@@ -252,6 +262,8 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
   link->start(link);
   return link.get();
 }
+
+Tunnels::Reactor* AgentService::Tunnel(grpc::CallbackServerContext* call) { return tunnels_.accept(call); }
 
 void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {
   context_.edge.post([this, agent, session, command = std::move(command)] {
@@ -344,10 +356,12 @@ void AgentService::tick() {
     link->check_silence(now);
     if (check) link->check_certificate();
   }
+  tunnels_.tick(now);
 }
 
 void AgentService::close() {
   closed_ = true;
+  tunnels_.close();
   // A copy, as in tick().
   const auto links = links_;
   for (const auto& [session, weak] : links) {
