@@ -164,7 +164,8 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
     exchange_->upgrade(
         std::move(head),
         [weak = weak_from_this()](std::string bytes, std::function<void()> resume) {
-          if (const auto self = weak.lock()) self->take(std::move(bytes), std::move(resume));
+          if (const auto self = weak.lock(); self && !self->released_)
+            self->take(std::move(bytes), std::move(resume));
         },
         [weak = weak_from_this()] {
           if (const auto self = weak.lock()) self->context_.TryCancel();
