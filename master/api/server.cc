@@ -36,6 +36,7 @@
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/explanation.h"
 #include "master/api/experiments/log.h"
+#include "master/api/experiments/media.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/run.h"
 #include "master/api/experiments/search.h"
@@ -101,6 +102,7 @@ struct Server::Parts {
     add<ExplanationService>(c);
     add<JobService>(c);
     add<LogService>(c);
+    add<MediaService>(c);
     add<ModelService>(c);
     add<ProjectService>(c, deletions);
     add<PrometheusService>(c);

@@ -108,6 +108,7 @@ struct Site::Impl {
     if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
     if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
     if (path.starts_with("/checkpoints/")) return download(request, exchange);
+    if (path.starts_with("/trial-files/")) return trial_file(request, exchange);
     if (path == "/prom/det-state-metrics") return scrape(request, "state", exchange);
     if (path == "/metrics" || path == "/debug/prom/metrics") return scrape(request, "master", exchange);
     if (path == "/prom/det-http-sd-config") return scrape(request, "targets", exchange);
@@ -121,7 +122,8 @@ struct Site::Impl {
                   {{"Content-Type", json ? "application/json" : "text/plain; version=0.0.4; charset=utf-8"},
                    {"Cache-Control", "no-store"}},
                   ""};
-    gateway->download(request, "det.v1.PrometheusService.Scrape", "what", target, std::move(head), exchange);
+    gateway->download(request, "det.v1.PrometheusService.Scrape", {{"what", target}}, std::move(head),
+                      exchange);
   }
 
   /// Older form of POST /api/v1/task/logs, used by the log shipper of Determined AI: the body is the bare
@@ -145,7 +147,35 @@ struct Site::Impl {
                    {"Content-Disposition", "attachment; filename=\"" + uuid + ".tar.gz\""},
                    {"Cache-Control", "no-store"}},
                   ""};
-    gateway->download(request, "det.v1.CheckpointService.DownloadCheckpoint", "checkpoint_uuid", uuid,
+    gateway->download(request, "det.v1.CheckpointService.DownloadCheckpoint", {{"checkpoint_uuid", uuid}},
+                      std::move(head), exchange);
+  }
+
+  /// GET /trial-files/TRIAL/PATH. The content is a user's: always an attachment of unspecific type, which no
+  /// browser shows or runs.
+  void trial_file(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+    if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
+    constexpr std::string_view kTrialFiles = "/trial-files/";
+    const std::string_view rest = std::string_view(request.path).substr(kTrialFiles.size());
+    const std::string trial(rest.substr(0, rest.find('/')));
+    std::string path;
+    if (trial.empty() || trial.size() > 9 || trial.find_first_not_of("0123456789") != trial.npos ||
+        trial.size() == rest.size() || !percent_decode(rest.substr(trial.size() + 1), path) || path.empty()) {
+      return exchange->respond(message_response(404, "no such file"));
+    }
+    std::string name = path.substr(path.rfind('/') + 1);
+    // Only plain characters may reach the header.
+    for (char& c : name) {
+      const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      if (!plain && std::string_view("._-=").find(c) == std::string_view::npos) c = '_';
+    }
+    Response head{200,
+                  {{"Content-Type", "application/octet-stream"},
+                   {"Content-Disposition", "attachment; filename=\"" + name + "\""},
+                   {"Content-Security-Policy", "default-src 'none'; sandbox"},
+                   {"Cache-Control", "no-store"}},
+                  ""};
+    gateway->download(request, "det.v1.MediaService.DownloadTrialFile", {{"trial_id", trial}, {"path", path}},
                       std::move(head), exchange);
   }
 };

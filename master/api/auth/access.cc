@@ -23,6 +23,7 @@
 #include "det/v1/join.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/master.pb.h"
+#include "det/v1/media.pb.h"
 #include "det/v1/model.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
@@ -156,6 +157,11 @@ constexpr Entry kTable[] = {
     {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
     {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},
     {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.MediaService/GetMedia", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.MediaService/GetMediaContents", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.MediaService/GetTrialFiles", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/DownloadTrialFile", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/ReportMedia", allocation()},
     {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
     {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
     {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
@@ -405,35 +411,19 @@ std::string object_text(const Access& access, const pb::Message& request) {
 
 // Also used in error messages, so the nouns match those of the queries.
 std::string_view target_name(Target target) {
-  switch (target) {
-    case Target::kUser:
-      return "user";
-    case Target::kToken:
-      return "token";
-    case Target::kWorkspace:
-      return "workspace";
-    case Target::kProject:
-      return "project";
-    case Target::kExperiment:
-      return "experiment";
-    case Target::kTrial:
-      return "trial";
-    case Target::kCheckpoint:
-      return "checkpoint";
-    case Target::kTemplate:
-      return "template";
-    case Target::kTask:
-      return "task";
-    case Target::kModel:
-      return "model";
-    case Target::kAllocation:
-      return "allocation";
-    case Target::kNothing:
-    case Target::kListed:
-    case Target::kInside:
-    case Target::kCluster:
-      break;
-  }
+  static constexpr std::pair<Target, std::string_view> kNames[] = {{Target::kUser, "user"},
+                                                                   {Target::kToken, "token"},
+                                                                   {Target::kWorkspace, "workspace"},
+                                                                   {Target::kProject, "project"},
+                                                                   {Target::kExperiment, "experiment"},
+                                                                   {Target::kTrial, "trial"},
+                                                                   {Target::kCheckpoint, "checkpoint"},
+                                                                   {Target::kTemplate, "template"},
+                                                                   {Target::kTask, "task"},
+                                                                   {Target::kModel, "model"},
+                                                                   {Target::kAllocation, "allocation"}};
+  for (const auto& [known, name] : kNames)
+    if (known == target) return name;
   return "";
 }
 
@@ -472,6 +462,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::AgentMessage::descriptor()->file()->service(0),
       v1::GetDiagnosisRequest::descriptor()->file()->service(0),
       v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
+      v1::GetMediaRequest::descriptor()->file()->service(0),
   };
 }
 
