@@ -116,6 +116,8 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"token revoke", "det token revoke 4"},
     {"trial describe", "det trial describe 12 --metrics"},
     {"trial download", "det trial download 12 --best -o weights"},
+    {"trial download-files", "det trial download-files 12 tensorboard -o events"},
+    {"trial files", "det trial files 12"},
     {"trial kill", "det trial kill 12"},
     {"trial logs", "det trial logs 12 -f"},
     {"trial support-bundle", "det trial support-bundle 12 -o /tmp"},

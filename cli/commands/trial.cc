@@ -167,17 +167,19 @@ Status write_support_bundle(Client& client, const SupportBundleOptions& options)
 }  // namespace
 
 Command trial_command() {
-  return {{"trial", "t"},
-          "Manage trials.",
-          {},
-          {{{"describe"}, "Show a trial with its metrics and checkpoints.", action(describe_trial)},
-           {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
-           {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
-           {{"kill"}, "Kill a trial.", action(kill_trial)},
-           {{"support-bundle"},
-            "Write log, metrics and configuration of a trial to an archive.",
-            action(write_support_bundle)},
-           {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
+  Command trial{{"trial", "t"},
+                "Manage trials.",
+                {},
+                {{{"describe"}, "Show a trial with its metrics and checkpoints.", action(describe_trial)},
+                 {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
+                 {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
+                 {{"kill"}, "Kill a trial.", action(kill_trial)},
+                 {{"support-bundle"},
+                  "Write log, metrics and configuration of a trial to an archive.",
+                  action(write_support_bundle)},
+                 {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
+  for (Command& verb : trial_file_verbs()) trial.verbs.push_back(std::move(verb));
+  return trial;
 }
 
 }  // namespace det::cli
