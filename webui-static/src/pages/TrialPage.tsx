@@ -12,6 +12,8 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
+import { later } from '../components/later';
+import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
@@ -19,7 +21,7 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
 
-const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
+const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Files', 'Profiler'] as const;
 
 const TrialActions = ({ trial }: { trial: Trial }) => (
   <div class="actions">
@@ -39,6 +41,8 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
     )}
   </div>
 );
+
+const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
 
 // Hyperparameters beside the headline; the tab has the others.
 const MAX_VALUES = 8;
@@ -217,6 +221,7 @@ export function TrialPage({ id }: { id: number }) {
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
+      {tab === 'Files' && <TrialFiles id={id} />}
       {tab === 'Profiler' && <Profiler trial={trial} />}
     </>
   );
