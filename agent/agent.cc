@@ -87,6 +87,8 @@ Departure departure_of(const Settings& settings) {
 /// Ends the log of an allocation with the words of Determined AI, which scripts look for.
 void log_exit(const TaskDir& dir, const Exit& exit) {
   if (exit.kind == Exit::Kind::kStopped || exit.kind == Exit::Kind::kLost) return;
+  // A build has run no task.
+  if (exit.kind == Exit::Kind::kSucceeded && !dir.read_supervisor()) return;
   auto log = LogWriter::open(dir.log(), dir.shipped(), TaskSpec{}.unshipped_bytes);
   if (!log) return log::warn(log.error().message);
   log->append(LogStream::kAgent,

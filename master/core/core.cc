@@ -75,6 +75,7 @@ const std::map<ExperimentId, Experiment>& Core::experiments() const {
 const std::unordered_map<TrialId, Trial>& Core::trials() const { return impl_->owners.trials.all(); }
 const std::map<CommandId, Command>& Core::commands() const { return impl_->owners.commands.all(); }
 const Trial* Core::trial(TaskKey task) const { return impl_->owners.trials.find(task); }
+TrialId Core::builder(ExperimentId id) const { return impl_->owners.builds.builder(id); }
 const Command* Core::command(TaskKey task) const { return impl_->owners.commands.find(task); }
 const std::unordered_map<AllocationId, Allocation>& Core::allocations() const {
   return impl_->owners.allocations.all();

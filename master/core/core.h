@@ -111,6 +111,8 @@ class Core {
   const std::map<CommandId, Command>& commands() const;
   /// Returns the trial of a live experiment, or null. Null for a task of another kind.
   const Trial* trial(TaskKey task) const;
+  /// Returns the trial that builds the code of an experiment for all its trials; 0 without a build.
+  TrialId builder(ExperimentId id) const;
   /// Returns the live command, or null. Null for a task of another kind.
   const Command* command(TaskKey task) const;
   /// In no particular order.

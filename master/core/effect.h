@@ -134,6 +134,8 @@ struct StartAllocation {
   /// Secret of the processes of this part. Only its hash is kept (AllocationPart::token_hash), so a repeated
   /// start has another token.
   std::string token;
+  /// SHA-256 (hex) of the library that the code was built to; "" if unknown.
+  std::string library = {};
 };
 /// To an agent: send SIGTERM to the process group, and SIGKILL after the agent's kill grace. Idempotent.
 struct KillAllocation {

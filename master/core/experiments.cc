@@ -211,6 +211,7 @@ void Experiments::forget_ended(Step& step) {
 
 void Experiments::forget(ExperimentId id) {
   owners_.queues.remove_job(owners_.queues.pool_of(experiments_.at(id).queue), id);
+  owners_.builds.forget(id);
   for (const TrialId trial : searches_.at(id).trials) owners_.trials.forget(trial);
   searches_.erase(id);
   experiments_.erase(id);
@@ -254,6 +255,8 @@ void Experiments::move_to(Step& step, Experiment& experiment, const std::string&
   step.touch(experiment);
   put_job(experiment);
   each_trial(experiment.id, [&](const Trial& trial) { owners_.trials.move_request(step, trial, pool); });
+  // A pool of pilots has no builds to wait for.
+  owners_.builds.release_waiting(step, experiment);
 }
 
 }  // namespace det::core

@@ -10,6 +10,7 @@
 
 #include "master/core/agents.h"
 #include "master/core/allocations.h"
+#include "master/core/builds.h"
 #include "master/core/commands.h"
 #include "master/core/experiments.h"
 #include "master/core/jobs.h"
@@ -43,6 +44,7 @@ struct Owners {
   Queues queues{options};
   Experiments experiments{*this};
   Trials trials{*this};
+  Builds builds{*this};
   Commands commands{*this};
   Allocations allocations{*this};
   Agents agents{*this};

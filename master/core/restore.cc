@@ -176,6 +176,7 @@ Status Allocations::restore(Step& step, Allocation row) {
   if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) {
     allocation.preempt_deadline = step.now.mono;
   }
+  if (trial) owners_.builds.restore(allocation, *trial);
   set_timer(allocation);
   restore_running(allocation);
   if (allocation.port != 0) ports_.insert(allocation.port);

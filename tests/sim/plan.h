@@ -53,6 +53,9 @@ struct Job {
   bool damages = false;
   /// The program hangs after its last step. Drawn only if a user ends the job.
   bool hangs = false;
+  /// Its entrypoint is a trial class: it is built before the first trial gets slots.
+  std::string code_archive;
+  enum class Build { kWorks, kRejected, kFails } build = Build::kWorks;
   std::vector<Action> actions;
 
   /// No user ends the job.
