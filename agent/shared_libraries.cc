@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "common/crypto/digest.h"
-#include "common/storage/location.h"
 
 namespace det::agent {
 namespace {
@@ -43,12 +46,6 @@ std::optional<SharedLibraries> SharedLibraries::of(const std::string& config) {
   const Json& storage = (*json)["checkpoint_storage"];
   if (!storage.is_object()) return std::nullopt;
   SharedLibraries shared;
-  if (storage::is_bucket(storage)) {
-    auto location = storage::read_location(storage);
-    if (!location) return std::nullopt;
-    shared.bucket_ = std::make_shared<storage::Bucket>(std::move(*location));
-    return shared;
-  }
   if (text_of(storage, "type") != "shared_fs" || text_of(storage, "host_path").empty()) return std::nullopt;
   shared.root_.base = text_of(storage, "host_path");
   const std::filesystem::path below = text_of(storage, "storage_path");
@@ -67,12 +64,8 @@ Result<storage::PinnedRoot> SharedLibraries::directory(bool create) const {
   return root.directory(kFolder);
 }
 
-Status SharedLibraries::put(const std::string& key, const std::string& path) const {
-  TRY_ASSIGN(const std::string content, read_file(path, kMaxLibraryBytes));
-  return bucket_ ? put_object(key, content) : put_file(key, content);
-}
-
-Status SharedLibraries::put_file(const std::string& key, const std::string& content) const {
+Status SharedLibraries::put(const std::string& key, const std::string& library) const {
+  TRY_ASSIGN(const std::string content, read_file(library, kMaxLibraryBytes));
   TRY_ASSIGN(const storage::PinnedRoot folder, directory(true));
   const std::string path = folder.path() + "/" + key + ".so";
   // One of a user is replaced: its digest differs from the recorded one.
@@ -82,20 +75,7 @@ Status SharedLibraries::put_file(const std::string& key, const std::string& cont
   return {};
 }
 
-Status SharedLibraries::put_object(const std::string& key, const std::string& content) const {
-  TRY(bucket_->put(std::string(kFolder) + "/" + key + ".so", content));
-  // A bucket lists no times: any other library may go, because each can be built again.
-  TRY_ASSIGN(const storage::Bucket::Listing listing, bucket_->list(std::string(kFolder) + "/", false));
-  std::vector<std::string> surplus;
-  for (const storage::Object& object : listing.objects) {
-    if (surplus.size() + kMaxLibraries >= listing.objects.size()) break;
-    if (object.key.find(key) == std::string::npos) surplus.push_back(object.key);
-  }
-  return surplus.empty() ? Status() : bucket_->remove(surplus);
-}
-
 Result<std::string> SharedLibraries::read(const std::string& key) const {
-  if (bucket_) return bucket_->get(std::string(kFolder) + "/" + key + ".so", kMaxLibraryBytes);
   TRY_ASSIGN(const storage::PinnedRoot folder, directory(false));
   TRY_ASSIGN(const UniqueFd file, folder.open_beneath(key + ".so", O_RDONLY | O_NONBLOCK));
   struct stat status {};

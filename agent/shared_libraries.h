@@ -3,30 +3,28 @@
 // master has recorded.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "common/base/json.h"
 #include "common/base/result.h"
-#include "common/storage/bucket.h"
 #include "common/storage/root.h"
 
 namespace det::agent {
 
-/// Calls block, for a remote storage for seconds. Not thread-safe.
+/// Calls block, for a remote storage for seconds.
 class SharedLibraries {
  public:
   /// Limit on the number of libraries in a storage. Older ones are removed.
   static constexpr std::size_t kMaxLibraries = 64;
 
-  /// `config`: the experiment's configuration as JSON. Returns nothing if it names no storage that agents
-  /// share (shared_fs and s3).
+  /// `config`: the experiment's configuration as JSON. Returns nothing unless its checkpoint storage is a
+  /// directory that agents share (shared_fs). Buckets are not used: the agent has no credentials for them.
   static std::optional<SharedLibraries> of(const std::string& config);
 
-  /// Stores a library, unless the storage has one under its key. Errors: those of the storage.
-  Status put(const std::string& key, const std::string& path) const;
+  /// Stores the library of a file. Errors: kFailedPrecondition (the storage directory does not exist yet),
+  /// those of the storage.
+  Status put(const std::string& key, const std::string& library) const;
   /// Returns a library. Errors: kNotFound; kDataLoss (another digest); those of the storage.
   Result<std::string> get(const std::string& key, const std::string& digest) const;
 
@@ -34,11 +32,8 @@ class SharedLibraries {
   SharedLibraries() = default;
   Result<storage::PinnedRoot> directory(bool create) const;
   Result<std::string> read(const std::string& key) const;
-  Status put_file(const std::string& key, const std::string& content) const;
-  Status put_object(const std::string& key, const std::string& content) const;
 
-  storage::Root root_;                       ///< base "" for a bucket
-  std::shared_ptr<storage::Bucket> bucket_;  ///< null for a directory
+  storage::Root root_;
 };
 
 }  // namespace det::agent

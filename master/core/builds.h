@@ -40,8 +40,8 @@ class Builds {
   /// Returns the SHA-256 (hex) of the library that the code of an experiment was built to; "" if unknown.
   std::string library(const Experiment& experiment) const;
 
-  /// Handles the end of a build whose trial is not stopping. Returns false if the build was lost or stopped:
-  /// the trial then runs again like after a lost run.
+  /// Handles the end of a build, unless its trial is stopping. Returns false if the build was lost or
+  /// stopped: the trial then runs again like after a lost run.
   bool end_build(Step& step, Trial& trial, const Allocation& allocation);
   /// Appoints another builder when `trial` is the builder and can no longer build.
   void leave(Step& step, const Trial& trial);
@@ -69,8 +69,8 @@ class Builds {
 
   Owners& owners_;
   std::map<ExperimentId, TrialId> builders_;
-  std::set<ExperimentId> open_;  ///< experiments whose trials build, if at all, on their own slots
-  std::set<TrialId> begun_;      ///< trials whose current run has ended its build and not started training
+  std::set<ExperimentId> open_;  ///< experiments of which each trial builds on its own slots, if at all
+  std::set<TrialId> begun_;      ///< trials with a run that has ended its build and not started training
   std::map<std::string, std::string> libraries_;
   std::deque<std::string> order_;  ///< keys of libraries_, the oldest first
 };

@@ -114,7 +114,7 @@ class Checker {
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.
   std::map<TrialId, RunNumber> appended_run_;                ///< Newest run appended in this life.
   std::map<TrialId, ExperimentId> experiment_of_;
-  /// Experiments whose build the compiler has rejected in this life of the master, or before it.
+  /// Experiments with a build that the compiler has rejected in this life of the master, or before it.
   std::set<ExperimentId> rejected_;
   std::map<ExperimentId, std::int64_t> most_trials_;
   std::map<ExperimentId, std::size_t> stored_events_;  ///< Number of events already checked.

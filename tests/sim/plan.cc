@@ -200,7 +200,7 @@ namespace {
 void draw_builds(Plan& plan, Dice dice) {
   if (!plan.options.providers.empty()) return;
   for (Job& job : plan.jobs) {
-    if (!dice.chance(50) || job.detached) continue;
+    if (!dice.chance(50) || job.detached || job.config->resources.slots_per_trial == 0) continue;
     auto config = std::make_shared<expconf::ExperimentConfig>(*job.config);
     config->entrypoint = {"model_def:Trial"};
     job.config = std::move(config);

@@ -45,8 +45,8 @@ const std::string& trial_tables() {
   static const std::string sql =
       " FROM trials t JOIN experiments e ON e.id = t.experiment_id"
       " LEFT JOIN LATERAL (SELECT CASE WHEN a.state <> 'TERMINATED' THEN a.state END AS state"
-      "   FROM allocations a WHERE a.trial_id = t.id ORDER BY a.run DESC, a.started DESC LIMIT 1) live ON "
-      "true"
+      "   FROM allocations a WHERE a.trial_id = t.id ORDER BY a.run DESC, a.started DESC LIMIT 1)"
+      "   live ON true"
       " LEFT JOIN LATERAL (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id"
       "   AND m.grp = 'training' AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) newest ON true"
       " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"
