@@ -82,6 +82,7 @@ export interface Trial {
   wallClockTime: number; // seconds
   totalCheckpointSize: string; // bytes
   latestCheckpointUuid: string;
+  buildTime?: Maybe<string>; // since when its code is built, in STATE_PULLING
   hparams?: Maybe<JsonObject>;
   metadata?: Maybe<JsonObject>; // notes of the trial's process or of users
   totalBatchesProcessed: number;

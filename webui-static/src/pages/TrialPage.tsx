@@ -48,6 +48,7 @@ function Head({ trial }: { trial: Trial }) {
   const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
   const values = [...flatten(sorted(trial.hparams ?? {}))];
   const facts: [string, ComponentChildren][] = [
+    ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['', span(trial.startTime, trial.endTime, now)],
     [experiment?.searcherMetric ?? 'best metric', trial.searcherMetricValue == null ? '' : metric(trial.searcherMetricValue)],
     ['batches', trial.totalBatchesProcessed.toLocaleString()],
