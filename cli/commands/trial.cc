@@ -45,11 +45,11 @@ Status describe_trial(Client& client, const TrialDescribeOptions& options) {
     return {};
   }
   TRY_ASSIGN(const Json hparams, to_json(trial.hparams()));
-  Table head{
-      {"Experiment ID", "State", "Restarts", "H-Params", "Started", "Ended"},
-      {{std::to_string(trial.experiment_id()), state_text(trial.state()), std::to_string(trial.restarts()),
-        dump_json(hparams), time_text(trial.start_time(), trial.has_start_time()),
-        time_text(trial.end_time(), trial.has_end_time())}}};
+  Table head{{"Experiment ID", "State", "Restarts", "H-Params", "Started", "Ended"},
+             {{std::to_string(trial.experiment_id()), state_text(trial, wall_now()),
+               std::to_string(trial.restarts()), dump_json(hparams),
+               time_text(trial.start_time(), trial.has_start_time()),
+               time_text(trial.end_time(), trial.has_end_time())}}};
   if (options.summary) {
     TRY_ASSIGN(const Json summary, to_json(trial.summary_metrics()));
     head.columns.emplace_back("Summary Metrics");

@@ -12,7 +12,7 @@ from cluster import Cluster
 BUILD = pathlib.Path(os.environ["DET_E2E_BUILD"])
 EXAMPLES = seeds.ROOT / "examples"
 LONG = os.environ.get("DET_TEST_LONG") == "1"
-SHORT = ("--config", "searcher.max_length.batches=2", "--config", "scheduling_unit=1")
+SHORT = ("--config", "searcher.max_length={batches: 2}", "--config", "scheduling_unit=1")
 SEARCH = ("--config", "searcher.max_trials=2", "--config", "searcher.max_time=4", "--config", "scheduling_unit=1")
 SMALL_BATCH = ("--config", "hyperparameters.global_batch_size=8")
 
@@ -20,9 +20,9 @@ SMALL_BATCH = ("--config", "hyperparameters.global_batch_size=8")
 FILES = [
     ("000", "mnist", "const.yaml", "mnist", SHORT),
     ("000", "mnist", "distributed.yaml", "mnist", SHORT),
-    ("000", "mnist", "dist_random.yaml", "mnist", SHORT),
+    ("000", "mnist", "dist_random.yaml", "mnist", SHORT + ("--config", "searcher.max_trials=2")),
     ("000", "mnist", "adaptive.yaml", "mnist", SEARCH),
-    ("001", "mnist_managed", "const.yaml", "mnist", SHORT),
+    ("001", "mnist_managed", "const.yaml", "mnist", ("--config", "searcher.max_steps=1")),
     ("003", "imagenet", "cifar10.yaml", "images", SHORT + SMALL_BATCH),
     ("003", "imagenet", "const.yaml", "images", SHORT + SMALL_BATCH),
     ("004", "shiftvit", "const_mnist.yaml", "mnist", SHORT),
@@ -50,6 +50,7 @@ class Seeds(unittest.TestCase):
         cls.cluster = Cluster(BUILD)
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.bind_mounts += f",{seeds.DATA}"
         cls.cluster.start_agent("agent", slots=8)
         cls.images = seeds.small_images(cls.cluster.dir / "images")
         cls.has_weights = seeds.resnet18_weights(cls.images / "resnet18.pth")
@@ -93,7 +94,7 @@ class Seeds(unittest.TestCase):
             self.skipTest("python3-torch is not installed: pretrained weights are made with it")
         # Its batch of 256 is larger than the small data set, which is one batch then.
         id = self.create("imagenet", self.written("003"), "--config", f"hyperparameters.data={self.images}",
-                         "--config", "searcher.max_length.batches=2")
+                         "--config", "searcher.max_length={batches: 2}")
         self.assert_trained(id)
 
     def test_local_programs_train(self):
