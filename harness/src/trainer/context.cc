@@ -43,6 +43,9 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
   // The state of a parameter is saved under its name in a model, so every parameter needs one.
   const ParameterNames names = parameter_names(state_->wrapped);
+  bool trains = false;
+  for (const auto& group : optimizer->param_groups()) trains = trains || !group.params().empty();
+  if (!trains) throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
   for (const auto& group : optimizer->param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
       if (names.count(parameter.unsafeGetTensorImpl()) == 0) {
