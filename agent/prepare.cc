@@ -106,6 +106,7 @@ class Preparation {
     if (auto made = make_places(); !made) return lost(made.error());
     if (stop_.stop_requested()) return Exit{Exit::Kind::kStopped, 0, "stopped"};
     TaskSpec spec{.cwd = dir_.workdir(),
+                  .ends_with_agent = site_.settings.ephemeral,
                   .grace = order_.grace,
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());

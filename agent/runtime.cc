@@ -78,6 +78,7 @@ Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(Child child, Child::spawn({.argv = std::move(argv),
                                         .env = supervisor_environment(dir),
                                         .cwd = dir.path(),
+                                        .in = spec.ends_with_agent ? Stream::pipe() : Stream::null(),
                                         .err = Stream::file(dir.path() + "/supervisor.err"),
                                         .new_session = true}));
   TRY(keep(id, {0, std::move(child), {}}));

@@ -2,8 +2,9 @@
 // see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
 // only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
 // uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
-// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. det-task-init
-// is the parent of the task inside the sandbox, and process 1 there.
+// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. With
+// TaskSpec::ends_with_agent the end of standard input kills them at once. det-task-init is the parent of the
+// task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -176,10 +177,11 @@ class Supervisor {
 
   /// Waits for the next event and handles it.
   void turn() {
-    std::array<pollfd, 4> fds{{{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
                                {outputs_[0].fd.get(), POLLIN, 0},
                                {outputs_[1].fd.get(), POLLIN, 0},
-                               {init_.get(), POLLIN, 0}}};
+                               {init_.get(), POLLIN, 0},
+                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
@@ -187,6 +189,7 @@ class Supervisor {
       }
       if (fds[0].revents != 0) take_signals();
       if (fds[3].revents != 0) read_init();
+      if (fds[4].revents != 0) end_with_agent();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
@@ -207,6 +210,12 @@ class Supervisor {
   void terminate() {
     (void)::send(init_.get(), "term", 4, MSG_NOSIGNAL);
     kill_at_ = mono_now() + spec_.grace;
+  }
+
+  void end_with_agent() {
+    watches_agent_ = false;
+    log_.append(LogStream::kAgent, "ERROR: the agent has died; killing the task");
+    kill_at_ = mono_now();
   }
 
   void end_hang() {
@@ -307,6 +316,7 @@ class Supervisor {
   std::optional<ExitStatus> exit_;
   std::optional<std::string> refused_;  ///< why the task could not be started
   bool started_ = false;
+  bool watches_agent_ = spec_.ends_with_agent;
   std::optional<MonoTime> kill_at_;
   HangWatch watch_;
   bool hung_ = false;
