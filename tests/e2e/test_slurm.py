@@ -1,17 +1,13 @@
 """Pilots on a real Slurm of two nodes: submission, gangs, release, reasons, and a controller that is away."""
 import os
 import pathlib
-import shutil
 import signal
-import subprocess
-import tempfile
 import unittest
 
 from cluster import Cluster, wait_until
 from pilots import IDLE, PilotTests
-from test_main_job import BUILD, HERE
-
-SLURM = HERE.parent / "engines" / "slurm.sh"
+from slurm import Slurm, installed
+from test_main_job import BUILD
 
 MASTER = """
 resource_pools:
@@ -26,50 +22,43 @@ resource_pools:
       partition: low
       agent: {agent}
       agent_config: {config}
+      sbatch_options: ["--output={logs}/pilot-%j.log"]
 """
 AGENT = """
 master: {master}
 join_token_file: {token}
 artificial_slots: 2
 stop_timeout: 5s
+bind_mounts: {mounts}:rw
 """
-
-
-def installed():
-    return SLURM.exists() and subprocess.run([SLURM, "installed"], check=False).returncode == 0
 
 
 @unittest.skipUnless(installed() and os.geteuid() == 0, "needs Slurm (deploy/deps.sh engines) and root")
 class OnSlurm(PilotTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
-        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
-        started = subprocess.run([SLURM, "start", cls.dir / "slurm", "--gpus", "0"], check=True, text=True,
-                                 stdout=subprocess.PIPE, timeout=60)
-        cls.addClassCleanup(subprocess.run, [SLURM, "stop", cls.dir / "slurm"], check=False)
-        for line in started.stdout.splitlines():
-            key, value = line.split("=", 1)
+        cls.slurm = Slurm("--gpus", "0")
+        cls.addClassCleanup(cls.slurm.close)
+        for key, value in cls.slurm.settings.items():
             os.environ[key] = value
             cls.addClassCleanup(os.environ.pop, key, None)
         agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
-        (cls.dir / "master.yaml").write_text(
-            MASTER.format(idle=IDLE, agent=agent, config=cls.dir / "agent.yaml"))
-        cls.cluster = Cluster(BUILD, ("--config", cls.dir / "master.yaml"))
+        config = cls.slurm.dir / "agent.yaml"
+        (cls.slurm.dir / "master.yaml").write_text(
+            MASTER.format(idle=IDLE, agent=agent, config=config, logs=cls.slurm.dir))
+        cls.cluster = Cluster(BUILD, ("--config", cls.slurm.dir / "master.yaml"))
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
-        (cls.dir / "agent.yaml").write_text(AGENT.format(
-            master=cls.cluster.address, token=cls.cluster.dir / "master" / "agent-join-token"))
+        config.write_text(AGENT.format(master=cls.cluster.address, mounts=cls.cluster.dir,
+                                       token=cls.cluster.dir / "master" / "agent-join-token"))
         cls.empty = cls.cluster.dir / "empty"
         cls.empty.mkdir()
 
     def tearDown(self):
-        wait_until("all pilots to be released", lambda: not self.jobs(), timeout=60)
+        self.slurm.wait_without_jobs(self.cluster.dir / "master.log", *self.slurm.dir.glob("pilot-*.log"))
 
     def jobs(self):
-        out = subprocess.run(["squeue", "--noheader", "--format=%j %T"], check=True, text=True,
-                             stdout=subprocess.PIPE).stdout
-        return [line for line in out.splitlines() if line.startswith("det-")]
+        return self.slurm.names()
 
     def test_many_trials_share_at_most_max_pilots(self):
         ids = [self.create("true") for _ in range(8)]
@@ -83,7 +72,7 @@ class OnSlurm(PilotTests, unittest.TestCase):
         self.end(id)
 
     def test_a_controller_that_is_away_is_explained_and_found_again(self):
-        pid = int((self.dir / "slurm" / "slurmctld.pid").read_text())
+        pid = self.slurm.controller()
         os.kill(pid, signal.SIGSTOP)
         try:
             id = self.create("true")
@@ -97,9 +86,8 @@ class OnSlurm(PilotTests, unittest.TestCase):
         trial = self.cluster.trial_id(id)
         wait_until("the trial to run", lambda: self.cluster.task_processes(trial))
         before = self.jobs()
-        subprocess.run(["scancel", "--name", before[0].split()[0]], check=True)
-        wait_until("the trial to run on another pilot",
-                   lambda: self.jobs() and before[0].split()[0] not in self.jobs()[0]
+        self.slurm.run("scancel", "--name", before[0])
+        wait_until("the trial to run on another pilot", lambda: self.jobs() and before[0] not in self.jobs()
                    and self.cluster.task_processes(trial), timeout=90)
         self.end(id)
 

@@ -1,39 +1,13 @@
 """Agents as pilots in jobs of a real Slurm. The batch script is the one of docs/slurm.md."""
 import os
-import pathlib
 import re
-import shutil
-import subprocess
-import tempfile
 import unittest
 
-from cluster import Cluster, processes, wait_until
+from cluster import Cluster, wait_until
+from slurm import Slurm
 from test_main_job import BUILD, HERE, ROOT, tiny
 
-SCRIPT = ROOT / "tests" / "engines" / "slurm.sh"
 BATCHES = 20000
-
-
-class Slurm:
-    """A Slurm with two nodes in a temporary directory."""
-
-    def __init__(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
-        out = subprocess.run([SCRIPT, "start", self.dir, "--kill-wait", "30"], check=True, capture_output=True, text=True).stdout
-        self.env = {**os.environ, **dict(line.split("=", 1) for line in out.split())}
-
-    def run(self, *command, **env):
-        done = subprocess.run(list(map(str, command)), env={**self.env, **env}, capture_output=True, text=True, timeout=60)
-        if done.returncode != 0:
-            raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
-        return done.stdout.strip()
-
-    def jobs(self):
-        return self.run("squeue", "-h", "-o", "%i").split()
-
-    def close(self):
-        subprocess.run([SCRIPT, "stop", self.dir], check=True)
-        shutil.rmtree(self.dir, ignore_errors=True)
 
 
 def documented_script():
@@ -44,7 +18,7 @@ def documented_script():
 class Pilots(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.slurm = Slurm()
+        cls.slurm = Slurm("--kill-wait", "30")
         cls.addClassCleanup(cls.slurm.close)
         cls.cluster = Cluster(BUILD, ["--agent-kill-grace", "2s"])
         cls.cluster.__enter__()
@@ -72,9 +46,7 @@ class Pilots(unittest.TestCase):
     def assert_nothing_is_left(self):
         wait_until("the jobs to end", self.no_job)
         self.assertEqual(self.agents(), [])
-        left = [(pid, name) for pid, (name, env) in processes().items()
-                if "SLURM_JOB_ID=" in env and f"SLURM_CONF={self.slurm.env['SLURM_CONF']}\0" in env]
-        self.assertEqual(left, [])
+        self.slurm.wait_without_jobs(prefix="")
         self.assertEqual(list(self.cluster.dir.glob("det-*")), [], "directories of agents")
 
     def train(self, batches=BATCHES):
