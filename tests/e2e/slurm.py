@@ -1,4 +1,5 @@
-"""A real Slurm for a test (tests/engines/slurm.sh), with the evidence that a failed test prints."""
+"""A real Slurm for a test (tests/engines/slurm.sh), a cluster with pilots there, and the evidence that a failed test
+prints."""
 import os
 import pathlib
 import re
@@ -7,11 +8,31 @@ import signal
 import subprocess
 import tempfile
 
-from cluster import processes, wait_until
-from test_main_job import ROOT
+from cluster import Cluster, processes, wait_until
+from test_main_job import BUILD, ROOT
 
 SCRIPT = ROOT / "tests" / "engines" / "slurm.sh"
 LAST_LINES = 40  # of each log in the evidence
+
+MASTER = """
+resource_pools:
+  - pool_name: default
+    provider:
+      type: slurm
+      slots_per_node: 2
+      walltime: 30m
+      partition: low
+      agent: {agent}
+      agent_config: {dir}/agent.yaml
+      sbatch_options: ["--output={dir}/pilot-%j.log"]
+"""
+AGENT = """
+master: {master}
+join_token_file: {token}
+artificial_slots: 2
+stop_timeout: 5s
+bind_mounts: {mounts}:rw
+"""
 
 
 def installed():
@@ -39,10 +60,10 @@ class Slurm:
             raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
         return done.stdout.strip()
 
-    def jobs(self, prefix="", states=None):
+    def jobs(self, prefix=""):
         """[(id, name, state)] of the jobs that have not ended, with names that begin with `prefix`."""
         lines = [line.split("|") for line in self.run("squeue", "-h", "-o", "%i|%j|%T").splitlines()]
-        return [tuple(line) for line in lines if line[1].startswith(prefix) and (states is None or line[2] in states)]
+        return [tuple(line) for line in lines if line[1].startswith(prefix)]
 
     def names(self, prefix="det-"):
         return [name for _, name, _ in self.jobs(prefix)]
@@ -81,7 +102,8 @@ class Slurm:
     def evidence(self, *logs):
         """The state of all jobs and their processes, and the ends of the daemons' logs and of `logs`."""
         parts = []
-        for command in (("squeue", "-a", "-l"), ("scontrol", "-d", "show", "job"), ("sinfo", "-N", "-l")):
+        details = [("scontrol", "-d", "show", "job", id) for id, _, _ in self.jobs()]
+        for command in (("squeue", "-a", "-l"), ("sinfo", "-N", "-l"), *details):
             done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60)
             parts.append(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
         parts.append("$ processes of jobs\n" + "\n".join(describe(pid) for pid, _ in self.processes()))
@@ -97,6 +119,45 @@ class Slurm:
             wait_until("the processes of all jobs to end", lambda: not self.processes(), timeout)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.evidence(*logs)}") from None
+
+
+class Pool:
+    """A cluster whose default pool is supplied by a Slurm of its own. `provider`: further keys of the provider.
+    `programs`: a directory before the others on the master's PATH."""
+
+    def __init__(self, slurm_options=(), master_options=(), programs="", **provider):
+        self.slurm = Slurm("--gpus", "0", *slurm_options)
+        self.before = dict(os.environ)
+        os.environ.update(self.slurm.settings)
+        if programs:
+            os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+        dir = self.slurm.dir
+        agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
+        keys = "".join(f"      {key}: {value}\n" for key, value in provider.items())
+        (dir / "master.yaml").write_text(MASTER.format(agent=agent, dir=dir) + keys)
+        self.cluster = Cluster(BUILD, ("--config", dir / "master.yaml", *master_options))
+        try:
+            self.cluster.__enter__()
+        except BaseException:
+            self.close()
+            raise
+        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir,
+                                                     token=self.cluster.dir / "master" / "agent-join-token"))
+
+    def evidence(self):
+        return self.slurm.evidence(*self.logs())
+
+    def logs(self):
+        return self.cluster.dir / "master.log", *sorted(self.slurm.dir.glob("pilot-*.log"))[-3:]
+
+    def close(self):
+        self.cluster.close()
+        self.slurm.close()
+        for key in [*self.slurm.settings, "PATH"]:
+            if key in self.before:
+                os.environ[key] = self.before[key]
+            else:
+                os.environ.pop(key, None)
 
 
 def describe(pid):

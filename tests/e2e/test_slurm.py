@@ -1,61 +1,25 @@
 """Pilots on a real Slurm of two nodes: submission, gangs, release, reasons, and a controller that is away."""
 import os
-import pathlib
 import signal
 import unittest
 
-from cluster import Cluster, wait_until
+from cluster import wait_until
 from pilots import IDLE, PilotTests
-from slurm import Slurm, installed
-from test_main_job import BUILD
-
-MASTER = """
-resource_pools:
-  - pool_name: default
-    provider:
-      type: slurm
-      max_pilots: 2
-      slots_per_node: 2
-      max_nodes: 3
-      idle_timeout: {idle}s
-      walltime: 30m
-      partition: low
-      agent: {agent}
-      agent_config: {config}
-      sbatch_options: ["--output={logs}/pilot-%j.log"]
-"""
-AGENT = """
-master: {master}
-join_token_file: {token}
-artificial_slots: 2
-stop_timeout: 5s
-bind_mounts: {mounts}:rw
-"""
+from slurm import Pool, installed
 
 
 @unittest.skipUnless(installed() and os.geteuid() == 0, "needs Slurm (deploy/deps.sh engines) and root")
 class OnSlurm(PilotTests, unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.slurm = Slurm("--gpus", "0")
-        cls.addClassCleanup(cls.slurm.close)
-        for key, value in cls.slurm.settings.items():
-            os.environ[key] = value
-            cls.addClassCleanup(os.environ.pop, key, None)
-        agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
-        config = cls.slurm.dir / "agent.yaml"
-        (cls.slurm.dir / "master.yaml").write_text(
-            MASTER.format(idle=IDLE, agent=agent, config=config, logs=cls.slurm.dir))
-        cls.cluster = Cluster(BUILD, ("--config", cls.slurm.dir / "master.yaml"))
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close)
-        config.write_text(AGENT.format(master=cls.cluster.address, mounts=cls.cluster.dir,
-                                       token=cls.cluster.dir / "master" / "agent-join-token"))
+        pool = Pool(max_pilots=2, max_nodes=3, idle_timeout=f"{IDLE}s")
+        cls.addClassCleanup(pool.close)
+        cls.pool, cls.slurm, cls.cluster = pool, pool.slurm, pool.cluster
         cls.empty = cls.cluster.dir / "empty"
         cls.empty.mkdir()
 
     def tearDown(self):
-        self.slurm.wait_without_jobs(self.cluster.dir / "master.log", *self.slurm.dir.glob("pilot-*.log"))
+        self.slurm.wait_without_jobs(*self.pool.logs())
 
     def jobs(self):
         return self.slurm.names()

@@ -8,6 +8,7 @@ from slurm import Slurm
 from test_main_job import BUILD, HERE, ROOT, tiny
 
 BATCHES = 20000
+PREEMPTIONS = 100 if os.environ.get("DET_TEST_LONG") == "1" else 1
 
 
 def documented_script():
@@ -49,9 +50,17 @@ class Pilots(unittest.TestCase):
         self.slurm.wait_without_jobs(prefix="")
         self.assertEqual(list(self.cluster.dir.glob("det-*")), [], "directories of agents")
 
-    def train(self, batches=BATCHES):
+    def train(self, batches=BATCHES, mode="fast"):
         """Submits a trial that saves a checkpoint only when it is asked to leave, and at its end."""
-        return self.cluster.create(HERE / "fixtures" / "tiny", tiny(batches, batches, batches))
+        config = tiny(batches, batches, batches).replace("  experiment_seed", f"  mode: {mode}\n  experiment_seed")
+        return self.cluster.create(HERE / "fixtures" / "tiny", config)
+
+    def parameters(self, experiment):
+        """The bytes of the parameters at the end of a trial."""
+        uuid = self.cluster.trial(self.cluster.trial_id(experiment))["latestCheckpointUuid"]
+        target = self.cluster.dir / "downloaded" / uuid
+        self.cluster.det("checkpoint", "download", uuid, "-o", target)
+        return (target / "state_dict.pth").read_bytes()
 
     def rows(self, experiment):
         trial = self.cluster.trial_id(experiment)
@@ -76,6 +85,30 @@ class Pilots(unittest.TestCase):
         self.assertEqual(self.rows(disturbed), self.rows(undisturbed))
         wait_until("the idle pilot to end its job", self.no_job, timeout=30)
         self.assertIn("agent stopped", self.log(second))
+        self.assert_nothing_is_left()
+
+    def test_an_exact_trial_that_slurm_preempts_ends_with_equal_parameters(self):
+        job = self.submit()
+        undisturbed = self.train(mode="exact")
+        self.cluster.wait_state(undisturbed, "COMPLETED")
+        expected = self.parameters(undisturbed)
+        for number in range(PREEMPTIONS):
+            disturbed = self.train(mode="exact")
+            trial = self.cluster.trial_id(disturbed)
+            # Not always at the same batch.
+            wait_until("the trial to report", lambda: len(self.cluster.metrics(trial, "training")) > number)
+            other = self.slurm.run("sbatch", "--parsable", "--partition=high", "--exclusive", "--nodes=2", "--output=/dev/null",
+                                   "--wrap=true")
+            wait_until("both jobs to end", self.no_job)
+            self.assertIn(f"JobId={other} ", (self.slurm.home / "log" / "jobs").read_text())
+            self.assertIn("agent stopped", self.log(job), "preempted with SIGTERM")
+            self.assertTrue(self.cluster.trial(trial)["latestCheckpointUuid"], self.cluster.logs(trial)[-3000:])
+            job = self.submit()
+            self.cluster.wait_state(disturbed, "COMPLETED")
+            described = self.cluster.trial(trial)
+            self.assertEqual((described["restarts"], described["run"]), (0, 2))
+            self.assertEqual(self.parameters(disturbed), expected, f"preemption {number + 1}")
+        self.slurm.run("scancel", job)
         self.assert_nothing_is_left()
 
     def test_a_pilot_leaves_before_the_end_of_its_job_and_its_trial_is_saved(self):
