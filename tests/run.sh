@@ -148,7 +148,9 @@ if wants chaos; then
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
   suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
 fi
-if wants engines; then suite_program engines python3 tests/engines/run.py build/release; fi
+if wants engines; then
+  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) suite_program engines python3 tests/engines/run.py build/release
+fi
 if wants cuda; then
   # The last commit, in a root that is kept for the next run.
   DET_TEST_TIMEOUT=10800 suite_program cuda tests/distro.sh trixie "${DET_CUDA_ROOT:-$root/build/cuda-root}" cuda --all
