@@ -24,6 +24,7 @@
 #include <iostream>
 #include <optional>
 
+#include "agent/task/hang_report.h"
 #include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
 #include "agent/task/memory.h"
@@ -41,7 +42,9 @@ namespace {
 
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
-constexpr std::size_t kDescribed = 20;  ///< limit of the processes described in the log when a task hangs
+/// Limits of a report about a hung task: processes and stacks in the log, and time for all stacks.
+constexpr std::size_t kDescribed = 20, kMaxStacks = 4;
+constexpr Duration kStackPatience = std::chrono::seconds(6);
 
 /// Whether a process belongs to the sandbox rather than to the task.
 bool is_ours(pid_t pid) {
@@ -109,7 +112,7 @@ class Supervisor {
  private:
   TaskExit how_it_ended() const {
     TaskExit end{*exit_, "", {}, {}};
-    if (hung_) end.hung_for = watch_.timeout();
+    if (hung_) end.hung_for = watch_.timeout(), end.hang = hang_;
     if (end.status.ok() && !hung_) return end;
     const auto& lines = outputs_[1].last.empty() ? outputs_[0].last : outputs_[1].last;
     end.last_lines.assign(lines.begin(), lines.end());
@@ -216,12 +219,35 @@ class Supervisor {
     // Describe the processes before the signal changes their state.
     std::vector<pid_t> processes = descendants(::getpid());
     std::erase_if(processes, [](pid_t pid) { return is_ours(pid); });
+    const std::vector<RankRecord> ranks = read_ranks(processes);
     if (processes.size() > kDescribed) processes.resize(kDescribed);
     for (const pid_t pid : processes) {
       if (const std::string text = describe_process(pid); !text.empty())
         log_.append(LogStream::kAgent, "ERROR: " + text);
     }
+    explain_hang(ranks);
     terminate();
+  }
+
+  /// Logs which ranks are stuck, and their stacks. Blocks for at most kStackPatience.
+  void explain_hang(const std::vector<RankRecord>& ranks) {
+    HangDiagnosis found = diagnose(ranks, mono_now());
+    if (found.stuck.empty()) return;
+    if (found.stuck.size() > kMaxStacks) found.stuck.resize(kMaxStacks);
+    if (!found.text.empty()) log_.append(LogStream::kAgent, "ERROR: " + found.text);
+    hang_.push_back(std::move(found.text));
+    std::vector<const RankRecord*> stuck;
+    for (const std::size_t i : found.stuck) stuck.push_back(&ranks[i]);
+    const std::vector<std::string> stacks = take_stacks(stuck, kStackPatience);
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      const std::string owner = "rank " + std::to_string(stuck[i]->rank);
+      if (stacks[i].empty()) log_.append(LogStream::kAgent, "ERROR: no stack of " + owner);
+      for (const std::string& line : split(trim(stacks[i]), '\n')) {
+        if (line.empty()) continue;
+        log_.append(LogStream::kAgent, "ERROR: " + owner + ": " + line);
+        if (i == 0) hang_.push_back(line);
+      }
+    }
   }
 
   void take_signals() {
@@ -310,6 +336,7 @@ class Supervisor {
   std::optional<MonoTime> kill_at_;
   HangWatch watch_;
   bool hung_ = false;
+  std::vector<std::string> hang_;  ///< of TaskExit
   bool children_left_ = true;
 };
 

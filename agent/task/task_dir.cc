@@ -111,6 +111,7 @@ Status TaskDir::write_exit(const TaskExit& exit) const {
              {"last_lines", encode(exit.last_lines)}};
   if (exit.memory_limit) value["memory_limit"] = *exit.memory_limit;
   if (exit.hung_for) value["hung_micros"] = exit.hung_for->count();
+  if (!exit.hang.empty()) value["hang"] = encode(exit.hang);
   return replace_file(path_ + "/exit.json", dump_json(value), 0600);
 }
 
@@ -126,6 +127,9 @@ Result<TaskExit> TaskDir::read_exit() const {
     }
     if (value.contains("memory_limit")) exit.memory_limit = value.at("memory_limit").get<std::int64_t>();
     if (value.contains("hung_micros")) exit.hung_for = Duration(value.at("hung_micros").get<std::int64_t>());
+    if (value.contains("hang")) {
+      TRY_ASSIGN(exit.hang, decode(value.at("hang")));
+    }
     return exit;
   });
 }

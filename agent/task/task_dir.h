@@ -68,6 +68,9 @@ struct TaskExit {
   std::optional<std::int64_t> memory_limit;
   /// Set if the supervisor ended the task after this much silence.
   std::optional<Duration> hung_for = {};
+  /// After a hang: the diagnosis, then lines of the stack of the first stuck rank (hang_report.h). Arbitrary
+  /// bytes.
+  std::vector<std::string> hang = {};
   bool operator==(const TaskExit&) const = default;
 };
 

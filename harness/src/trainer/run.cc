@@ -17,6 +17,7 @@
 #include "common/base/json.h"
 #include "common/base/process.h"
 #include "det/trainer.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/base/crash_report.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
@@ -257,6 +258,7 @@ void set_up_process() {
   keep_freed_memory();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
   install_crash_report();
+  if (CollectiveLog* const log = CollectiveLog::of_process()) log->handle_stack_requests();
   ignore_foreign_sigterm();
   std::set_terminate(on_terminate);
 }
