@@ -1,5 +1,5 @@
 // Diagnosis of a hung task from the collective calls that its ranks recorded
-// (common/base/collective_memory.h), and their stacks. The memory belongs to the task: every value is
+// (common/base/layouts/collective_memory.h), and their stacks. The memory belongs to the task: every value is
 // checked. Linux, /proc.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/collective_memory.h"
 #include "common/base/fd.h"
+#include "common/base/layouts/collective_memory.h"
 
 namespace det::agent {
 

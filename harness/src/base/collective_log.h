@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "common/base/collective_memory.h"
+#include "common/base/layouts/collective_memory.h"
 
 namespace det {
 
