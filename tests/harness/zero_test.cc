@@ -97,6 +97,21 @@ TEST_CASE("training with divided state resumes exactly, and every rank writes it
   CHECK(Training{.storage = two.path()}.run().weights == expected.weights);
 }
 
+TEST_CASE("a checkpoint that lacks the part of a rank is passed over for the one before it") {
+  const auto one = TemporaryDirectory::create().value(), two = TemporaryDirectory::create().value();
+  const Result expected = Training{.storage = one.path()}.run();
+  (void)Training{.storage = two.path(), .batches = 8}.run();
+  fs::path newest;
+  for (const auto& entry : fs::directory_iterator(two.path())) {
+    const auto state = read_file(entry.path().string() + "/metadata.json");
+    if (state && state->find("\"steps_completed\": 8") != std::string::npos) newest = entry.path();
+  }
+  REQUIRE(fs::remove(newest / "optimizer_state_2_of_4.pth"));
+  const ProcessResult ended = Training{.storage = two.path()}.start();
+  CHECK_THAT(ended.err, Catch::Contains("optimizer_state_2_of_4.pth is missing"));
+  CHECK_THAT(ended.out, Catch::Contains(", batch 4") && Catch::Contains("rank " + expected.weights));
+}
+
 TEST_CASE("a checkpoint with divided state loads into any number of ranks, divided or not") {
   const auto source = TemporaryDirectory::create().value();
   const std::string optimizer = GENERATE("AdamW", "Adagrad");

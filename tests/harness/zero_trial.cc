@@ -1,4 +1,4 @@
-// Program for zero_test: zero_trial STORAGE ZERO OPTIMIZER BATCHES WIDTH, as one of RANK/WORLD_SIZE
+// Program for zero_test: zero_trial STORAGE ZERO OPTIMIZER BATCHES WIDTH [EVERY], as one of RANK/WORLD_SIZE
 // processes. Trains a network, one layer of which is frozen at first, from the latest checkpoint of STORAGE;
 // saves every 4 batches. Every rank prints the SHA-256 of all weights, the bytes of its optimizer state, and
 // the microseconds of a batch.
@@ -95,14 +95,14 @@ std::int64_t tensor_bytes(const det::pickle::Value& value) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc < 6) return 2;
   const std::vector<std::string> words(argv + 1, argv + argc);
   return det::run(
       [&](det::TrialContext& context) {
         ZeroTrial trial(context);
         det::Trainer(trial, context)
             .fit({.max_length = det::Batches(std::stoi(words[3])),
-                  .checkpoint_period = det::Batches(4),
+                  .checkpoint_period = det::Batches(words.size() > 5 ? std::stoi(words[5]) : 4),
                   .reporting_period = det::Batches(4),
                   .latest_checkpoint = "latest"});
         det::Sha256 digest;
