@@ -87,6 +87,8 @@ Departure departure_of(const Settings& settings) {
 /// Ends the log of an allocation with the words of Determined AI, which scripts look for.
 void log_exit(const TaskDir& dir, const Exit& exit) {
   if (exit.kind == Exit::Kind::kStopped || exit.kind == Exit::Kind::kLost) return;
+  // A build has run no task.
+  if (exit.kind == Exit::Kind::kSucceeded && !dir.read_supervisor()) return;
   auto log = LogWriter::open(dir.log(), dir.shipped(), TaskSpec{}.unshipped_bytes);
   if (!log) return log::warn(log.error().message);
   log->append(LogStream::kAgent,
@@ -186,11 +188,13 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .port_block = ports_.number(),
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
+      disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
-      runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get(), settings_.ephemeral),
+      runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
       renewal_(site_.channel, master.trust, settings_.id),
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
+      tunnels_(settings_.master, master.trust, settings_.id),
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
@@ -226,7 +230,8 @@ void Agent::run() {
              {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
-    MonoTime wake = link_.next_deadline();
+    if (disk_.look(mono_now())) report_problem();
+    MonoTime wake = std::min(link_.next_deadline(), disk_.next_look());
     if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
     // One wait for all sources. The core is stepped at its deadline even if no event arrives.
     if (exit_at_) wake = std::min(wake, *exit_at_);
@@ -236,6 +241,12 @@ void Agent::run() {
     if (const auto deadline = core_.next_deadline(); deadline && mono_now() >= *deadline) feed(Tick{});
   }
   log::info("agent stopped", {{"agent", settings_.id}});
+}
+
+void Agent::report_problem() {
+  v1::AgentMessage message;
+  message.mutable_problem()->set_problem(disk_.problem());
+  link_.send(std::move(message));
 }
 
 bool Agent::done(MonoTime now) const { return exit_at_ && (link_.closed() || now >= *exit_at_); }
@@ -320,6 +331,8 @@ void Agent::execute(const v1::AgentCommand& command) {
       return feed(Forget{AllocationId(command.forget().allocation_id())});
     case v1::AgentCommand::kStorageWork:
       return work(command.storage_work());
+    case v1::AgentCommand::kOpenTunnel:
+      return open_tunnel(command.open_tunnel());
     case v1::AgentCommand::kHeartbeat:
     case v1::AgentCommand::COMMAND_NOT_SET:
       return;
@@ -359,6 +372,15 @@ void Agent::work(const v1::StorageWork& command) {
       });
 }
 
+void Agent::open_tunnel(const v1::OpenTunnel& command) {
+  const auto dir = data_.allocation(AllocationId(command.allocation_id()));
+  const auto spec = dir ? dir->read_spec() : Result<TaskSpec>(tl::unexpected(dir.error()));
+  if (!spec) return tunnels_.refuse(command, "the task has no process on agent " + settings_.id);
+  // A task without a user of its own runs as the agent.
+  const auto uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
+  tunnels_.open(command, uid);
+}
+
 void Agent::take(const v1::StorageDone& done) {
   if (!done.removed().empty()) log::info("removed checkpoints", {{"count", done.removed_size()}});
   v1::AgentMessage message;
@@ -376,6 +398,7 @@ v1::Hello Agent::hello() const {
   hello.set_ephemeral(settings_.ephemeral);
   hello.set_sandbox(to_string(sandbox_.level));
   hello.set_sandbox_missing(sandbox_.missing);
+  hello.set_problem(disk_.problem());
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();
     out->set_type(device.type);

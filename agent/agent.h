@@ -12,9 +12,11 @@
 #include "agent/config.h"
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
-#include "agent/join.h"
-#include "agent/link.h"
+#include "agent/disk_state.h"
 #include "agent/log_ship.h"
+#include "agent/master_link/join.h"
+#include "agent/master_link/link.h"
+#include "agent/master_link/tunnels.h"
 #include "agent/ports.h"
 #include "agent/prepare.h"
 #include "agent/runtime.h"
@@ -67,6 +69,8 @@ class Agent {
   void prepare_header();
   // Steps the core and performs its effects.
   void feed(const Input& input);
+  /// Tells the master that the agent takes no new work, or takes work again.
+  void report_problem();
   // Whether run() may return.
   bool done(MonoTime now) const;
 
@@ -83,6 +87,7 @@ class Agent {
   void execute(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
   void work(const v1::StorageWork& command);
+  void open_tunnel(const v1::OpenTunnel& command);
   // First message of a stream: identity, devices, and the state of all allocations.
   v1::Hello hello() const;
 
@@ -111,10 +116,12 @@ class Agent {
   const SandboxReport sandbox_;
   const std::unique_ptr<WarmStart> warm_start_;  ///< null if trials cannot be forked
   const Site site_;
+  DiskState disk_;
   TaskUids uids_;
   Runtime runtime_;
   Renewal renewal_;
   LogShip logs_;
+  Tunnels tunnels_;
   GrpcKeepAlive keepalive_;
   Link link_;
   Core core_;

@@ -48,7 +48,10 @@ Exit classify_exit(const TaskExit& exit) {
   if (exit.hung_for) {
     result.kind = Exit::Kind::kHung;
     result.message = "the task hung: no batch, no report and no output for " +
-                     human_duration(*exit.hung_for) + " (hang_timeout): " + how;
+                     human_duration(*exit.hung_for) + " (hang_timeout): ";
+    const std::string found = exit.hang.empty() ? "" : readable(exit.hang.front());
+    result.message += (found.empty() ? "" : found + ": ") + how;
+    for (std::size_t i = 1; i < exit.hang.size(); ++i) result.message += "\n" + readable(exit.hang[i]);
   } else if (exit.memory_limit) {
     result.kind = Exit::Kind::kOutOfMemory;
     result.message = "out of memory (the limit is " + format_bytes(*exit.memory_limit) + "): " + how;

@@ -13,7 +13,8 @@ namespace det::agent {
 ///   kStorageFull   exit code kExitStorageFull (common/base/exit_codes.h)
 ///   kFailed        any other failure
 ///
-/// The message is one line; after a failure the task's last lines follow, those of the form "error: …" first.
+/// The message is one line; the stack of a hung task follows, then, after a failure, the task's last lines,
+/// those of the form "error: …" first.
 Exit classify_exit(const TaskExit& exit);
 
 }  // namespace det::agent

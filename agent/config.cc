@@ -172,7 +172,7 @@ const OptionTable& option_table() {
            "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
           {"ephemeral", Kind::kBool, "false",
            "The agent does not come back after it has left: the master then removes it, its settings and its "
-           "identity."},
+           "identity. If the agent is killed, its tasks are killed as well."},
           {"sandbox", Kind::kString, "best_effort",
            "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
            "machine permits, with a warning) or off (tasks have all rights of the agent)."},

@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
+#include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
 #include "agent/task_sandbox.h"
 #include "agent/upstream_info.h"
@@ -26,6 +29,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kMaxArchiveBytes = 128LL << 20;
+/// Builds at a time on a machine: a compiler takes a core and up to 2 GB.
+constexpr int kCpusPerBuild = 4, kMaxBuilds = 4;
 constexpr Duration kFetchTimeout = 5min;  // all attempts together; covers a restart of the master
 
 /// Returns the compiler's first error on a line of its own, or "".
@@ -106,14 +111,17 @@ class Preparation {
     if (auto made = make_places(); !made) return lost(made.error());
     if (stop_.stop_requested()) return Exit{Exit::Kind::kStopped, 0, "stopped"};
     TaskSpec spec{.cwd = dir_.workdir(),
+                  .ends_with_agent = site_.settings.ephemeral,
                   .grace = order_.grace,
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
+    if (!order_.message.build().empty()) return build_only();
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: must not be empty");
     // A list is never a trial class; a single string is one, or a shell command.
     if (!order_.message.entrypoint_is_list()) {
       if (const auto trial = build::parse_trial_name(command[0])) {
-        if (auto exit = build(*trial, command)) return exit;
+        if (auto exit = build(*trial)) return exit;
+        command = harness_command(*trial);
         spec.attaches = true;
       } else {
         command = {"/bin/sh", "-c", command[0]};
@@ -200,10 +208,73 @@ class Preparation {
     return users ? failed(error.message) : lost(error);
   }
 
-  std::optional<Exit> build(const build::TrialName& trial, std::vector<std::string>& command) {
+  /// Builds the trial class for the trials of the experiment, and starts nothing.
+  Exit build_only() {
+    const auto trial = build::parse_trial_name(order_.message.build());
+    if (!trial) return failed("entrypoint " + order_.message.build() + " names no trial class");
+    const std::optional<FileLock> place = take_place();
+    if (!place) return {Exit::Kind::kStopped, 0, "stopped"};
+    if (auto exit = build(*trial)) return *exit;
+    const auto digest = read_file(model_ + "/model.sha256");
+    if (!digest) return lost(digest.error());
+    share();
+    if (has_new_entry_) build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
+    return {Exit::Kind::kSucceeded, 0, *digest};
+  }
+
+  /// Waits for one of the places for builds on this machine. Returns nothing if `stop` was requested.
+  std::optional<FileLock> take_place() {
+    const int places = std::clamp(cpu_count() / kCpusPerBuild, 1, kMaxBuilds);
+    std::optional<FileLock> place;
+    bool logged = false;
+    (void)wait_until(
+        [&] {
+          for (int i = 0; i < places && !place; ++i) {
+            if (auto lock = FileLock::try_lock(site_.models + "/place-" + std::to_string(i) + ".lock"))
+              place = std::move(*lock);
+          }
+          if (!place && !std::exchange(logged, true))
+            log("INFO", "waiting: this machine compiles " + std::to_string(places) + " models at a time");
+          return place || stop_.stop_requested();
+        },
+        site_.settings.compile_timeout);
+    return place;
+  }
+
+  /// Stores the library where other agents find it. They compile it otherwise.
+  void share() {
+    const auto shared = SharedLibraries::of(order_.message.experiment_config());
+    if (!shared) return;
+    const std::string key = std::filesystem::path(model_).filename().string();
+    if (auto put = shared->put(key, model_ + "/model.so"); !put)
+      log::warn("built model not shared through the checkpoint storage", {{"reason", put.error().message}});
+  }
+
+  build::FindElsewhere find_elsewhere() {
+    if (order_.message.library().empty()) return {};
+    return [this](const std::string& key) -> Result<std::string> {
+      const auto shared = SharedLibraries::of(order_.message.experiment_config());
+      if (!shared) return fail(Code::kNotFound, "no storage that agents share");
+      auto library = shared->get(key, order_.message.library());
+      if (!library)
+        log::info("built model not taken from the storage", {{"reason", library.error().message}});
+      return library;
+    };
+  }
+
+  std::vector<std::string> harness_command(const build::TrialName& trial) const {
+    std::vector<std::string> command{site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
+                                     model_ + "/model.so:" + trial.trial_class};
+    // Several processes form the trial: det-launch starts one for each slot.
+    if (order_.message.slots_size() > 1 || order_.message.gang_size() > 1)
+      command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});
+    return command;
+  }
+
+  std::optional<Exit> build(const build::TrialName& trial) {
     const std::string source = trial.module + ".cpp";
     if (!path_exists(dir_.workdir() + "/" + source)) {
-      const std::string message = "entrypoint " + command[0] + ": the model directory has no " + source;
+      const std::string message = "entrypoint " + entrypoint() + ": the model directory has no " + source;
       log("ERROR", message);
       return refused(message);
     }
@@ -224,6 +295,7 @@ class Preparation {
                                        .models_dir = site_.models,
                                        .enclose = enclosure(),
                                        .timeout = site_.settings.compile_timeout,
+                                       .find_elsewhere = find_elsewhere(),
                                        .on_line = [this](const std::string& line) { log_compiler(line); }},
                                       stop_);
     if (!outcome) return build_failed(outcome.error());
@@ -236,15 +308,14 @@ class Preparation {
     }
     model_ = std::filesystem::path(outcome->library).parent_path().string();
     if (!outcome->cached) has_new_entry_ = true;
-    log("INFO", outcome->cached ? source + " taken from the build cache"
-                                : source + " built in " + human_duration(mono_now() - begun));
-    command = {site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
-               outcome->library + ":" + trial.trial_class};
-    // Several processes form the trial: det-launch starts one for each slot.
-    if (order_.message.slots_size() > 1 || order_.message.gang_size() > 1) {
-      command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});
-    }
+    log("INFO", outcome->cached      ? source + " taken from the build cache"
+                : outcome->elsewhere ? source + " taken from the checkpoint storage"
+                                     : source + " built in " + human_duration(mono_now() - begun));
     return std::nullopt;
+  }
+
+  std::string entrypoint() const {
+    return order_.message.build().empty() ? order_.message.entrypoint(0) : order_.message.build();
   }
 
   /// LineSplitter cuts lines that are too long for the log.

@@ -48,8 +48,9 @@ struct Site {
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,
-/// else the exit of the allocation. Blocks, for minutes when it builds a model; returns early if `stop` is
-/// requested. Thread-safe for different allocations.
+/// else the exit of the allocation. An allocation that only builds a trial class ends here, too. Blocks, for
+/// minutes when it builds a model; returns early if `stop` is requested. Thread-safe for different
+/// allocations.
 std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& site, std::stop_token stop);
 
 /// Returns the argument vector for an entrypoint that is no trial class. `hook`: run startup-hook.sh first.

@@ -65,9 +65,7 @@ Status Runtime::keep(const AllocationId& id, Process process) {
 Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(const TaskDir dir, data_.allocation(id));
   TRY_ASSIGN(const TaskSpec spec, dir.read_spec());
-  std::vector<std::string> argv{programs_ + "/det-supervisor"};
-  if (ends_tasks_) argv.push_back("--ends-with-agent");
-  argv.push_back(dir.path());
+  std::vector<std::string> argv{programs_ + "/det-supervisor", dir.path()};
   if (warm_start_ != nullptr && spec.attaches) {
     if (auto socket = warm_start_->socket_for(spec, programs_ + "/det-harness")) {
       argv.push_back(std::move(*socket));
@@ -80,7 +78,7 @@ Result<Phase> Runtime::launch(const AllocationId& id) {
   TRY_ASSIGN(Child child, Child::spawn({.argv = std::move(argv),
                                         .env = supervisor_environment(dir),
                                         .cwd = dir.path(),
-                                        .in = ends_tasks_ ? Stream::pipe() : Stream::null(),
+                                        .in = spec.ends_with_agent ? Stream::pipe() : Stream::null(),
                                         .err = Stream::file(dir.path() + "/supervisor.err"),
                                         .new_session = true}));
   TRY(keep(id, {0, std::move(child), {}}));

@@ -19,15 +19,10 @@ namespace det::agent {
 class Runtime {
  public:
   /// `programs`: directory of det-supervisor and det-harness. `warm_start`: null if every task is executed.
-  /// `ends_tasks`: tasks end with this process, however it ends, because no later agent attaches to them.
   /// `data`, `watcher` and `warm_start` must outlive this object.
-  Runtime(const DataDir& data, std::string programs, Watcher& watcher, WarmStart* warm_start, bool ends_tasks)
-      : data_(data),
-        programs_(std::move(programs)),
-        watcher_(watcher),
-        warm_start_(warm_start),
-        ends_tasks_(ends_tasks) {}
-  /// Leaves the supervisors running, unless tasks end with this process.
+  Runtime(const DataDir& data, std::string programs, Watcher& watcher, WarmStart* warm_start)
+      : data_(data), programs_(std::move(programs)), watcher_(watcher), warm_start_(warm_start) {}
+  /// Leaves the supervisors running.
   ~Runtime();
 
   /// Starts a supervisor with the spec that prepare() wrote. The watcher reports its end. Errors: damaged
@@ -57,7 +52,6 @@ class Runtime {
   const std::string programs_;
   Watcher& watcher_;
   WarmStart* const warm_start_;
-  const bool ends_tasks_;
   std::map<AllocationId, Process> processes_;
   std::uint64_t next_key_ = 0;
 };

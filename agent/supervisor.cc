@@ -1,10 +1,10 @@
-// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor [--ends-with-agent]
-// DIR [FORK_SERVER]`, see task/task_dir.h. It starts the task in its sandbox, writes the output to the
-// allocation's log, and ends only when no process of the task is left; only then does exit.json exist. It
-// outlives the agent, unless the agent is ephemeral: its standard input is a pipe then, whose end kills the
-// task. It never uses the network. On a queued SIGTERM (request_stop), or when the task hangs
-// (task/hang_watch.h), the process group of the task gets SIGTERM and, after the grace, all its processes get
-// SIGKILL. det-task-init is the parent of the task inside the sandbox, and process 1 there.
+// Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
+// see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
+// only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
+// uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
+// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. With
+// TaskSpec::ends_with_agent the end of standard input kills them at once. det-task-init is the parent of the
+// task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +25,7 @@
 #include <iostream>
 #include <optional>
 
+#include "agent/task/hang_report.h"
 #include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
 #include "agent/task/memory.h"
@@ -42,7 +43,9 @@ namespace {
 
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
-constexpr std::size_t kDescribed = 20;  ///< limit of the processes described in the log when a task hangs
+/// Limits of a report about a hung task: processes and stacks in the log, and time for all stacks.
+constexpr std::size_t kDescribed = 20, kMaxStacks = 4;
+constexpr Duration kStackPatience = std::chrono::seconds(6);
 
 /// Whether a process belongs to the sandbox rather than to the task.
 bool is_ours(pid_t pid) {
@@ -81,21 +84,14 @@ struct Output {
   }
 };
 
-/// Arguments of this program.
-struct Start {
-  std::string directory;
-  bool ends_with_agent = false;
-  std::string fork_server;  ///< socket that the task is forked from; "": its program is executed
-};
-
 /// The event loop around one task. Single-threaded.
 class Supervisor {
  public:
-  Supervisor(TaskDir dir, TaskSpec spec, Start how, LogWriter log, UniqueFd signals)
+  /// `fork_server`: socket of the det-fork-server that the task is forked from; "": its program is executed.
+  Supervisor(TaskDir dir, TaskSpec spec, std::string fork_server, LogWriter log, UniqueFd signals)
       : dir_(std::move(dir)),
         spec_(std::move(spec)),
-        fork_server_(std::move(how.fork_server)),
-        agent_(how.ends_with_agent ? STDIN_FILENO : -1),
+        fork_server_(std::move(fork_server)),
         log_(std::move(log)),
         signals_(std::move(signals)),
         watch_(dir_.heartbeat(), spec_.hang_timeout, mono_now()) {}
@@ -117,7 +113,7 @@ class Supervisor {
  private:
   TaskExit how_it_ended() const {
     TaskExit end{*exit_, "", {}, {}};
-    if (hung_) end.hung_for = watch_.timeout();
+    if (hung_) end.hung_for = watch_.timeout(), end.hang = hang_;
     if (end.status.ok() && !hung_) return end;
     const auto& lines = outputs_[1].last.empty() ? outputs_[0].last : outputs_[1].last;
     end.last_lines.assign(lines.begin(), lines.end());
@@ -188,7 +184,7 @@ class Supervisor {
                                {outputs_[0].fd.get(), POLLIN, 0},
                                {outputs_[1].fd.get(), POLLIN, 0},
                                {init_.get(), POLLIN, 0},
-                               {agent_, POLLIN, 0}}};
+                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
@@ -196,7 +192,7 @@ class Supervisor {
       }
       if (fds[0].revents != 0) take_signals();
       if (fds[3].revents != 0) read_init();
-      if (fds[4].revents != 0) end_without_agent();
+      if (fds[4].revents != 0) end_with_agent();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
@@ -219,9 +215,9 @@ class Supervisor {
     kill_at_ = mono_now() + spec_.grace;
   }
 
-  /// No later agent will look for the task.
-  void end_without_agent() {
-    agent_ = -1;
+  void end_with_agent() {
+    watches_agent_ = false;
+    log_.append(LogStream::kAgent, "ERROR: the agent has died; killing the task");
     kill_at_ = mono_now();
   }
 
@@ -232,12 +228,35 @@ class Supervisor {
     // Describe the processes before the signal changes their state.
     std::vector<pid_t> processes = descendants(::getpid());
     std::erase_if(processes, [](pid_t pid) { return is_ours(pid); });
+    const std::vector<RankRecord> ranks = read_ranks(processes);
     if (processes.size() > kDescribed) processes.resize(kDescribed);
     for (const pid_t pid : processes) {
       if (const std::string text = describe_process(pid); !text.empty())
         log_.append(LogStream::kAgent, "ERROR: " + text);
     }
+    explain_hang(ranks);
     terminate();
+  }
+
+  /// Logs which ranks are stuck, and their stacks. Blocks for at most kStackPatience.
+  void explain_hang(const std::vector<RankRecord>& ranks) {
+    HangDiagnosis found = diagnose(ranks, mono_now());
+    if (found.stuck.empty()) return;
+    if (found.stuck.size() > kMaxStacks) found.stuck.resize(kMaxStacks);
+    if (!found.text.empty()) log_.append(LogStream::kAgent, "ERROR: " + found.text);
+    hang_.push_back(std::move(found.text));
+    std::vector<const RankRecord*> stuck;
+    for (const std::size_t i : found.stuck) stuck.push_back(&ranks[i]);
+    const std::vector<std::string> stacks = take_stacks(stuck, kStackPatience);
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      const std::string owner = "rank " + std::to_string(stuck[i]->rank);
+      if (stacks[i].empty()) log_.append(LogStream::kAgent, "ERROR: no stack of " + owner);
+      for (const std::string& line : split(trim(stacks[i]), '\n')) {
+        if (line.empty()) continue;
+        log_.append(LogStream::kAgent, "ERROR: " + owner + ": " + line);
+        if (i == 0) hang_.push_back(line);
+      }
+    }
   }
 
   void take_signals() {
@@ -313,7 +332,6 @@ class Supervisor {
   TaskDir dir_;
   TaskSpec spec_;
   const std::string fork_server_;
-  int agent_;  ///< input that ends with the agent; -1 if the task outlives it
   LogWriter log_;
   UniqueFd signals_;
   UniqueFd init_;    ///< socket to det-task-init
@@ -324,9 +342,11 @@ class Supervisor {
   std::optional<ExitStatus> exit_;
   std::optional<std::string> refused_;  ///< why the task could not be started
   bool started_ = false;
+  bool watches_agent_ = spec_.ends_with_agent;
   std::optional<MonoTime> kill_at_;
   HangWatch watch_;
   bool hung_ = false;
+  std::vector<std::string> hang_;  ///< of TaskExit
   bool children_left_ = true;
 };
 
@@ -347,7 +367,7 @@ void show_upstream(const TaskDir& dir) {
   if (path_exists(dir.upstream_storage())) show(dir.upstream_storage(), "/determined_shared_fs");
 }
 
-Status supervise(Start how) {
+Status supervise(const std::string& path, const std::string& fork_server) {
   ::setsid();  // fails if this process leads a session already
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno("PR_SET_CHILD_SUBREAPER");
   // Signals that end the processes of a terminal must not end the supervisor.
@@ -360,7 +380,7 @@ Status supervise(Start how) {
   UniqueFd signals(::signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals) return fail_errno("signalfd");
 
-  TaskDir dir(how.directory);
+  TaskDir dir(path);
   TRY_ASSIGN(TaskSpec spec, dir.read_spec());
   TRY_ASSIGN(LogWriter log, LogWriter::open(dir.log(), dir.shipped(), spec.unshipped_bytes));
   const auto self = identify(::getpid());
@@ -368,27 +388,18 @@ Status supervise(Start how) {
   if (!spec.sandbox) show_upstream(dir);
   // Written before the task exists: a task without this file has no supervisor to look for.
   TRY(dir.write_supervisor(*self));
-  return Supervisor(std::move(dir), std::move(spec), std::move(how), std::move(log), std::move(signals))
-      .run();
+  return Supervisor(std::move(dir), std::move(spec), fork_server, std::move(log), std::move(signals)).run();
 }
 
 }  // namespace
 }  // namespace det::agent
 
 int main(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  det::agent::Start how;
-  if (!arguments.empty() && arguments[0] == "--ends-with-agent") {
-    how.ends_with_agent = true;
-    arguments.erase(arguments.begin());
-  }
-  if (arguments.empty() || arguments.size() > 2) {
-    std::cerr << "usage: det-supervisor [--ends-with-agent] DIR [FORK_SERVER]\nStarted by det-agent only.\n";
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: det-supervisor DIR [FORK_SERVER]\nStarted by det-agent only.\n";
     return 2;
   }
-  how.directory = arguments[0];
-  if (arguments.size() == 2) how.fork_server = arguments[1];
-  const det::Status done = det::agent::supervise(std::move(how));
+  const det::Status done = det::agent::supervise(argv[1], argc == 3 ? argv[2] : "");
   if (done) return 0;
   std::cerr << "det-supervisor: " << done.error().message << "\n";
   return 1;

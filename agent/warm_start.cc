@@ -57,8 +57,10 @@ Status WarmStart::start() {
                                     .env = std::move(environment),
                                     .cwd = "/",
                                     .in = Stream::pipe(),  // ends with the agent
-                                    .err = Stream::inherit(),
-                                    .new_session = true}));
+                                    // An inherited stream would keep the output of a pilot's job open.
+                                    .err = Stream::file(socket_ + ".err"),
+                                    .new_session = true,
+                                    .dies_with_us = true}));
   return {};
 }
 

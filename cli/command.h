@@ -105,6 +105,7 @@ Command dev_command();
 Command init_command();
 Command join_token_command();
 Command webhook_command();
+Command quota_command();
 Command version_command();
 Command completion_command();
 Command task_command();

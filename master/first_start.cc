@@ -52,6 +52,9 @@ Result<std::string> load_local_join_token(const MasterConfig& config, const std:
 }
 
 Status protect_secrets(const MasterConfig& config, db::Pool& pool) {
+  // A rotation may have been interrupted: the database has the name of the key that is in use.
+  TRY_ASSIGN(const std::string current, db::stored_key(pool));
+  TRY(Vault::settle(config.secrets_key_file, current));
   TRY_ASSIGN(Vault vault, Vault::open(config.secrets_key_file));
   db::use_vault(std::make_shared<const Vault>(std::move(vault)));
   return db::seal_stored_secrets(pool);

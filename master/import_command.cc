@@ -5,11 +5,10 @@
 #include <cstdio>
 
 #include "common/base/files.h"
-#include "common/base/log.h"
 #include "database.h"
 #include "first_start.h"
-#include "master/config/options.h"
 #include "master/import/determined.h"
+#include "offline_command.h"
 
 namespace det {
 namespace {
@@ -71,20 +70,7 @@ int run_import(const std::vector<std::string>& arguments) {
     return std::fputs(kUsage, stderr) < 0 ? 1 : 2;
   const std::string source = rest[1];
   rest.erase(rest.begin(), rest.begin() + 2);
-  Status status;
-  auto options = Options::load(master_options(), rest, process_environment());
-  if (!options) status = tl::unexpected(options.error());
-  Result<MasterConfig> config;
-  if (status) {
-    config = read_master_config(*options);
-    if (!config) status = tl::unexpected(config.error());
-  }
-  if (!status) return std::fprintf(stderr, "det-master: %s\n", status.error().message.c_str()) < 0 ? 1 : 2;
-  status = init_log(config->log);
-  if (status) status = import_into(*config, source, logs);
-  if (status) return 0;
-  std::fprintf(stderr, "det-master: %s\n", status.error().message.c_str());
-  return 1;
+  return run_offline(rest, [&](const MasterConfig& config) { return import_into(config, source, logs); });
 }
 
 }  // namespace det

@@ -32,6 +32,7 @@
 #include "master/engines/edge.h"
 #include "master/http/site.h"
 #include "master/webhooks/sender.h"
+#include "rotate_command.h"
 
 namespace det {
 namespace {
@@ -421,6 +422,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
 int run(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == kImportWord) return run_import(arguments);
+  if (!arguments.empty() && arguments[0] == kRotateWord) return run_rotation(arguments);
   const OptionTable& table = master_options();
   auto options = Options::load(table, arguments, process_environment());
   if (!options) {

@@ -2,14 +2,14 @@
 # Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
 # adversary (real processes, attacked) · chaos (real processes, killed) · engines (a real Slurm) · browser ·
-# cuda (a build with LibTorch for CUDA, in a Debian 13 of its own).
+# seeds (the seed documents' configurations and steps) · cuda (a build with LibTorch for CUDA, in a Debian 13 of its own).
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, adversary, chaos, engines, browser, cuda (default: all but cuda; engines only
-          for root). cuda downloads 2.6 GB, once.
+  SUITE   unit, asan, tidy, e2e, seeds, adversary, chaos, engines, browser, cuda (default: all but cuda; engines
+          only for root). seeds needs ../shared/seeds and ../shared/data. cuda downloads 2.6 GB, once.
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
@@ -20,13 +20,13 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | adversary | chaos | engines | browser | cuda) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | seeds | adversary | chaos | engines | browser | cuda) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
 done
 if [ "${#suites[@]}" -eq 0 ]; then
-  suites=(tidy unit asan e2e adversary chaos browser)
+  suites=(tidy unit asan e2e seeds adversary chaos browser)
   # slurmd switches users, so Slurm needs root.
   if [ "$(id -u)" -eq 0 ]; then suites+=(engines); fi
 fi
@@ -121,7 +121,7 @@ if wants tidy; then
 fi
 
 if wants engines; then deploy/deps.sh engines || { echo "0 passed, 1 failed"; exit 1; }; fi
-if wants unit || wants e2e || wants adversary || wants chaos || wants engines || wants browser; then
+if wants unit || wants e2e || wants seeds || wants adversary || wants chaos || wants engines || wants browser; then
   build release
 fi
 if wants unit; then
@@ -142,13 +142,16 @@ if wants unit && [ "$long" -eq 1 ]; then
   fi
 fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 2; fi
+if wants seeds; then suite_program seeds python3 tests/seeds/run.py build/release; fi
 if wants adversary; then suite_program adversary python3 tests/adversary/run.py build/release --jobs 2; fi
 if wants chaos; then
   seeds=1..3
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
   suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
 fi
-if wants engines; then suite_program engines python3 tests/engines/run.py build/release; fi
+if wants engines; then
+  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) suite_program engines python3 tests/engines/run.py build/release
+fi
 if wants cuda; then
   # The last commit, in a root that is kept for the next run.
   DET_TEST_TIMEOUT=10800 suite_program cuda tests/distro.sh trixie "${DET_CUDA_ROOT:-$root/build/cuda-root}" cuda --all

@@ -41,11 +41,11 @@ struct Sandbox {
 /// machine.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
 
-/// Chooses the user of a task whose checkpoint storage, the mount at `inside`, has no id-mapped mounts (NFS,
-/// kernels before 5.12, machines without user namespaces): the owner of its directory. A directory of root is
-/// given to `common` first, so that no task runs as root. Returns the change for the log, "" if there is
-/// none. Without `uid` or such a mount it does nothing. Errors: the directory is missing or cannot be given
-/// away.
+/// Chooses the user of a task with a checkpoint storage, the mount at `inside`, without id-mapped mounts
+/// (NFS, kernels before 5.12, machines without user namespaces): the owner of its directory. A directory of
+/// root is given to `common` first, so that no task runs as root. Returns the change for the log, "" if there
+/// is none. Without `uid` or such a mount it does nothing. Errors: the directory is missing or cannot be
+/// given away.
 Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common);
 
 /// Replaces each kWriteAsOwner by an id-mapped copy of the directory below `place`, in a mount namespace of

@@ -68,6 +68,7 @@ Status TaskDir::write_spec(const TaskSpec& spec) const {
              {"env", encode(spec.env)},
              {"cwd", to_base64(spec.cwd)},
              {"attaches", spec.attaches},
+             {"ends_with_agent", spec.ends_with_agent},
              {"grace_micros", spec.grace.count()},
              {"unshipped_bytes", spec.unshipped_bytes},
              {"hang_micros", spec.hang_timeout.count()}};
@@ -85,6 +86,7 @@ Result<TaskSpec> TaskDir::read_spec() const {
     spec.grace = Duration(value.at("grace_micros").get<std::int64_t>());
     spec.unshipped_bytes = value.at("unshipped_bytes").get<std::int64_t>();
     // Absent in files of older agents.
+    spec.ends_with_agent = value.value("ends_with_agent", false);
     spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));
     if (value.contains("sandbox")) {
       TRY_ASSIGN(spec.sandbox, decode_sandbox(value.at("sandbox")));
@@ -111,6 +113,7 @@ Status TaskDir::write_exit(const TaskExit& exit) const {
              {"last_lines", encode(exit.last_lines)}};
   if (exit.memory_limit) value["memory_limit"] = *exit.memory_limit;
   if (exit.hung_for) value["hung_micros"] = exit.hung_for->count();
+  if (!exit.hang.empty()) value["hang"] = encode(exit.hang);
   return replace_file(path_ + "/exit.json", dump_json(value), 0600);
 }
 
@@ -126,6 +129,9 @@ Result<TaskExit> TaskDir::read_exit() const {
     }
     if (value.contains("memory_limit")) exit.memory_limit = value.at("memory_limit").get<std::int64_t>();
     if (value.contains("hung_micros")) exit.hung_for = Duration(value.at("hung_micros").get<std::int64_t>());
+    if (value.contains("hang")) {
+      TRY_ASSIGN(exit.hang, decode(value.at("hang")));
+    }
     return exit;
   });
 }

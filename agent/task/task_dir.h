@@ -40,6 +40,9 @@ struct TaskSpec {
   /// Whether the task is a harness, which attaches to the master itself. Other tasks count as running once
   /// started.
   bool attaches = false;
+  /// The supervisor kills the task when its standard input ends, which the agent holds. For agents without a
+  /// successor: nothing would re-attach to the task.
+  bool ends_with_agent = false;
   Duration grace = kDefaultKillGrace;  ///< SIGTERM to SIGKILL
   /// Silence after which the task counts as hung; 0: never.
   Duration hang_timeout{0};
@@ -68,6 +71,9 @@ struct TaskExit {
   std::optional<std::int64_t> memory_limit;
   /// Set if the supervisor ended the task after this much silence.
   std::optional<Duration> hung_for = {};
+  /// After a hang: the diagnosis, then lines of the stack of the first stuck rank (hang_report.h). Arbitrary
+  /// bytes.
+  std::vector<std::string> hang = {};
   bool operator==(const TaskExit&) const = default;
 };
 

@@ -25,14 +25,14 @@ std::string pools_text(const v1::Agent& agent) {
 Status list_agents(Client& client, const ListOutput& output) {
   TRY_ASSIGN(const auto response, get_agents(client));
   Table table{{"Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled",
-               "Draining", "Connected", "Sandbox", "Addresses"},
+               "Draining", "Connected", "Sandbox", "Problem", "Addresses"},
               {}};
   for (const v1::Agent& each : response.agents()) {
     table.rows.push_back(
         {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),
          std::to_string(each.slots().size()), std::to_string(each.containers().size()), pools_text(each),
          yes_or_no(each.enabled()), yes_or_no(each.draining()), yes_or_no(each.connected()), each.sandbox(),
-         join({each.addresses().begin(), each.addresses().end()}, ", ")});
+         each.problem(), join({each.addresses().begin(), each.addresses().end()}, ", ")});
   }
   return output.print(table, [&] { return list_to_json(response.agents()); });
 }

@@ -34,6 +34,7 @@ struct RunOptions {
   std::vector<std::string> words;  ///< command line
   std::string config, context, template_name, workspace;
   std::vector<std::string> includes, overrides, volumes;
+  std::vector<int> ports;
   bool detach = false;
 
   void declare(CLI::App& app) {
@@ -50,6 +51,9 @@ struct RunOptions {
     repeated(app.add_option("--config", overrides,
                             "Override path.to.key=value, as resources.slots=0; repeatable."));
     app.add_option("--template", template_name, "Template with values for unset fields.");
+    repeated(
+        app.add_option("-p,--port", ports, "Port of the program to offer at /proxy/COMMAND/; repeatable.")
+            ->check(CLI::Range(1, 65535)));
     app.add_flag("-d,--detach", detach, "Print the command's id and exit.");
   }
 };
@@ -64,7 +68,7 @@ Result<Json> mount_of(const std::string& volume) {
 }
 
 /// Returns the configuration to send. Later sources override earlier ones: the file, --config, `words` as the
-/// entrypoint, --volume.
+/// entrypoint, --port, --volume.
 Result<std::string> config_text(const RunOptions& options) {
   std::string text = "{}";
   if (!options.config.empty()) {
@@ -75,6 +79,12 @@ Result<std::string> config_text(const RunOptions& options) {
   std::vector<expconf::Override> overrides;
   for (const std::string& assignment : options.overrides) overrides.push_back({assignment});
   overrides.push_back({"entrypoint=" + dump_json(Json(options.words))});
+  if (!options.ports.empty()) {
+    Json ports = Json::array();
+    for (const int port : options.ports)
+      ports.push_back({{"proxy_port", port}, {"strip_prefix", true}, {"default_service_id", ports.empty()}});
+    overrides.push_back({"environment.proxy_ports=" + dump_json(ports)});
+  }
   if (!options.volumes.empty()) {
     TRY_ASSIGN(const YamlNode root, parse_yaml(text, options.config));
     // --volume adds to the mounts of the file. An override replaces a list as a whole, so both are merged

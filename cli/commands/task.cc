@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
+#include "cli/commands/port_forward.h"
 #include "cli/output/logs.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
@@ -89,6 +90,7 @@ Command task_command() {
           {},
           {{{"list", "ls"}, "List current tasks.", action(list_tasks)},
            {{"logs"}, "Print the log of a task.", action(print_task_log)},
+           port_forward_command(),
            not_offered({"cleanup-logs"}, kLogRetention)}};
 }
 

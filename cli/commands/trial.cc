@@ -45,11 +45,11 @@ Status describe_trial(Client& client, const TrialDescribeOptions& options) {
     return {};
   }
   TRY_ASSIGN(const Json hparams, to_json(trial.hparams()));
-  Table head{
-      {"Experiment ID", "State", "Restarts", "H-Params", "Started", "Ended"},
-      {{std::to_string(trial.experiment_id()), state_text(trial.state()), std::to_string(trial.restarts()),
-        dump_json(hparams), time_text(trial.start_time(), trial.has_start_time()),
-        time_text(trial.end_time(), trial.has_end_time())}}};
+  Table head{{"Experiment ID", "State", "Restarts", "H-Params", "Started", "Ended"},
+             {{std::to_string(trial.experiment_id()), state_text(trial, wall_now()),
+               std::to_string(trial.restarts()), dump_json(hparams),
+               time_text(trial.start_time(), trial.has_start_time()),
+               time_text(trial.end_time(), trial.has_end_time())}}};
   if (options.summary) {
     TRY_ASSIGN(const Json summary, to_json(trial.summary_metrics()));
     head.columns.emplace_back("Summary Metrics");
@@ -167,17 +167,19 @@ Status write_support_bundle(Client& client, const SupportBundleOptions& options)
 }  // namespace
 
 Command trial_command() {
-  return {{"trial", "t"},
-          "Manage trials.",
-          {},
-          {{{"describe"}, "Show a trial with its metrics and checkpoints.", action(describe_trial)},
-           {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
-           {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
-           {{"kill"}, "Kill a trial.", action(kill_trial)},
-           {{"support-bundle"},
-            "Write log, metrics and configuration of a trial to an archive.",
-            action(write_support_bundle)},
-           {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
+  Command trial{{"trial", "t"},
+                "Manage trials.",
+                {},
+                {{{"describe"}, "Show a trial with its metrics and checkpoints.", action(describe_trial)},
+                 {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
+                 {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
+                 {{"kill"}, "Kill a trial.", action(kill_trial)},
+                 {{"support-bundle"},
+                  "Write log, metrics and configuration of a trial to an archive.",
+                  action(write_support_bundle)},
+                 {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
+  for (Command& verb : trial_file_verbs()) trial.verbs.push_back(std::move(verb));
+  return trial;
 }
 
 }  // namespace det::cli

@@ -19,6 +19,8 @@ Command watch_verb();
 Command list_checkpoints_verb(std::vector<std::string> names);
 /// delete, label, set, fork and continue.
 std::vector<Command> life_verbs();
+/// `det trial files` and `det trial download-files`.
+std::vector<Command> trial_file_verbs();
 /// Adds the flags of `create` to `app` and returns its action.
 Action declare_create(CLI::App& app);
 

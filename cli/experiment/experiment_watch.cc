@@ -109,7 +109,7 @@ std::string picture(const Seen& seen, const WatchOptions& options, int width) {
   const std::size_t room = static_cast<std::size_t>(std::clamp((width - 80) / 2, 8, 40));
   for (const v1::Trial& trial : seen.trials) {
     const std::string metric = options.metric.empty() ? seen.experiment.searcher_metric() : options.metric;
-    table.rows.push_back({std::to_string(trial.id()), state_text(trial.state()),
+    table.rows.push_back({std::to_string(trial.id()), state_text(trial, wall_now()),
                           std::to_string(trial.total_batches_processed()), std::to_string(trial.restarts()),
                           series_text(choose_series(seen, trial.id(), "validation", metric), room),
                           series_text(choose_series(seen, trial.id(), "training", options.metric), room)});

@@ -1,15 +1,26 @@
 #include "cli/output/download.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/output/print.h"
 #include "cli/output/progress.h"
 #include "common/archive/archive.h"
+#include "common/base/fd.h"
 #include "common/base/files.h"
 #include "common/storage/bucket_checkpoints.h"
+#include "common/storage/checkpoint_files.h"
 
 namespace det::cli {
 namespace {
@@ -54,6 +65,87 @@ Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std
   return storage::fetch(storage::Bucket(std::move(location)), uuid, directory);
 }
 
+/// Archive on its way from the master, in a file without a name on the disk of the target: checkpoints may be
+/// larger than memory.
+class ArchiveFile {
+ public:
+  /// Creates the file beside `directory`. Errors: those of errno.
+  static Result<ArchiveFile> create(const std::string& directory) {
+    const std::filesystem::path beside = std::filesystem::absolute(directory).parent_path();
+    std::error_code error;
+    std::filesystem::create_directories(beside, error);
+    std::string name = (beside / ".det-download-XXXXXX").string();
+    UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
+    if (!fd) return fail(Code::kUnavailable, beside.string() + ": " + std::strerror(errno));
+    ::unlink(name.c_str());
+    return ArchiveFile(std::move(fd), beside.string());
+  }
+  ArchiveFile(ArchiveFile&& other) noexcept
+      : fd_(std::move(other.fd_)),
+        beside_(std::move(other.beside_)),
+        size_(other.size_),
+        mapped_(std::exchange(other.mapped_, nullptr)) {}
+  ~ArchiveFile() {
+    if (mapped_ != nullptr) ::munmap(mapped_, size_);
+  }
+  Status append(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return fail(Code::kResourceExhausted, beside_ + ": " + std::strerror(errno));
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+      size_ += static_cast<std::size_t>(count);
+    }
+    return {};
+  }
+  std::size_t size() const { return size_; }
+  /// Returns the whole archive. The kernel loads and drops its pages as needed.
+  Result<std::string_view> map() {
+    if (size_ == 0) return std::string_view();
+    void* const mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_.get(), 0);
+    if (mapped == MAP_FAILED) return fail(Code::kUnavailable, beside_ + ": " + std::strerror(errno));
+    mapped_ = mapped;
+    return std::string_view(static_cast<const char*>(mapped), size_);
+  }
+
+ private:
+  ArchiveFile(UniqueFd fd, std::string beside) : fd_(std::move(fd)), beside_(std::move(beside)) {}
+  UniqueFd fd_;
+  std::string beside_;  ///< directory, for messages
+  std::size_t size_ = 0;
+  void* mapped_ = nullptr;
+};
+
+/// Opens the files of a checkpoint in its directory, without following links: trials write there. Names with
+/// a slash at the end are directories. Errors: those of storage::CheckpointFiles.
+Result<std::map<std::string, storage::StoredFile>> open_files(const v1::Checkpoint& checkpoint,
+                                                              const std::string& uuid) {
+  const std::filesystem::path from = checkpoint.storage_path();
+  if (!from.is_absolute()) return fail(Code::kNotFound, "it has no directory");
+  TRY_ASSIGN(const auto root, storage::PinnedRoot::open({.base = from.parent_path().string()}));
+  TRY_ASSIGN(const auto stored, storage::CheckpointFiles::open(root, CheckpointId(uuid)));
+  std::map<std::string, storage::StoredFile> files;
+  for (const auto& [path, size] : checkpoint.resources()) {
+    TRY(storage::check_file_name(path));
+    if (path.ends_with('/')) continue;
+    TRY_ASSIGN(storage::StoredFile file, stored.file(path));
+    files.emplace(path, std::move(file));
+  }
+  return files;
+}
+
+Status copy_file(const storage::StoredFile& from, const std::string& to) {
+  constexpr std::int64_t kPiece = 1 << 20;
+  std::ofstream out(to, std::ios::binary);
+  for (std::int64_t left = from.size(); left > 0 && out;) {
+    TRY_ASSIGN(const std::string piece, from.read(std::min(left, kPiece)));
+    out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    left -= static_cast<std::int64_t>(piece.size());
+  }
+  out.close();
+  return out ? Status() : fail(Code::kUnavailable, to + ": " + std::strerror(errno));
+}
+
 }  // namespace
 
 Result<v1::Checkpoint> get_checkpoint(Client& client, const std::string& uuid) {
@@ -69,16 +161,20 @@ Status download_checkpoint(Client& client, const std::string& uuid, const std::s
   v1::DownloadCheckpointRequest request;
   request.set_checkpoint_uuid(uuid);
   const double expected = std::max(1.0, static_cast<double>(size_of(checkpoint)));
-  std::string bytes;
+  TRY_ASSIGN(ArchiveFile archive, ArchiveFile::create(directory));
   {
     ProgressBar bar("checkpoint " + uuid.substr(0, 8));
-    TRY(client.stream(&v1::CheckpointService::Stub::DownloadCheckpoint, request,
-                      [&](const v1::DownloadCheckpointResponse& part) {
-                        bytes += part.chunk();
-                        bar.show(static_cast<double>(bytes.size()) / expected);
-                        return true;
-                      }));
+    Status written;
+    const Status streamed = client.stream(&v1::CheckpointService::Stub::DownloadCheckpoint, request,
+                                          [&](const v1::DownloadCheckpointResponse& part) {
+                                            written = archive.append(part.chunk());
+                                            bar.show(static_cast<double>(archive.size()) / expected);
+                                            return written.has_value();
+                                          });
+    TRY(written);
+    TRY(streamed);
   }
+  TRY_ASSIGN(const std::string_view bytes, archive.map());
   return unpack(bytes, directory, limits());
 }
 
@@ -93,29 +189,22 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
   }
   // The directory counts as accessible only when all files of the record exist there: another file system may
   // be mounted at the same path.
-  const fs::path from = checkpoint.storage_path();
-  std::error_code error;
-  const bool here = from.is_absolute() && std::all_of(checkpoint.resources().begin(),
-                                                      checkpoint.resources().end(), [&](const auto& file) {
-                                                        return fs::exists(from / file.first, error) && !error;
-                                                      });
-  if (!here && or_download) return download_checkpoint(client, uuid, directory);
-  if (!here) {
+  const auto files = open_files(checkpoint, uuid);
+  if (!files && or_download) return download_checkpoint(client, uuid, directory);
+  if (!files) {
     return fail(Code::kFailedPrecondition, "the files of checkpoint " + uuid + " are not at " +
-                                               checkpoint.storage_path() +
-                                               " on this machine; use --mode master");
+                                               checkpoint.storage_path() + " on this machine (" +
+                                               files.error().message + "); use --mode master");
   }
+  std::error_code error;
   if (fs::exists(directory, error) && !fs::is_empty(directory, error))
     return fail(Code::kFailedPrecondition, directory + " is not empty; select another directory with -o");
   for (const auto& [path, size] : checkpoint.resources()) {
     const fs::path target = fs::path(directory) / path;
-    // File names come from the trial: none may lead out of the directory.
-    if (fs::path(path).is_absolute() || path.find("..") != std::string::npos)
-      return fail(Code::kDataLoss,
-                  "checkpoint " + uuid + " has the unsafe file name \"" + path + "\"; use --mode master");
     fs::create_directories(path.ends_with('/') ? target : target.parent_path(), error);
-    if (!error && !path.ends_with('/')) fs::copy_file(from / path, target, error);
     if (error) return fail(Code::kUnavailable, target.string() + ": " + error.message());
+    if (const auto file = files->find(path); file != files->end())
+      TRY(copy_file(file->second, target.string()));
   }
   return {};
 }

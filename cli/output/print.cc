@@ -9,6 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/yaml/yaml.h"
+#include "det/v1/trial.pb.h"
 
 namespace det::cli {
 namespace {
@@ -230,6 +231,12 @@ std::string without_prefix(const std::string& name) {
 std::string state_text(v1::State state) { return without_prefix(v1::State_Name(state)); }
 std::string state_text(v1::Checkpoint::CheckpointState state) {
   return without_prefix(v1::Checkpoint::CheckpointState_Name(state));
+}
+std::string state_text(const v1::Trial& trial, WallTime now) {
+  if (trial.state() != v1::STATE_PULLING || !trial.has_build_time()) return state_text(trial.state());
+  const std::int64_t seconds =
+      std::max<std::int64_t>(now.micros / 1'000'000 - trial.build_time().seconds(), 0);
+  return "BUILDING " + std::to_string(seconds) + "s";
 }
 bool is_terminal_state(v1::State state) {
   return state == v1::STATE_COMPLETED || state == v1::STATE_CANCELED || state == v1::STATE_ERROR ||

@@ -14,10 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/common.pb.h"
+
+namespace det::v1 {
+class Trial;
+}  // namespace det::v1
 
 namespace det::cli {
 
@@ -111,6 +116,8 @@ std::string time_text(const google::protobuf::Timestamp& time, bool is_set);
 /// Returns the state without its prefix: "COMPLETED".
 std::string state_text(v1::State state);
 std::string state_text(v1::Checkpoint::CheckpointState state);
+/// Returns "BUILDING 12s" while the code of a trial is built, else its state.
+std::string state_text(const v1::Trial& trial, WallTime now);
 /// True for experiments that have ended, and those that are being deleted.
 bool is_terminal_state(v1::State state);
 /// "True" or "False".

@@ -12,6 +12,7 @@
 #include "cli/submit/create_local.h"
 #include "cli/submit/follow.h"
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "common/base/secret.h"
 #include "common/base/units.h"
 #include "common/crypto/digest.h"
@@ -61,9 +62,10 @@ Result<expconf::Document> fetch_template(Session& session, const std::string& na
 Result<CheckedConfig> read_config(Session& session, const ExperimentCreateFlags& flags) {
   std::vector<expconf::Override> overrides;
   for (const std::string& assignment : flags.overrides) overrides.push_back({assignment});
-  for (const int port : flags.ports) {
-    const std::string number = std::to_string(port);
-    overrides.push_back({"environment.ports.port_" + number + "=" + number});
+  if (!flags.ports.empty()) {
+    Json ports = Json::array();
+    for (const int port : flags.ports) ports.push_back({{"proxy_port", port}, {"strip_prefix", true}});
+    overrides.push_back({"environment.proxy_ports=" + dump_json(ports)});
   }
   std::optional<expconf::Document> from;
   if (!flags.template_name.empty()) {
@@ -166,7 +168,8 @@ Action declare_create(CLI::App& app) {
   app.add_option("--template", flags->template_name,
                  "A template that fills in what the configuration leaves out.");
   app.add_option("--project_id,--project-id", flags->project_id, "The project it belongs to.");
-  app.add_option("-p,--publish", flags->ports, "A port that the trial listens on; may be repeated.")
+  app.add_option("-p,--publish", flags->ports,
+                 "A port of the trial to offer at /proxy/TASK:PORT/; may be repeated.")
       ->check(CLI::Range(1, 65535))
       ->allow_extra_args(false);
   app.add_flag("--local", flags->local, "With --test: on this machine, without a cluster.");

@@ -39,7 +39,7 @@ std::string_view form_of(OptionKey::Kind kind) {
     case OptionKey::Kind::kInt:
       return "N";
     case OptionKey::Kind::kBool:
-      return "true|false";
+      return "[=true|false]";
     case OptionKey::Kind::kBytes:
       return "SIZE";
     case OptionKey::Kind::kDuration:
@@ -309,7 +309,9 @@ std::string help_text(const OptionTable& table) {
     std::string doc = key.doc;
     if (tree) doc += " [in the file only]";
     if (!tree && !key.default_value.empty() && !key.secret) doc += " [" + key.default_value + "]";
-    line((tree ? key.name : flag_name(key.name)) + " " + std::string(form_of(key.kind)), doc);
+    // The value of a boolean flag is never the next argument.
+    const std::string space = key.kind == OptionKey::Kind::kBool ? "" : " ";
+    line((tree ? key.name : flag_name(key.name)) + space + std::string(form_of(key.kind)), doc);
   }
   line("--sample-config", "print a file with every key and its default");
   line("--version", "print the version");

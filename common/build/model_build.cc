@@ -214,6 +214,23 @@ Result<BuildOutcome> compile(const BuildRequest& request, const std::string& ent
   return outcome;
 }
 
+/// Returns nothing if no library was built elsewhere.
+Result<std::optional<BuildOutcome>> take_elsewhere(const BuildRequest& request, const std::string& key,
+                                                   const std::string& entry) {
+  if (!request.find_elsewhere) return std::nullopt;
+  const auto library = request.find_elsewhere(key);
+  if (!library) return std::nullopt;
+  TRY_ASSIGN(TemporaryDirectory work, TemporaryDirectory::create("building-", request.models_dir));
+  TRY(write_file_atomic(work.path() + "/model.so", *library));
+  TRY(seal(work.path(), work.path() + "/model.so"));
+  TRY(write_file_atomic(work.path() + "/output.txt", ""));
+  TRY(publish_entry(work, entry));
+  BuildOutcome outcome;
+  outcome.library = entry + "/model.so";
+  outcome.elsewhere = true;
+  return outcome;
+}
+
 }  // namespace
 
 std::optional<TrialName> parse_trial_name(const std::string& entrypoint) {
@@ -260,7 +277,8 @@ Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token st
   // The builder that held the lock may have succeeded meanwhile.
   if (auto outcome = reusable(request, entry)) return *outcome;
   TRY(remove_tree(entry));
-  auto outcome = compile(request, entry, stop);
+  TRY_ASSIGN(const std::optional<BuildOutcome> found, take_elsewhere(request, key, entry));
+  auto outcome = found ? Result<BuildOutcome>(*found) : compile(request, entry, stop);
   // Waiters on the unlinked lock file get the lock and find the entry. Later callers create a new file and
   // find it too.
   (void)remove_tree(entry + ".lock");

@@ -30,6 +30,9 @@ std::optional<TrialName> parse_trial_name(const std::string& entrypoint);
 using Enclose = std::function<Result<std::vector<std::string>>(
     const std::vector<std::string>& argv, const std::string& work, const std::string& header)>;
 
+/// Returns a library that was built elsewhere for a cache key, verified by the caller. An error: none.
+using FindElsewhere = std::function<Result<std::string>(const std::string& key)>;
+
 /// Inputs of build_model().
 struct BuildRequest {
   Recipe recipe;
@@ -38,6 +41,7 @@ struct BuildRequest {
   std::string models_dir;  ///< the cache
   Enclose enclose = {};    ///< empty: the compiler runs as this process
   Duration timeout = std::chrono::minutes(15);
+  FindElsewhere find_elsewhere = {};  ///< asked before the source is compiled; may be null
   LineSink on_line;  ///< receives the compiler's messages, also those of a cached outcome; may be null
 };
 
@@ -47,7 +51,8 @@ struct BuildOutcome {
   std::string library;
   /// Compiler messages; paths are relative to the context.
   std::string output;
-  bool cached = false;  ///< nothing was compiled by this call
+  bool cached = false;     ///< nothing was compiled by this call
+  bool elsewhere = false;  ///< BuildRequest::find_elsewhere has returned it
 };
 
 /// Returns the cache key: a digest over paths and contents of the sources, the recipe and the compiler

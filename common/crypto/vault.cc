@@ -17,6 +17,8 @@ constexpr std::size_t kKeyId = 16, kKeyBytes = crypto_aead_xchacha20poly1305_iet
                       kNonce = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
                       kTag = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 constexpr std::int64_t kMaxKeyFile = 1 << 16;
+// First word of the line with a proposed key.
+constexpr std::string_view kNext = "next ";
 
 const unsigned char* raw(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
@@ -36,31 +38,72 @@ Vault::Key Vault::make_key(const std::string& bytes) {
   return {.id = sha256_hex("determinant key " + bytes).substr(0, kKeyId), .bytes = bytes};
 }
 
-Result<Vault> Vault::open(const std::string& file) {
-  std::string text = "rotate\n";
-  if (path_exists(file)) {
-    TRY_ASSIGN(text, read_file(file, kMaxKeyFile));
-  }
-  std::vector<Key> keys;
-  std::string stored;
+Result<Vault::Contents> Vault::read(const std::string& file) {
+  TRY_ASSIGN(const std::string text,
+             path_exists(file) ? read_file(file, kMaxKeyFile) : std::string("rotate\n"));
+  Contents contents;
   bool changed = false;
+  int number = 0;
   for (const std::string& line : split(text, '\n')) {
+    ++number;
     std::string word(trim(line));
     if (word.empty()) continue;
-    if (word == "rotate" && keys.empty()) {
+    const bool next = word.starts_with(kNext);
+    if (next) word = trim(std::string_view(word).substr(kNext.size()));
+    if (word == "rotate" && contents.keys.empty()) {
       word = to_base64(random_bytes(kKeyBytes));
       changed = true;
     }
-    auto bytes = from_base64(word);
-    if (!bytes || bytes->size() != kKeyBytes)
-      return fail(Code::kDataLoss, file + " is not a file of keys: line " + std::to_string(keys.size() + 1) +
+    const auto bytes = from_base64(word);
+    if (!bytes || bytes->size() != kKeyBytes || (next && !contents.next.empty()))
+      return fail(Code::kDataLoss, file + " is not a file of keys: line " + std::to_string(number) +
                                        " is not 32 bytes in base64; restore it from a backup");
-    keys.push_back(make_key(*bytes));
-    stored += word + "\n";
+    if (next) {
+      contents.next = word;
+    } else {
+      contents.keys.push_back(word);
+    }
   }
-  if (keys.empty()) return fail(Code::kDataLoss, file + " has no key; restore it from a backup");
-  if (changed) TRY(write_file_atomic(file, stored, 0600));
-  return Vault(file, std::move(keys));
+  if (contents.keys.empty()) return fail(Code::kDataLoss, file + " has no key; restore it from a backup");
+  if (changed) TRY(write(file, contents));
+  return contents;
+}
+
+Status Vault::write(const std::string& file, const Contents& contents) {
+  std::string text;
+  for (const std::string& key : contents.keys) text += key + "\n";
+  if (!contents.next.empty()) text += std::string(kNext) + contents.next + "\n";
+  return write_file_atomic(file, text, 0600);
+}
+
+Vault Vault::make(const std::string& file, const std::vector<std::string>& keys) {
+  std::vector<Key> all;
+  for (const std::string& key : keys) all.push_back(make_key(*from_base64(key)));
+  return {file, std::move(all)};
+}
+
+Result<Vault> Vault::open(const std::string& file) {
+  TRY_ASSIGN(Contents contents, read(file));
+  if (!contents.next.empty()) contents.keys.push_back(contents.next);
+  return make(file, contents.keys);
+}
+
+Result<Vault> Vault::propose(const std::string& file) {
+  TRY_ASSIGN(Contents contents, read(file));
+  contents.next = to_base64(random_bytes(kKeyBytes));
+  TRY(write(file, contents));
+  contents.keys.insert(contents.keys.begin(), contents.next);
+  return make(file, contents.keys);
+}
+
+Status Vault::settle(const std::string& file, const std::string& current) {
+  if (!path_exists(file)) return {};
+  TRY_ASSIGN(Contents contents, read(file));
+  if (contents.next.empty()) return {};
+  if (make_key(*from_base64(contents.next)).id == current)
+    contents.keys.insert(contents.keys.begin(), contents.next);
+  contents.next.clear();
+  return write(file, contents);
 }
 
 std::string Vault::seal(std::string_view text) const {

@@ -17,6 +17,17 @@ class Vault {
   /// kDataLoss (the file holds something else).
   static Result<Vault> open(const std::string& file);
 
+  // A change of the key that is one transaction with a database: propose a key, encrypt everything with it
+  // and store its name in one transaction, then settle. A process that dies in between settles at its next
+  // start.
+
+  /// Adds a random key as the line "next KEY", in place of an earlier one. It decrypts and does not encrypt.
+  /// Returns a vault that encrypts with it. Errors: those of open().
+  static Result<Vault> propose(const std::string& file);
+  /// Makes the proposed key the first one if its name is `current`, else removes it. No effect without one,
+  /// or without the file. Errors: those of open().
+  static Status settle(const std::string& file, const std::string& current);
+
   /// Name of the key that encrypts.
   const std::string& key_id() const { return keys_.front().id; }
   /// Encrypts a text as "sealed:1:KEY:...". The nonce is derived from the text: equal texts are equal when
@@ -33,7 +44,15 @@ class Vault {
     std::string id;     ///< 16 hexadecimal digits of its digest
     std::string bytes;  ///< 32 bytes
   };
+  /// The keys of a file, and the proposed one.
+  struct Contents {
+    std::vector<std::string> keys;  ///< base64, never empty
+    std::string next;               ///< "" without one
+  };
   Vault(std::string file, std::vector<Key> keys) : file_(std::move(file)), keys_(std::move(keys)) {}
+  static Result<Contents> read(const std::string& file);
+  static Status write(const std::string& file, const Contents& contents);
+  static Vault make(const std::string& file, const std::vector<std::string>& keys);
   static Key make_key(const std::string& bytes);
   std::string file_;
   std::vector<Key> keys_;  ///< never empty

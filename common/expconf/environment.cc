@@ -84,8 +84,9 @@ Type proxy_port_list() {
   return list_of(table(
       {required("proxy_port", whole(1, 65535), "port in the task"),
        defaulted("proxy_tcp", boolean(), false, "true: proxy raw TCP; false: HTTP"),
-       defaulted("unauthenticated", boolean(), false, "true: no login required"),
-       defaulted("default_service_id", boolean(), false, "true: the default port of the task's address")}));
+       defaulted("unauthenticated", boolean(), false, "without effect: the proxy always needs a login"),
+       defaulted("default_service_id", boolean(), false, "true: the default port of the task's address"),
+       defaulted("strip_prefix", boolean(), false, "true: the program gets paths without /proxy/TASK")}));
 }
 
 Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& path) {
@@ -98,6 +99,9 @@ Json read_proxy_ports(Reader& reader, const YamlNode& node, const std::string& p
     if (!port.is_null() && !seen.insert(port).second)
       reader.problem(value_or_map(node.items[i], "proxy_port"), child(child(path, i), "proxy_port"),
                      "E-CFG-CONFLICT", "port " + port.dump() + " is already in the list");
+    if (list[i].is_object() && list[i].value("unauthenticated", Json(false)) == true)
+      reader.warn(value_or_map(node.items[i], "unauthenticated"), child(child(path, i), "unauthenticated"),
+                  "E-CFG-CONFLICT", "has no effect: the proxy always needs a login");
   }
   return list;
 }

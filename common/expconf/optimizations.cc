@@ -74,7 +74,9 @@ Type optimizations_type() {
                  "number format of forward and backward pass"),
        defaulted("tensor_fusion_threshold", whole(0), 64, kIdle),
        defaulted("tensor_fusion_cycle_time", whole(0), 1, kIdle),
-       defaulted("auto_tune_tensor_fusion", boolean(), false, kIdle)});
+       defaulted("auto_tune_tensor_fusion", boolean(), false, kIdle),
+       defaulted("zero", whole(0, 1), 0,
+                 "1: each process keeps one part of the optimizers' state (ZeRO stage 1)")});
 }
 
 Type log_policies_type() { return {"list of maps", read_log_policies, policy_fields()}; }

@@ -118,6 +118,17 @@ void check_exact(Reader& reader, const YamlNode& map, const Json& resolved) {
           " virtual shards: use a power of two up to that, or raise reproducibility.virtual_shards");
 }
 
+/// Exact training hides steps behind other values of the parameters; ZeRO fixes their memory.
+void check_zero(Reader& reader, const YamlNode& map, const Json& resolved) {
+  const Json exact = resolved.value("reproducibility", Json()),
+             optimizations = resolved.value("optimizations", Json());
+  if (!exact.is_object() || !optimizations.is_object() || exact.value("mode", Json()) != "exact") return;
+  const YamlNode* section = map.find("optimizations");
+  if (section == nullptr || optimizations.value("zero", Json()) != 1) return;
+  reader.problem(value_or_map(*section, "zero"), "optimizations.zero", "E-CFG-CONFLICT",
+                 "does not go with reproducibility: exact; set one of them");
+}
+
 /// Section of an HPC scheduler (slurm, pbs): accepted and stored, without effect.
 Type cluster_manager_type(const char* arguments) {
   return table({optional("slots_per_node", whole(1), "of its nodes"),
@@ -153,6 +164,7 @@ void check_top_level(Reader& reader, const YamlNode& map, const std::string&, Js
     check_search(reader, map, resolved);
   }
   check_exact(reader, map, resolved);
+  check_zero(reader, map, resolved);
   if (!resolved.contains("batches_per_step")) return;
   // The oldest spelling: batches_per_step scales max_steps and sets the report period.
   const Json step = resolved["batches_per_step"];

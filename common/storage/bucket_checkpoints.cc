@@ -134,6 +134,15 @@ Result<bool> remove_one(const Bucket& bucket, const std::string& uuid) {
   return has_manifest || has_mark || !keys.empty();
 }
 
+/// Removes all objects below a directory of media. Returns false if there were none.
+Result<bool> remove_below(const Bucket& bucket, const std::string& name) {
+  TRY_ASSIGN(const auto listing, bucket.list(name + "/", false));
+  std::vector<std::string> keys;
+  for (const Object& object : listing.objects) keys.push_back(object.key);
+  TRY(bucket.remove(keys));
+  return !keys.empty();
+}
+
 /// Appends the marked (unfinished) and the complete checkpoints to `done.found`.
 Status find_all(const Bucket& bucket, Done& done) {
   TRY_ASSIGN(const auto listing, bucket.list("", true));
@@ -217,7 +226,9 @@ Result<std::vector<std::string>> list_checkpoints(const Bucket& bucket) {
 Done perform(const Bucket& bucket, const std::vector<std::string>& remove, bool list) {
   Done done;
   for (const std::string& name : remove) {
-    const auto was_there = parse_checkpoint_id(name) ? remove_one(bucket, name) : Result<bool>(false);
+    const auto was_there = parse_checkpoint_id(name)  ? remove_one(bucket, name)
+                           : is_media_directory(name) ? remove_below(bucket, name)
+                                                      : Result<bool>(false);
     // Continues after a failure; the first error is reported.
     if (!was_there) {
       if (done.error.empty()) done.error = was_there.error().message;

@@ -50,6 +50,8 @@ class CheckpointFiles {
   /// Opens `<root>/<id>`. Errors: kInvalidArgument (no UUID), kNotFound, kFailedPrecondition (a link in place
   /// of the directory), those of errno.
   static Result<CheckpointFiles> open(const PinnedRoot& root, const CheckpointId& id);
+  /// The files of another directory, which is open.
+  explicit CheckpointFiles(PinnedRoot directory) : directory_(std::move(directory)) {}
   /// Opens a file. Errors: kInvalidArgument (name), kNotFound, kFailedPrecondition (a link), kDataLoss (no
   /// regular file).
   Result<StoredFile> file(const std::string& name) const;
@@ -57,7 +59,6 @@ class CheckpointFiles {
   Status remove(const std::string& name) const;
 
  private:
-  explicit CheckpointFiles(PinnedRoot directory) : directory_(std::move(directory)) {}
   PinnedRoot directory_;
 };
 

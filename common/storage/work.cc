@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTensorboard = "tensorboard/experiment_";
-constexpr std::string_view kPythonTensorboard = "tensorboard/experiment/";  // below the cluster's id
+// Below the cluster's id.
+constexpr std::string_view kPythonTensorboard = "tensorboard/experiment/", kMedia = "media/experiment/";
 constexpr std::int64_t kManifestBytes = 16 << 20;
 
 /// Directory of a name that may be removed, held open, and the entry in it.
@@ -26,16 +28,25 @@ struct Entry {
   std::string leaf;
 };
 
-/// Returns the entry of a checkpoint or of a TensorBoard directory; nothing for other names, and where the
-/// directory above is absent or a link.
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+/// True for `<cluster id>/<prefix><number>`.
+bool is_number_below_cluster(std::string_view name, std::string_view prefix) {
+  const std::size_t slash = std::min(name.find('/'), name.size());
+  const std::string_view rest = name.substr(std::min(slash + 1, name.size()));
+  return parse_checkpoint_id(name.substr(0, slash)) && rest.starts_with(prefix) &&
+         is_number(rest.substr(prefix.size()));
+}
+
+/// Returns the entry of a checkpoint, or of a directory of TensorBoard files or media; nothing for other
+/// names, and where the directory above is absent or a link.
 Result<std::optional<Entry>> entry_of(const PinnedRoot& root, const std::string& name) {
   std::string above = ".", leaf = name;
   if (!parse_checkpoint_id(name)) {
-    const bool below_cluster = parse_checkpoint_id(name.substr(0, name.find('/'))).has_value();
-    const std::string rest = below_cluster ? name.substr(name.find('/') + 1) : name;
-    const std::string_view prefix = below_cluster ? kPythonTensorboard : kTensorboard;
-    const std::string number = rest.starts_with(prefix) ? rest.substr(prefix.size()) : "";
-    if (number.empty() || number.find_first_not_of("0123456789") != number.npos) return std::nullopt;
+    if (!is_number_below_cluster(name, kPythonTensorboard) && !is_number_below_cluster(name, kMedia) &&
+        !(name.starts_with(kTensorboard) && is_number(name.substr(kTensorboard.size()))))
+      return std::nullopt;
     const std::size_t slash = name.rfind('/');
     above = name.substr(0, slash);
     leaf = name.substr(slash + 1);
@@ -112,6 +123,11 @@ std::vector<std::string> tensorboard_names(const std::string& cluster_id, Experi
   const std::string number = std::to_string(experiment.value);
   return {std::string(kTensorboard) + number, cluster_id + "/" + std::string(kPythonTensorboard) + number};
 }
+
+std::string media_name(const std::string& cluster_id, ExperimentId experiment) {
+  return cluster_id + "/" + std::string(kMedia) + std::to_string(experiment.value);
+}
+bool is_media_directory(std::string_view name) { return is_number_below_cluster(name, kMedia); }
 
 Done perform(const Work& work) {
   Done done;

@@ -34,7 +34,7 @@ struct Found {
 /// A maintenance request.
 struct Work {
   Root root;
-  std::vector<std::string> remove;  ///< names below root: UUIDs, or of tensorboard_names()
+  std::vector<std::string> remove;  ///< names below root: UUIDs, of tensorboard_names() or media_name()
   bool list = false;                ///< also return the checkpoints that exist
 };
 /// Result of perform.
@@ -49,6 +49,11 @@ struct Done {
 /// Returns the directories, relative to the root, for TensorBoard files of an experiment: that of the
 /// training library, and that of Determined AI's Python package.
 std::vector<std::string> tensorboard_names(const std::string& cluster_id, ExperimentId experiment);
+
+/// Returns the directory, relative to the root, for reported media of an experiment.
+std::string media_name(const std::string& cluster_id, ExperimentId experiment);
+/// True for a directory that media_name() returns.
+bool is_media_directory(std::string_view name);
 
 /// Removes and lists checkpoints. A checkpoint is renamed to `<uuid>.partial` before its files are removed,
 /// so readers see it complete or not at all. A root that does not exist is an error, since it may be a

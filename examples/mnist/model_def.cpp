@@ -33,6 +33,9 @@ class MNistTrial : public det::Trial {
   det::Metrics evaluate_batch(det::Batch& batch) override {
     torch::Tensor output = model_(batch.data());
     torch::Tensor correct = output.argmax(1) == batch.target();
+    // A few digits of the last batch with mistakes, for the panel "Media".
+    torch::Tensor wrong = batch.data().index({correct.logical_not()});
+    if (wrong.size(0) > 0) context_.report_image("misclassified", wrong.slice(0, 0, 16), {.stretch = true});
     return {{"validation_loss", torch::nll_loss(output, batch.target())},
             {"accuracy", correct.to(torch::kFloat).mean()}};
   }

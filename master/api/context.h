@@ -12,6 +12,7 @@
 #include "common/storage/policy.h"
 #include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"
+#include "master/api/cluster/quota_meter.h"
 #include "master/api/experiments/metric_names.h"
 #include "master/api/streams/streams.h"
 #include "master/db/ingest/bulk.h"
@@ -99,6 +100,7 @@ struct Context {
   const db::DiskWatch* disk = nullptr;
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
+  std::shared_ptr<QuotaMeter> quotas = std::make_shared<QuotaMeter>(pool);
   /// Memory of uploads, over gRPC and HTTP.
   std::shared_ptr<loop::Budget> uploads = std::make_shared<loop::Budget>(kUploadBytes, kUploadBytesPerCaller);
   std::shared_ptr<loop::Budget> paced_streams =

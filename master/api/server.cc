@@ -28,6 +28,7 @@
 #include "master/api/cluster/job.h"
 #include "master/api/cluster/master.h"
 #include "master/api/cluster/prometheus.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/cluster/usage.h"
 #include "master/api/cluster/webhook.h"
 #include "master/api/experiments/bracket.h"
@@ -36,6 +37,7 @@
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/explanation.h"
 #include "master/api/experiments/log.h"
+#include "master/api/experiments/media.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/run.h"
 #include "master/api/experiments/search.h"
@@ -101,13 +103,15 @@ struct Server::Parts {
     add<ExplanationService>(c);
     add<JobService>(c);
     add<LogService>(c);
+    add<MediaService>(c);
     add<ModelService>(c);
     add<ProjectService>(c, deletions);
     add<PrometheusService>(c);
+    add<QuotaService>(c);
     add<RoleService>(c);
     add<RunService>(c);
     add<SearchService>(c);
-    add<TaskService>(c);
+    add<TaskService>(c, agent.tunnels());
     add<TemplateService>(c);
     add<TokenService>(c);
     add<UsageService>(c);
@@ -241,6 +245,7 @@ void Server::tick() {
   parts_->agent.tick();
   parts_->harness.tick();
   parts_->context.streams->tick(parts_->context.pools.read, *parts_->context.sessions);
+  parts_->context.quotas->tick(parts_->context.pools.read);
   parts_->allocation.tick();
   parts_->master.tick();
 }

@@ -104,7 +104,8 @@ Status check_disk(const Context& context, std::string_view path) {
 }
 
 Status Service::perform(const char* path, const Result<Caller>& caller, const pb::Message& request,
-                        MonoTime begun, const std::function<Status(const Caller&)>& body) {
+                        const pb::Message* response, MonoTime begun,
+                        const std::function<Status(const Caller&)>& body) {
   Status allowed;
   if (!caller) allowed = tl::unexpected(caller.error());
   if (allowed) allowed = check_disk(context_, path);
@@ -115,7 +116,7 @@ Status Service::perform(const char* path, const Result<Caller>& caller, const pb
   }
   const Status done = body(*caller);
   if (changes_rights(path)) context_.sessions->changed();  // a failed change may have been made in part
-  audit(context_.pool, *caller, path, &request, done);
+  audit(context_.pool, *caller, path, &request, done, response);
   context_.calls->took(path, mono_now() - begun, done.has_value());
   return done;
 }
@@ -138,9 +139,9 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
                Error{Code::kInvalidArgument, "the request is not a " + type + "; text must be UTF-8", {}}));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
-         const Status done = perform(method.path, caller, *request, begun, [&](const Caller& known) {
-           return method.handler(known, *request, response.get());
-         });
+         const Status done =
+             perform(method.path, caller, *request, response.get(), begun,
+                     [&](const Caller& known) { return method.handler(known, *request, response.get()); });
          reactor->Finish(done ? serialize(*response, out) : to_grpc(done));
        });
   return reactor;

@@ -101,9 +101,10 @@ class Service : public grpc::Service {
   /// Runs `work`, which must finish `reactor`, on `workers`. Replies UNAVAILABLE when their queue is full.
   static void post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work);
   /// Applies the rules of `path`, runs `body`, and records the call in the audit log and the statistics.
-  /// `begun` is the arrival of the call. Blocks.
+  /// `response` is what `body` fills, null without one; `begun` is the arrival of the call. Blocks.
   Status perform(const char* path, const Result<Caller>& caller, const google::protobuf::Message& request,
-                 MonoTime begun, const std::function<Status(const Caller&)>& body);
+                 const google::protobuf::Message* response, MonoTime begun,
+                 const std::function<Status(const Caller&)>& body);
 
   /// Longest time of a call in the queue of its pool.
   static constexpr Duration kQueuePatience = std::chrono::seconds(30);

@@ -37,11 +37,12 @@ std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
 
 scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
   // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
-  scheduler::Agent one{
-      .id = agent.id,
-      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-      .open = agent.session != 0 && (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
-              (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) && owners_.pilots.admits(agent.id)};
+  scheduler::Agent one{.id = agent.id,
+                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+                       .open = agent.session != 0 && agent.problem.empty() &&
+                               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
+                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) &&
+                               owners_.pilots.admits(agent.id)};
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
@@ -104,6 +105,7 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.slots = input.slots;
   agent.sandbox = input.sandbox;
   agent.sandbox_missing = input.sandbox_missing;
+  agent.problem = input.problem;
   agent.session = input.session;
   agent.ephemeral = input.ephemeral;
   agent.stopping = false;
@@ -155,6 +157,13 @@ void Agents::handle(Step& step, const AgentStopping& input) {
     owners_.allocations.preempt(step, owners_.allocations.at(id),
                                 "agent " + input.agent.value + " is stopping");
   }
+}
+
+void Agents::handle(Step&, const AgentProblem& input) {
+  Agent* const agent = in_session(input.agent, input.session);
+  if (!agent || agent->problem == input.problem) return;
+  agent->problem = input.problem;
+  put(*agent);
 }
 
 void Agents::handle(Step& step, const AgentLeft& input) {

@@ -26,6 +26,7 @@ class Agents {
   Result<ReplyValue> handle(Step& step, const AgentConnected& input);
   void handle(Step& step, const AgentDisconnected& input);
   void handle(Step& step, const AgentStopping& input);
+  void handle(Step& step, const AgentProblem& input);
   void handle(Step& step, const AgentLeft& input);
   void handle(Step& step, const AllocationUpdated& input);
   Result<ReplyValue> handle(Step& step, const SetService& input);
@@ -47,7 +48,7 @@ class Agents {
   /// Returns the agent, or null.
   Agent* find(const AgentId& id) const;
   /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping, without
-  /// leftovers and not of a released pilot.
+  /// a problem and leftovers, and not of a released pilot.
   scheduler::Agent to_scheduler(const Agent& agent) const;
 
   void restore(std::vector<AgentSettings> rows);

@@ -39,8 +39,8 @@ Allocation* Allocations::of(TaskKey task) const {
 }
 
 void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumber run,
-                        const std::vector<scheduler::Part>& parts) {
-  const AllocationId id = allocation_id(task_id, run);
+                        const std::vector<scheduler::Part>& parts, bool build) {
+  const AllocationId id = build ? build_allocation_id(task_id, run) : allocation_id(task_id, run);
   Allocation& allocation = allocations_[id];
   allocation.id = id;
   allocation.task = task;
@@ -62,9 +62,11 @@ void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumb
   allocation.started = step.now.wall;
   by_task_[task] = &allocation;
   step.touch(allocation);
-  // Users know a command by its task, whose log this is.
+  // Users know a command by its task; the log belongs to the task.
+  const std::string subject = task.as<CommandId>() ? "the command" : name_of(task);
   step.log(task_id, run,
-           (task.as<CommandId>() ? "the command" : name_of(task)) + " was assigned to " + where);
+           build ? "building on agent " + hosts.front()->id.value + ", without slots"
+                 : subject + " was assigned to " + where);
   for (std::size_t i = 0; i < parts.size(); ++i) send_start(step, allocation, allocation.parts[i], *hosts[i]);
 }
 
@@ -102,7 +104,7 @@ void Allocations::send_start(Step& step, Allocation& allocation, AllocationPart&
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   step.send(StartAllocation{agent.id, agent.session, allocation, number, trial, experiment.id,
                             owners_.experiments.search(experiment.id).config, experiment.code_archive,
-                            std::nullopt, token});
+                            std::nullopt, token, owners_.builds.library(experiment)});
 }
 
 void Allocations::preempt(Step& step, Allocation& allocation, const std::string& why) {
@@ -285,8 +287,9 @@ void Allocations::finish(Step& step, Allocation& allocation) {
   owners_.queues.ended(allocation);
   const ExitKind kind = allocation.exit->kind;
   const bool bad = is_failure(kind) || kind == ExitKind::kLost || kind == ExitKind::kStorageFull;
-  // First line only: the output of the task is in the log already.
-  log(step, allocation, "exited: " + first_line(*allocation.exit), bad ? "ERROR" : "INFO");
+  // First line only: the output of the task is in the log already. A build that succeeds has a digest there.
+  if (!is_build(allocation.id) || kind != ExitKind::kSucceeded)
+    log(step, allocation, "exited: " + first_line(*allocation.exit), bad ? "ERROR" : "INFO");
   if (allocation.task.as<CommandId>()) return owners_.commands.end_run(step, allocation);
   owners_.trials.end_run(step, allocation);
 }

@@ -20,9 +20,10 @@ class Allocations {
  public:
   explicit Allocations(Owners& owners) : owners_(owners) {}
 
-  /// Starts an allocation of a task on the given slots. `id` is the public id of the task.
+  /// Starts an allocation of a task on the given slots. `id` is the public id of the task. `build`: the
+  /// allocation builds the trial class.
   void start(Step& step, TaskKey task, const TaskId& id, RunNumber run,
-             const std::vector<scheduler::Part>& parts);
+             const std::vector<scheduler::Part>& parts, bool build = false);
   /// The harness of rank 0 has opened its session.
   void attach(Step& step, Allocation& allocation);
   /// Requests a checkpoint and an exit within preemption_timeout. Kills when no harness is attached.

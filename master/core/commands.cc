@@ -128,6 +128,7 @@ void Commands::move_to(Step& step, Command& command, const std::string& pool) {
 scheduler::Job Commands::job_of(const Command& command) {
   return {.id = command.id,
           .user = command.owner,
+          .workspace = command.workspace,
           .priority = command.queue.priority,
           .position = command.queue.position,
           .weight = command.queue.weight,

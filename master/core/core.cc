@@ -75,6 +75,7 @@ const std::map<ExperimentId, Experiment>& Core::experiments() const {
 const std::unordered_map<TrialId, Trial>& Core::trials() const { return impl_->owners.trials.all(); }
 const std::map<CommandId, Command>& Core::commands() const { return impl_->owners.commands.all(); }
 const Trial* Core::trial(TaskKey task) const { return impl_->owners.trials.find(task); }
+TrialId Core::builder(ExperimentId id) const { return impl_->owners.builds.builder(id); }
 const Command* Core::command(TaskKey task) const { return impl_->owners.commands.find(task); }
 const std::unordered_map<AllocationId, Allocation>& Core::allocations() const {
   return impl_->owners.allocations.all();
@@ -86,6 +87,7 @@ const std::map<std::string, scheduler::Scheduler>& Core::pools() const {
 const std::map<AgentId, AgentSettings>& Core::agent_settings() const {
   return impl_->owners.agents.settings();
 }
+const QuotaTable& Core::quotas() const { return impl_->owners.quotas.all(); }
 std::vector<scheduler::Agent> Core::agents_of(const std::string& pool) const {
   std::vector<scheduler::Agent> found;
   for (const auto& [id, agent] : agents()) {
@@ -125,7 +127,7 @@ void Core::Impl::dispatch(const Input& input) {
           tick();
         } else {
           auto& owner = handler_of(value, owners.experiments, owners.trials, owners.commands, owners.agents,
-                                   owners.jobs, owners.reports, owners.pilots);
+                                   owners.jobs, owners.reports, owners.pilots, owners.quotas);
           if constexpr (requires { value.reply; }) {
             Result<ReplyValue> result = owner.handle(step, value);
             if (value.reply != 0) step.out->replies.push_back({value.reply, std::move(result)});

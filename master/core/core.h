@@ -111,6 +111,8 @@ class Core {
   const std::map<CommandId, Command>& commands() const;
   /// Returns the trial of a live experiment, or null. Null for a task of another kind.
   const Trial* trial(TaskKey task) const;
+  /// Returns the trial that builds the code of an experiment for all its trials; 0 without a build.
+  TrialId builder(ExperimentId id) const;
   /// Returns the live command, or null. Null for a task of another kind.
   const Command* command(TaskKey task) const;
   /// In no particular order.
@@ -119,6 +121,8 @@ class Core {
   const std::map<std::string, scheduler::Scheduler>& pools() const;
   /// Administrators' settings by agent. An absent agent is in service.
   const std::map<AgentId, AgentSettings>& agent_settings() const;
+  /// Limits of users and workspaces.
+  const QuotaTable& quotas() const;
   /// Returns the agents of a pool in the form given to its scheduler.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
   /// Rules of the pools whose agents are pilots.

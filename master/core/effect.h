@@ -44,6 +44,11 @@ struct DeleteAgent {
   AgentId agent;
   WallTime connected;
 };
+/// Upserts a quota, or deletes it.
+struct PutQuota {
+  Quota row;
+  bool removed = false;
+};
 /// Upserts a pilot.
 struct PutPilot {
   Pilot row;
@@ -112,7 +117,7 @@ struct AppendTaskLog {
 
 using Write = std::variant<PutExperiment, PutTrial, PutCommand, PutAllocation, PutAgentSettings, DeleteAgent,
                            PutCapacity, AppendSearcherEvent, PutSearcherSnapshot, InsertValidation,
-                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot>;
+                           InsertCheckpoint, MarkDamaged, ArchiveMetrics, AppendTaskLog, PutPilot, PutQuota>;
 
 // ---- Messages (released when the writes of the same step are durable) ----
 //
@@ -134,6 +139,8 @@ struct StartAllocation {
   /// Secret of the processes of this part. Only its hash is kept (AllocationPart::token_hash), so a repeated
   /// start has another token.
   std::string token;
+  /// SHA-256 (hex) of the library that the code was built to; "" if unknown.
+  std::string library = {};
 };
 /// To an agent: send SIGTERM to the process group, and SIGKILL after the agent's kill grace. Idempotent.
 struct KillAllocation {

@@ -34,6 +34,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
                 "an experiment outside the cluster has one trial: searcher.name must be single, not " +
                     input.config->searcher.name);
   }
+  TRY(owners_.quotas.check_experiment(input.owner, input.workspace));
   TRY_ASSIGN(auto searcher, searcher::Searcher::create(input.config, owners_.options.search_fault));
 
   // Every check has passed. The job id comes from a generator seeded by the step, so a replay makes the same
@@ -46,6 +47,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
   experiment.job_id = names.uuid();
   experiment.owner = input.owner;
   experiment.project = input.project;
+  experiment.workspace = input.workspace;
   experiment.state = input.activate || input.detached ? State::kActive : State::kPaused;
   experiment.detached = input.detached;
   experiment.config = input.config;
@@ -211,6 +213,7 @@ void Experiments::forget_ended(Step& step) {
 
 void Experiments::forget(ExperimentId id) {
   owners_.queues.remove_job(owners_.queues.pool_of(experiments_.at(id).queue), id);
+  owners_.builds.forget(id);
   for (const TrialId trial : searches_.at(id).trials) owners_.trials.forget(trial);
   searches_.erase(id);
   experiments_.erase(id);
@@ -233,6 +236,7 @@ scheduler::Job Experiments::job_of(const Experiment& experiment) const {
   const QueueSettings& queue = experiment.queue;
   scheduler::Job job{.id = experiment.id,
                      .user = experiment.owner,
+                     .workspace = experiment.workspace,
                      .priority = queue.priority,
                      .position = queue.position,
                      .weight = queue.weight,
@@ -246,6 +250,11 @@ void Experiments::put_job(const Experiment& experiment) {
   owners_.queues.put_job(owners_.queues.pool_of(experiment.queue), job_of(experiment));
 }
 
+void Experiments::place(Experiment& experiment, std::int64_t workspace) {
+  experiment.workspace = workspace;
+  put_job(experiment);
+}
+
 void Experiments::move_to(Step& step, Experiment& experiment, const std::string& pool) {
   // Removing the job from the old pool withdraws its requests there. Its allocations stay in the old pool's
   // scheduler until they have ended.
@@ -254,6 +263,8 @@ void Experiments::move_to(Step& step, Experiment& experiment, const std::string&
   step.touch(experiment);
   put_job(experiment);
   each_trial(experiment.id, [&](const Trial& trial) { owners_.trials.move_request(step, trial, pool); });
+  // A pool of pilots has no builds to wait for.
+  owners_.builds.release_waiting(step, experiment);
 }
 
 }  // namespace det::core

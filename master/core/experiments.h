@@ -47,6 +47,8 @@ class Experiments {
   void stop(Step& step, Experiment& experiment, State stopping);
   /// Delivers the progress of a trial to its searcher.
   void report_progress(Step& step, const Trial& trial);
+  /// Follows the move of an experiment to another workspace.
+  void place(Experiment& experiment, std::int64_t workspace);
   /// Moves an experiment to another pool; its allocations are preempted.
   void move_to(Step& step, Experiment& experiment, const std::string& pool);
 

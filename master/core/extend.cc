@@ -17,12 +17,16 @@ Result<ReplyValue> Experiments::handle(Step& step, const ContinueSearch& input) 
   }
   Experiment& experiment = experiments_.at(input.experiment);
   auto events = plan_continuation(input);
+  const bool ended = is_terminal(experiment.state);
+  if (const Status room = owners_.quotas.check_experiment(experiment.owner, experiment.workspace);
+      events && ended && !room)
+    events = tl::unexpected(room.error());
   if (!events || input.only_check) {
-    if (is_terminal(experiment.state)) forget(experiment.id);
+    if (ended) forget(experiment.id);
     TRY(events);
     return Done{};
   }
-  if (is_terminal(experiment.state)) reopen(step, experiment);
+  if (ended) reopen(step, experiment);
   step.touch(experiment);
   for (searcher::Event& event : *events) step.events.emplace_back(experiment.id, std::move(event));
   return Done{};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "master/core/model.h"
+#include "master/core/queues/quota.h"
 #include "master/core/recovered.h"
 #include "master/scheduler/position.h"
 
@@ -22,12 +23,13 @@ using ReplyTo = std::uint64_t;
 
 /// Creates an experiment; a detached one is active from the start. Replies ExperimentCreated. Idempotent by
 /// request_id. Errors: kInvalidArgument (a detached experiment must use the "single" searcher, or the
-/// searcher rejects the configuration).
+/// searcher rejects the configuration), kResourceExhausted (the quota of its user or workspace).
 struct SubmitExperiment {
   ReplyTo reply = 0;
   RequestId request_id;
   UserId owner;
   std::int64_t project = 1;
+  std::int64_t workspace = 1;  ///< of the project
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string original_config;         ///< text of the user, stored as it is
   std::string code_archive;            ///< SHA-256 (hex) of the code archive; "" when there is none
@@ -73,7 +75,7 @@ struct KillCommand {
 /// with no restarts used. Replies Done. Not idempotent: the repeat is rejected, because nothing is left to
 /// continue. Errors: kNotFound (unknown, or ended while `ended` is null), kInvalidArgument and
 /// kFailedPrecondition (the search cannot be continued this way), kAborted (the experiment has changed since
-/// `ended` was read: read again).
+/// `ended` was read: read again), kResourceExhausted (the quota of its user or workspace).
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
@@ -114,6 +116,22 @@ struct SetService {
   bool drain = false;
 };
 
+/// Sets or removes a quota. A lower quota ends nothing that exists. Replies Done. Idempotent. Errors:
+/// kInvalidArgument (a negative limit).
+struct SetQuota {
+  ReplyTo reply = 0;
+  scheduler::QuotaKey of;
+  QuotaResource resource = QuotaResource::kSlots;
+  std::optional<std::int64_t> limit;  ///< absent: no quota
+};
+/// Experiments have moved to another workspace; the caller has stored it. Ended ones are ignored. Replies
+/// Done. Idempotent.
+struct PlaceExperiments {
+  ReplyTo reply = 0;
+  std::vector<ExperimentId> experiments;
+  std::int64_t workspace = 1;
+};
+
 /// Prevents an ended experiment from being continued, because it is about to be deleted from the store.
 /// Replies Done. Idempotent. Errors: kFailedPrecondition (the experiment has not ended).
 struct BarExperiment {
@@ -146,6 +164,7 @@ struct AgentConnected {
   std::vector<HeldAllocation> held;
   std::string sandbox = {};          ///< sandbox of tasks: "full", "partial", "off"; "" if unknown
   std::string sandbox_missing = {};  ///< reason and remedy
+  std::string problem = {};          ///< as in AgentProblem
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {
@@ -157,6 +176,13 @@ struct AgentDisconnected {
 struct AgentStopping {
   AgentId agent;
   std::uint64_t session = 0;
+};
+/// An agent can take no new work, for example because its disk is full, or it can again. Its allocations go
+/// on. Idempotent. Ignored when `session` is not the current one.
+struct AgentProblem {
+  AgentId agent;
+  std::uint64_t session = 0;
+  std::string problem;  ///< reason and remedy, for people; "": none
 };
 /// An ephemeral agent has no process of an allocation any more and does not come back. Removes it at once,
 /// without the wait for its lease; its allocations end as kLost. Ignored when `session` is not the current
@@ -320,11 +346,11 @@ struct ProviderState {
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input =
-    std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
-                 BarExperiment, UpdateJob, SetService, AgentConnected, AgentDisconnected, AgentStopping,
-                 AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
-                 ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial,
-                 TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
+                           ContinueSearch, BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments,
+                           AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, AgentLeft,
+                           AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
+                           ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive,
+                           EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "master/core/build_id.h"
 #include "master/core/terminating.h"
 
 namespace det::core {
@@ -17,6 +18,8 @@ using Broken = std::vector<std::string>;
 
 const Allocation* allocation_of(const Core& core, const Trial& trial) {
   auto it = core.allocations().find(allocation_id(trial.task, trial.run));
+  if (it == core.allocations().end())
+    it = core.allocations().find(build_allocation_id(trial.task, trial.run));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
@@ -197,7 +200,7 @@ void gangs_are_whole(const Core& core, Broken& broken) {
     auto experiment = core.experiments().find(trial->experiment);
     if (experiment == core.experiments().end()) continue;
     const expconf::Resources& resources = experiment->second.config->resources;
-    if (allocation.slot_count() != resources.slots_per_trial) {
+    if (!is_build(id) && allocation.slot_count() != resources.slots_per_trial) {
       broken.push_back(id.value + " has " + std::to_string(allocation.slot_count()) + " slots of " +
                        std::to_string(resources.slots_per_trial));
     }
@@ -212,6 +215,20 @@ void gangs_are_whole(const Core& core, Broken& broken) {
     }
     if ((allocation.parts.size() > 1) != (allocation.port != 0))
       broken.push_back(id.value + " has a wrong meeting port");
+  }
+}
+
+/// An experiment has at most one build, which has no slots, and none of its trials trains meanwhile.
+void builds_take_no_slots(const Core& core, Broken& broken) {
+  std::set<ExperimentId> building;
+  for (const auto& [id, allocation] : core.allocations()) {
+    const Trial* trial = core.trial(allocation.task);
+    if (!trial || !is_build(id)) continue;
+    if (allocation.slot_count() != 0) broken.push_back(id.value + " builds and has slots");
+    if (allocation.parts.size() != 1 || allocation.attached)
+      broken.push_back(id.value + " builds and has processes");
+    if (!building.insert(trial->experiment).second)
+      broken.push_back(name_of(trial->experiment) + " has two builds");
   }
 }
 
@@ -298,10 +315,11 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
       auto its = core.agents().find(agent.id);
       auto settings = core.agent_settings().find(agent.id);
       const bool enabled = settings == core.agent_settings().end() || settings->second.enabled;
-      const bool same = its != core.agents().end() && its->second.pool == name_of_pool &&
-                        its->second.slots.size() == agent.slots.size() &&
-                        agent.open == (its->second.session != 0 && enabled && !its->second.stopping &&
-                                       its->second.leftovers.empty() && core.admits(agent.id));
+      const bool same =
+          its != core.agents().end() && its->second.pool == name_of_pool &&
+          its->second.slots.size() == agent.slots.size() &&
+          agent.open == (its->second.session != 0 && enabled && its->second.problem.empty() &&
+                         !its->second.stopping && its->second.leftovers.empty() && core.admits(agent.id));
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
     }
   }
@@ -325,6 +343,7 @@ std::vector<std::string> broken_invariants(const Core& core) {
   stopping_trials_terminate(core, broken);
   gangs_are_whole(core, broken);
   commands_wait_or_run(core, broken);
+  builds_take_no_slots(core, broken);
   gangs_terminate_together(core, broken);
   schedulers_equal_the_core(core, broken);
   return broken;

@@ -98,6 +98,7 @@ struct Experiment {
   std::string job_id;  ///< uuid
   UserId owner;
   std::int64_t project = 1;
+  std::int64_t workspace = 1;  ///< of the project; not stored with the experiment
   State state = State::kActive;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::string code_archive;  ///< SHA-256 (hex) of the stored code archive; "" when there is none
@@ -272,6 +273,7 @@ struct Agent {
   std::string address;
   std::string pool;
   std::string sandbox, sandbox_missing;  ///< as in AgentConnected
+  std::string problem;                   ///< as in AgentProblem
   std::vector<Device> slots;             ///< by slot id
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;

@@ -26,12 +26,19 @@ enum class Mutant {
   kDetachedScheduled,  ///< a detached trial requests slots
   kDetachedForever,    ///< after a restart of the master, a detached trial without reports never fails
 
+  // Builds.
+  kBuildTakesSlots,     ///< a build requests the slots of its trial
+  kBuildErrorRepeated,  ///< after a compile error, the next trial of the experiment builds again
+  kBuildNotHandedOver,  ///< when the builder ends, the waiting trials get no other one
+
   // The search.
   kStopKeepsSlots,      ///< a trial that the searcher has stopped runs on
   kMissingMetricFatal,  ///< a validation without the searcher's metric fails the whole search
 
   // Queues and service.
   kMaxSlotsIgnored,    ///< an experiment gets more slots than its max_slots
+  kQuotaIgnored,       ///< a user gets more slots than the quota
+  kQuotaForgotten,     ///< after a restart of the master, quotas are unknown
   kDisabledScheduled,  ///< a disabled agent gets work
   kStoppingScheduled,  ///< an agent that has announced its stop gets work
   kMoveKeepsPosition,  ///< the scheduler is not updated after a move in the queue

@@ -10,11 +10,13 @@
 
 #include "master/core/agents.h"
 #include "master/core/allocations.h"
+#include "master/core/builds.h"
 #include "master/core/commands.h"
 #include "master/core/experiments.h"
-#include "master/core/jobs.h"
 #include "master/core/pilots.h"
-#include "master/core/queues.h"
+#include "master/core/queues/jobs.h"
+#include "master/core/queues/queues.h"
+#include "master/core/queues/quotas.h"
 #include "master/core/reports.h"
 #include "master/core/step.h"
 #include "master/core/timers.h"
@@ -43,11 +45,13 @@ struct Owners {
   Queues queues{options};
   Experiments experiments{*this};
   Trials trials{*this};
+  Builds builds{*this};
   Commands commands{*this};
   Allocations allocations{*this};
   Agents agents{*this};
   Pilots pilots{*this};
   Jobs jobs{*this};
+  Quotas quotas{*this};
   Reports reports{*this};
 };
 

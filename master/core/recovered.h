@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "master/core/model.h"
+#include "master/core/queues/quota.h"
 
 namespace det::core {
 
@@ -28,6 +29,7 @@ struct Recovered {
   std::vector<Command> commands;
   std::vector<Allocation> allocations;
   std::vector<AgentSettings> agents;
+  std::vector<Quota> quotas;
   std::vector<Pilot> pilots;  ///< those that have not ended
   // The smallest ids that have never been used.
   ExperimentId next_experiment{1};

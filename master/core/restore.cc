@@ -31,6 +31,7 @@ Status restore(Owners& owners, Step& step, Recovered recovered) {
     TRY(owners.experiments.restore(std::move(experiment), log));
   }
   owners.agents.restore(std::move(recovered.agents));
+  owners.quotas.restore(recovered.quotas);
   std::map<ExperimentId, std::vector<Trial>> trials;
   for (Trial& trial : recovered.trials) trials[trial.experiment].push_back(std::move(trial));
   for (auto& [id, rows] : trials) TRY(owners.experiments.restore_trials(id, std::move(rows)));
@@ -176,6 +177,7 @@ Status Allocations::restore(Step& step, Allocation row) {
   if (trial && trial->early_exit_invalid_hp && !allocation.kill_again) {
     allocation.preempt_deadline = step.now.mono;
   }
+  if (trial) owners_.builds.restore(allocation, *trial);
   set_timer(allocation);
   restore_running(allocation);
   if (allocation.port != 0) ports_.insert(allocation.port);

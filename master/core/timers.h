@@ -26,6 +26,7 @@ class Timers {
     deadlines_.emplace(key, *deadline);
     order_.emplace(*deadline, key);
   }
+  bool has(const Key& key) const { return deadlines_.contains(key); }
   /// Returns the earliest deadline.
   std::optional<MonoTime> next() const {
     return order_.empty() ? std::nullopt : std::optional(order_.begin()->first);

@@ -165,6 +165,7 @@ void Trials::pause(Step& step, Trial& trial) {
   change(trial.state, State::kPaused);
   step.touch(trial);
   owners_.queues.withdraw(trial.id);
+  owners_.builds.leave(step, trial);
   if (Allocation* allocation = owners_.allocations.of(trial.id)) {
     owners_.allocations.preempt(step, *allocation, "the experiment was paused");
   }
@@ -186,6 +187,7 @@ void Trials::hold(Step& step, Trial& trial) {
   trial.held = true;
   step.touch(trial);
   owners_.queues.withdraw(trial.id);
+  owners_.builds.leave(step, trial);
   if (Allocation* allocation = owners_.allocations.of(trial.id)) {
     owners_.allocations.preempt(step, *allocation, "it waits at a rung of the search");
   }
@@ -232,10 +234,13 @@ void Trials::expire(Step& step, TrialId id) {
 void Trials::start(Step& step, TrialId id, const std::vector<scheduler::Part>& parts) {
   Trial& trial = trials_.at(id);
   owners_.queues.remove_started(id);
-  ++trial.run;
-  if (trial.run > 1) begin_from_checkpoint(step, trial);
+  const bool build = owners_.builds.is_for_build(trial, parts);
+  // A run that began with its build goes on with the training.
+  const bool begun = owners_.builds.take_begun(id);
+  if (!begun) ++trial.run;
+  if (trial.run > 1 && !begun) begin_from_checkpoint(step, trial);
   step.touch(trial);
-  owners_.allocations.start(step, id, trial.task, trial.run, parts);
+  owners_.allocations.start(step, id, trial.task, trial.run, parts, build);
 }
 
 // Steps beyond the checkpoint are lost; the new run repeats them.
@@ -245,20 +250,31 @@ void Trials::begin_from_checkpoint(Step& step, Trial& trial) {
   trial.last_validation = trial.checkpoint_validation;
 }
 
-void Trials::put_request(const Trial& trial) {
+Builds::Turn Trials::put_request(const Trial& trial) {
+  const Builds::Turn turn = owners_.builds.turn(trial);
+  if (turn == Builds::Turn::kWait) return turn;
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   const expconf::Resources& resources = experiment.config->resources;
-  owners_.queues.request(owners_.queues.pool_of(experiment.queue), {.task = trial.id,
-                                                                    .job = trial.experiment,
-                                                                    .slots = resources.slots_per_trial,
-                                                                    .single_node = resources.is_single_node});
+  const bool build = turn == Builds::Turn::kBuild && !owners_.is(Mutant::kBuildTakesSlots);
+  owners_.queues.request(owners_.queues.pool_of(experiment.queue),
+                         {.task = trial.id,
+                          .job = trial.experiment,
+                          .slots = build ? 0 : resources.slots_per_trial,
+                          .single_node = build || resources.is_single_node});
+  return turn;
 }
 
 void Trials::request_slots(Step& step, const Trial& trial) {
-  put_request(trial);
-  step.log(trial, trial.run + 1,
-           "scheduling " + name_of(trial.id) + " (" + name_of(trial.experiment) + ", run " +
-               std::to_string(trial.run + 1) + ")");
+  const Builds::Turn turn = put_request(trial);
+  if (turn == Builds::Turn::kWait) {
+    step.log(trial, trial.run + 1,
+             "waiting for the build by " + name_of(owners_.builds.builder(trial.experiment)));
+    return;
+  }
+  const RunNumber run = trial.run + (owners_.builds.has_begun(trial.id) ? 0 : 1);
+  step.log(trial, run,
+           (turn == Builds::Turn::kBuild ? "scheduling the build of " : "scheduling ") + name_of(trial.id) +
+               " (" + name_of(trial.experiment) + ", run " + std::to_string(run) + ")");
 }
 
 void Trials::request_slots_later(Step& step, const Trial& trial, const std::string& why, int max_doublings) {
@@ -318,6 +334,7 @@ void Trials::end(Step& step, Trial& trial, State end) {
   owners_.timers.set({TimerKind::kTrial, std::to_string(trial.id.value)}, std::nullopt);
   owners_.timers.set({TimerKind::kRetry, std::to_string(trial.id.value)}, std::nullopt);
   reset_failed_starts(trial.id);
+  owners_.builds.leave(step, trial);
   // The searcher gets every end exactly once, through `settle`.
   --owners_.experiments.search(trial.experiment).open;
   auto reason = searcher::ExitReason::kCompleted;
@@ -342,6 +359,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   Trial& trial = of(allocation);
   step.touch(trial);
   if (is_stopping(trial.state)) return end_stopping(step, trial, allocation);
+  if (is_build(allocation.id) && owners_.builds.end_build(step, trial, allocation)) return;
   // Exit code 0 without an acknowledged preemption: training is complete. A program's failure consumes a
   // restart, unless the allocation was terminating on request; infrastructure and full storage do not, or not
   // without end.
@@ -377,7 +395,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   // A run that attached breaks the series of failed starts, unless the storage was full: that series needs a
   // checkpoint.
   if (allocation.attached && !full) failed_starts_.erase(trial.id);
-  if (trial.state != State::kActive || trial.held) return;
+  if (trial.state != State::kActive || trial.held) return owners_.builds.leave(step, trial);
   if (full) {
     return request_slots_later(step, trial,
                                "the storage was full again (pause and activate it to try at once)",
@@ -391,6 +409,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
 
 bool Trials::insert(Trial row) {
   const TrialId id = row.id;
+  owners_.builds.restore(row);
   return trials_.emplace(id, std::move(row)).second;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "master/core/builds.h"
 #include "master/core/core.h"
 
 namespace det::core {
@@ -57,6 +58,8 @@ class Trials {
   void retry(Step& step, TrialId id);
   /// Fails a detached trial that sent no report until its deadline.
   void expire(Step& step, TrialId id);
+  /// Requests what the trial needs next: its slots, a place to build, or nothing while another trial builds.
+  void request_slots(Step& step, const Trial& trial);
   /// A new checkpoint ends a series of storage-full exits and of lost runs.
   void reset_failed_starts(TrialId id) {
     failed_starts_.erase(id);
@@ -85,8 +88,7 @@ class Trials {
  private:
   /// Resets a trial to its newest checkpoint for a new run; metrics beyond it are archived.
   void begin_from_checkpoint(Step& step, Trial& trial);
-  void put_request(const Trial& trial);
-  void request_slots(Step& step, const Trial& trial);
+  Builds::Turn put_request(const Trial& trial);
   /// Requests slots with exponential back-off: at once after the first failure, 1 s after the second, then
   /// twice as long each time, with at most `max_doublings` doublings.
   void request_slots_later(Step& step, const Trial& trial, const std::string& why, int max_doublings);

@@ -390,7 +390,7 @@ CREATE INDEX task_logs_task ON task_logs (task_id, id);
 CREATE TABLE log_positions (
     allocation_id text NOT NULL,
     next_line     bigint NOT NULL,
-    agent_id      text NOT NULL,
+    agent_id      text NOT NULL, bytes bigint NOT NULL DEFAULT 0,  -- text of the lines
     PRIMARY KEY (allocation_id, agent_id)
 );
 

@@ -43,11 +43,31 @@ void Round::set_problem(const std::string& problem) {
   for (const std::string& pool : pools_) core_.submit(core::ProviderState{pool, problem});
 }
 
-void Round::run(const std::vector<core::Send>& messages) {
+Duration Round::run(const std::vector<core::Send>& messages) {
+  if (list()) {
+    std::vector<core::CancelPilot> unwanted;
+    for (const core::Send& message : messages) {
+      if (auto* pilot = std::get_if<core::SubmitPilot>(&message); pilot && pools_.contains(pilot->pool))
+        enqueue(*pilot);
+      if (auto* pilot = std::get_if<core::CancelPilot>(&message); pilot && pools_.contains(pilot->pool))
+        unwanted.push_back(*pilot);
+    }
+    cancel(unwanted);
+    submit_waiting();
+  } else {
+    waiting_.clear();
+  }
+  return kTick * std::max(1, engine_->take_requests());
+}
+
+bool Round::list() {
   // Read before the list: a pilot that is confirmed now must be in the list.
   const auto known = core_.pilots();
   auto listed = engine_->list();
-  if (!listed) return set_problem(listed.error().message);
+  if (!listed) {
+    set_problem(listed.error().message);
+    return false;
+  }
   set_problem("");
   jobs_.clear();
   for (EngineJob& job : *listed) {
@@ -60,12 +80,7 @@ void Round::run(const std::vector<core::Send>& messages) {
   for (const auto& [name, jobs] : jobs_) report(jobs.front());
   if (known) report_missing(*known);
   std::erase_if(reported_, [this](const auto& one) { return !jobs_.contains(one.first); });
-  for (const core::Send& message : messages) {
-    auto* wanted = std::get_if<core::SubmitPilot>(&message);
-    auto* unwanted = std::get_if<core::CancelPilot>(&message);
-    if (wanted && pools_.contains(wanted->pool)) submit(*wanted);
-    if (unwanted && pools_.contains(unwanted->pool)) cancel(*unwanted);
-  }
+  return true;
 }
 
 void Round::cancel_twins() {
@@ -113,37 +128,61 @@ void Round::report_missing(const std::map<std::string, core::Pilot>& known) {
   }
 }
 
-void Round::submit(const core::SubmitPilot& pilot) {
+void Round::enqueue(const core::SubmitPilot& pilot) {
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                 [&](const core::SubmitPilot& other) { return other.name == pilot.name; });
+  if (!waits) waiting_.push_back(pilot);
+}
+
+void Round::submit_waiting() {
+  for (std::size_t i = 0; i < kMaxSubmissions && !waiting_.empty(); ++i) {
+    const core::SubmitPilot pilot = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!submit(pilot)) return waiting_.clear();
+  }
+}
+
+bool Round::submit(const core::SubmitPilot& pilot) {
   if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
     reported_.erase(pilot.name);
-    return report(there->second.front());
+    report(there->second.front());
+    return true;
   }
   const auto id = engine_->submit(pilot.pool, pilot.name, pilot.nodes);
-  if (!id && id.error().code == Code::kUnavailable) return set_problem(id.error().message);
+  if (!id && id.error().code == Code::kUnavailable) {
+    set_problem(id.error().message);
+    return false;
+  }
   if (!id) {
     log::warn(engine_->name() + " refused a pilot", {{"pilot", pilot.name}, {"reason", id.error().message}});
     core_.submit(core::PilotState{
         .pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded, .reason = id.error().message});
-    return;
+    return true;
   }
   log::info("submitted a pilot", {{"pilot", pilot.name}, {"job", *id}, {"nodes", pilot.nodes}});
   EngineJob job{.id = *id, .name = pilot.name};
   jobs_[pilot.name] = {job};
   report(job);
+  return true;
 }
 
-void Round::cancel(const core::CancelPilot& pilot) {
+void Round::cancel(const std::vector<core::CancelPilot>& pilots) {
   std::vector<std::string> ids;
-  if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
-    for (const EngineJob& job : there->second) {
-      if (job.phase != PilotPhase::kEnded) ids.push_back(job.id);
+  for (const core::CancelPilot& pilot : pilots) {
+    std::erase_if(waiting_, [&](const core::SubmitPilot& other) { return other.name == pilot.name; });
+    const std::size_t before = ids.size();
+    if (const auto there = jobs_.find(pilot.name); there != jobs_.end()) {
+      for (const EngineJob& job : there->second) {
+        if (job.phase != PilotPhase::kEnded) ids.push_back(job.id);
+      }
+    }
+    if (ids.size() > before) {
+      log::info("cancel a pilot", {{"pilot", pilot.name}});
+    } else {
+      core_.submit(core::PilotState{.pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded});
     }
   }
-  if (ids.empty()) {
-    core_.submit(core::PilotState{.pool = pilot.pool, .name = pilot.name, .phase = PilotPhase::kEnded});
-    return;
-  }
-  log::info("cancel a pilot", {{"pilot", pilot.name}});
+  if (ids.empty()) return;
   if (const Status done = engine_->cancel(ids); !done) set_problem(done.error().message);
 }
 
@@ -155,8 +194,8 @@ void Edge::start() {
       const Duration nap = std::max(next - mono_now(), Duration(0));
       for (core::Send& message : queue_.pop_batch(kBatch, nap)) messages.push_back(std::move(message));
       if (mono_now() < next) continue;
-      round_.run(std::exchange(messages, {}));
-      next = mono_now() + kTick;
+      const Duration pause = round_.run(std::exchange(messages, {}));
+      next = mono_now() + pause;
     }
   });
 }

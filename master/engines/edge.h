@@ -1,8 +1,9 @@
 // Edge between the core and an engine: one thread "engines" carries out SubmitPilot and CancelPilot and
-// reports PilotState. Lists the jobs at most once a second, however many pilots there are. While the engine
-// does not reply, messages are dropped: the core repeats them.
+// reports PilotState. An engine that counts its requests gets one a second on average, however many pilots
+// and waiting trials there are. While the engine does not reply, messages are dropped: the core repeats them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,14 +26,18 @@ struct CoreLink {
   std::function<Result<std::map<std::string, core::Pilot>>()> pilots;
 };
 
-/// One round of the edge; the thread below calls it once a second. Not thread-safe.
+/// Submissions of one round. Further ones wait for the next round, so that states stay current.
+inline constexpr std::size_t kMaxSubmissions = 4;
+
+/// One round of the edge; the thread below calls it about once a second. Not thread-safe.
 class Round {
  public:
   /// `pools`: those that the engine supplies. `prefix`: the beginning of the names of this cluster's pilots.
   Round(std::set<std::string> pools, std::string prefix, std::unique_ptr<Engine> engine, CoreLink core);
 
-  /// Lists the jobs, reports changes, and carries out messages; those of other pools are ignored.
-  void run(const std::vector<core::Send>& messages);
+  /// Lists the jobs, reports changes, and carries out messages; those of other pools are ignored. Returns the
+  /// time until the next round: 1 s for each request to the engine, at least 1 s.
+  Duration run(const std::vector<core::Send>& messages);
 
   bool supplies(const std::string& pool) const { return pools_.contains(pool); }
   /// Ends a call of the engine early. Any thread.
@@ -43,8 +48,16 @@ class Round {
   void report_missing(const std::map<std::string, core::Pilot>& known);
   /// Cancels the later ones of jobs with one name: a submission that was repeated after a lost reply.
   void cancel_twins();
-  void submit(const core::SubmitPilot& pilot);
-  void cancel(const core::CancelPilot& pilot);
+  /// Lists the jobs and reports changes. Returns false when the engine does not reply.
+  bool list();
+  /// Queues a submission, unless it waits already.
+  void enqueue(const core::SubmitPilot& pilot);
+  /// Carries out queued submissions, at most kMaxSubmissions.
+  void submit_waiting();
+  /// Returns false when the engine does not reply.
+  bool submit(const core::SubmitPilot& pilot);
+  /// Cancels the jobs of pilots by one request, and reports pilots without a job as ended.
+  void cancel(const std::vector<core::CancelPilot>& pilots);
   void set_problem(const std::string& problem);
   /// Returns the pool of a pilot by its name, or "".
   std::string pool_of(const std::string& name) const;
@@ -55,6 +68,7 @@ class Round {
   CoreLink core_;
   std::map<std::string, std::vector<EngineJob>> jobs_;  ///< live and ended jobs of the newest list, by name
   std::map<std::string, EngineJob> reported_;
+  std::deque<core::SubmitPilot> waiting_;  ///< submissions for later rounds
   std::string problem_;
   int rounds_ = 0;
 };

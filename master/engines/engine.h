@@ -37,6 +37,9 @@ class Engine {
   virtual Result<std::string> submit(const std::string& pool, const std::string& name, int nodes) = 0;
   /// Cancels jobs. Succeeds when they have ended. Errors: kUnavailable.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;
+  /// Returns the number of requests to the engine's scheduler since the last call, so that the caller can
+  /// space its rounds. 0 for an engine that needs no spacing.
+  virtual int take_requests() { return 0; }
   /// Ends calls in progress early. Any thread.
   virtual void stop() {}
 };

@@ -144,8 +144,13 @@ RunCommand child_commands() {
   };
 }
 
+Result<ProcessResult> Slurm::run(std::vector<std::string> argv, std::string_view input) {
+  ++requests_;
+  return run_(std::move(argv), input);
+}
+
 Result<std::vector<EngineJob>> Slurm::list() {
-  const auto result = run_({"squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%e|%j|%r"}, {});
+  const auto result = run({"squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%e|%j|%r"}, {});
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok()) return fail(Code::kUnavailable, why("squeue", *result));
   if (result->truncated) return fail(Code::kUnavailable, "squeue printed more than 8 MiB");
@@ -154,7 +159,7 @@ Result<std::vector<EngineJob>> Slurm::list() {
 
 Result<std::string> Slurm::submit(const std::string& pool, const std::string& name, int nodes) {
   const ProviderConfig& config = pools_.at(pool);
-  const auto result = run_(sbatch_arguments(config, name, nodes), batch_script(config, pool, name));
+  const auto result = run(sbatch_arguments(config, name, nodes), batch_script(config, pool, name));
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok())
     return fail(is_unreachable(*result) ? Code::kUnavailable : Code::kInvalidArgument,
@@ -167,7 +172,7 @@ Result<std::string> Slurm::submit(const std::string& pool, const std::string& na
 Status Slurm::cancel(const std::vector<std::string>& ids) {
   std::vector<std::string> argv{"scancel", "--quiet"};
   argv.insert(argv.end(), ids.begin(), ids.end());
-  const auto result = run_(std::move(argv), {});
+  const auto result = run(std::move(argv), {});
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok()) return fail(Code::kUnavailable, why("scancel", *result));
   return {};

@@ -47,10 +47,15 @@ class Slurm : public Engine {
   Result<std::vector<EngineJob>> list() override;
   Result<std::string> submit(const std::string& pool, const std::string& name, int nodes) override;
   Status cancel(const std::vector<std::string>& ids) override;
+  int take_requests() override { return std::exchange(requests_, 0); }
 
  private:
+  /// Runs a command and counts it.
+  Result<ProcessResult> run(std::vector<std::string> argv, std::string_view input);
+
   const std::map<std::string, ProviderConfig> pools_;
   const RunCommand run_;
+  int requests_ = 0;
 };
 
 }  // namespace det::engines

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/storage/bucket_checkpoints.h"
 #include "master/db/queries/experiments.h"
+#include "master/db/queries/media.h"
 #include "master/gc/policy.h"
 
 namespace det::gc {
@@ -221,6 +222,7 @@ Status Collector::remove_all(ExperimentId id) {
   std::set<Storage> places;
   for (const db::Marked& one : marked) places.insert(Storage::of(*policy, one));
   TRY(remove_dead_uploads(pool_, *options_.storages->get(), options_.cluster_id, id));
+  TRY(remove_media(id));
   for (const Storage& place : places) {
     if (!place.bucket.empty()) continue;
     std::vector<CheckpointId> ignored;
@@ -230,6 +232,26 @@ Status Collector::remove_all(ExperimentId id) {
                 {{"experiment", id}, {"reason", done.error().message}});
   }
   return {};
+}
+
+Status Collector::remove_media(ExperimentId id) {
+  TRY_ASSIGN(const bool any, db::has_media(pool_, id));
+  if (!any) return {};
+  TRY_ASSIGN(const auto experiment, db::get_experiment(pool_, id));
+  TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
+  const Json* storage = find_path(config, "checkpoint_storage");
+  if (storage == nullptr) return {};
+  const auto place =
+      Storage::of(*options_.storages->get(),
+                  {.uuid = {}, .experiment = id, .storage = dump_json(*storage), .writer = {}});
+  const std::string name = storage::media_name(options_.cluster_id, id);
+  std::vector<CheckpointId> gone;
+  // The master wrote the media, so it is the one that can report them missing.
+  Status done = remove_at(place, {name}, gone);
+  if (!done && place.refusal.empty() && path_exists(place.root.path()) &&
+      !path_exists(place.root.path() + "/" + name))
+    done = {};
+  return done;
 }
 
 Status Collector::finish_marked() {

@@ -61,7 +61,7 @@ class Collector {
   /// Removes the files of those checkpoints that are marked for removal. On an error, which names the
   /// unreachable storage, the marks stay and the removal is retried in the background.
   Status remove(const std::vector<CheckpointId>& uuids);
-  /// Removes all checkpoints and TensorBoard files of an experiment that has ended.
+  /// Removes all checkpoints, reported media and TensorBoard files of an experiment that has ended.
   Status remove_all(ExperimentId id);
   /// Applies the policy to an experiment: marks superfluous checkpoints and removes them.
   Status collect(ExperimentId id);
@@ -75,6 +75,8 @@ class Collector {
   void tick();
   // Starts or extends the back-off and logs a new reason once.
   void note_failure(const Status& status);
+  // Removes the media of an experiment.
+  Status remove_media(ExperimentId id);
   // Retries all marked removals.
   Status finish_marked();
   Status remove_marked(const std::vector<db::Marked>& marked);

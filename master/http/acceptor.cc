@@ -36,8 +36,6 @@ constexpr auto kPeekAgain = std::chrono::milliseconds(20);
 constexpr auto kBackOff = std::chrono::milliseconds(100);
 constexpr auto kSweep = std::chrono::seconds(1);
 
-bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
-
 /// A socket that gRPC owns and closes without notice. It is still open while its descriptor refers to the
 /// same inode.
 struct HandedOver {
@@ -208,9 +206,8 @@ class Port : public Acceptor, public std::enable_shared_from_this<Port> {
       if (seen == kPrefaceStart || kPrefaceStart.substr(0, seen.size()) != seen)
         return refuse_plain_text(peek, seen == kPrefaceStart);
     }
-    // gRPC from this machine is passed on directly, without a copy; other gRPC traffic goes through the
-    // HTTP/2 guard.
-    if (seen == kPrefaceStart && !inside && !is_loopback(peek->address)) return to_tunnel(peek);
+    // All gRPC traffic goes through the HTTP/2 guard, also that of trials on this machine.
+    if (seen == kPrefaceStart && !inside) return to_tunnel(peek);
     if (seen == kPrefaceStart) return to_grpc(peek);
     if (kPrefaceStart.substr(0, seen.size()) != seen) return to_http(peek);
     if (Clock::now() >= peek->deadline) return;

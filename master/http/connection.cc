@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "common/base/text.h"
+#include "master/http/request_head.h"
 
 namespace det::http {
 namespace {
@@ -60,8 +61,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
     read_more_header();
   }
 
-  // Reply functions; always on the connection's thread.
-
   void respond(Response response) {
     if (answer_ != Answer::kNone) return;
     answer_ = Answer::kWhole;
@@ -93,8 +92,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end() {
     if (answer_ != Answer::kStream) return;
     gone_ = nullptr;
-    if (version_ >= 11) send("0\r\n\r\n", nullptr);
+    if (version_ >= 11 && !raw_) send("0\r\n\r\n", nullptr);
     finish();
+  }
+
+  void upgrade(Response head, Exchange::Received received, std::function<void()> gone) {
+    if (answer_ != Answer::kNone) return;
+    answer_ = Answer::kStream;
+    keep_alive_ = false;
+    raw_ = true;
+    received_ = std::move(received);
+    gone_ = std::move(gone);
+    send(upgrade_text(head), nullptr);
+    if (broken_) return report_gone();
+    read_raw();
   }
 
   /// Number of the request being answered. Calls that belong to an earlier request are ignored.
@@ -179,7 +190,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const std::size_t used = parser_->put(asio::buffer(raw.data(), raw.size()), error);
     if (error && error != beast::http::error::need_more) return refuse(400, "malformed request");
     if (!parser_->is_header_done()) return refuse(400, "malformed request");
-    if (const char* problem = header_problem()) return refuse(400, problem);
+    if (const char* problem = header_problem(parser_->get())) return refuse(400, problem);
     buffer_.consume(used);
     take_head();
     if (request_.headers.size() > static_cast<std::size_t>(limits_.header_fields)) {
@@ -188,43 +199,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     read_body();
   }
 
-  const char* header_problem() {
-    const auto& message = parser_->get();
-    if (message.version() != 10 && message.version() != 11) return "unknown HTTP version";
-    if (message.count(beast::http::field::host) != 1) return "exactly one Host header is needed";
-    const auto codings = message.count(beast::http::field::transfer_encoding);
-    // Both framing headers together, or unusual codings, enable request smuggling.
-    if (codings > 0) {
-      if (message.version() < 11) return "Transfer-Encoding needs HTTP/1.1";
-      if (codings > 1 ||
-          to_lower(std::string_view(message[beast::http::field::transfer_encoding].data(),
-                                    message[beast::http::field::transfer_encoding].size())) != "chunked")
-        return "the only Transfer-Encoding taken is chunked";
-      if (message.count(beast::http::field::content_length) > 0)
-        return "Content-Length beside Transfer-Encoding";
-    }
-    if (message.target().empty() || message.target().front() != '/') return "the target must start with /";
-    for (const char c : message.target()) {
-      if (c <= ' ' || c == 0x7f || c == '#' || c == '\\') return "malformed target";
-    }
-    return nullptr;
-  }
-
   void take_head() {
     const auto& message = parser_->get();
     version_ = static_cast<int>(message.version());
     keep_alive_ = parser_->keep_alive();
     answer_ = Answer::kNone;
     finishing_ = false;
-    request_.method = std::string(message.method_string());
-    const std::string target(message.target());
-    const std::size_t question = target.find('?');
-    request_.path = target.substr(0, question);
-    if (question != target.npos) request_.query = target.substr(question + 1);
-    for (const auto& field : message) {
-      request_.headers.emplace_back(to_lower(std::string(field.name_string())), std::string(field.value()));
-    }
-    request_.peer = peer_;
+    request_ = to_request(message, peer_);
   }
 
   void read_body() {
@@ -305,7 +286,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
     respond(message_response(status, message));
   }
 
-  std::string framed(const std::string& piece) const { return version_ >= 11 ? chunk_text(piece) : piece; }
+  std::string framed(const std::string& piece) const {
+    return version_ >= 11 && !raw_ ? chunk_text(piece) : piece;
+  }
+
+  /// Reads bytes of an upgraded connection, first those behind the request.
+  void read_raw() {
+    if (broken_ || !received_) return;
+    if (buffer_.size() == 0) {
+      reading_ = true;
+      return socket_.async_read_some(buffer_.prepare(kReadSize),
+                                     [self = shared_from_this()](ErrorCode error, std::size_t count) {
+                                       self->reading_ = false;
+                                       if (error) return self->fail_connection();
+                                       if (!self->received_) return self->drain();
+                                       self->buffer_.commit(count);
+                                       self->read_raw();
+                                     });
+    }
+    std::string bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    buffer_.consume(bytes.size());
+    received_(std::move(bytes), [weak = weak_from_this(), executor = executor()] {
+      asio::post(executor, [weak] {
+        if (const auto self = weak.lock()) self->read_raw();
+      });
+    });
+  }
 
   void send(std::string bytes, std::function<void(bool)> done) {
     pieces_.push_back({std::move(bytes), std::move(done)});
@@ -315,7 +321,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write_next() {
     if (pieces_.empty()) {
       writing_ = false;
-      if (finishing_) after_answer();
+      if (finishing_) return after_answer();
+      // The time limit is one of a write; a streamed reply may pause.
+      if (answer_ == Answer::kStream) disarm();
       return;
     }
     writing_ = true;
@@ -324,8 +332,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     arm(limits_.write_time);
     asio::async_write(socket_, asio::buffer(piece.bytes.data() + piece.sent, count),
                       [self = shared_from_this()](ErrorCode error, std::size_t sent) {
-                        // The connection may have failed after this write succeeded but before this handler
-                        // ran; pieces_ is empty then.
+                        // The connection may have failed meanwhile; pieces_ is empty then.
                         if (error || self->broken_) return self->fail_connection();
                         Piece& written = self->pieces_.front();
                         written.sent += sent;
@@ -347,22 +354,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (broken_) return;
     finishing_ = false;
     disarm();
-    if (keep_alive_) {
-      // Post, so that pipelined requests do not recurse.
-      asio::post(socket_.get_executor(), [self = shared_from_this()] { self->next_request(); });
-      return;
-    }
+    // Post, so that pipelined requests do not recurse.
+    if (keep_alive_) return asio::post(executor(), [self = shared_from_this()] { self->next_request(); });
     ErrorCode ignored;
     socket_.shutdown(Socket::shutdown_send, ignored);
     drain();
   }
 
-  /// Discards input for a moment before closing: closing with unread bytes sends a reset that can overtake
-  /// the reply.
+  /// Discards input before closing: a close with unread bytes sends a reset that can overtake the reply.
   void drain() {
-    buffer_.clear();
     arm(std::chrono::seconds(2));
-    drained_ = 0;
+    received_ = nullptr;
+    // The pending read of an upgraded connection continues here.
+    if (reading_) return;
+    buffer_.clear();
     drain_more();
   }
   void drain_more() {
@@ -403,6 +408,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
   void report_gone() {
     if (auto gone = std::exchange(gone_, nullptr)) gone();
+    received_ = nullptr;
   }
 
   struct Piece {
@@ -432,10 +438,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int version_ = 11;
   bool keep_alive_ = true;
   Answer answer_ = Answer::kNone;
-  bool writing_ = false, finishing_ = false, broken_ = false;
+  bool writing_ = false, finishing_ = false, broken_ = false, raw_ = false, reading_ = false;
   std::size_t drained_ = 0;
   std::deque<Piece> pieces_;
   std::function<void()> gone_;
+  Exchange::Received received_;  ///< of an upgraded connection (raw_); null when it has ended
 };
 
 /// Moves the calls of a handler to the connection's thread.
@@ -443,32 +450,25 @@ class ConnectionExchange : public Exchange {
  public:
   explicit ConnectionExchange(std::shared_ptr<Connection> connection)
       : connection_(std::move(connection)), serial_(connection_->serial()) {}
-  ~ConnectionExchange() override {
-    on_thread([](Connection& connection) { connection.abandoned(); });
-  }
-  void respond(Response response) override {
-    on_thread([response = std::move(response)](Connection& c) mutable { c.respond(std::move(response)); });
-  }
+  ~ConnectionExchange() override { call(&Connection::abandoned); }
+  void respond(Response response) override { call(&Connection::respond, std::move(response)); }
   void begin(Response head, std::function<void()> closed) override {
-    on_thread([head = std::move(head), closed = std::move(closed)](Connection& c) mutable {
-      c.begin(std::move(head), std::move(closed));
-    });
+    call(&Connection::begin, std::move(head), std::move(closed));
   }
   void write(std::string piece, std::function<void(bool)> done) override {
-    on_thread([piece = std::move(piece), done = std::move(done)](Connection& c) mutable {
-      c.write(std::move(piece), std::move(done));
-    });
+    call(&Connection::write, std::move(piece), std::move(done));
   }
-  void end() override {
-    on_thread([](Connection& connection) { connection.end(); });
+  void end() override { call(&Connection::end); }
+  void upgrade(Response head, Received received, std::function<void()> closed) override {
+    call(&Connection::upgrade, std::move(head), std::move(received), std::move(closed));
   }
 
  private:
-  template <typename Work>
-  void on_thread(Work work) {
-    auto executor = connection_->executor();
-    asio::post(executor, [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
-      if (connection->serial() == serial) work(*connection);
+  template <typename Method, typename... Arguments>
+  void call(Method method, Arguments... arguments) {
+    asio::post(connection_->executor(), [connection = connection_, serial = serial_, method,
+                                         ... arguments = std::move(arguments)]() mutable {
+      if (connection->serial() == serial) (*connection.*method)(std::move(arguments)...);
     });
   }
   std::shared_ptr<Connection> connection_;

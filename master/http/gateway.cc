@@ -428,11 +428,19 @@ void Gateway::visible(const Request& request, const Subjects& asked,
                          });
 }
 
-void Gateway::download(const Request& request, const std::string& rpc, const std::string& field,
-                       const std::string& value, Response head, std::shared_ptr<Exchange> exchange) const {
+void Gateway::download(const Request& request, const std::string& rpc, const Fields& fields, Response head,
+                       std::shared_ptr<Exchange> exchange) const {
   const auto* method = pb::DescriptorPool::generated_pool()->FindMethodByName(rpc);
   auto message = new_message(method->input_type());
-  message->GetReflection()->SetString(message.get(), message->GetDescriptor()->FindFieldByName(field), value);
+  for (const auto& [name, value] : fields) {
+    const pb::FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(name);
+    if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_STRING) {
+      message->GetReflection()->SetString(message.get(), field, value);
+    } else {
+      message->GetReflection()->SetInt32(message.get(), field,
+                                         static_cast<std::int32_t>(std::atol(value.c_str())));
+    }
+  }
   auto call = std::make_shared<Streaming>(
       parts_->calls, *method, to_buffer(*message), std::move(head),
       [](const pb::Message& answer) -> Result<std::string> {

@@ -81,11 +81,12 @@ class Gateway {
   /// Queries what the caller of `request` may see and calls `done` on any thread.
   void visible(const Request& request, const Subjects& asked,
                std::function<void(Result<Visible>)> done) const;
-  /// Sends the `chunk` fields of a streaming call as a download with the headers of `head`. `field` of the
-  /// request message is set to `value`. An error before the first chunk becomes an error reply; a later one
-  /// breaks the download off.
-  void download(const Request& request, const std::string& rpc, const std::string& field,
-                const std::string& value, Response head, std::shared_ptr<Exchange> exchange) const;
+  /// Fields of a request message, numbers as text.
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  /// Sends the `chunk` fields of a streaming call as a download with the headers of `head`. An error before
+  /// the first chunk becomes an error reply; a later one breaks the download off.
+  void download(const Request& request, const std::string& rpc, const Fields& fields, Response head,
+                std::shared_ptr<Exchange> exchange) const;
 
  private:
   struct Parts;

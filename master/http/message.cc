@@ -58,6 +58,8 @@ std::string_view status_text(int status) {
       return "OK";
     case 204:
       return "No Content";
+    case 101:
+      return "Switching Protocols";
     case 302:
       return "Found";
     case 304:
@@ -92,6 +94,8 @@ std::string_view status_text(int status) {
       return "Internal Server Error";
     case 501:
       return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
     case 503:
       return "Service Unavailable";
     case 504:
@@ -99,6 +103,10 @@ std::string_view status_text(int status) {
     default:
       return "Status";
   }
+}
+
+void Exchange::upgrade(Response, Received, std::function<void()>) {
+  respond(message_response(501, "this connection cannot be upgraded"));
 }
 
 std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless) {
@@ -114,6 +122,14 @@ std::string head_text(const Response& response, bool keep_alive, bool chunked, b
   }
   text += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
   return text;
+}
+
+std::string upgrade_text(const Response& response) {
+  std::string text = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
+  for (const auto& [name, value] : response.headers) {
+    if (is_header_value(value)) text += name + ": " + value + "\r\n";
+  }
+  return text + "\r\n";
 }
 
 std::string chunk_text(const std::string& piece) {

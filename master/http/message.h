@@ -57,8 +57,13 @@ class Exchange {
   /// Sends a piece of the body. Calls done(true) when it has been handed to the kernel (send the next one
   /// then), done(false) when the client has disconnected.
   virtual void write(std::string piece, std::function<void(bool)> done) = 0;
-  /// Completes a reply started with begin().
+  /// Completes a reply started with begin() or upgrade().
   virtual void end() = 0;
+  /// Bytes of the client after upgrade(). The next ones are read when `resume` has been called.
+  using Received = std::function<void(std::string bytes, std::function<void()> resume)>;
+  /// Replies 101 to a request with the header Upgrade. From then on the connection carries bytes: write()
+  /// sends them as they are. `closed` as for begin(). Replies 501 where connections cannot be upgraded.
+  virtual void upgrade(Response head, Received received, std::function<void()> closed);
 };
 
 /// Decision about a request whose body has not been read.
@@ -86,6 +91,8 @@ std::string_view status_text(int status);
 Response message_response(int status, std::string_view message);
 /// Status line and header of a reply on HTTP/1.1, with the empty line. `bodiless`: no Content-Length.
 std::string head_text(const Response& response, bool keep_alive, bool chunked, bool bodiless);
+/// Status line and header of a reply 101 to a request with `Upgrade: websocket`.
+std::string upgrade_text(const Response& response);
 /// A piece of a chunked body.
 std::string chunk_text(const std::string& piece);
 /// Percent-decodes `text` once ('+' is kept). Returns false when it is malformed or the result has NUL or

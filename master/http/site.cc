@@ -11,6 +11,7 @@
 #include "master/http/events.h"
 #include "master/http/old_routes.h"
 #include "master/http/openapi.h"
+#include "master/http/proxy.h"
 #include "master/http/static_files.h"
 
 namespace det::http {
@@ -59,6 +60,7 @@ struct Site::Impl {
   StaticFiles files;
   HttpLimits limits;
   std::unique_ptr<Gateway> gateway;
+  std::unique_ptr<Proxy> proxy;
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
   bool tls = false;
@@ -69,6 +71,7 @@ struct Site::Impl {
   std::thread thread;
 
   void admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done) {
+    if (request.path.starts_with("/proxy/")) return proxy->admit(request, bytes, std::move(done));
     // As in task_logs().
     const std::string& path = request.path == "/task-logs" ? kTaskLogs : request.path;
     gateway->admit(request, path, bytes, [secure = tls, done = std::move(done)](Admission admission) {
@@ -78,6 +81,8 @@ struct Site::Impl {
   }
 
   void handle(Request request, const std::shared_ptr<Exchange>& plain) {
+    // Pages of tasks have security headers of their own.
+    if (request.path.starts_with("/proxy/")) return proxy->handle(std::move(request), plain);
     auto exchange = std::make_shared<Secured>(plain, tls);
     const std::string& path = request.path;
     if (path == "/health" || path == "/info") {
@@ -100,14 +105,10 @@ struct Site::Impl {
       return gateway->handle(std::move(request), converted(exchange, *old));
     }
     if (path == "/task-logs") return task_logs(std::move(request), exchange);
-    // Determined AI proxies to services of tasks here.
-    if (path.starts_with("/proxy/")) {
-      return exchange->respond(
-          error_response({Code::kUnimplemented, "not offered: there is no proxy to services of tasks", {}}));
-    }
     if (path == "/api/v1/events") return events->handle(std::move(request), exchange);
     if (path.starts_with("/api/")) return gateway->handle(std::move(request), exchange);
     if (path.starts_with("/checkpoints/")) return download(request, exchange);
+    if (path.starts_with("/trial-files/")) return trial_file(request, exchange);
     if (path == "/prom/det-state-metrics") return scrape(request, "state", exchange);
     if (path == "/metrics" || path == "/debug/prom/metrics") return scrape(request, "master", exchange);
     if (path == "/prom/det-http-sd-config") return scrape(request, "targets", exchange);
@@ -121,7 +122,8 @@ struct Site::Impl {
                   {{"Content-Type", json ? "application/json" : "text/plain; version=0.0.4; charset=utf-8"},
                    {"Cache-Control", "no-store"}},
                   ""};
-    gateway->download(request, "det.v1.PrometheusService.Scrape", "what", target, std::move(head), exchange);
+    gateway->download(request, "det.v1.PrometheusService.Scrape", {{"what", target}}, std::move(head),
+                      exchange);
   }
 
   /// Older form of POST /api/v1/task/logs, used by the log shipper of Determined AI: the body is the bare
@@ -145,7 +147,35 @@ struct Site::Impl {
                    {"Content-Disposition", "attachment; filename=\"" + uuid + ".tar.gz\""},
                    {"Cache-Control", "no-store"}},
                   ""};
-    gateway->download(request, "det.v1.CheckpointService.DownloadCheckpoint", "checkpoint_uuid", uuid,
+    gateway->download(request, "det.v1.CheckpointService.DownloadCheckpoint", {{"checkpoint_uuid", uuid}},
+                      std::move(head), exchange);
+  }
+
+  /// GET /trial-files/TRIAL/PATH. The content is a user's: always an attachment of unspecific type, which no
+  /// browser shows or runs.
+  void trial_file(const Request& request, const std::shared_ptr<Exchange>& exchange) {
+    if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
+    constexpr std::string_view kTrialFiles = "/trial-files/";
+    const std::string_view rest = std::string_view(request.path).substr(kTrialFiles.size());
+    const std::string trial(rest.substr(0, rest.find('/')));
+    std::string path;
+    if (trial.empty() || trial.size() > 9 || trial.find_first_not_of("0123456789") != trial.npos ||
+        trial.size() == rest.size() || !percent_decode(rest.substr(trial.size() + 1), path) || path.empty()) {
+      return exchange->respond(message_response(404, "no such file"));
+    }
+    std::string name = path.substr(path.rfind('/') + 1);
+    // Only plain characters may reach the header.
+    for (char& c : name) {
+      const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      if (!plain && std::string_view("._-=").find(c) == std::string_view::npos) c = '_';
+    }
+    Response head{200,
+                  {{"Content-Type", "application/octet-stream"},
+                   {"Content-Disposition", "attachment; filename=\"" + name + "\""},
+                   {"Content-Security-Policy", "default-src 'none'; sandbox"},
+                   {"Cache-Control", "no-store"}},
+                  ""};
+    gateway->download(request, "det.v1.MediaService.DownloadTrialFile", {{"trial_id", trial}, {"path", path}},
                       std::move(head), exchange);
   }
 };
@@ -174,6 +204,9 @@ void Site::start(Parts parts) {
   Impl& impl = *impl_;
   impl.gateway = std::make_unique<Gateway>(parts.channel, parts.services, parts.workers, parts.admit,
                                            GatewayLimits{.secure_cookie = impl.tls});
+  impl.proxy = std::make_unique<Proxy>(
+      parts.channel, parts.admit,
+      [&impl](std::function<void()> work) { asio::post(impl.io, std::move(work)); }, impl.tls);
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;
@@ -216,7 +249,8 @@ void Site::stop() {
   if (!impl_ || !impl_->thread.joinable()) return;
   // Calls hold exchanges, which need `io`. The exchange of a client that does not read is kept by `io` itself
   // and is destroyed with it.
-  if (!impl_->gateway->drain(kDrainPatience)) log::debug("calls of unresponsive clients were dropped", {});
+  const bool drained = impl_->gateway->drain(kDrainPatience) && impl_->proxy->drain(kDrainPatience);
+  if (!drained) log::debug("calls of unresponsive clients were dropped", {});
   impl_->work.reset();
   impl_->io.stop();
   impl_->thread.join();

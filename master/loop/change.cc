@@ -87,6 +87,7 @@ struct ToChange {
   }
   // No watcher shows these.
   std::optional<Change> operator()(const core::PutPilot&) const { return std::nullopt; }
+  std::optional<Change> operator()(const core::PutQuota&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutSearcherSnapshot&) const { return std::nullopt; }

@@ -42,6 +42,8 @@ class Explainer {
  private:
   void place_in_queue();
   Reason reason();
+  bool exceeds_quota();
+  bool counts_towards(const Quota& quota, JobKey job) const;
   void name_blockers();
   void suggest();
   void suggest_slots();
@@ -135,6 +137,25 @@ void Explainer::place_in_queue() {
                                                      [&](const Request& one) { return key(one) < mine; }));
 }
 
+bool Explainer::counts_towards(const Quota& quota, JobKey job) const {
+  const Job& its = job_of(job);
+  return (quota.key.scope == QuotaKey::Scope::kUser ? its.user.value : its.workspace) == quota.key.id;
+}
+
+/// Sets Explanation::quota if a quota excludes the request.
+bool Explainer::exceeds_quota() {
+  for (const Quota& quota : pool_.quotas) {
+    if (!counts_towards(quota, job_.id)) continue;
+    int held = 0;
+    for (const Running& one : pool_.running) held += counts_towards(quota, one.job) ? slots_of(one) : 0;
+    if (quota.elsewhere + held + request_.slots <= quota.slots) continue;
+    out_.quota = quota;
+    out_.quota_held = held;
+    return true;
+  }
+  return false;
+}
+
 /// Classifies a request that does not start. The conditions are tested from the most to the least specific
 /// one.
 Reason Explainer::reason() {
@@ -142,6 +163,7 @@ Reason Explainer::reason() {
   int held = 0, most = 0, all = 0, largest_free = 0;
   for (const Running& one : pool_.running) held += one.job == job_.id ? slots_of(one) : 0;
   if (job_.max_slots && held + request_.slots > *job_.max_slots) return Reason::kMaxSlots;
+  if (exceeds_quota()) return Reason::kQuota;
   for (const Agent& agent : pool_.agents) {
     if (!agent.open) continue;
     most = std::max(most, enabled(agent));
@@ -183,7 +205,10 @@ void Explainer::name_blockers() {
   for (const Running& one : pool_.running) {
     const bool there = std::any_of(one.parts.begin(), one.parts.end(),
                                    [&](const Part& part) { return !nearest || part.agent == nearest->id; });
-    if (out_.reason == Reason::kMaxSlots ? one.job != job_.id : !there) continue;
+    const bool concerned = out_.reason == Reason::kMaxSlots ? one.job == job_.id
+                           : out_.quota                     ? counts_towards(*out_.quota, one.job)
+                                                            : there;
+    if (!concerned) continue;
     if ((slots_of(one) == 0) != (request_.slots == 0)) continue;
     if (out_.reason == Reason::kComing && !one.terminating) continue;
     running.push_back(&one);
@@ -271,7 +296,7 @@ void Explainer::suggest() {
   for (const Blocker& blocker : out_.blockers) {
     if (blocker.how != Blocker::How::kHolds) offer({.what = Suggestion::What::kEnds, .task = blocker.task});
   }
-  if (out_.reason != Reason::kMaxSlots) suggest_priority();
+  if (out_.reason != Reason::kMaxSlots && out_.reason != Reason::kQuota) suggest_priority();
 }
 
 // Below this progress the pace of a run is unknown.

@@ -17,6 +17,7 @@ enum class Reason {
   kNotWaiting,  ///< the pool has no such request
   kStartsNow,   ///< the next decision starts it
   kMaxSlots,    ///< it would exceed max_slots of its experiment
+  kQuota,       ///< it would exceed the quota of its user or workspace
   kTooBig,      ///< the open agents could not hold it even when empty
   kZeroSlot,    ///< every open agent has its maximum of zero-slot allocations
   kComing,      ///< it is a holder: slots are coming free for it
@@ -89,6 +90,9 @@ struct Explanation {
   AgentId reserved;
   /// Slots are kept for the request: it is a holder or has the reservation.
   bool reserves = false;
+  /// The quota of Reason::kQuota, and the slots that are held under it in this pool.
+  std::optional<Quota> quota;
+  int quota_held = 0;
   /// The nearest blockers, at most kMaxBlockers.
   std::vector<Blocker> blockers;
   /// Number of blockers left out.

@@ -35,6 +35,14 @@ std::string duration_text(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole % 3600 / 60) + " min";
 }
 
+std::string quota_text(const Explanation& e) {
+  const Quota& quota = *e.quota;
+  const bool of_user = quota.key.scope == QuotaKey::Scope::kUser;
+  return std::string("it would exceed the quota of its ") + (of_user ? "user" : "workspace") +
+         " (in use: " + std::to_string(e.quota_held + quota.elsewhere) + " of " + slots_text(quota.slots) +
+         (quota.elsewhere > 0 ? ", " + std::to_string(quota.elsewhere) + " in other pools)" : ")");
+}
+
 std::string why(const Explanation& e) {
   switch (e.reason) {
     case Reason::kNotWaiting:
@@ -43,6 +51,8 @@ std::string why(const Explanation& e) {
       return "it starts now";
     case Reason::kMaxSlots:
       return "its experiment has as many slots as its max_slots allows";
+    case Reason::kQuota:
+      return quota_text(e);
     case Reason::kTooBig:
       return "the agents that take work now could not hold it, even if they were empty";
     case Reason::kZeroSlot:
@@ -92,7 +102,7 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
 
 // The names are part of the API: programs compare them. Order of enum Reason.
 std::string reason_name(Reason reason) {
-  const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "TOO_BIG",
+  const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "QUOTA", "TOO_BIG",
                          "ZERO_SLOT",   "COMING",     "KEPT",      "BUSY"};
   return names[static_cast<int>(reason)];
 }

@@ -42,11 +42,14 @@ Pass::Head* Pass::next() {
 /// their user was preempted, which makes its share smaller.
 void Pass::refresh(const Head& served) {
   const bool shares = pool_.rules.policy == Policy::kFairShare;
+  // A start under a quota may exclude requests of other jobs.
+  const JobState& job = *served.preemptor.job;
+  const bool quota = job.quotas[0] || job.quotas[1];
   for (Head& head : heads_) {
     const bool moved =
         shares ? head.user.user == served.user.user : head.preemptor.job == served.preemptor.job;
-    head.stale =
-        head.stale || moved || &head == &served || (shares && !preempted_users_.empty() && is_passed(head));
+    head.stale = head.stale || moved || quota || &head == &served ||
+                 (shares && !preempted_users_.empty() && is_passed(head));
   }
   preempted_users_.clear();
 }

@@ -35,6 +35,7 @@ static Scheduler::Standing sum(const JobState& job) {
 
 void Pool::load(const Snapshot& snapshot) {
   // Allocations before requests: put_request ignores a task that has an allocation.
+  for (const Quota& quota : snapshot.quotas) queue.put_quota(quota);
   for (const Agent& agent : snapshot.agents) put_agent(agent);
   for (const Job& job : snapshot.jobs) put_job(job);
   for (const Running& one : snapshot.running) start(one);
@@ -50,11 +51,18 @@ Image::State Pool::image() {
     }
     agents_ = std::move(all);
   }
-  return {rules, agents_, jobs_.share(), waiting.share(), runs_.share()};
+  std::vector<Quota> quotas;
+  for (const auto& [key, state] : queue.quotas()) quotas.push_back(state.quota);
+  return {rules, agents_, std::move(quotas), jobs_.share(), waiting.share(), runs_.share()};
 }
 
 Snapshot Image::snapshot() const {
-  Snapshot all{.rules = state_->rules, .agents = *state_->agents, .jobs = {}, .requests = {}, .running = {}};
+  Snapshot all{.rules = state_->rules,
+               .agents = *state_->agents,
+               .jobs = {},
+               .requests = {},
+               .running = {},
+               .quotas = state_->quotas};
   state_->jobs.each([&](const Job& job) { all.jobs.push_back(job); });
   state_->waiting.each([&](const Request& request) { all.requests.push_back(request); });
   state_->running.each([&](const State::Runs& one) {
@@ -234,6 +242,12 @@ void Scheduler::put_rules(Rules rules) {
 void Scheduler::put_agent(Agent agent) { pool_->put_agent(std::move(agent)); }
 void Scheduler::remove_agent(const AgentId& agent) { pool_->remove_agent(agent); }
 void Scheduler::put_job(Job job) { pool_->put_job(job); }
+void Scheduler::put_quota(const Quota& quota) { pool_->queue.put_quota(quota); }
+void Scheduler::remove_quota(const QuotaKey& key) { pool_->queue.remove_quota(key); }
+int Scheduler::held(const QuotaKey& key) const {
+  const auto found = pool_->queue.quotas().find(key);
+  return found == pool_->queue.quotas().end() ? 0 : found->second.taken;
+}
 void Scheduler::remove_job(JobKey job) { pool_->remove_job(job); }
 void Scheduler::put_request(Request request) { pool_->put_request(request); }
 void Scheduler::withdraw(TaskKey task) { pool_->withdraw(task); }
@@ -261,6 +275,17 @@ std::vector<Demand> Scheduler::demand(int limit) const {
     if (hold.why != Hold::Why::kReserved) served.insert(hold.task);
   }
   std::vector<std::tuple<UserRank, JobRank, Demand>> found;
+  std::map<const QuotaState*, int> taken;  // by the requests that were visited
+  const auto exceeds_quota = [&](const JobState& job, int slots) {
+    if (slots == 0) return false;
+    for (const QuotaState* quota : job.quotas) {
+      if (quota && !quota->admits(taken[quota] + slots)) return true;
+    }
+    for (const QuotaState* quota : job.quotas) {
+      if (quota) taken[quota] += slots;
+    }
+    return false;
+  };
   for (const auto& [shape, users] : pool_->queue.lines()) {
     int left = limit;
     for (const UserRank& user : users) {
@@ -269,7 +294,9 @@ std::vector<Demand> Scheduler::demand(int limit) const {
         int slots = job.held;
         for (const TaskKey task : job.waiting.find(shape)->second.tasks) {
           slots += shape.slots;
-          if (left == 0 || (job.job.max_slots && slots > *job.job.max_slots && shape.slots > 0)) break;
+          if (left == 0 || (job.job.max_slots && slots > *job.job.max_slots && shape.slots > 0) ||
+              exceeds_quota(job, shape.slots))
+            break;
           if (served.contains(task)) continue;
           --left;
           found.emplace_back(user, rank, Demand{task, shape.slots, shape.single_node});

@@ -25,6 +25,7 @@ struct Image::State {
   };
   Rules rules;
   std::shared_ptr<const std::vector<Agent>> agents;
+  std::vector<Quota> quotas;
   SharedTable<Job>::Copy jobs;
   SharedTable<Request>::Copy waiting;
   SharedTable<Runs>::Copy running;

@@ -51,6 +51,7 @@ JobState& Queue::put(const Job& job) {
   if (!fresh) {
     hide(state);
     leave_user(state);
+    leave_quotas(state);
   }
   state.job = job;
   if (!(job.weight > 0)) state.job.weight = kMinWeight;
@@ -58,14 +59,84 @@ JobState& Queue::put(const Job& job) {
   state.user = &user(job.user);
   ++state.user->jobs;
   state.user->used += state.used + state.promised;
+  join_quotas(state);
   show(state);
+  relist_peers(state);
   return state;
 }
 
 void Queue::forget(JobState& job) {
   hide(job);
   leave_user(job);
+  leave_quotas(job);
   jobs_.erase(job.job.id);
+}
+
+static bool is_of(const Job& job, const QuotaKey& key) {
+  return (key.scope == QuotaKey::Scope::kUser ? job.user.value : job.workspace) == key.id;
+}
+
+void Queue::put_quota(const Quota& quota) {
+  auto [it, fresh] = quotas_.try_emplace(quota.key);
+  QuotaState& state = it->second;
+  if (!fresh && state.quota == quota) return;
+  state.quota = quota;
+  for (auto& [id, job] : jobs_) {
+    if (!fresh) break;
+    if (!is_of(job.job, quota.key)) continue;
+    job.quotas[static_cast<std::size_t>(quota.key.scope)] = &state;
+    state.jobs.emplace(id, &job);
+    state.taken += job.held + job.promised;
+  }
+  relist(state);
+}
+
+void Queue::remove_quota(const QuotaKey& key) {
+  auto gone = quotas_.extract(key);
+  if (gone.empty()) return;
+  QuotaState& state = gone.mapped();
+  for (auto& [id, job] : state.jobs) job->quotas[static_cast<std::size_t>(key.scope)] = nullptr;
+  relist(state);
+}
+
+void Queue::join_quotas(JobState& job) {
+  if (quotas_.empty()) return;
+  const QuotaKey keys[] = {{QuotaKey::Scope::kUser, job.job.user.value},
+                           {QuotaKey::Scope::kWorkspace, job.job.workspace}};
+  for (std::size_t i = 0; i < job.quotas.size(); ++i) {
+    const auto found = quotas_.find(keys[i]);
+    if (found == quotas_.end()) continue;
+    job.quotas[i] = &found->second;
+    found->second.jobs.emplace(job.job.id, &job);
+  }
+  count(job, job.held + job.promised);
+}
+
+void Queue::leave_quotas(JobState& job) {
+  count(job, -job.held - job.promised);
+  for (QuotaState*& quota : job.quotas) {
+    if (!quota) continue;
+    quota->jobs.erase(job.job.id);
+    relist(*std::exchange(quota, nullptr));
+  }
+}
+
+void Queue::count(JobState& job, int slots) {
+  for (QuotaState* quota : job.quotas) {
+    if (quota) quota->taken += slots;
+  }
+}
+
+void Queue::relist(QuotaState& quota) {
+  for (auto& [id, job] : quota.jobs) {
+    for (auto& [shape, line] : job->waiting) relist(*job, shape, line);
+  }
+}
+
+void Queue::relist_peers(JobState& job) {
+  for (QuotaState* quota : job.quotas) {
+    if (quota) relist(*quota);
+  }
 }
 
 double Queue::share_of(const UserState& user) const {
@@ -221,6 +292,7 @@ void Queue::hold(JobState& job, const Shape& shape) {
 void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
   for (const auto& [job, shape] : holders) {
     job->promised -= shape.slots;
+    count(*job, -shape.slots);
     --job->promised_count;
     job->user->used -= shape.slots;
   }
@@ -229,11 +301,12 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
     rank(*job);
     JobState::Line& line = job->waiting.find(shape)->second;
     --line.held;
-    if (!job->job.max_slots) {
+    if (!job->is_limited()) {
       relist(*job, shape, line);
     } else {
       hide(*job);
       show(*job);
+      relist_peers(*job);
     }
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <iterator>
@@ -96,11 +97,19 @@ struct UserState {
   boost::container::flat_map<Shape, std::set<JobRank>> waiting;  ///< jobs with eligible requests, by shape
   std::set<JobRank> victims;                                     ///< jobs with potential victims
 };
+/// A quota and the jobs that it limits.
+struct QuotaState {
+  Quota quota;
+  int taken = 0;                     ///< slots of allocations, and of holders of this pass
+  std::map<JobKey, JobState*> jobs;  ///< the jobs of the user or of the workspace
+  bool admits(int slots) const { return quota.elsewhere + taken + slots <= quota.slots; }
+};
 /// A job, its requests and the sums over its allocations.
 struct JobState {
   Job job;
   JobRank rank;
   UserState* user = nullptr;
+  std::array<QuotaState*, 2> quotas{};  ///< of its user and of its workspace; null without one
   /// The requests of one shape, by task.
   struct Line {
     std::set<TaskKey> tasks;
@@ -119,11 +128,15 @@ struct JobState {
   int promised_count = 0;      ///< number of its holders in this pass
   bool gone = false;           ///< removed; kept until its last allocation has ended
   bool shown_victims = false;  ///< the job is in UserState::victims
-  /// Another `slots` slots do not exceed max_slots.
+  /// max_slots or a quota bounds the slots of the job.
+  bool is_limited() const { return job.max_slots || quotas[0] || quotas[1]; }
+  /// Another `slots` slots do not exceed max_slots or a quota.
   bool within_limit(int slots) const {
-    return slots == 0 || !job.max_slots || held + promised + slots <= *job.max_slots;
+    if (slots == 0) return true;
+    if (job.max_slots && held + promised + slots > *job.max_slots) return false;
+    return (!quotas[0] || quotas[0]->admits(slots)) && (!quotas[1] || quotas[1]->admits(slots));
   }
-  /// The line has a request that is not a holder and that max_slots admits.
+  /// The line has a request that is not a holder and that no limit excludes.
   bool wants(const Shape& shape, const Line& line) const {
     return line.tasks.size() > static_cast<std::size_t>(line.held) && within_limit(shape.slots);
   }
@@ -143,6 +156,10 @@ class Queue {
   /// Removes a job, which must have no requests and no allocations.
   void forget(JobState& job);
   std::map<JobKey, JobState>& jobs() { return jobs_; }
+  /// Adds or replaces a quota, and lists its jobs again.
+  void put_quota(const Quota& quota);
+  void remove_quota(const QuotaKey& key);
+  const std::map<QuotaKey, QuotaState>& quotas() const { return quotas_; }
 
   /// Takes a job out of all indexes.
   void hide(JobState& job);
@@ -157,14 +174,17 @@ class Queue {
   /// Applies `change` to the sums and victims of a job and restores the order of all indexes.
   template <typename Change>
   void update(JobState& job, const Change& change) {
-    // max_slots makes the eligibility of every line depend on the sums, so a limited job is listed again.
-    const bool limited = job.job.max_slots.has_value();
+    // A limit makes the eligibility of every line depend on the sums, so a limited job is listed again.
+    const bool limited = job.is_limited();
+    const int before = job.held + job.promised;
     if (limited) hide(job);
     job.user->used -= job.used + job.promised;
     change(job);
     job.user->used += job.used + job.promised;
     if (limited) {
+      count(job, job.held + job.promised - before);
       show(job);
+      relist_peers(job);
     } else {
       rank(job);
     }
@@ -200,11 +220,20 @@ class Queue {
   void relist(JobState& job, const Shape& shape, JobState::Line& line);
   void list(JobState& job, const Shape& shape, JobState::Line& line);
   void unlist(JobState& job, const Shape& shape, JobState::Line& line);
+  /// Adds the jobs of a user or of a workspace to its quota, if there is one.
+  void join_quotas(JobState& job);
+  void leave_quotas(JobState& job);
+  /// Adds slots to the quotas of a job.
+  static void count(JobState& job, int slots);
+  /// Lists or unlists all jobs of a quota, or all that share a quota with `job`.
+  void relist(QuotaState& quota);
+  void relist_peers(JobState& job);
   void tidy(JobState& job, decltype(JobState::waiting)::iterator line);
 
   const Rules& rules_;
   std::map<JobKey, JobState> jobs_;
   std::map<std::int64_t, UserState> users_;
+  std::map<QuotaKey, QuotaState> quotas_;  ///< addresses are stable
   boost::container::flat_map<Shape, SortedVector<UserRank>> lines_;
   SortedVector<UserRank> victims_;
 };

@@ -45,7 +45,8 @@
 //   round_robin  The experiment with the fewest running allocations first. No preemption.
 // Ties are broken by user id (fair_share), then by (priority, position, job, task). Terminating allocations
 // do not count towards a share; holders do. `max_slots` limits the slots that an experiment holds at any
-// moment, in every policy; a request that would exceed it is passed over.
+// moment, in every policy; a request that would exceed it is passed over. A quota does the same for all jobs
+// of a user or of a workspace. A lower quota preempts nothing.
 //
 // Placement. Best fit: of the agents with enough free slots the one with the fewest, ties by id. Otherwise,
 // unless single_node, a gang over the fewest agents, and among these choices the one that leaves the fewest
@@ -100,6 +101,21 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
+/// The user or the workspace that a quota limits.
+struct QuotaKey {
+  enum class Scope { kUser, kWorkspace };
+  Scope scope = Scope::kUser;
+  std::int64_t id = 0;
+  auto operator<=>(const QuotaKey&) const = default;
+};
+/// Limit on the slots that all jobs of a user or of a workspace hold together, in all pools.
+struct Quota {
+  QuotaKey key;
+  int slots = 0;
+  int elsewhere = 0;  ///< slots that these jobs hold in other pools
+  bool operator==(const Quota&) const = default;
+};
+
 /// A machine of the pool.
 struct Agent {
   AgentId id;
@@ -114,6 +130,7 @@ struct Agent {
 struct Job {
   JobKey id;
   UserId user;
+  std::int64_t workspace = 0;
   int priority = 42;             ///< 1..99, smaller is more important
   std::int64_t position = 0;     ///< order within a priority, see position.h
   double weight = 1;             ///< > 0; share of the user's slots (fair_share)
@@ -155,6 +172,7 @@ struct Snapshot {
   std::vector<Job> jobs;
   std::vector<Request> requests;
   std::vector<Running> running;
+  std::vector<Quota> quotas = {};
 };
 
 /// A request that starts, and its slots.
@@ -229,6 +247,9 @@ class Scheduler {
   void remove_agent(const AgentId& agent);
   /// Adds a job or replaces its queue settings.
   void put_job(Job job);
+  /// Adds or replaces a quota. O(jobs) for a new one, else O(jobs of the quota).
+  void put_quota(const Quota& quota);
+  void remove_quota(const QuotaKey& key);
   /// Withdraws the requests of a job. The job itself is removed when its last allocation has ended.
   void remove_job(JobKey job);
   /// Adds or replaces the request of a task. Ignored when the job is unknown or removed, or when the task
@@ -249,7 +270,7 @@ class Scheduler {
   /// Holders and the reservation as of the last `decide`, in the order of the walk.
   const std::vector<Hold>& holds() const;
   /// Returns the demand as of the last `decide` in the order of the policy, at most `limit` requests of each
-  /// shape. Requests beyond max_slots of their job are no demand. O(limit) for each shape.
+  /// shape. Requests beyond max_slots or a quota are no demand. O(limit) for each shape.
   std::vector<Demand> demand(int limit) const;
   const Rules& rules() const;
   /// Number of requests.
@@ -266,6 +287,8 @@ class Scheduler {
   /// Returns the standing of every job with a request or an allocation, by job id.
   std::vector<std::pair<JobKey, Standing>> standings() const;
   Standing standing(JobKey job) const;
+  /// Slots of the allocations that count towards a quota; 0 for an unknown one.
+  int held(const QuotaKey& key) const;
 
   /// Returns an image of the pool. Copies pointers to shared memory, however many requests there are; the
   /// agents are copied once after each change of an agent.

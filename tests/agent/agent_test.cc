@@ -68,7 +68,8 @@ struct Cluster {
     if (batch.empty()) FAIL("no hello came\n" << need(read_file(dir.path() + "/agent.log")));
     return batch[0];
   }
-  std::string order(const std::string& script, bool list = false) {
+  /// `build`: the allocation builds this trial class.
+  std::string order(const std::string& script, bool list = false, const std::string& build = "") {
     const std::string id = "1." + uuid4() + ".1";
     v1::AgentCommand command;
     v1::StartAllocation* start = command.mutable_start();
@@ -82,7 +83,8 @@ struct Cluster {
       for (const char* word : {"/bin/sh", "-c"}) start->add_entrypoint(word);
     }
     start->set_entrypoint_is_list(list);
-    start->add_entrypoint(script);
+    start->set_build(build);
+    if (build.empty()) start->add_entrypoint(script);
     master->command(std::move(command));
     return id;
   }
@@ -400,6 +402,14 @@ TEST_CASE("a trial class is compiled and run by det-harness; a compile error fai
   cluster.wait_state(good, State::STATE_STARTING);
   CHECK(cluster.wait_end(good).kind() == v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(cluster.logged(good, "harness --model-dir model.so:Net"));
+
+  // A build ends without a process; its message is the digest of the library.
+  const std::string build = cluster.order("", false, "model_def:Net");
+  const v1::AllocationExit built = cluster.wait_end(build);
+  CHECK(built.kind() == v1::AllocationExit::KIND_SUCCEEDED);
+  CHECK(built.message().size() == 64);
+  CHECK(cluster.logged(build, "model_def.cpp taken from the build cache"));
+  CHECK_FALSE(cluster.logged(build, "harness --model-dir"));
 
   cluster.master->context =
       need(pack_entries({{.path = "model_def.cpp", .content = "struct Net {};\n\nint x = y;\n"}}));

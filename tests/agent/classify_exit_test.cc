@@ -34,6 +34,14 @@ TEST_CASE("an exit is classified by its cause and carries the last lines of outp
       {{{0, 0}, "", {}, {}, std::chrono::hours(1)},
        {Kind::kHung, 0,
         "the task hung: no batch, no report and no output for 1h (hang_timeout): exit code 0"}},
+      {{{0, 15}, "", {}, {}, std::chrono::hours(1), {"rank 1 is stuck", "in train_batch", "  at\x01 f"}},
+       {Kind::kHung, 143,
+        "the task hung: no batch, no report and no output for 1h (hang_timeout): rank 1 is stuck: signal 15 "
+        "(Terminated)\nin train_batch\n  at  f"}},
+      {{{0, 15}, "", {}, {}, std::chrono::hours(1), {"", "in train_batch"}},
+       {Kind::kHung, 143,
+        "the task hung: no batch, no report and no output for 1h (hang_timeout): signal 15 "
+        "(Terminated)\nin train_batch"}},
       {{{1, 0}, "", {cuda}, {}}, {Kind::kOutOfMemory, 1, "out of memory: exit code 1\n" + cuda}},
       // What a program prints does not make its failure free of restarts; its exit code does.
       {{{1, 0}, "", {python}, {}}, {Kind::kFailed, 1, "exit code 1\n" + python}},

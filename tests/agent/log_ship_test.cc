@@ -1,6 +1,6 @@
 #include "agent/log_ship.h"
 
-#include "agent/link.h"
+#include "agent/master_link/link.h"
 #include "common/base/files.h"
 #include "common/base/wait.h"
 #include "fake_master.h"

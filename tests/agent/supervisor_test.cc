@@ -54,10 +54,11 @@ class SmallGroup {
 /// One supervised task in its own directory. An environment variable marks all its processes.
 struct Task {
   explicit Task(std::vector<std::string> argv, Duration grace = 500ms, const std::string& group = "",
-                Duration hang_timeout = 0s) {
+                Duration hang_timeout = 0s, bool ends_with_agent = false) {
     TaskSpec spec{.argv = std::move(argv),
                   .env = {mark, "PATH=/usr/bin:/bin"},
                   .cwd = dir.path(),
+                  .ends_with_agent = ends_with_agent,
                   .grace = grace,
                   .hang_timeout = hang_timeout};
     need(make_directories(at.run()));
@@ -66,6 +67,7 @@ struct Task {
         need(Child::spawn({.argv = group.empty() ? std::vector<std::string>{kSupervisor, dir.path()}
                                                  : std::vector<std::string>{"/bin/sh", "-c", kEnterGroup,
                                                                             group, kSupervisor, dir.path()},
+                           .in = ends_with_agent ? Stream::pipe() : Stream::null(),
                            .new_session = true}));
   }
   ~Task() {
@@ -110,6 +112,15 @@ TEST_CASE("the task's exit code is recorded", "[supervisor]") {
     Task task(shell("exit " + std::to_string(code)));
     CHECK(task.end().status == ExitStatus{code, 0});
   }
+}
+
+TEST_CASE("the end of the agent kills the task, if its specification says so", "[supervisor]") {
+  Task task(shell("trap '' TERM; (setsid sleep 100 &); echo up; while :; do sleep 1; done"), 60s, "", 0s,
+            true);
+  task.wait_for_line("up");
+  task.child->in().reset();
+  CHECK(task.end().status == ExitStatus{0, SIGKILL});
+  CHECK(task.texts().back() == "ERROR: the agent has died; killing the task");
 }
 
 TEST_CASE("death by a signal is recorded as that signal", "[supervisor]") {

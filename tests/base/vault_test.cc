@@ -72,3 +72,33 @@ TEST_CASE("a file of keys that is damaged or empty is refused, not replaced") {
     CHECK(need(read_file(keys.file, 4096)) == text);
   }
 }
+
+TEST_CASE("a proposed key seals only once it is settled as the current one") {
+  const Keys keys;
+  const Vault before = keys.open();
+  const Vault proposed = need(Vault::propose(keys.file));
+  CHECK(proposed.key_id() != before.key_id());
+  CHECK(need(proposed.unseal(before.seal("secret"))) == "secret");
+  // A process that starts in between continues with the old key and reads both.
+  CHECK(keys.open().key_id() == before.key_id());
+  CHECK(need(keys.open().unseal(proposed.seal("secret"))) == "secret");
+  SECTION("settled as current") {
+    need(Vault::settle(keys.file, proposed.key_id()));
+    CHECK(keys.open().key_id() == proposed.key_id());
+    CHECK(need(keys.open().unseal(before.seal("secret"))) == "secret");
+  }
+  SECTION("dropped") {
+    need(Vault::settle(keys.file, before.key_id()));
+    CHECK(keys.open().key_id() == before.key_id());
+    CHECK(keys.open().unseal(proposed.seal("secret")).error().code == Code::kDataLoss);
+  }
+  const std::string settled = need(read_file(keys.file, 4096));
+  need(Vault::settle(keys.file, proposed.key_id()));
+  CHECK(need(read_file(keys.file, 4096)) == settled);
+}
+
+TEST_CASE("settling without a file creates none") {
+  const Keys keys;
+  need(Vault::settle(keys.file, "0123456789abcdef"));
+  CHECK_FALSE(path_exists(keys.file));
+}

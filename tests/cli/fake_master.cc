@@ -356,6 +356,32 @@ struct Checkpoints : v1::CheckpointService::Service {
   World& world;
 };
 
+struct Media : v1::MediaService::Service {
+  explicit Media(World& w) : world(w) {}
+  Status GetTrialFiles(ServerContext* context, const v1::GetTrialFilesRequest*,
+                       v1::GetTrialFilesResponse* response) override {
+    NEEDS_TOKEN(context);
+    for (const auto& [path, content] : world.trial_files) {
+      v1::TrialFile* file = response->add_files();
+      file->set_path(path);
+      file->set_size(static_cast<std::int64_t>(content.size()));
+    }
+    return Status::OK;
+  }
+  Status DownloadTrialFile(ServerContext* context, const v1::DownloadTrialFileRequest* request,
+                           grpc::ServerWriter<v1::DownloadTrialFileResponse>* writer) override {
+    NEEDS_TOKEN(context);
+    const std::string& bytes = world.trial_files[request->path()];
+    for (std::size_t at = 0; at < bytes.size(); at += 100) {
+      v1::DownloadTrialFileResponse part;
+      part.set_chunk(bytes.substr(at, 100));
+      writer->Write(part);
+    }
+    return Status::OK;
+  }
+  World& world;
+};
+
 }  // namespace
 
 struct FakeMaster::Services {
@@ -369,7 +395,8 @@ struct FakeMaster::Services {
         templates(world),
         policies(world),
         diagnoses(world),
-        brackets(world) {}
+        brackets(world),
+        media(world) {}
   Auth auth;
   Cluster cluster;
   Experiments experiments;
@@ -381,6 +408,7 @@ struct FakeMaster::Services {
   Policies policies;
   Diagnoses diagnoses;
   Brackets brackets;
+  Media media;
 };
 
 FakeMaster::FakeMaster()
@@ -390,7 +418,7 @@ FakeMaster::FakeMaster()
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
            &services_->logs, &services_->tasks, &services_->checkpoints, &services_->templates,
-           &services_->policies, &services_->diagnoses, &services_->brackets})
+           &services_->policies, &services_->diagnoses, &services_->brackets, &services_->media})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);

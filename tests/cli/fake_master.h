@@ -18,6 +18,7 @@
 #include "det/v1/diagnosis.grpc.pb.h"
 #include "det/v1/experiment.grpc.pb.h"
 #include "det/v1/log.grpc.pb.h"
+#include "det/v1/media.grpc.pb.h"
 #include "det/v1/policy.grpc.pb.h"
 #include "det/v1/task.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
@@ -33,6 +34,7 @@ struct World {
   std::vector<v1::Checkpoint> checkpoints;
   std::vector<v1::LogEntry> log;
   std::map<std::string, std::string> checkpoint_archives;  ///< uuid → tar.gz
+  std::map<std::string, std::string> trial_files;          ///< path → content, of every trial
   std::vector<v1::Agent> agents;
   std::map<std::string, std::string> templates;  ///< name → YAML
   std::string policies;                          ///< config policies of experiments, YAML

@@ -201,6 +201,26 @@ TEST_CASE("checkpoints are listed, best first on request, and downloaded complet
   CHECK(master.det({"checkpoint", "download", "nope"}, home->path()).status.code == 1);
 }
 
+TEST_CASE("files of a trial are listed, selected and downloaded, and none escapes the directory") {
+  FakeMaster master;
+  fill(master.world);
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  master.world.trial_files = {{"media/digit/1-d-image.png", "png"},
+                              {"tensorboard/events", std::string(250, 'e')},
+                              {"tensorboard2/other", "o"}};
+  CHECK(json_of(master.det({"trial", "files", "3", "--json"})).size() == 3);
+  CHECK(master.det({"trial", "download-files", "3", "tensorboard"}, home->path()).out ==
+        "Downloaded 1 file to trial_3\n");
+  CHECK(read_file(home->path() + "/trial_3/tensorboard/events").value() == std::string(250, 'e'));
+  CHECK(master.det({"trial", "download-files", "3", "-o", "all"}, home->path()).out ==
+        "Downloaded 3 files to all\n");
+  CHECK(master.det({"trial", "download-files", "3", "none"}, home->path()).status.code == 1);
+  master.world.trial_files = {{"../escaped", "x"}};
+  CHECK(master.det({"trial", "download-files", "3", "-o", "bad"}, home->path()).status.code != 0);
+  CHECK_FALSE(path_exists(home->path() + "/escaped"));
+}
+
 TEST_CASE("an archive that escapes its directory is refused and leaves no file") {
   FakeMaster master;
   fill(master.world);

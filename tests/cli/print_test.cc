@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "cli/output/progress.h"
+#include "det/v1/trial.pb.h"
 
 namespace det::cli::test {
 
@@ -18,6 +19,18 @@ TEST_CASE("a table aligns its columns, with numbers to the right") {
 
 TEST_CASE("an empty table prints its header") {
   CHECK(to_text({{"ID", "Name"}, {}}) == " ID | Name\n----+------\n");
+}
+
+TEST_CASE("a trial that is built shows the time since the build began") {
+  v1::Trial trial;
+  trial.set_state(v1::STATE_PULLING);
+  CHECK(state_text(trial, WallTime{50'000'000}) == "PULLING");
+  trial.mutable_build_time()->set_seconds(38);
+  CHECK(state_text(trial, WallTime{50'900'000}) == "BUILDING 12s");
+  // The clocks of two machines differ.
+  CHECK(state_text(trial, WallTime{37'000'000}) == "BUILDING 0s");
+  trial.set_state(v1::STATE_RUNNING);
+  CHECK(state_text(trial, WallTime{50'000'000}) == "RUNNING");
 }
 
 TEST_CASE("CSV quotes fields that need it") {

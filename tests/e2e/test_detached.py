@@ -1,4 +1,5 @@
 """The detached mode: a program started by hand against a real master without agents."""
+import json
 import os
 import pathlib
 import subprocess
@@ -52,6 +53,23 @@ class Detached(unittest.TestCase):
 
     def trial_state(self, program):
         return self.cluster.trial(program.trial)["state"].removeprefix("STATE_")
+
+    def test_media_of_every_kind_are_stored_and_a_step_reported_again_replaces_them(self):
+        program = self.start()
+        texts = []
+        for step in (1, 2):
+            self.assertEqual(program.tell("media"), f"step {step}")
+            target = self.cluster.dir / f"media{step}"
+            self.cluster.det("trial", "download-files", program.trial, "media", "-o", target)
+            files = {path.parent.name: path for path in target.glob("media/*/7-*")}
+            self.assertEqual(sorted(files), ["file", "histogram", "image", "table", "text"])
+            self.assertEqual(len(list(target.rglob("7-*"))), 5)
+            texts.append(files["text"].read_text())
+        self.assertEqual(texts, ["step 1", "step 2"])
+        self.assertEqual(json.loads(files["histogram"].read_text()), {"edges": [0, 0.25, 0.5, 0.75, 1], "counts": [1, 1, 0, 1]})
+        self.assertEqual(json.loads(files["table"].read_text()), {"columns": ["class", "count"], "rows": [["cat", 3], ["dog", None]]})
+        self.assertEqual(files["image"].read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(files["file"].read_text(), "detached_progra\n")
 
     def test_reports_are_read_back_with_the_command(self):
         program = self.start()

@@ -16,8 +16,8 @@ class Distributed(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.start_agent("pair", slots=2)
 
-    def create(self, slots, batches=300, mode="fast"):
-        config = tiny(batches, checkpoint_every=50, validate_every=100, resources=f"{{slots_per_trial: {slots}}}")
+    def create(self, slots, batches=300, mode="fast", **more):
+        config = tiny(batches, checkpoint_every=50, validate_every=100, resources=f"{{slots_per_trial: {slots}}}", **more)
         config = config.replace("experiment_seed: 7", f"experiment_seed: 7\n  mode: {mode}")
         id = self.cluster.create(HERE / "fixtures" / "tiny", config)
         return id, self.cluster.trial_id(id)
@@ -43,6 +43,21 @@ class Distributed(unittest.TestCase):
             self.cluster.wait_state(id, "COMPLETED", timeout=240)
             rows.append(self.cluster.metrics(trial, "validation") + self.cluster.metrics(trial, "training"))
         self.assertGreater(len(rows[0]), 6)
+        self.assertEqual(rows[0], rows[1])
+
+    def test_divided_optimizer_state_gives_the_same_metrics_over_a_pause(self):
+        rows = []
+        for zero in (0, 1):
+            id, trial = self.create(2, batches=3000, optimizations=f"{{zero: {zero}}}")
+            if zero == 1:
+                wait_until("it to train", lambda: self.cluster.metrics(trial, "training"))
+                self.cluster.det("experiment", "pause", id)
+                self.cluster.wait_state(id, "PAUSED")
+                self.assertLess(len(self.cluster.metrics(trial, "validation")), 30)
+                self.cluster.det("experiment", "activate", id)
+            self.cluster.wait_state(id, "COMPLETED", timeout=240)
+            rows.append(self.cluster.metrics(trial, "validation"))
+        self.assertEqual(len(rows[0]), 30)
         self.assertEqual(rows[0], rows[1])
 
     def test_a_dead_rank_ends_all_and_the_next_run_resumes(self):

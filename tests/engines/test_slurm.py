@@ -1,39 +1,14 @@
 """Agents as pilots in jobs of a real Slurm. The batch script is the one of docs/slurm.md."""
 import os
-import pathlib
 import re
-import shutil
-import subprocess
-import tempfile
 import unittest
 
-from cluster import Cluster, processes, wait_until
+from cluster import Cluster, wait_until
+from slurm import Slurm
 from test_main_job import BUILD, HERE, ROOT, tiny
 
-SCRIPT = ROOT / "tests" / "engines" / "slurm.sh"
 BATCHES = 20000
-
-
-class Slurm:
-    """A Slurm with two nodes in a temporary directory."""
-
-    def __init__(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
-        out = subprocess.run([SCRIPT, "start", self.dir, "--kill-wait", "30"], check=True, capture_output=True, text=True).stdout
-        self.env = {**os.environ, **dict(line.split("=", 1) for line in out.split())}
-
-    def run(self, *command, **env):
-        done = subprocess.run(list(map(str, command)), env={**self.env, **env}, capture_output=True, text=True, timeout=60)
-        if done.returncode != 0:
-            raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
-        return done.stdout.strip()
-
-    def jobs(self):
-        return self.run("squeue", "-h", "-o", "%i").split()
-
-    def close(self):
-        subprocess.run([SCRIPT, "stop", self.dir], check=True)
-        shutil.rmtree(self.dir, ignore_errors=True)
+PREEMPTIONS = 100 if os.environ.get("DET_TEST_LONG") == "1" else 1
 
 
 def documented_script():
@@ -44,7 +19,7 @@ def documented_script():
 class Pilots(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.slurm = Slurm()
+        cls.slurm = Slurm("--kill-wait", "30")
         cls.addClassCleanup(cls.slurm.close)
         cls.cluster = Cluster(BUILD, ["--agent-kill-grace", "2s"])
         cls.cluster.__enter__()
@@ -72,14 +47,20 @@ class Pilots(unittest.TestCase):
     def assert_nothing_is_left(self):
         wait_until("the jobs to end", self.no_job)
         self.assertEqual(self.agents(), [])
-        left = [(pid, name) for pid, (name, env) in processes().items()
-                if "SLURM_JOB_ID=" in env and f"SLURM_CONF={self.slurm.env['SLURM_CONF']}\0" in env]
-        self.assertEqual(left, [])
+        self.slurm.wait_without_jobs(prefix="")
         self.assertEqual(list(self.cluster.dir.glob("det-*")), [], "directories of agents")
 
-    def train(self, batches=BATCHES):
+    def train(self, batches=BATCHES, mode="fast"):
         """Submits a trial that saves a checkpoint only when it is asked to leave, and at its end."""
-        return self.cluster.create(HERE / "fixtures" / "tiny", tiny(batches, batches, batches))
+        config = tiny(batches, batches, batches).replace("  experiment_seed", f"  mode: {mode}\n  experiment_seed")
+        return self.cluster.create(HERE / "fixtures" / "tiny", config)
+
+    def parameters(self, experiment):
+        """The bytes of the parameters at the end of a trial."""
+        uuid = self.cluster.trial(self.cluster.trial_id(experiment))["latestCheckpointUuid"]
+        target = self.cluster.dir / "downloaded" / uuid
+        self.cluster.det("checkpoint", "download", uuid, "-o", target)
+        return (target / "state_dict.pth").read_bytes()
 
     def rows(self, experiment):
         trial = self.cluster.trial_id(experiment)
@@ -104,6 +85,30 @@ class Pilots(unittest.TestCase):
         self.assertEqual(self.rows(disturbed), self.rows(undisturbed))
         wait_until("the idle pilot to end its job", self.no_job, timeout=30)
         self.assertIn("agent stopped", self.log(second))
+        self.assert_nothing_is_left()
+
+    def test_an_exact_trial_that_slurm_preempts_ends_with_equal_parameters(self):
+        job = self.submit()
+        undisturbed = self.train(mode="exact")
+        self.cluster.wait_state(undisturbed, "COMPLETED")
+        expected = self.parameters(undisturbed)
+        for number in range(PREEMPTIONS):
+            disturbed = self.train(mode="exact")
+            trial = self.cluster.trial_id(disturbed)
+            # Not always at the same batch.
+            wait_until("the trial to report", lambda: len(self.cluster.metrics(trial, "training")) > number)
+            other = self.slurm.run("sbatch", "--parsable", "--partition=high", "--exclusive", "--nodes=2", "--output=/dev/null",
+                                   "--wrap=true")
+            wait_until("both jobs to end", self.no_job)
+            self.assertIn(f"JobId={other} ", (self.slurm.home / "log" / "jobs").read_text())
+            self.assertIn("agent stopped", self.log(job), "preempted with SIGTERM")
+            self.assertTrue(self.cluster.trial(trial)["latestCheckpointUuid"], self.cluster.logs(trial)[-3000:])
+            job = self.submit()
+            self.cluster.wait_state(disturbed, "COMPLETED")
+            described = self.cluster.trial(trial)
+            self.assertEqual((described["restarts"], described["run"]), (0, 2))
+            self.assertEqual(self.parameters(disturbed), expected, f"preemption {number + 1}")
+        self.slurm.run("scancel", job)
         self.assert_nothing_is_left()
 
     def test_a_pilot_leaves_before_the_end_of_its_job_and_its_trial_is_saved(self):

@@ -61,7 +61,7 @@ void check_report(const v1::Report& report) {
   }
   if (report.has_checkpoint()) {
     const auto read =
-        api::read_checkpoint_report(report.checkpoint(), TrialId(1), 1, api::from_proto(report.time()));
+        api::read_checkpoint_report(report.checkpoint(), TrialId(1), 1, api::from_proto(report.time()), "");
     if (!read) return check_refusal(read.error());
   }
 }

@@ -3,10 +3,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/base/exit_codes.h"
+#include "master/core/build_id.h"
 #include "master/core/invariants.h"
 
 namespace det::sim {
-namespace {}  // namespace
+namespace {
+
+/// Slots of all allocations, by their user and by their workspace.
+std::map<scheduler::QuotaKey, int> held_by_owner(const core::Core& core) {
+  using Scope = scheduler::QuotaKey::Scope;
+  std::map<scheduler::QuotaKey, int> held;
+  const auto add = [&](UserId user, std::int64_t workspace, int slots) {
+    held[{Scope::kUser, user.value}] += slots;
+    held[{Scope::kWorkspace, workspace}] += slots;
+  };
+  for (const auto& [id, allocation] : core.allocations()) {
+    if (const core::Command* command = core.command(allocation.task)) {
+      add(command->owner, command->workspace, allocation.slot_count());
+    } else if (const core::Trial* trial = core.trial(allocation.task)) {
+      const auto experiment = core.experiments().find(trial->experiment);
+      if (experiment != core.experiments().end())
+        add(experiment->second.owner, experiment->second.workspace, allocation.slot_count());
+    }
+  }
+  return held;
+}
+
+}  // namespace
 
 void Checker::fail(const std::string& what) {
   if (!failure_.empty()) return;
@@ -74,15 +98,22 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
   events_.clear();
   heard_.clear();
   appended_run_.clear();
-  for (const auto& [id, trial] : disk.trials) appended_run_[id] = trial.run;
+  rejected_.clear();
+  for (const auto& [id, trial] : disk.trials) {
+    appended_run_[id] = trial.run;
+    experiment_of_[id] = trial.experiment;
+  }
+  for (const auto& [id, row] : disk.allocations) check_builds(row);
   for (const auto& [id, log] : disk.searcher_events) {
     for (const auto& [number, event] : log) {
       events_[id].push_back(event);
       check_heard(id, event);
     }
   }
+  held_ = held_by_owner(core);  // the end of an allocation may have been lost with the old master
   after_step(core);
   check_service(core, disk);
+  if (core.quotas() != disk.quotas) fail("a quota was set or removed, and the master has forgotten it");
   check_search(core);
 }
 
@@ -91,6 +122,7 @@ void Checker::master_crashes(const core::Core& core) { check_search(core); }
 void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
   check_max_slots(core);
+  check_quotas(core);
   check_command_kills(core);
   check_pilots(core);
 }
@@ -121,6 +153,17 @@ void Checker::check_max_slots(const core::Core& core) {
   }
 }
 
+void Checker::check_quotas(const core::Core& core) {
+  std::map<scheduler::QuotaKey, int> held = held_by_owner(core);
+  for (const auto& [key, limit] : core.quotas()) {
+    const auto& [of, resource] = key;
+    if (resource != core::QuotaResource::kSlots || held[of] <= limit || held[of] <= held_[of]) continue;
+    fail(std::string(core::scope_name(of.scope)) + " " + std::to_string(of.id) + " has got " +
+         std::to_string(held[of]) + " slots, more than the quota of " + std::to_string(limit));
+  }
+  held_ = std::move(held);
+}
+
 void Checker::check_run(const char* what, TrialId trial, RunNumber run) {
   if (run == appended_run_[trial]) return;
   fail(std::string(what) + " of run " + std::to_string(run) + " of " + name_of(trial) +
@@ -141,7 +184,9 @@ void Checker::appended(const core::Write& write) {
     if (trial->row.run < newest)
       fail(name_of(trial->row.id) + " falls back to run " + std::to_string(trial->row.run));
     newest = trial->row.run;
+    experiment_of_[trial->row.id] = trial->row.experiment;
   }
+  if (auto* allocation = std::get_if<core::PutAllocation>(&write)) check_builds(allocation->row);
   if (auto* row = std::get_if<core::InsertValidation>(&write))
     check_run("a validation", row->trial, row->run);
   if (auto* row = std::get_if<core::InsertCheckpoint>(&write))
@@ -155,6 +200,19 @@ void Checker::appended(const core::Write& write) {
   }
   check_heard(event->experiment, event->event);
   log.push_back(event->event);
+}
+
+/// A rejected build ends its experiment: no trial of it gets an allocation after that.
+void Checker::check_builds(const core::Allocation& row) {
+  const auto trial = row.task.as<TrialId>();
+  if (!trial) return;
+  const ExperimentId experiment = experiment_of_[*trial];
+  if (row.state == core::AllocationState::kAssigned && rejected_.contains(experiment) &&
+      !continued_.contains(experiment)) {
+    fail(row.id.value + " was assigned after the build of " + name_of(experiment) + " was rejected");
+  }
+  if (core::is_build(row.id) && row.exit && row.exit->code == kExitFinal && !row.kill_requested)
+    rejected_.insert(experiment);
 }
 
 /// The searcher gets each report once. Exits and retries may repeat: a retried trial can exit a second time.
@@ -360,7 +418,9 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
       check_rows(job, trial, disk);
     }
-    if (!job.left_alone() || job.continued()) continue;
+    if (job.build == Job::Build::kRejected && finished_.contains(id))
+      fail(is + " and its program ran although its code does not compile");
+    if (!job.left_alone() || job.continued() || job.build == Job::Build::kRejected) continue;
     if (trial.state != experiment.state && !job.searches()) fail(is + " unlike its experiment");
     if (trial.state == core::State::kCanceled) fail(is + " and nobody asked for it");
     const bool no_metric = job.has_no_metric(trial.seed) && job.config->searcher.decides_by_metric();
@@ -368,6 +428,11 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     if (trial.state == core::State::kError && failed <= restarts && !proven && !no_metric) {
       fail(is + " after " + std::to_string(failed) + " failures of " + std::to_string(restarts + 1));
     }
+  }
+  if (job.build == Job::Build::kRejected) {
+    if (experiment.state == core::State::kCompleted)
+      fail(name_of(experiment.id) + " has completed although its code does not compile");
+    return;
   }
   if (job.left_alone() && job.always_invalid && trials > 1 && experiment.state == core::State::kCompleted)
     fail(name_of(experiment.id) + " has completed although each of its trials refused its hyperparameters");

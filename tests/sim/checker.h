@@ -79,11 +79,13 @@ class Checker {
  private:
   void check_resume(const core::Trial& trial, const MemoryDisk& disk);
   void check_run(const char* what, TrialId trial, RunNumber run);
+  void check_builds(const core::Allocation& row);
   void check_pilots(const core::Core& core);
   void check_stored_pilots(const MemoryDisk& disk);
   void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
+  void check_quotas(const core::Core& core);
   void check_command_kills(const core::Core& core);
   void check_commands(const MemoryDisk& disk);
   void check_search(const core::Core& core);
@@ -112,6 +114,9 @@ class Checker {
   std::map<ExperimentId, std::vector<std::string>> events_;  ///< Appended in this life of the master.
   std::map<ExperimentId, std::set<std::string>> heard_;      ///< Events that must not repeat in this life.
   std::map<TrialId, RunNumber> appended_run_;                ///< Newest run appended in this life.
+  std::map<TrialId, ExperimentId> experiment_of_;
+  /// Experiments with a build that the compiler has rejected in this life of the master, or before it.
+  std::set<ExperimentId> rejected_;
   std::map<ExperimentId, std::int64_t> most_trials_;
   std::map<ExperimentId, std::size_t> stored_events_;  ///< Number of events already checked.
   std::set<ExperimentId> continued_;
@@ -126,6 +131,8 @@ class Checker {
   std::set<AllocationId> killed_commands_;
   std::set<AllocationId> placed_;  ///< Allocations whose agents have been checked.
   std::set<std::int64_t> ended_pilots_;
+  /// Slots that users and workspaces held at the last check.
+  std::map<scheduler::QuotaKey, int> held_;
 };
 
 }  // namespace det::sim

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "common/base/exit_codes.h"
 #include "common/crypto/digest.h"
+#include "master/core/build_id.h"
 
 namespace det::sim {
 namespace {
@@ -204,6 +206,7 @@ void Machine::pulled(const AllocationId& id) {
   if (dead_ || it == held_.end() || it->second.exit || it->second.killed) return;
   Held& held = it->second;
   const core::Allocation& allocation = held.start.allocation;
+  if (core::is_build(id)) return exited(id, build(held.start));
   ProcessTruth truth{.machine = instance_,
                      .slots = allocation.parts.at(static_cast<std::size_t>(held.start.part)).slots,
                      .task = allocation.task,
@@ -216,6 +219,17 @@ void Machine::pulled(const AllocationId& id) {
   held.state = engine_.chance(50) ? AllocationState::kStarting : AllocationState::kRunning;
   held.process->begin();
   tell(id);
+}
+
+core::Exit Machine::build(const core::StartAllocation& start) {
+  switch (program_of(start).build) {
+    case Job::Build::kWorks:
+      return {ExitKind::kSucceeded, 0, "digest of " + start.code_archive};
+    case Job::Build::kRejected:
+      return {ExitKind::kFailed, kExitFinal, "model_def.cpp does not compile"};
+    default:
+      return {ExitKind::kOutOfMemory, 0, "the compiler ran out of memory"};
+  }
 }
 
 const Job& Machine::program_of(const core::StartAllocation& start) const {

@@ -68,6 +68,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void command(const core::Send& send);
   void begin(const core::StartAllocation& start);
   void pulled(const AllocationId& id);
+  core::Exit build(const core::StartAllocation& start);
   const Job& program_of(const core::StartAllocation& start) const;
   void kill(const AllocationId& id);
   void exited(const AllocationId& id, core::Exit exit);

@@ -38,6 +38,14 @@ struct Apply {
   void operator()(const core::PutAgentSettings& write) { disk.agents[write.row.agent] = write.row; }
   void operator()(const core::DeleteAgent& write) { disk.agents.erase(write.agent); }
   void operator()(const core::PutPilot& write) { disk.pilots[write.row.id] = write.row; }
+  void operator()(const core::PutQuota& write) {
+    const auto key = std::pair(write.row.of, write.row.resource);
+    if (write.removed) {
+      disk.quotas.erase(key);
+    } else {
+      disk.quotas[key] = write.row.limit;
+    }
+  }
   void operator()(const core::PutCapacity&) {}
   void operator()(const core::AppendTaskLog& write) { disk.logs.push_back(write); }
 };
@@ -92,6 +100,7 @@ core::Recovered MemoryDisk::recover(std::optional<ExperimentId> one) const {
     if (!core::is_terminal(command.state)) recovered.commands.push_back(command);
   }
   for (const auto& [id, settings] : agents) recovered.agents.push_back(settings);
+  for (const auto& [key, limit] : quotas) recovered.quotas.push_back({key.first, key.second, limit});
   for (const auto& [id, pilot] : pilots) {
     recovered.next_pilot = id + 1;
     if (!pilot.ended) recovered.pilots.push_back(pilot);

@@ -34,6 +34,7 @@ struct MemoryDisk {
   std::vector<core::AppendTaskLog> logs;
   std::set<CheckpointId> damaged;
   std::map<AgentId, core::AgentSettings> agents;
+  core::QuotaTable quotas;
   std::map<std::int64_t, core::Pilot> pilots;
 
   void apply(const core::Write& write);

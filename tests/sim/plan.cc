@@ -195,6 +195,26 @@ bool Job::has_no_metric(std::uint32_t trial_seed) const { return lacks_metric &&
 
 namespace {
 
+/// Half of the jobs have a trial class to build; some share their code. From a stream of their own, so that
+/// the rest of each plan stays what it was.
+void draw_builds(Plan& plan, Dice dice) {
+  if (!plan.options.providers.empty()) return;
+  for (Job& job : plan.jobs) {
+    if (!dice.chance(50) || job.detached || job.config->resources.slots_per_trial == 0) continue;
+    auto config = std::make_shared<expconf::ExperimentConfig>(*job.config);
+    config->entrypoint = {"model_def:Trial"};
+    job.config = std::move(config);
+    job.code_archive = "archive" + std::to_string(dice.between(1, 3)) + " of " + job.id.value;
+    if (dice.chance(40)) {
+      job.code_archive = "shared archive";
+    } else if (dice.chance(15)) {
+      job.build = Job::Build::kRejected;
+    } else if (dice.chance(15)) {
+      job.build = Job::Build::kFails;
+    }
+  }
+}
+
 /// One plan in four has pilots in place of machines. They come from a stream of their own: the other plans
 /// stay what they were.
 void draw_provider(Plan& plan, Dice dice, int& most_on_one, int& most_slots) {
@@ -271,6 +291,8 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   }
   plan.faults.agent_stop = dice.weight(30, 3);
   for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
+  plan.faults.quota_change = dice.weight(30, 3);
+  draw_builds(plan, Dice{Random{seed ^ 0xb1d5, 2}});
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -300,7 +322,8 @@ std::string describe_faults(const Plan& plan) {
                                                  {"engine_refusal", f.engine_refusal},
                                                  {"pilot_preempted", f.pilot_preempted},
                                                  {"pilot_ended", f.pilot_ended},
-                                                 {"pilot_lost", f.pilot_lost}};
+                                                 {"pilot_lost", f.pilot_lost},
+                                                 {"quota_change", f.quota_change}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }

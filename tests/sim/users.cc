@@ -44,6 +44,7 @@ void User::submit() {
   input.config = job_.config;
   input.activate = job_.activate;
   input.detached = job_.detached;
+  input.code_archive = job_.code_archive;
   ask(input, [self = shared_from_this()](const Answer& answer) { self->submitted(answer); });
 }
 

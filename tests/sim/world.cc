@@ -13,6 +13,10 @@
 namespace det::sim {
 namespace {
 
+/// All jobs of a plan belong to this user and this workspace.
+const scheduler::QuotaKey kSimulatedUser{scheduler::QuotaKey::Scope::kUser, UserId{}.value};
+const scheduler::QuotaKey kSimulatedWorkspace{scheduler::QuotaKey::Scope::kWorkspace, 1};
+
 class World {
  public:
   World(const Plan& plan, bool print)
@@ -43,6 +47,7 @@ class World {
   void lose_pilot() { batch_.lose_job(); }
   void change_queue();
   void change_service();
+  void change_quota();
   void enable_all();
   bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
   void watch_end();
@@ -138,7 +143,7 @@ void World::inject() {
   // Before the first pilot starts there is no machine to disturb.
   if (machines_.empty()) return crash_master();
   const Faults& f = plan_.faults;
-  const std::array<std::pair<int, Fault>, 18> kinds = {{{f.master_crash, &World::crash_master},
+  const std::array<std::pair<int, Fault>, 19> kinds = {{{f.master_crash, &World::crash_master},
                                                         {f.link_cut, &World::cut_link},
                                                         {f.link_stall, &World::stall_link},
                                                         {f.agent_restart, &World::restart_agent},
@@ -155,7 +160,8 @@ void World::inject() {
                                                         {f.engine_refusal, &World::refusal},
                                                         {f.pilot_preempted, &World::preempt_pilot},
                                                         {f.pilot_ended, &World::end_pilot},
-                                                        {f.pilot_lost, &World::lose_pilot}}};
+                                                        {f.pilot_lost, &World::lose_pilot},
+                                                        {f.quota_change, &World::change_quota}}};
   std::int64_t total = 0;
   for (const auto& [weight, fault] : kinds) total += weight;
   if (total == 0) return;
@@ -251,6 +257,14 @@ void World::change_queue() {
   master_.submit(update);
 }
 
+void World::change_quota() {
+  if (!master_.up()) return;
+  core::SetQuota change{.of = engine_.chance(50) ? kSimulatedUser : kSimulatedWorkspace};
+  if (engine_.chance(70)) change.limit = engine_.between(0, 6);
+  engine_.trace("an administrator changes a quota");
+  master_.submit(change);
+}
+
 void World::change_service() {
   const Machine& machine = some_machine();
   core::SetService change{
@@ -270,12 +284,13 @@ void World::enable_all() {
     for (int slot = 0; slot < 4; ++slot)
       master_.submit(core::SetService{.agent = machine->name(), .slot = slot});
   }
+  for (const scheduler::QuotaKey& of : {kSimulatedUser, kSimulatedWorkspace})
+    master_.submit(core::SetQuota{.of = of});
   // The master may crash before the change is durable.
-  for (const auto& [id, settings] : master_.disk().agents) {
-    if (settings.enabled && settings.disabled_slots.empty()) continue;
-    engine_.after(seconds(5), [this] { enable_all(); });
-    return;
-  }
+  bool enabled = master_.disk().quotas.empty();
+  for (const auto& [id, settings] : master_.disk().agents)
+    enabled = enabled && settings.enabled && settings.disabled_slots.empty();
+  if (!enabled) engine_.after(seconds(5), [this] { enable_all(); });
 }
 
 void World::slow_store() { master_.stall_store(engine_.between(milliseconds(100), seconds(15))); }

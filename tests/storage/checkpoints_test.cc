@@ -127,6 +127,21 @@ TEST_CASE("a checkpoint without a manifest from another program is fetched uncha
   CHECK(read_file(place.back + "/code/a.py").value() == "pass");
 }
 
+TEST_CASE("media in a bucket are removed with their experiment, and no others are") {
+  Place place;
+  const std::string cluster = "00000000-0000-4000-8000-0000000000aa";
+  const std::string mine = media_name(cluster, ExperimentId(1)),
+                    other = media_name(cluster, ExperimentId(12));
+  for (const std::string& name : {mine, other})
+    REQUIRE(place.bucket.put(name + "/trial/1/digest", "content"));
+  const Done done = perform(place.bucket, {mine, cluster + "/media/experiment/"}, false);
+  CHECK(done.error.empty());
+  CHECK(done.removed == std::vector<std::string>{mine});
+  CHECK(place.store.count() == 1);
+  CHECK(place.bucket.get(other + "/trial/1/digest", 100).value() == "content");
+  CHECK(perform(place.bucket, {mine}, false).absent == std::vector<std::string>{mine});
+}
+
 TEST_CASE("an interrupted removal can be resumed and leaves foreign objects") {
   Place place;
   place.save();

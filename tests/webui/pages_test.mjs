@@ -10,6 +10,7 @@ import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
+import { media } from './pages/media.mjs';
 import { joining } from './pages/joining.mjs';
 import { steering } from './pages/steering.mjs';
 import { searching } from './pages/searching.mjs';
@@ -31,4 +32,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);

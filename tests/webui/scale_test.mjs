@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { audit, cluster, drawnPixels, here, page, run, shot, signIn, until } from './driver.mjs';
 import { manyCurves } from './pages/curves.mjs';
+import { manyImages } from './pages/media.mjs';
 import { copies, LONG_TRIAL, longTrial, putMany, sql } from './rows.mjs';
 
 const MANY = 100_000;
@@ -417,4 +418,4 @@ const looking = [
   ],
 ];
 
-await run([...filling, ...listing, ...grouping, ...steering, ...looking, ...manyCurves(figure)]);
+await run([...filling, ...listing, ...grouping, ...steering, ...looking, ...manyCurves(figure), ...manyImages(figure)]);

@@ -82,6 +82,7 @@ export interface Trial {
   wallClockTime: number; // seconds
   totalCheckpointSize: string; // bytes
   latestCheckpointUuid: string;
+  buildTime?: Maybe<string>; // since when its code is built, in STATE_PULLING
   hparams?: Maybe<JsonObject>;
   metadata?: Maybe<JsonObject>; // notes of the trial's process or of users
   totalBatchesProcessed: number;
@@ -192,5 +193,6 @@ export interface Agent {
   /** Sandbox of tasks: "full", "partial" or "off"; "" for agents of older releases. */
   sandbox: string;
   sandboxMissing: string;
+  problem: string;
   resourcePools: string[];
 }

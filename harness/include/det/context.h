@@ -21,6 +21,7 @@
 #include "det/data.h"
 #include "det/distributed.h"
 #include "det/lr_scheduler.h"
+#include "det/media.h"
 #include "det/metrics.h"
 #include "det/profiler.h"
 
@@ -57,6 +58,7 @@ struct Aggregation {
 };
 
 struct ContextState;
+struct MediaRecord;
 class BatchStream;
 class TensorBoard;
 
@@ -261,10 +263,30 @@ class TrialContext {
   /// Enables or disables writing reported metrics to TensorBoard files. Enabled by default.
   void set_enable_tensorboard_logging(bool enable);
 
+  // Media of a step, for the panel "Media" (det/media.h). Rank 0 reports; other ranks may make the same
+  // calls. `name`: 1 to 128 letters, digits, spaces and _ - . =; slashes separate groups. An entry has at
+  // most 2 MiB, a trial 20,000 entries and 2 GiB; above that the master refuses entries, and the log says so.
+  // Invalid arguments throw std::invalid_argument.
+
+  /// Reports an image: [H, W], [C, H, W], or [N, C, H, W] as a grid of the first 64, with C = 1 (gray) or 3
+  /// (RGB); uint8 from 0 to 255, other types from 0 to 1.
+  void report_image(const std::string& name, const torch::Tensor& image, const MediaOptions& options = {});
+  /// Reports the distribution of the values of a tensor of any shape, in 1 to 1000 bins of equal width.
+  void report_histogram(const std::string& name, const torch::Tensor& values, int bins = 64,
+                        const MediaOptions& options = {});
+  /// Reports UTF-8 text; notes in Markdown are shown with their formatting.
+  void report_text(const std::string& name, const std::string& text, const MediaOptions& options = {});
+  /// Reports a table: 1 to 100 columns, and at most 10,000 rows, a list of lists of strings and numbers.
+  void report_table(const std::string& name, const std::vector<std::string>& columns, const Json& rows,
+                    const MediaOptions& options = {});
+  /// Reports the content of a file, for download. Throws std::runtime_error when it cannot be read.
+  void report_file(const std::string& name, const std::string& path, const MediaOptions& options = {});
+
   /// Internal state, for the library only.
   ContextState& state() { return *state_; }
 
  private:
+  void report_media(const MediaRecord& record);
   void add_model(std::shared_ptr<torch::nn::Module> model);
   void add_lr_scheduler(std::unique_ptr<LRScheduler> scheduler, LRStepMode mode, int64_t frequency);
   void add_reducer(std::shared_ptr<MetricReducer> reducer, std::string name, bool for_training,

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "det/distributed.h"
+#include "det/media.h"
 
 namespace det {
 
@@ -85,6 +86,23 @@ class TrainContext {
   /// std::invalid_argument. `steps_completed` < 0 stands for the step of the newest metrics. A report with
   /// fewer steps than an earlier one is ignored, so progress never moves back.
   void report_progress(double progress, std::int64_t steps_completed = -1);
+  /// Reports an image (det/media.h). An entry replaces the one with its name and step, and has at most 2 MiB;
+  /// a trial has at most 20,000 entries and 2 GiB. `name`: 1 to 128 letters, digits, spaces and _ - . =;
+  /// slashes separate groups. Invalid arguments throw std::invalid_argument. The same holds for the calls
+  /// below.
+  void report_image(std::int64_t steps_completed, const std::string& name, const Image& image,
+                    const std::string& caption = "");
+  /// Reports the distribution of values, in 1 to 1000 bins of equal width. At least one must be finite.
+  void report_histogram(std::int64_t steps_completed, const std::string& name,
+                        const std::vector<double>& values, int bins = 64);
+  /// Reports UTF-8 text.
+  void report_text(std::int64_t steps_completed, const std::string& name, const std::string& text);
+  /// Reports a table: 1 to 100 columns, and at most 10,000 rows, a list of lists of strings and numbers.
+  void report_table(std::int64_t steps_completed, const std::string& name,
+                    const std::vector<std::string>& columns, const Json& rows);
+  /// Reports the content of a file, for download. Throws std::runtime_error when it cannot be read.
+  void report_file(std::int64_t steps_completed, const std::string& name, const std::string& path,
+                   const std::string& caption = "");
   /// Reports that the trial ends early for `reason`. The process should then exit without saving further
   /// checkpoints.
   void report_early_exit(ExitedReason reason);

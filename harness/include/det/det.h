@@ -15,6 +15,7 @@
 #include "det/distributed.h"
 #include "det/lr_scheduler.h"
 #include "det/lr_scheduler_composed.h"
+#include "det/media.h"
 #include "det/metrics.h"
 #include "det/models.h"
 #include "det/optim.h"

@@ -173,6 +173,7 @@ void install_crash_report() {
 }
 
 void set_crash_activity(const Activity* activity) { crash_activity.store(activity); }
+const Activity* crash_activity_now() { return crash_activity.load(); }
 
 ThrowSite throw_site(const void* object) {
   void* frames[kMaxFrames];

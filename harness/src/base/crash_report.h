@@ -27,6 +27,8 @@ std::string to_string(const Activity& activity);
 void install_crash_report();
 /// Sets the activity that reports name; null: none. It must outlive the next call.
 void set_crash_activity(const Activity* activity);
+/// The same activity; null: none. Async-signal-safe.
+const Activity* crash_activity_now();
 
 /// The program's own lines on the stack from which an exception was thrown. `object` is the address of the
 /// exception object, dynamic_cast<const void*>(&error).

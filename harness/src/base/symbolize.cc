@@ -96,6 +96,8 @@ void add_line(std::string_view line, Places& places, int& lines) {
   place = place.substr(0, place.find(" (discriminator"));
   if (place.starts_with("?") || place.starts_with("/usr/") || place.ends_with(":?") || place.ends_with(":0"))
     return;
+  // Inline functions of this library: the line that calls them is the program's own.
+  if (place.find("/include/det/") != place.npos) return;
   place.remove_prefix(place.rfind('/') + 1);
   if (places.place.empty()) places.place << place;
   ++lines;

@@ -5,11 +5,26 @@
 #include <torch/types.h>
 #include <torch/version.h>
 
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <type_traits>
 
 namespace det::compat {
+
+/// The text that stands for a parameter in an optimizer's archive: its address as text in 1.13, as a decimal
+/// number in 2.x.
+template <typename Optimizer>
+std::string archive_key(Optimizer& optimizer, const c10::TensorImpl* parameter) {
+  using Key = typename std::decay_t<decltype(optimizer.state())>::key_type;
+  if constexpr (std::is_same_v<Key, std::string>) {
+    std::ostringstream text;
+    text << parameter;
+    return text.str();
+  } else {
+    return std::to_string(reinterpret_cast<std::uintptr_t>(parameter));
+  }
+}
 
 /// The key under which an optimizer keeps a parameter's state: the address as
 /// text in 1.13, as a pointer in 2.x.
@@ -17,9 +32,7 @@ template <typename Optimizer>
 auto state_key(Optimizer& optimizer, const torch::Tensor& parameter) {
   using Key = typename std::decay_t<decltype(optimizer.state())>::key_type;
   if constexpr (std::is_same_v<Key, std::string>) {
-    std::ostringstream text;
-    text << parameter.unsafeGetTensorImpl();
-    return text.str();
+    return archive_key(optimizer, parameter.unsafeGetTensorImpl());
   } else {
     return static_cast<Key>(parameter.unsafeGetTensorImpl());
   }

@@ -10,6 +10,7 @@
 #include "harness/src/base/or_throw.h"
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/checkpoint/checkpoint_parts.h"
 #include "harness/src/checkpoint/safetensors.h"
 #include "harness/src/checkpoint/state.h"
 
@@ -127,7 +128,9 @@ pickle::Value read_state(const std::string& directory) {
   if (path_exists(directory + "/manifest.json") || path_exists(directory + kTrialState)) {
     ok_or_throw(verify_checkpoint(directory));
   }
-  return pickle::load(file);
+  pickle::Value state = pickle::load(file);
+  add_parts(state, directory);
+  return state;
 }
 
 TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory) {

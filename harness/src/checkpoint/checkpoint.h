@@ -2,6 +2,7 @@
 //
 //   state_dict.pth    models, optimizers, schedules, callbacks, random number generators; readable by
 //                     Python's torch.load
+//   optimizer_state_RANK_of_RANKS.pth   state of optimizers that are divided over the ranks
 //   trial_state.json  counters, trial and run, metrics that are not reported yet
 //   load_data.json    hyperparameters and experiment configuration
 //   metadata.json     steps_completed, versions, entries added by callbacks

@@ -19,6 +19,7 @@
 #include "common/base/result.h"
 #include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
+#include "harness/src/checkpoint/checkpoint_parts.h"
 #include "harness/src/checkpoint/snapshot.h"
 #include "harness/src/checkpoint/state.h"
 
@@ -58,7 +59,7 @@ struct News {
 /// The writing thread's side: performs jobs and keeps the open checkpoint between kWrite and kCommit.
 class Worker {
  public:
-  explicit Worker(Snapshot& snapshot) : snapshot_(snapshot) {}
+  Worker(Snapshot& snapshot, const PartWriter& parts) : snapshot_(snapshot), parts_(parts) {}
 
   News run(Job job) {
     News news;
@@ -100,10 +101,12 @@ class Worker {
     TRY_ASSIGN(const std::uint64_t crc, snapshot_.write(writer_->directory() + "/" + kStateDictFile));
     writer_->note(kStateDictFile, crc);
     for (const auto& [name, text] : job.texts) TRY(writer_->write(name, text));
+    if (parts_.active()) TRY(parts_.await_all(writer_->directory()));
     return writer_->copy(job.model_dir, job.code, "code");
   }
 
   Snapshot& snapshot_;
+  const PartWriter& parts_;
   std::optional<CheckpointWriter> writer_;
   CheckpointRecord record_;
   bool bucket_ = false;
@@ -116,7 +119,7 @@ class Worker {
 class CheckpointSaver::Impl {
  public:
   Impl(const RunInfo& run, const WrappedObjects& wrapped)
-      : run_(run), wrapped_(wrapped), snapshot_(run.device) {
+      : run_(run), wrapped_(wrapped), parts_(run, wrapped), snapshot_(run.device) {
     if (run.distributed->is_chief()) thread_ = std::thread([this] { work(); });
   }
   ~Impl() {
@@ -128,6 +131,7 @@ class CheckpointSaver::Impl {
     // There is one snapshot buffer, so a previous save must be finished before it is overwritten.
     wait();
     const std::vector<std::string> generators = exchange();
+    if (parts_.active()) parts_.save(uuid_);
     if (!thread_.joinable()) return uuid_;
     Job job;
     job.record.uuid = uuid_;
@@ -164,6 +168,9 @@ class CheckpointSaver::Impl {
 
   void wait() {
     while (under_way_) take_news();
+    const Status part = parts_.wait();
+    // On the chief the writing thread reports it.
+    if (!part && !thread_.joinable()) told_.push_back({.failure = part});
   }
 
  private:
@@ -172,7 +179,7 @@ class CheckpointSaver::Impl {
     // this thread gets about a quarter.
     constexpr int kNice = 5;
     (void)::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNice);
-    Worker worker(snapshot_);
+    Worker worker(snapshot_, parts_);
     while (std::optional<Job> job = jobs_.pop()) {
       News news = worker.run(std::move(*job));
       // The counter lets finished() poll without taking the queue's lock.
@@ -223,6 +230,7 @@ class CheckpointSaver::Impl {
 
   const RunInfo& run_;
   const WrappedObjects& wrapped_;
+  PartWriter parts_;
   Snapshot snapshot_;
   std::string uuid_;
   bool under_way_ = false;  ///< the writing thread has an unfinished job

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "harness/src/base/torch_compat.h"
+
 namespace det {
 namespace {
 
@@ -27,13 +29,10 @@ std::string renamed(const std::string& text, const Renames& renames) {
 }
 
 /// The addresses of parameters as LibTorch writes them, each with the name of the parameter.
-Renames names_of_addresses(const ParameterNames& names) {
+Renames names_of_addresses(const ParameterNames& names, torch::optim::Optimizer& optimizer) {
   Renames renames;
-  for (const auto& [parameter, name] : names) {
-    std::ostringstream text;
-    text << parameter;
-    renames.emplace(text.str(), name);
-  }
+  for (const auto& [parameter, name] : names)
+    renames.emplace(compat::archive_key(optimizer, parameter), name);
   return renames;
 }
 Renames reversed(const Renames& renames) {
@@ -168,7 +167,7 @@ void with_archive(const Value& saved, const Renames& renames, const torch::Devic
 }  // namespace
 
 Value collect_optimizer_archive(const ParameterNames& names, torch::optim::Optimizer& optimizer) {
-  const Renames renames = names_of_addresses(names);
+  const Renames renames = names_of_addresses(names, optimizer);
   Dict out;
   out.add("archive", archived(renames, [&](OutputArchive& archive) { optimizer.save(archive); }));
   if (expect<Dict>(member(*out.find("archive"), "items"), "archive").items.empty()) {
@@ -221,7 +220,7 @@ void apply_optimizer_archive(const ParameterNames& names, torch::optim::Optimize
   // LibTorch's load() keeps the state of parameters that the archive does not have.
   optimizer.state().clear();
   try {
-    with_archive(*archive, reversed(names_of_addresses(names)), device, owner,
+    with_archive(*archive, reversed(names_of_addresses(names, optimizer)), device, owner,
                  [&](InputArchive& in) { optimizer.load(in); });
     for (std::size_t g = 0; g < groups.size(); ++g) {
       with_archive(member(groups[g], "options"), {}, device, owner,

@@ -258,7 +258,8 @@ void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state
   }
   const ParameterNames names = parameter_names(wrapped);
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    apply_optimizer(names, *wrapped.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i));
+    apply_optimizer(names, *wrapped.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i),
+                    wrapped.zero.empty() ? nullptr : wrapped.zero[i].get());
   }
   apply_schedulers(wrapped, dict);
   apply_callbacks(wrapped, dict);

@@ -1,6 +1,7 @@
 #include "harness/src/checkpoint/state_optimizer.h"
 
 #include <deque>
+#include <map>
 #include <tuple>
 
 #include "harness/src/base/torch_compat.h"
@@ -137,6 +138,49 @@ void refuse_foreign_options(const Dict& group, const std::string& owner) {
   }
 }
 
+/// A tensor of a whole parameter from its parts, which must cover it.
+torch::Tensor joined_tensor(const List& parts, const std::string& field, const torch::Tensor& parameter,
+                            const std::string& path) {
+  torch::Tensor whole;
+  std::int64_t filled = 0;
+  for (const Value& part : parts) {
+    const Value* value = expect<Dict>(pickle::member(part, "state"), path).find(field);
+    if (value == nullptr) continue;
+    const auto& elements = expect<torch::Tensor>(*value, path);
+    if (!whole.defined()) {
+      std::vector<std::int64_t> strides;
+      for (const Value& item : expect<List>(pickle::member(part, "strides"), path))
+        strides.push_back(expect<std::int64_t>(item, path));
+      if (strides.size() != static_cast<std::size_t>(parameter.dim()))
+        misfit(path + "." + field + " has another number of dimensions than the parameter");
+      whole = torch::empty_strided(parameter.sizes(), strides, elements.options());
+      if (!whole.is_non_overlapping_and_dense()) misfit(path + "." + field + " has another shape");
+    }
+    const auto begin = expect<std::int64_t>(pickle::member(part, "begin"), path);
+    if (begin < 0 || begin + elements.numel() > whole.numel())
+      misfit(path + "." + field + " is larger than the parameter");
+    whole.as_strided({elements.numel()}, {1}, begin).copy_(elements);
+    filled += elements.numel();
+  }
+  if (filled != parameter.numel()) {
+    misfit(path + "." + field + " has " + std::to_string(filled) + " of " +
+           std::to_string(parameter.numel()) + " elements: a part is missing");
+  }
+  return whole;
+}
+
+/// The state of a whole parameter from the parts of the ranks. Other fields than tensors are equal in all.
+Dict joined(const Value& parts, const torch::Tensor& parameter, const std::string& path) {
+  const List& list = expect<List>(parts, path);
+  if (list.empty()) misfit(path + " has no parts");
+  Dict whole;
+  for (const auto& [field, value] : expect<Dict>(pickle::member(list.front(), "state"), path).items) {
+    whole.add(field,
+              value.as<torch::Tensor>() == nullptr ? value : joined_tensor(list, field, parameter, path));
+  }
+  return whole;
+}
+
 bool is_known_optimizer(torch::optim::Optimizer& optimizer) {
   return with_kind(optimizer, []<typename Options, typename State>() {});
 }
@@ -177,7 +221,7 @@ Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& op
 }
 
 void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer, const Value& saved,
-                     const std::string& owner) {
+                     const std::string& owner, const ZeroPartition* partition) {
   if (!is_known_optimizer(optimizer)) return apply_optimizer_archive(names, optimizer, saved, owner);
   const Dict& states = expect<Dict>(pickle::member(saved, "state"), owner + ".state");
   const List& groups = expect<List>(pickle::member(saved, "param_groups"), owner + ".param_groups");
@@ -203,16 +247,65 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
       for (std::size_t i = 0; i < group.params().size(); ++i) {
         const torch::Tensor& parameter = group.params()[i];
         const std::string name = saved_name(members, i, names, parameter);
+        const ZeroPiece* piece = partition == nullptr ? nullptr : partition->piece_of(parameter);
         const Value* own = states.find(name);
-        if (own == nullptr) continue;
+        if (own == nullptr || (partition != nullptr && piece == nullptr)) continue;
         auto state = std::make_unique<State>();
         const std::string path = owner + "." + name;
         bool any = false;
-        fields(*state, LoadField{expect<Dict>(*own, path), path, &parameter, &any});
-        if (any) kept[compat::state_key(optimizer, parameter)] = std::move(state);
+        const Dict& dict = expect<Dict>(*own, path);
+        const Value* parts = dict.find("parts");
+        fields(*state,
+               LoadField{parts == nullptr ? dict : joined(*parts, parameter, path), path, &parameter, &any});
+        if (!any) continue;
+        if (piece != nullptr) fields(*state, DivideField{*piece});
+        kept[compat::state_key(optimizer, piece != nullptr ? piece->part : parameter)] = std::move(state);
       }
     }
   });
+}
+
+Value collect_optimizer_part(const ParameterNames& names, torch::optim::Optimizer& optimizer,
+                             const ZeroPartition& partition) {
+  Dict parts;
+  with_kind(optimizer, [&]<typename Options, typename State>() {
+    auto& kept = optimizer.state();
+    for (const auto& group : optimizer.param_groups()) {
+      for (const torch::Tensor& parameter : group.params()) {
+        const ZeroPiece* piece = partition.piece_of(parameter);
+        const auto found =
+            piece == nullptr ? kept.end() : kept.find(compat::state_key(optimizer, piece->part));
+        if (found == kept.end()) continue;
+        Dict state, part;
+        fields(static_cast<State&>(*found->second), SaveField{state});
+        part.add("begin", piece->begin);
+        part.add("strides", List(parameter.strides().begin(), parameter.strides().end()));
+        part.add("state", std::move(state));
+        parts.add(names.at(parameter.unsafeGetTensorImpl()), std::move(part));
+      }
+    }
+  });
+  return parts;
+}
+
+void add_optimizer_parts(Value& optimizer, const std::vector<const Value*>& parts) {
+  std::map<std::string, List> by_parameter;
+  for (const Value* part : parts)
+    for (const auto& [name, value] : expect<Dict>(*part, "a part of an optimizer").items)
+      by_parameter[name].push_back(value);
+  auto* const dict = std::get_if<Dict>(&optimizer.data);
+  if (dict == nullptr) pickle::wrong_kind(optimizer, "an optimizer");
+  for (auto& [key, value] : dict->items) {
+    auto* const states = key == "state" ? std::get_if<Dict>(&value.data) : nullptr;
+    if (states == nullptr) continue;
+    for (auto& [name, list] : by_parameter) {
+      Dict state;
+      state.add("parts", std::move(list));
+      states->add(name, std::move(state));
+    }
+    return;
+  }
+  misfit("an optimizer has no state");
 }
 
 }  // namespace det

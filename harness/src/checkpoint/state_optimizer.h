@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "harness/src/checkpoint/pickle.h"
+#include "harness/src/optim/zero_partition.h"
 
 namespace det {
 
@@ -22,9 +23,19 @@ void check_can_be_saved(const ParameterNames& names, torch::optim::Optimizer& op
 pickle::Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer);
 
 /// Restores a state of this library, or of a Python optimizer of the same kind with the same
-/// parameters in the same order. Replaces the optimizer's options and state. Throws std::runtime_error
-/// naming `owner` and the mismatch.
+/// parameters in the same order. Replaces the optimizer's options and state. A state that was divided over
+/// ranks is accepted (add_optimizer_parts), and with a `partition` only this rank's part is kept. Throws
+/// std::runtime_error naming `owner` and the mismatch.
 void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer,
-                     const pickle::Value& saved, const std::string& owner);
+                     const pickle::Value& saved, const std::string& owner,
+                     const ZeroPartition* partition = nullptr);
+
+/// This rank's part of the state of an optimizer that is divided over the ranks: {parameter: {"begin": …,
+/// "strides": […], "state": {…}}}, with elements in the order of a parameter's memory.
+pickle::Value collect_optimizer_part(const ParameterNames& names, torch::optim::Optimizer& optimizer,
+                                     const ZeroPartition& partition);
+/// Adds the parts of all ranks to a value of collect_optimizer(), which has no state of its own then: each
+/// parameter becomes {"parts": [part…]}. Throws std::runtime_error for other values.
+void add_optimizer_parts(pickle::Value& optimizer, const std::vector<const pickle::Value*>& parts);
 
 }  // namespace det

@@ -48,6 +48,16 @@ struct CheckpointRecord {
   Json metadata = Json::object();
 };
 
+/// An entry of reported media. Name and step identify it.
+struct MediaRecord {
+  std::string kind;  ///< IMAGE, HISTOGRAM, TEXT, TABLE or FILE
+  std::string name;
+  std::int64_t steps_completed = 0;
+  std::string caption;
+  std::string content;         ///< PNG, JSON, UTF-8 text, or the bytes of the file
+  std::string file_name = {};  ///< of FILE
+};
+
 /// Sends reports. Reports take effect in the order in which they were made, each exactly once even if it is
 /// resent. Reporting does not wait for the network; it blocks only while the spool is full. Thread-safe; the
 /// reports of one thread keep their order.
@@ -58,6 +68,9 @@ class Client {
                               const Json& metrics) = 0;
   virtual void report_progress(double progress, std::int64_t steps_completed) = 0;
   virtual void report_checkpoint(const CheckpointRecord& record) = 0;
+  /// Stores an entry of media, or replaces the one with its name and step. Entries may overtake other
+  /// reports, but are stored before a checkpoint that is reported after them. Discards it by default.
+  virtual void report_media(const MediaRecord& /*record*/) {}
   /// Reports that the trial's hyperparameters cannot work.
   virtual void report_invalid_hp() = 0;
   /// True when the cluster preempts the trial: save at the next batch boundary and exit. Cheap enough to call
@@ -74,9 +87,9 @@ class Client {
   virtual bool flush(std::chrono::seconds timeout) = 0;
 };
 
-/// A client that prints each report as a line. SIGINT and SIGTERM request preemption; a second signal kills
-/// the process.
-std::unique_ptr<Client> make_local_client();
+/// A client that prints each report as a line, and writes media to files below `media_dir`. SIGINT and
+/// SIGTERM request preemption; a second signal kills the process.
+std::unique_ptr<Client> make_local_client(std::string media_dir = "media");
 /// A client that reports nothing, for ranks other than the chief. With `takes_signals`, signals request
 /// preemption as above, so the process survives until the chief's decision reaches it.
 std::unique_ptr<Client> make_quiet_client(bool takes_signals);

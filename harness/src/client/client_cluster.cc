@@ -9,7 +9,6 @@
 //
 //   start → attach → attached → (reports out, acknowledgments in)* → any failure → finish → wait → start
 #include <google/protobuf/util/time_util.h>
-#include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
@@ -32,10 +31,12 @@
 #include "common/base/queue.h"
 #include "common/base/random.h"
 #include "common/base/text.h"
-#include "common/client/channel.h"
 #include "det/v1/harness.grpc.pb.h"
+#include "det/v1/media.grpc.pb.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/client/client.h"
+#include "harness/src/client/cluster_channel.h"
+#include "harness/src/client/media_sender.h"
 
 namespace det {
 namespace {
@@ -48,9 +49,10 @@ constexpr std::size_t kMaxMessage = 1000;
 /// this.
 constexpr Duration kNudge = std::chrono::seconds(1);
 /// Back-off between connection attempts.
-constexpr int kFirstWaitMs = 100, kMaxWaitMs = 5000;
-/// Keep-alive interval. Servers by default reject pings more often than every five minutes without data.
-constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
+constexpr int kFirstWaitMs = 100, kMaxWaitMs = kMaxConnectMs;
+
+/// Limit for media that are sent before a checkpoint is reported.
+constexpr std::chrono::seconds kMediaPatience{30};
 
 /// Limits of one message.
 constexpr int kMaxTogether = 256;
@@ -66,31 +68,13 @@ struct Entry {
 enum Completion : std::intptr_t { kStarted = 1, kRead, kWrote, kFinished, kWake, kRetry, kAlive };
 void* tag(Completion event) { return reinterpret_cast<void*>(event); }
 
-std::unique_ptr<v1::HarnessService::Stub> make_stub(const ClusterAddress& address) {
-  // This reference is never released: gRPC's shutdown polls with sleeps of milliseconds, which would delay
-  // the end of every trial.
-  static const bool held = (grpc_init(), true);
-  static_cast<void>(held);
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstWaitMs);
-  // Limit for one connection attempt: a TLS handshake takes several round trips.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMaxWaitMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxWaitMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  MasterTrust trust = trust_from_environment(address.master);
-  if (!address.cert_file.empty()) trust.cert_file = address.cert_file;
-  auto credentials = channel_credentials(trust, arguments);
-  if (!credentials) throw std::runtime_error("DET_MASTER_CERT_FILE: " + credentials.error().message);
-  return v1::HarnessService::NewStub(
-      grpc::CreateCustomChannel(without_scheme(address.master), *credentials, arguments));
-}
-
 /// The reporter thread with the spool and the stream. Methods run on that thread unless marked thread-safe.
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
-      : address_(address), stub_(make_stub(address)), random_{std::random_device{}(), 0} {
+      : address_(address),
+        stub_(v1::HarnessService::NewStub(make_channel(address))),
+        random_{std::random_device{}(), 0} {
     connect();
     thread_ = std::thread([this] { run(); });
   }
@@ -196,11 +180,7 @@ class Reporter {
 
   void connect() {
     context_ = std::make_unique<grpc::ClientContext>();
-    if (detached()) {
-      context_->AddMetadata("authorization", "Bearer " + address_.user_token);
-    } else {
-      context_->AddMetadata("x-allocation-token", "Bearer " + address_.session_token);
-    }
+    add_credentials(*context_, address_);
     // A new stream resends everything unacknowledged; the master ignores reports it already has.
     attached_ = writing_ = failed_ = false;
     next_ = 0;
@@ -382,7 +362,9 @@ class Reporter {
 class ClusterClient final : public Client {
  public:
   explicit ClusterClient(const ClusterAddress& address)
-      : detached_(!address.user_token.empty()), reporter_(address) {}
+      : detached_(!address.user_token.empty()),
+        reporter_(address),
+        media_([this, address](const MediaRecord& record) { return send_media(address, record); }) {}
 
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
     v1::Report report;
@@ -397,7 +379,10 @@ class ClusterClient final : public Client {
     report.mutable_progress()->set_steps_completed(steps_completed);
     reporter_.add(std::move(report));
   }
+  void report_media(const MediaRecord& record) override { media_.add(record); }
   void report_checkpoint(const CheckpointRecord& record) override {
+    // A run that resumes from the checkpoint does not repeat the media before it.
+    (void)media_.flush(kMediaPatience);
     v1::Report report;
     v1::CheckpointReport& checkpoint = *report.mutable_checkpoint();
     checkpoint.set_uuid(record.uuid);
@@ -425,18 +410,48 @@ class ClusterClient final : public Client {
     report.mutable_end()->set_message(make_utf8(message.substr(0, kMaxMessage)));
     reporter_.add(std::move(report));
   }
-  bool flush(std::chrono::seconds timeout) override { return reporter_.flush(timeout); }
+  bool flush(std::chrono::seconds timeout) override {
+    const MonoTime deadline = mono_now() + timeout;
+    if (!media_.flush(timeout)) return false;
+    const Duration left = std::max(Duration(0), deadline - mono_now());
+    return reporter_.flush(std::chrono::ceil<std::chrono::seconds>(left));
+  }
 
  private:
+  /// Runs on the thread of media_.
+  Status send_media(const ClusterAddress& address, const MediaRecord& record) {
+    beat();
+    if (!media_stub_) media_stub_ = v1::MediaService::NewStub(make_channel(address));
+    v1::ReportMediaRequest request;
+    v1::Media::Kind kind = v1::Media::KIND_UNSPECIFIED;
+    v1::Media::Kind_Parse("KIND_" + record.kind, &kind);
+    request.set_trial_id(address.trial_id);
+    request.set_name(record.name);
+    request.set_steps_completed(record.steps_completed);
+    request.set_kind(kind);
+    request.set_caption(record.caption);
+    request.set_content(record.content);
+    request.set_file_name(record.file_name);
+    grpc::ClientContext context;
+    add_credentials(context, address);
+    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
+    v1::ReportMediaResponse response;
+    const grpc::Status status = media_stub_->ReportMedia(&context, request, &response);
+    if (status.ok()) return {};
+    return fail(static_cast<Code>(status.error_code()), status.error_message());
+  }
+
   const bool detached_;
+  std::unique_ptr<v1::MediaService::Stub> media_stub_;  ///< made at first use, by the thread of media_
   Reporter reporter_;
+  MediaSender media_;  ///< last: its thread uses the stub
 };
 
 /// Requests an alternative checkpoint from the master. Retries with back-off while the master is unreachable;
 /// other errors are returned.
 Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
                               const std::string& reason) {
-  const auto stub = make_stub(address);
+  const auto stub = v1::HarnessService::NewStub(make_channel(address));
   v1::FallBackRequest request;
   request.set_allocation_id(address.allocation_id);
   request.set_checkpoint_uuid(uuid);

@@ -5,8 +5,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
+#include "common/base/files.h"
+#include "common/base/shared.h"
 #include "common/base/throughput.h"
 #include "harness/src/client/client.h"
 
@@ -15,6 +18,8 @@ namespace {
 
 /// Interval between lines of progress.
 constexpr Duration kProgressInterval = std::chrono::seconds(10);
+
+constexpr std::size_t kPrintedPaths = 1000;
 
 /// Set by the signal handler: 1 requests preemption.
 volatile std::sig_atomic_t interrupted = 0;
@@ -64,6 +69,7 @@ class QuietClient final : public Client {
 
 class LocalClient final : public Client {
  public:
+  explicit LocalClient(std::string media_dir) : media_dir_(std::move(media_dir)) {}
   void report_metrics(const std::string& group, std::int64_t steps_completed, const Json& metrics) override {
     // One printf per report, because another thread may report at the same time.
     std::string line;
@@ -94,6 +100,26 @@ class LocalClient final : public Client {
                 record.uuid.c_str());
     end_line();
   }
+  void report_media(const MediaRecord& record) override {
+    static const std::map<std::string, std::string> kEndings = {
+        {"IMAGE", ".png"}, {"TEXT", ".txt"}, {"HISTOGRAM", ".json"}, {"TABLE", ".json"}};
+    const auto ending = kEndings.find(record.kind);
+    // Names are relative paths: is_media_name().
+    const std::string directory = media_dir_ + "/" + record.name;
+    const std::string path = directory + "/" + std::to_string(record.steps_completed) +
+                             (ending == kEndings.end() ? "-" + record.file_name : ending->second);
+    Status done = make_directories(directory);
+    if (done) done = write_file_atomic(path, record.content);
+    // Each batch of a validation may replace the entry: one line is enough.
+    const auto printed = printed_.get();
+    if (done && printed != nullptr && printed->contains(path)) return;
+    auto next = printed == nullptr || printed->size() > kPrintedPaths ? std::set<std::string>() : *printed;
+    next.insert(path);
+    printed_.set(std::make_shared<const std::set<std::string>>(std::move(next)));
+    std::printf("media      batch %lld  %s", static_cast<long long>(record.steps_completed),
+                done ? path.c_str() : ("not written: " + done.error().message).c_str());
+    end_line();
+  }
   void report_invalid_hp() override {}
   bool should_preempt() const override { return interrupted != 0; }
   void acknowledge_preemption() override {
@@ -106,6 +132,8 @@ class LocalClient final : public Client {
   bool flush(std::chrono::seconds) override { return true; }
 
  private:
+  const std::string media_dir_;
+  Shared<std::set<std::string>> printed_;  ///< paths of media that were printed, the newest ones
   Interrupts interrupts_;
   std::atomic_flag measuring_;  ///< set by the thread that uses the members below
   Throughput throughput_;
@@ -119,7 +147,9 @@ class LocalClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_local_client() { return std::make_unique<LocalClient>(); }
+std::unique_ptr<Client> make_local_client(std::string media_dir) {
+  return std::make_unique<LocalClient>(std::move(media_dir));
+}
 std::unique_ptr<Client> make_quiet_client(bool takes_signals) {
   return std::make_unique<QuietClient>(takes_signals);
 }

@@ -249,7 +249,7 @@ FallBack fall_back_at(const TrialInfo& info) {
 }
 
 Result<std::unique_ptr<Client>> make_client(const TrialInfo& info) {
-  if (!info.on_cluster) return make_local_client();
+  if (!info.on_cluster) return make_local_client(info.checkpoint_dir + "/media");
   TRY_ASSIGN(const auto make, cluster_function<DetMakeClusterClient>("det_make_cluster_client"));
   ClusterAddress address = address_of(info);
   address.preempted = &begin_termination;

@@ -17,6 +17,7 @@
 #include "common/base/text.h"
 #include "common/storage/location.h"
 #include "common/yaml/yaml.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/base/crash_report.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
@@ -242,6 +243,7 @@ void on_core_exit(int status, void*) {
 
 void handle_exits() {
   install_crash_report();
+  if (CollectiveLog* const log = CollectiveLog::of_process()) log->handle_stack_requests();
   ignore_foreign_sigterm();
   std::set_terminate(on_core_terminate);
   core_process = ::getpid();

@@ -44,7 +44,7 @@ Operations operations(const Space& space) {
            {"Invert"}}};
 }
 
-/// The space of AutoAugment and RandAugment, whose translations grow with the image.
+/// The space of AutoAugment and RandAugment; its translations grow with the image.
 Operations scaled_operations(const torch::Tensor& image) {
   constexpr double kShare = 150.0 / 331.0;
   return operations({.shear = 0.3,

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/queue.h"
 #include "common/base/wait.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/distributed/transport.h"
 
 namespace det {
@@ -34,6 +35,8 @@ struct Outcome {
 };
 
 struct Task {
+  collective::Operation operation = collective::Operation::kNone;
+  std::uint64_t bytes = 0;
   std::function<void(Transport&)> run;
   std::shared_ptr<Outcome> outcome;
 };
@@ -85,7 +88,10 @@ class Engine {
   void run(Task& task) {
     try {
       // After the first failure the ranks may be at different collectives, so all later ones fail, too.
-      if (!failure_) task.run(*transport);
+      if (!failure_) {
+        const CollectiveScope scope(collective::Channel::kTensors, task.operation, task.bytes);
+        task.run(*transport);
+      }
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -121,6 +127,7 @@ class QueuedWork final : public Work {
 
 class ThreadCommunicator final : public Communicator {
  public:
+  using Operation = collective::Operation;
   ThreadCommunicator(std::unique_ptr<Transport> transport, int size)
       : size_(size),
         engine_(std::make_shared<Engine>(std::move(transport))),
@@ -148,22 +155,25 @@ class ThreadCommunicator final : public Communicator {
     if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong)
       throw std::invalid_argument("no mean of int64");
     return submit(
-        tensor, [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); }, start);
+        Operation::kAllReduce, tensor,
+        [tensor, how](Transport& transport) mutable { transport.all_reduce(tensor, how); }, start);
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
-    return submit(output,
+    return submit(Operation::kAllGather, output,
                   [output, input](Transport& transport) mutable { transport.all_gather(output, input); });
   }
   std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
-    return submit(tensor, [tensor](Transport& transport) mutable { transport.broadcast(tensor); });
+    return submit(Operation::kBroadcast, tensor,
+                  [tensor](Transport& transport) mutable { transport.broadcast(tensor); });
   }
 
  private:
   /// Small collectives run on the waiting thread: passing them to another thread would take longer.
-  std::unique_ptr<Work> submit(const torch::Tensor& moved, std::function<void(Transport&)> run,
-                               Start start = Start::kNow) {
+  std::unique_ptr<Work> submit(Operation operation, const torch::Tensor& moved,
+                               std::function<void(Transport&)> run, Start start = Start::kNow) {
     auto outcome = std::make_shared<Outcome>();
-    engine_->submit({std::move(run), outcome}, moved.nbytes() <= kMaxBytesOnWait ? Start::kOnWait : start);
+    engine_->submit({operation, moved.nbytes(), std::move(run), outcome},
+                    moved.nbytes() <= kMaxBytesOnWait ? Start::kOnWait : start);
     return std::make_unique<QueuedWork>(engine_, std::move(outcome));
   }
 

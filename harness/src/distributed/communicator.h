@@ -44,7 +44,7 @@ class Communicator {
   /// float and rounded once).
   virtual std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how = Reduction::kSum,
                                            Start start = Start::kNow) = 0;
-  /// output [size * n] = the inputs [n] of all ranks, in rank order.
+  /// output [size * n] = the inputs [n] of all ranks, in rank order. `input` may be its place in `output`.
   virtual std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) = 0;
   /// tensor = rank 0's tensor, in place.
   virtual std::unique_ptr<Work> broadcast(torch::Tensor tensor) = 0;

@@ -9,6 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/base/wait.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/distributed/distributed_star.h"
 
 namespace det {
@@ -76,6 +77,15 @@ void read_machine(Variables& variables, RankInfo& info) {
   }
 }
 
+using collective::Operation;
+
+/// Runs an exchange of `bytes` and records it for the hang report.
+template <typename Exchange>
+auto recorded(Operation operation, std::size_t bytes, const Exchange& exchange) {
+  const CollectiveScope scope(collective::Channel::kValues, operation, bytes);
+  return exchange();
+}
+
 std::string to_bytes(const Json& value) {
   const auto bytes = Json::to_cbor(value);  // lossless, including NaN and infinities
   return {bytes.begin(), bytes.end()};
@@ -131,7 +141,9 @@ DistributedContext::DistributedContext(const RankInfo& info, int timeout_seconds
 DistributedContext::~DistributedContext() = default;
 
 std::vector<Json> DistributedContext::gather(const Json& value) {
-  return star_ ? from_bytes(star_->gather(to_bytes(value))) : std::vector<Json>{value};
+  if (!star_) return {value};
+  const std::string bytes = to_bytes(value);
+  return from_bytes(recorded(Operation::kGather, bytes.size(), [&] { return star_->gather(bytes); }));
 }
 
 std::vector<Json> DistributedContext::allgather(const Json& value) {
@@ -143,11 +155,14 @@ Json DistributedContext::broadcast(const Json& value) {
 }
 
 void DistributedContext::barrier() {
-  if (star_) (void)star_->allgather(Star::Call::kBarrier, "");
+  if (star_)
+    (void)recorded(Operation::kBarrier, 0, [&] { return star_->allgather(Star::Call::kBarrier, ""); });
 }
 
 std::vector<Json> DistributedContext::gather_local(const Json& value) {
-  return star_ ? from_bytes(star_->gather_local(to_bytes(value))) : std::vector<Json>{value};
+  if (!star_) return {value};
+  const std::string bytes = to_bytes(value);
+  return from_bytes(recorded(Operation::kGather, bytes.size(), [&] { return star_->gather_local(bytes); }));
 }
 
 std::vector<Json> DistributedContext::allgather_local(const Json& value) {
@@ -155,20 +170,26 @@ std::vector<Json> DistributedContext::allgather_local(const Json& value) {
 }
 
 Json DistributedContext::broadcast_local(const Json& value) {
-  return star_ ? Json::from_cbor(star_->broadcast_local(info_.local_rank == 0 ? to_bytes(value) : ""))
-               : value;
+  if (!star_) return value;
+  const std::string bytes = info_.local_rank == 0 ? to_bytes(value) : "";
+  return Json::from_cbor(
+      recorded(Operation::kBroadcast, bytes.size(), [&] { return star_->broadcast_local(bytes); }));
 }
 
 std::vector<std::string> DistributedContext::allgather_bytes(const std::string& value) {
-  return star_ ? star_->allgather(Star::Call::kAllgather, value) : std::vector<std::string>{value};
+  if (!star_) return {value};
+  return recorded(Operation::kAllGather, value.size(),
+                  [&] { return star_->allgather(Star::Call::kAllgather, value); });
 }
 
 std::vector<std::string> DistributedContext::allgather_local_bytes(const std::string& value) {
-  return star_ ? star_->allgather_local(value) : std::vector<std::string>{value};
+  if (!star_) return {value};
+  return recorded(Operation::kAllGather, value.size(), [&] { return star_->allgather_local(value); });
 }
 
 std::string DistributedContext::broadcast_bytes(const std::string& value) {
-  return star_ ? star_->broadcast(value) : value;
+  if (!star_) return value;
+  return recorded(Operation::kBroadcast, value.size(), [&] { return star_->broadcast(value); });
 }
 
 std::string DistributedContext::absence(int rank) const { return star_ ? star_->absence(rank) : ""; }

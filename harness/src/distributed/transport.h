@@ -19,7 +19,7 @@ class Transport {
   virtual const char* name() const = 0;
   /// tensor = sum or mean over ranks, in place.
   virtual void all_reduce(torch::Tensor& tensor, Reduction how) = 0;
-  /// output [size * n] = the inputs [n] of all ranks, in rank order.
+  /// output [size * n] = the inputs [n] of all ranks, in rank order. `input` may be its place in `output`.
   virtual void all_gather(torch::Tensor& output, const torch::Tensor& input) = 0;
   /// tensor = rank 0's, in place.
   virtual void broadcast(torch::Tensor& tensor) = 0;

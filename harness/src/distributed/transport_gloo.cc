@@ -169,7 +169,8 @@ class GlooTransport final : public Transport {
     named([&] {
       char* const data = static_cast<char*>(output.data_ptr());
       const auto block = [&](int index) { return block_of(output.nbytes(), 1, ring_.size(), index); };
-      std::memcpy(data + block(ring_.rank()).offset, input.data_ptr(), input.nbytes());
+      char* const own = data + block(ring_.rank()).offset;
+      if (own != input.data_ptr()) std::memcpy(own, input.data_ptr(), input.nbytes());
       Ring::Lane lane(ring_, data, output.nbytes());
       for (int step = 0; step < ring_.size() - 1; ++step) {
         lane.shift(block(ring_.rank() - step), block(ring_.rank() - step - 1), [](const Block&) {});

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/base/wait.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/distributed/nccl_library.h"
 #include "harness/src/distributed/transport.h"
 
@@ -66,7 +67,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Work> all_reduce(torch::Tensor tensor, Reduction how, Start) override {
     if (how == Reduction::kMean && tensor.scalar_type() == torch::kLong)
       throw std::invalid_argument("no mean of int64");
-    return enqueue({tensor}, [&](nccl::Stream stream) {
+    return enqueue(Operation::kAllReduce, tensor, {tensor}, [&](nccl::Stream stream) {
       return Library::get().all_reduce(tensor.data_ptr(), tensor.data_ptr(),
                                        static_cast<std::size_t>(tensor.numel()), type_of(tensor),
                                        how == Reduction::kMean ? nccl::kAverage : nccl::kSum, comm_, stream);
@@ -74,23 +75,31 @@ class NcclCommunicator final : public Communicator {
   }
   std::unique_ptr<Work> all_gather(torch::Tensor output, torch::Tensor input) override {
     // Data is copied, not added, so every type is sent as bytes.
-    return enqueue({output, input}, [&](nccl::Stream stream) {
+    return enqueue(Operation::kAllGather, output, {output, input}, [&](nccl::Stream stream) {
       return Library::get().all_gather(input.data_ptr(), output.data_ptr(), input.nbytes(), nccl::kUint8,
                                        comm_, stream);
     });
   }
   std::unique_ptr<Work> broadcast(torch::Tensor tensor) override {
-    return enqueue({tensor}, [&](nccl::Stream stream) {
+    return enqueue(Operation::kBroadcast, tensor, {tensor}, [&](nccl::Stream stream) {
       return Library::get().broadcast(tensor.data_ptr(), tensor.data_ptr(), tensor.nbytes(), nccl::kUint8, 0,
                                       comm_, stream);
     });
   }
 
  private:
+  using Operation = collective::Operation;
+
+  /// A collective that the device has not finished, as far as is known.
+  struct Pending {
+    CollectiveLog::Call call;
+    std::shared_ptr<SideQueue::Mark> end;
+  };
+
   /// A collective that has been enqueued.
   class Ordered final : public Work {
    public:
-    Ordered(NcclCommunicator& owner, std::unique_ptr<SideQueue::Mark> end)
+    Ordered(NcclCommunicator& owner, std::shared_ptr<SideQueue::Mark> end)
         : owner_(owner), end_(std::move(end)) {}
     void wait() override {
       owner_.throw_if_failed();
@@ -100,7 +109,7 @@ class NcclCommunicator final : public Communicator {
 
    private:
     NcclCommunicator& owner_;
-    std::unique_ptr<SideQueue::Mark> end_;
+    std::shared_ptr<SideQueue::Mark> end_;
   };
 
   /// Waits for the last collectives: other ranks may need this rank's part of them. Returns false when they
@@ -118,6 +127,7 @@ class NcclCommunicator final : public Communicator {
   void watch() {
     nccl::Result error = nccl::kSuccess;
     const auto ended = [&] {
+      record_ends();
       if (closing_ || !distributed_.first_gone().empty()) return true;
       return Library::get().async_error(comm_, &error) == nccl::kSuccess && error != nccl::kSuccess &&
              error != nccl::kInProgress;
@@ -142,12 +152,38 @@ class NcclCommunicator final : public Communicator {
 
   /// Enqueues a collective, ordered after the caller's work so far.
   template <typename Call>
-  std::unique_ptr<Work> enqueue(const std::vector<torch::Tensor>& tensors, const Call& call) {
+  std::unique_ptr<Work> enqueue(Operation operation, const torch::Tensor& moved,
+                                const std::vector<torch::Tensor>& tensors, const Call& call) {
     throw_if_failed();
     const c10::DeviceGuard guard(device_);
     queue_->enter(tensors);
     nccl::check(call(queue_->handle()));
-    return std::make_unique<Ordered>(*this, queue_->mark());
+    std::shared_ptr<SideQueue::Mark> end = queue_->mark();
+    if (CollectiveLog* const log = CollectiveLog::of_process()) {
+      const auto begun = log->begin(collective::Channel::kTensors, operation, moved.nbytes());
+      const std::uint64_t pushed = pushed_.load(std::memory_order_relaxed);
+      if (pushed - popped_.load(std::memory_order_acquire) == pending_.size()) {
+        CollectiveLog::end(begun, true);  // too many to follow
+      } else {
+        pending_[pushed % pending_.size()] = {begun, end};
+        pushed_.store(pushed + 1, std::memory_order_release);
+      }
+    }
+    return std::make_unique<Ordered>(*this, std::move(end));
+  }
+
+  /// Records the collectives that the device has finished, which end in order. Called by the watcher.
+  void record_ends() {
+    try {
+      for (std::uint64_t at = popped_; at != pushed_.load(std::memory_order_acquire); popped_ = ++at) {
+        Pending& first = pending_[at % pending_.size()];
+        if (!first.end->done()) return;
+        CollectiveLog::end(first.call, true);
+        first = {};
+      }
+    } catch (const c10::Error&) {
+      // The device has failed, which the training thread reports.
+    }
   }
 
   DistributedContext& distributed_;
@@ -158,6 +194,9 @@ class NcclCommunicator final : public Communicator {
   std::string failure_;  ///< valid once `failed_` is true
   /// The communicator is aborted instead of destroyed.
   std::atomic<bool> failed_ = false;
+  /// A ring from the training thread (pushed_) to the watcher (popped_).
+  std::vector<Pending> pending_ = std::vector<Pending>(collective::kCapacity);
+  std::atomic<std::uint64_t> pushed_{0}, popped_{0};
   std::thread watcher_;
 };
 

@@ -75,7 +75,10 @@ class ShmTransport final : public Transport {
     exchange(bytes, [&](std::size_t at, std::size_t count) {
       give(from + at, count);
       for (int rank = 0; rank < ranks_; ++rank) {
-        std::memcpy(to + static_cast<std::size_t>(rank) * bytes + at, received(rank), count);
+        char* const place = to + static_cast<std::size_t>(rank) * bytes + at;
+        // This rank's own data may be there already.
+        const char* const data = rank == rank_ ? from + at : received(rank);
+        if (data != place) std::memcpy(place, data, count);
       }
     });
   }

@@ -7,6 +7,7 @@
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/state.h"
 #include "harness/src/data/batch_stream.h"
+#include "harness/src/optim/zero_partition.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -43,6 +44,9 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   if (optimizer == nullptr) throw std::invalid_argument("wrap_optimizer: the optimizer is empty");
   // The state of a parameter is saved under its name in a model, so every parameter needs one.
   const ParameterNames names = parameter_names(state_->wrapped);
+  bool trains = false;
+  for (const auto& group : optimizer->param_groups()) trains = trains || !group.params().empty();
+  if (!trains) throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
   for (const auto& group : optimizer->param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
       if (names.count(parameter.unsafeGetTensorImpl()) == 0) {
@@ -53,6 +57,7 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   }
   // Refused now rather than when the first checkpoint is saved.
   check_can_be_saved(names, *optimizer);
+  if (state_->gradients.zero) check_can_be_partitioned(*optimizer);
   // `stepping` and `optimizers` are parallel arrays.
   state_->gradients.stepping.push_back({std::make_unique<FusedStep>(*optimizer), {}, {}});
   state_->wrapped.optimizers.push_back(std::move(optimizer));

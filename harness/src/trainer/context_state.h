@@ -40,6 +40,10 @@ struct ContextState {
   bool reproducible_data = true;
   /// Batches trained before this start.
   std::int64_t initial_batch = 0;
+  /// Step of reported media: batches trained, with the one that train_batch works on.
+  std::int64_t report_step = 0;
+  /// The trial is called only to check it, so it reports nothing.
+  bool sanity_check = false;
   /// set_stop_requested() was called on this rank, or on another one.
   bool stop_requested = false;
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "harness/src/base/torch_compat.h"
+#include "harness/src/optim/zero_partition.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -97,15 +98,15 @@ void hide_step(ContextState& state, torch::optim::Optimizer& optimizer,
   }
 }
 
-/// Throws std::logic_error for an optimizer that is not wrapped.
-Stepping& stepping_of(ContextState& state, const torch::optim::Optimizer& optimizer) {
+/// Returns the index of an optimizer. Throws std::logic_error when it is not wrapped.
+std::size_t index_of(const ContextState& state, const torch::optim::Optimizer& optimizer) {
   const auto& wrapped = state.wrapped.optimizers;
   const auto found =
       std::find_if(wrapped.begin(), wrapped.end(), [&](const auto& o) { return o.get() == &optimizer; });
   if (found == wrapped.end()) {
     throw std::logic_error("step_optimizer: this optimizer is not the one wrap_optimizer returned");
   }
-  return state.gradients.stepping[found - wrapped.begin()];
+  return static_cast<std::size_t>(found - wrapped.begin());
 }
 
 /// Cheaper than zeros: the next backward pass moves its gradient in.
@@ -138,7 +139,8 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
 
 void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const ClipGradients& clip_gradients,
                                   bool auto_zero_grads) {
-  Stepping& stepping = stepping_of(*state_, optimizer);
+  const std::size_t index = index_of(*state_, optimizer);
+  Stepping& stepping = state_->gradients.stepping[index];
   const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
   const Aggregation& aggregation = state_->gradients.aggregation;
   if (!auto_zero_grads && (aggregation.frequency > 1 || state_->gradients.exact)) {
@@ -161,8 +163,11 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   }
   const std::vector<torch::Tensor> before =
       state_->gradients.exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
-  const auto step = [&] {
+  const auto step_all = [&] {
     if (!stepping.fused->step()) optimizer.step();
+  };
+  const auto step = [&] {
+    state_->wrapped.zero.empty() ? step_all() : state_->wrapped.zero[index]->step(step_all);
   };
   if (state_->wrapped.scaler != nullptr) {
     state_->wrapped.scaler->step(optimizer, step);
@@ -175,10 +180,11 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
 
 torch::Tensor TrialContext::step_optimizer(torch::optim::Optimizer& optimizer,
                                            const torch::optim::Optimizer::LossClosure& closure) {
-  stepping_of(*state_, optimizer);
+  (void)index_of(*state_, optimizer);
   const char* conflict = state_->gradients.exact                       ? "reproducibility: exact"
                          : state_->gradients.aggregation.frequency > 1 ? "aggregation_frequency > 1"
                          : state_->wrapped.scaler != nullptr           ? "a scaler"
+                         : state_->gradients.zero                      ? "optimizations.zero: 1"
                                                                        : nullptr;
   if (conflict != nullptr)
     throw std::logic_error(std::string("step_optimizer: a closure does not go with ") + conflict);

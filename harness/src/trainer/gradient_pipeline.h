@@ -54,6 +54,8 @@ struct GradientPipeline {
   /// Mixed precision of the whole trial; absent: full precision.
   std::optional<AmpOptions> amp;
   Aggregation aggregation;
+  /// `optimizations.zero: 1`: optimizers are divided over the ranks when training starts.
+  bool zero = false;
   /// The batch that train_batch is working on.
   StepPosition at;
 };

@@ -17,6 +17,7 @@
 #include "common/base/json.h"
 #include "common/base/process.h"
 #include "det/trainer.h"
+#include "harness/src/base/collective_log.h"
 #include "harness/src/base/crash_report.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/base/or_throw.h"
@@ -53,6 +54,26 @@ std::string tensorboard_directory(const TrialInfo& info) {
          std::to_string(info.trial_id);
 }
 
+/// Applies `optimizations.zero`. Throws std::invalid_argument for settings that exclude it.
+void configure_zero(ContextState& state) {
+  const auto stage = setting<std::int64_t>(state.run.info.experiment_config, "optimizations.zero");
+  if (stage != 0 && stage != 1)
+    throw std::invalid_argument("optimizations.zero: expected 0 or 1, got " + std::to_string(stage));
+  if (stage == 0) return;
+  if (state.gradients.exact) {
+    throw std::invalid_argument(
+        "optimizations.zero: 1 does not go with reproducibility: exact, whose steps are the same on any "
+        "number "
+        "of processes; set one of them");
+  }
+  if (state.run.info.bucket != nullptr && state.run.distributed->cross_size() > 1) {
+    throw std::invalid_argument(
+        "optimizations.zero: 1 over several machines needs a checkpoint_storage that all of them mount "
+        "(shared_fs), not a bucket");
+  }
+  state.gradients.zero = true;
+}
+
 /// Applies the settings that determine how gradients become steps: aggregation, virtual shards, precision.
 void configure(ContextState& state, const InitOptions& options) {
   const Json& config = state.run.info.experiment_config;
@@ -70,6 +91,7 @@ void configure(ContextState& state, const InitOptions& options) {
     state.gradients.exact = ShardPlan::make(setting<std::int64_t>(config, "reproducibility.virtual_shards"),
                                             state.run.distributed->rank(), state.run.distributed->size());
   }
+  configure_zero(state);
   const auto precision = setting<std::string>(config, "optimizations.precision");
   if (precision == "fp32") return;
   if (precision != "bf16" && precision != "fp16") {
@@ -257,6 +279,7 @@ void set_up_process() {
   keep_freed_memory();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // logs are followed live
   install_crash_report();
+  if (CollectiveLog* const log = CollectiveLog::of_process()) log->handle_stack_requests();
   ignore_foreign_sigterm();
   std::set_terminate(on_terminate);
 }

@@ -6,9 +6,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "common/base/random.h"
 #include "harness/src/optim/lr_stepping.h"
+#include "harness/src/optim/zero_partition.h"
 
 namespace det {
 namespace {
@@ -41,6 +43,24 @@ void check_loss(const Metrics& metrics) {
   }
 }
 
+/// Divides the optimizers over the ranks, once. A parameter of two optimizers would be in two memories.
+void divide_optimizers(ContextState& state) {
+  if (!state.gradients.zero || state.run.communicator == nullptr || !state.wrapped.zero.empty()) return;
+  std::unordered_set<const c10::TensorImpl*> known;
+  for (const auto& optimizer : state.wrapped.optimizers) {
+    for (const auto& group : optimizer->param_groups()) {
+      for (const torch::Tensor& parameter : group.params()) {
+        if (!known.insert(parameter.unsafeGetTensorImpl()).second)
+          throw std::invalid_argument("optimizations.zero: 1: a parameter belongs to two optimizers");
+      }
+    }
+  }
+  for (const auto& optimizer : state.wrapped.optimizers) {
+    state.wrapped.zero.push_back(
+        std::make_shared<ZeroPartition>(*optimizer, *state.run.communicator, state.run.distributed->rank()));
+  }
+}
+
 }  // namespace
 
 TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, bool stop_on_bad_loss)
@@ -65,6 +85,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
     }
     sharded_schedules_.emplace(std::move(by_hand));
   }
+  divide_optimizers(state_);
   stream_.emplace(loader_, training_spec(state_), 0);
   // Unequal epochs would leave some ranks waiting in a collective.
   batches_per_epoch_ = stream_->steps_per_epoch();

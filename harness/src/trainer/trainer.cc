@@ -102,6 +102,7 @@ class Fit {
     if (step() % train_->batches_per_epoch() == 0) {
       for_callbacks("on_training_epoch_start", [&](Callback& c) { c.on_training_epoch_start(epoch); });
     }
+    state_.report_step = step() + 1;
     train_->run(step());
     beat();
     ++progress_.steps_completed;
@@ -135,7 +136,9 @@ class Fit {
     if (options_.step_zero_validation || evaluates_full_dataset(trial_) || !validation_->is_repeatable())
       return;
     const ModelGuard guard(state_);
+    state_.sanity_check = true;
     const Json metrics = validation_->probe(options_.sanity_batches);
+    state_.sanity_check = false;
     asking_for("the check before training");
     (void)searcher_value(metrics);
   }

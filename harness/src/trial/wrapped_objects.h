@@ -14,6 +14,8 @@
 
 namespace det {
 
+class ZeroPartition;
+
 /// A schedule with the mode in which the trainer steps it.
 struct WrappedScheduler {
   std::unique_ptr<LRScheduler> scheduler;
@@ -27,6 +29,8 @@ struct WrappedScheduler {
 struct WrappedObjects {
   std::vector<std::shared_ptr<torch::nn::Module>> models;
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers;
+  /// Parallel to `optimizers` while they are divided over the ranks (`optimizations.zero`), else empty.
+  std::vector<std::shared_ptr<ZeroPartition>> zero;
   std::vector<WrappedScheduler> lr_schedulers;
   std::unique_ptr<GradScaler> scaler;  ///< null unless losses are scaled
   Callbacks callbacks;

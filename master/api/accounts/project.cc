@@ -4,6 +4,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 
 namespace det::api {
@@ -289,7 +290,8 @@ Status ProjectService::MoveProject(const Caller& caller, const v1::MoveProjectRe
   if (workspace.id == db::kDefaultWorkspace)
     return fail(Code::kFailedPrecondition,
                 "workspace 1 is the default one and accepts no projects; choose another workspace");
-  return db::move_project(context_.pool, request.project_id(), workspace.id);
+  TRY(db::move_project(context_.pool, request.project_id(), workspace.id));
+  return place_experiments(context_, request.project_id());
 }
 
 Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentRequest& request,
@@ -297,7 +299,8 @@ Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentReq
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
   TRY(check_open(context_.pool, row.project));
   TRY(check_open(context_.pool, request.destination_project_id()));
-  return db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id());
+  TRY(db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id()));
+  return place_experiments(context_, request.destination_project_id());
 }
 
 Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsRequest& request,
@@ -305,6 +308,7 @@ Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsR
   TRY(check_open(context_.pool, request.destination_project_id()));
   const std::vector<std::int64_t> ids(request.experiment_ids().begin(), request.experiment_ids().end());
   TRY(db::move_experiments(context_.pool, ids, request.destination_project_id()));
+  TRY(place_experiments(context_, request.destination_project_id()));
   // All experiments were moved, so no result has an error.
   for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
   return {};

@@ -23,10 +23,12 @@
 #include "det/v1/join.pb.h"
 #include "det/v1/log.pb.h"
 #include "det/v1/master.pb.h"
+#include "det/v1/media.pb.h"
 #include "det/v1/model.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/prometheus.pb.h"
+#include "det/v1/quota.pb.h"
 #include "det/v1/role.pb.h"
 #include "det/v1/run.pb.h"
 #include "det/v1/search.pb.h"
@@ -53,6 +55,7 @@ constexpr Access agent() { return {Requirement::kAgent, {}, 0}; }
 constexpr Access user(A action, T target, const char* field = "") {
   return {Requirement::kUser, {{{action, target, field}}}, 1};
 }
+constexpr Access admin(const char* field) { return user(A::kAdminister, T::kCluster, field); }
 constexpr Access user(Rule one, Rule two) { return {Requirement::kUser, {{one, two}}, 2}; }
 constexpr Access user(Rule one, Rule two, Rule three) { return {Requirement::kUser, {{one, two, three}}, 3}; }
 constexpr Access either(A action, T target, const char* field) {
@@ -156,6 +159,11 @@ constexpr Entry kTable[] = {
     {"/det.v1.SearchService/SearchExperiments", user(A::kView, T::kListed)},
     {"/det.v1.CheckpointService/GetCheckpoint", either(A::kView, T::kCheckpoint, "checkpoint_uuid")},
     {"/det.v1.CheckpointService/DownloadCheckpoint", user(A::kView, T::kCheckpoint, "checkpoint_uuid")},
+    {"/det.v1.MediaService/GetMedia", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.MediaService/GetMediaContents", user(A::kView, T::kTrial, "trial_ids")},
+    {"/det.v1.MediaService/GetTrialFiles", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/DownloadTrialFile", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/ReportMedia", allocation()},
     {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
     {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
     {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
@@ -173,15 +181,16 @@ constexpr Entry kTable[] = {
     {"/det.v1.TemplateService/PutTemplate", user(A::kEdit, T::kInside)},
     {"/det.v1.TemplateService/DeleteTemplate", user(A::kEdit, T::kTemplate, "template_name")},
     {"/det.v1.ConfigPolicyService/GetGlobalConfigPolicies", user(A::kView, T::kNothing)},
-    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies",
-     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/PutGlobalConfigPolicies", admin("workload_type")},
     {"/det.v1.ConfigPolicyService/GetWorkspaceConfigPolicies", user(A::kView, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/PutWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
-    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies",
-     user(A::kAdminister, T::kCluster, "workload_type")},
+    {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", admin("workload_type")},
+    {"/det.v1.QuotaService/GetQuotas", user(A::kView, T::kListed)},
+    {"/det.v1.QuotaService/SetQuota", admin("id")},
+    {"/det.v1.QuotaService/DeleteQuota", admin("id")},
     {"/det.v1.ExperimentService/PatchExperiment", user(A::kEdit, T::kExperiment, "experiment.id")},
     {"/det.v1.ExperimentService/ArchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
     {"/det.v1.ExperimentService/UnarchiveExperiment", user(A::kEdit, T::kExperiment, "id")},
@@ -211,6 +220,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.TaskService/CreateGenericTask", user(A::kEdit, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
+    {"/det.v1.TaskService/Connect", user(A::kEdit, T::kTask, "target.task_id")},
     {"/det.v1.TaskService/KillGenericTask", user(A::kEdit, T::kTask, "task_id")},
     {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
@@ -303,6 +313,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.AgentService/Link", agent()},
     {"/det.v1.AgentService/GetContext", agent()},
     {"/det.v1.AgentService/ShipLogs", agent()},
+    {"/det.v1.AgentService/Tunnel", agent()},
 };
 
 std::string rpc_of(const pb::MethodDescriptor& method) {
@@ -377,7 +388,6 @@ bool is_change(const Access& access) {
 std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
   const pb::Message* message = &request;
   std::vector<std::string> names = split(rule.field, '.');
-  // All parts of the path but the last are messages.
   for (std::size_t i = 0; i + 1 < names.size(); ++i) {
     const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
     message = &message->GetReflection()->GetMessage(*message, inner);
@@ -403,38 +413,13 @@ std::string object_text(const Access& access, const pb::Message& request) {
   return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 
-// Also used in error messages, so the nouns match those of the queries.
+// Also used in error messages, so the nouns match those of the queries. Order of enum Target.
 std::string_view target_name(Target target) {
-  switch (target) {
-    case Target::kUser:
-      return "user";
-    case Target::kToken:
-      return "token";
-    case Target::kWorkspace:
-      return "workspace";
-    case Target::kProject:
-      return "project";
-    case Target::kExperiment:
-      return "experiment";
-    case Target::kTrial:
-      return "trial";
-    case Target::kCheckpoint:
-      return "checkpoint";
-    case Target::kTemplate:
-      return "template";
-    case Target::kTask:
-      return "task";
-    case Target::kModel:
-      return "model";
-    case Target::kAllocation:
-      return "allocation";
-    case Target::kNothing:
-    case Target::kListed:
-    case Target::kInside:
-    case Target::kCluster:
-      break;
-  }
-  return "";
+  static constexpr std::string_view kNouns[] = {
+      "",           "",      "",           "",         "user", "token", "workspace", "project",
+      "experiment", "trial", "checkpoint", "template", "task", "model", "allocation"};
+  static_assert(std::size(kNouns) == static_cast<std::size_t>(Target::kAllocation) + 1);
+  return kNouns[static_cast<std::size_t>(target)];
 }
 
 std::vector<const pb::ServiceDescriptor*> services() {
@@ -465,6 +450,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::GetCommandsRequest::descriptor()->file()->service(0),
       v1::ScrapeRequest::descriptor()->file()->service(0),
+      v1::GetQuotasRequest::descriptor()->file()->service(0),
       v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
       v1::GetModelsRequest::descriptor()->file()->service(0),
       v1::PutTrialRequest::descriptor()->file()->service(0),
@@ -472,6 +458,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::AgentMessage::descriptor()->file()->service(0),
       v1::GetDiagnosisRequest::descriptor()->file()->service(0),
       v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
+      v1::GetMediaRequest::descriptor()->file()->service(0),
   };
 }
 

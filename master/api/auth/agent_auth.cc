@@ -11,12 +11,15 @@ Status AgentCaller::check_name(const std::string& name) const {
 }
 
 AgentPeer peer_of(const grpc::ServerContextBase& context) {
-  // The TLS listener forwards connections over an abstract socket and put the peer into its name.
+  // The acceptor forwards connections over an abstract socket and put the peer into its name.
   constexpr std::string_view kNamed = "unix-abstract:";
-  const std::string peer = context.peer();
-  if (peer.starts_with(kNamed))
-    return {read_peer_name(std::string_view(peer).substr(kNamed.size())).value_or(Peer{}), ""};
+  const std::string name = context.peer();
   const Credentials credentials = read_credentials(context);
+  if (name.starts_with(kNamed)) {
+    Peer peer = read_peer_name(std::string_view(name).substr(kNamed.size())).value_or(Peer{});
+    // A connection with TLS is identified by its certificate alone.
+    return {peer, peer.tls ? "" : credentials.agent_token};
+  }
   return {{.address = credentials.address}, credentials.agent_token};
 }
 

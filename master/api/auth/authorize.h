@@ -80,9 +80,11 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, Sessi
 
 /// Records the outcome of a change in the audit log (the table and the master's log). Does nothing for reads.
 /// Must not be called for unauthenticated callers: they could fill the table.
-/// `object` names what the call has created, if the request does not.
+/// The row names the objects of `request` and what the call has created according to `response`; either may
+/// be null.
 void audit(db::Pool& pool, const Caller& caller, std::string_view method,
-           const google::protobuf::Message* request, const Status& outcome, std::string_view object = "");
+           const google::protobuf::Message* request, const Status& outcome,
+           const google::protobuf::Message* response = nullptr);
 
 /// The form in which tokens are stored: SHA-256 in hex.
 std::string token_hash(std::string_view token);

@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/tasks/task.h"
+#include "master/core/build_id.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/commands.h"
 #include "master/db/queries/trials.h"
@@ -47,7 +48,8 @@ Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialA
     v1::TrialAllocation* out = response->add_allocations();
     out->set_id(row.id.value);
     out->set_run(static_cast<int>(row.run));
-    out->set_state(row.state);
+    const bool build = core::is_build(row.id);
+    out->set_state(build && !row.ended ? "BUILDING" : row.state);
     for (const core::AllocationPart& part : row.parts) part_to_proto(part, out->add_parts());
     // Agent and slots at the top level are those of the first part: clients that ignore gangs read them.
     if (out->parts_size() > 0) {
@@ -60,7 +62,9 @@ Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialA
     // Empty while the allocation lives.
     out->set_exit_kind(row.exit_kind.value_or(""));
     if (row.exit_code) out->mutable_exit_code()->set_value(static_cast<int>(*row.exit_code));
-    out->set_exit_message(row.exit_message.value_or(""));
+    // The message of a build that succeeds is the digest of its library.
+    const bool built = build && row.exit_kind == "SUCCEEDED";
+    out->set_exit_message(built ? "built" : row.exit_message.value_or(""));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/yaml/yaml.h"
 #include "master/api/context.h"
+#include "master/core/build_id.h"
 
 namespace det::api {
 
@@ -208,6 +209,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
   out->set_release(agent.version);
   out->set_sandbox(agent.sandbox);
   out->set_sandbox_missing(agent.sandbox_missing);
+  out->set_problem(agent.problem);
   out->add_resource_pools(agent.pool);
   out->set_connected(agent.session != 0);
   for (std::size_t i = 0; i < agent.slots.size(); ++i) {
@@ -400,8 +402,14 @@ void to_proto(const core::StartAllocation& start, v1::StartAllocation* out) {
                                  : start.trial.latest_checkpoint);
   out->set_steps_completed(start.trial.latest_steps);
   out->set_hang_timeout_seconds(start.config->hang_timeout);
-  for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);
-  out->set_entrypoint_is_list(start.config->entrypoint_is_list);
+  if (core::is_build(start.allocation.id)) {
+    // Without an entrypoint, an agent of an older release starts nothing: it refuses the allocation.
+    out->set_build(start.config->entrypoint.front());
+  } else {
+    for (const std::string& word : start.config->entrypoint) out->add_entrypoint(word);
+    out->set_entrypoint_is_list(start.config->entrypoint_is_list);
+    out->set_library(start.library);
+  }
   for (const auto& [name, value] : start.config->environment_variables)
     (*out->mutable_environment())[name] = value;
 }

@@ -132,6 +132,8 @@ void to_proto(const db::TrialRow& row, v1::Trial* out) {
   to_proto(trial.started, out->mutable_start_time());
   if (trial.ended) to_proto(*trial.ended, out->mutable_end_time());
   out->set_state(to_proto(trial.state, row.live));
+  if (out->state() == v1::STATE_PULLING && row.building_since)
+    to_proto(*row.building_since, out->mutable_build_time());
   out->set_restarts(trial.restarts);
   json_to_struct(trial.hparams, out->mutable_hparams());
   out->set_total_batches_processed(static_cast<int>(row.total_batches));

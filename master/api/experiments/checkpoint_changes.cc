@@ -93,6 +93,7 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
     return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
   TRY_ASSIGN(const Reporter reporter,
              find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+  TRY(context_.quotas->check(core::QuotaResource::kCheckpointBytes, reporter.owner));
   const Json metadata = from_struct(checkpoint.metadata());
   const auto steps = metadata.find("steps_completed");
   if (steps == metadata.end() || !steps->is_number())
@@ -104,7 +105,8 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
   *report.mutable_resources() = checkpoint.resources();
   // Reports without a time get the time of arrival.
   const WallTime time = checkpoint.has_report_time() ? from_proto(checkpoint.report_time()) : wall_now();
-  TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time));
+  TRY_ASSIGN(auto input, read_checkpoint_report(report, reporter.trial, reporter.run, time,
+                                                context_.settings.cluster_id));
   TRY(context_.loop.ask(std::move(input)));
   return {};
 }

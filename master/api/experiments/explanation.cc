@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "master/core/build_id.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/trials.h"
@@ -40,7 +41,9 @@ std::string where(const core::Allocation& allocation) {
 }
 
 const core::Allocation* allocation_of(const core::Core& core, const core::Trial& trial) {
-  auto it = core.allocations().find(AllocationId(trial.task.value + "." + number(trial.run)));
+  auto it = core.allocations().find(core::allocation_id(trial.task, trial.run));
+  if (it == core.allocations().end())
+    it = core.allocations().find(core::build_allocation_id(trial.task, trial.run));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
@@ -77,6 +80,7 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
   const std::string name = "trial " + number(trial.id.value);
   if (core.experiments().at(trial.experiment).detached) return name + " runs outside the cluster";
   if (const core::Allocation* allocation = allocation_of(core, trial)) {
+    if (core::is_build(allocation->id)) return name + " is being built on " + where(*allocation);
     return name +
            (allocation->state == core::AllocationState::kTerminating ? " is terminating on "
                                                                      : " has slots: ") +
@@ -87,6 +91,9 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
     return name + " has ended: " + std::string(core::state_name(trial.state));
   if (trial.state == core::State::kPaused) return name + " does not wait: its experiment is paused";
   if (trial.held) return name + " waits at a rung of its search, which may resume it";
+  const TrialId builder = core.builder(trial.experiment);
+  if (builder != TrialId() && builder != trial.id)
+    return name + " waits for the build of its experiment, which is in the log of " + name_of(builder);
   // The first line is the reason; the lines below are output of the process.
   const std::string why = trial.exit_reason.substr(0, trial.exit_reason.find('\n'));
   return name + " runs again after a back-off; its log has the time" +

@@ -11,7 +11,8 @@ MetricKey metric_key(std::string_view group, std::string_view name) {
   return static_cast<MetricKey>((first * 31 + second) >> 16);
 }
 
-Status MetricNames::add(TrialId trial, const std::vector<MetricKey>& metrics) {
+Status MetricNames::add(TrialId trial, const std::vector<MetricKey>& metrics, const Status& room,
+                        bool fresh) {
   Shared<Known>& cell = known_[static_cast<std::size_t>(trial.value) % known_.size()];
   const auto known = cell.get();
   const bool same = known && known->trial == trial;
@@ -21,6 +22,7 @@ Status MetricNames::add(TrialId trial, const std::vector<MetricKey>& metrics) {
       added.push_back(metric);
   }
   if (added.empty()) return {};
+  if (same || fresh) TRY(room);
   auto next = std::make_shared<Known>(same ? *known : Known{trial, {}});
   next->metrics.insert(next->metrics.end(), added.begin(), added.end());
   std::sort(next->metrics.begin(), next->metrics.end());

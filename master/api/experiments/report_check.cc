@@ -33,12 +33,16 @@ Result<std::vector<MetricKey>> check_metrics(const v1::MetricsReport& report) {
 }
 
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
-                                                      RunNumber run, WallTime time) {
+                                                      RunNumber run, WallTime time,
+                                                      std::string_view cluster_id) {
   const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
   // Id and names become paths in the storage.
   TRY_ASSIGN(CheckpointId uuid, storage::parse_checkpoint_id(report.uuid()));
+  // The removal of such a checkpoint would remove TensorBoard files and media of all experiments.
+  if (uuid.value == cluster_id)
+    return fail(Code::kInvalidArgument, "checkpoint: its uuid must not be the id of the cluster");
   Json resources = Json::object();
   for (const auto& [path, size] : report.resources()) {
     TRY(storage::check_file_name(path));

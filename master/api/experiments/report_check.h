@@ -16,9 +16,11 @@ namespace det::api {
 Status check_group(const std::string& group);
 /// Checks group, steps and metrics of a report. Returns the keys of the metrics.
 Result<std::vector<MetricKey>> check_metrics(const v1::MetricsReport& report);
-/// Converts a checkpoint report to an input of the core. Errors: kInvalidArgument for an invalid uuid,
-/// negative steps, metadata that is not a JSON object, or more than 4 MiB of file names.
+/// Converts a checkpoint report to an input of the core. Errors: kInvalidArgument for an invalid uuid, one
+/// that equals `cluster_id` (a directory of the storage), negative steps, metadata that is not a JSON object,
+/// or more than 4 MiB of file names.
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
-                                                      RunNumber run, WallTime time);
+                                                      RunNumber run, WallTime time,
+                                                      std::string_view cluster_id);
 
 }  // namespace det::api

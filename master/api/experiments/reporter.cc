@@ -31,11 +31,14 @@ Reporter describe(const core::Core& core, const core::Allocation& allocation, co
                .metric = "",
                .time = "",
                .steps_completed = trial.steps_completed,
+               .owner = {},
+               .started = trial.started,
                .invalid_hp = trial.early_exit_invalid_hp,
                .preempt_requested = allocation.preempt_requested};
   const auto experiment = core.experiments().find(trial.experiment);
   if (experiment == core.experiments().end()) return out;
   const expconf::SearcherConfig& searcher = experiment->second.config->searcher;
+  out.owner = {experiment->second.owner, experiment->second.workspace};
   out.metric = searcher.metric;
   out.time = searcher.time_name();
   if (searcher.max_time) out.length = static_cast<double>(*searcher.max_time);

@@ -3,6 +3,7 @@
 
 #include "master/api/auth/authorize.h"
 #include "master/api/context.h"
+#include "master/db/accounts/quotas.h"
 
 namespace det::api {
 
@@ -27,6 +28,8 @@ struct Reporter {
   /// Length of the training in units of `time`; 0 when unknown.
   double length = 0;
   std::int64_t steps_completed = 0;
+  db::TaskOwner owner;      ///< of the experiment
+  WallTime started;         ///< of the trial
   bool invalid_hp = false;  ///< invalid hyperparameters were reported before
   bool preempt_requested = false;
 };

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "master/api/accounts/project.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/run.h"
@@ -179,16 +180,16 @@ Status RunService::MoveRuns(const Caller& caller, const v1::MoveRunsRequest& req
   TRY(check_open(context_.pool, request.source_project_id()));
   TRY(check_open(context_.pool, request.destination_project_id()));
   std::set<ExperimentId> moved;
-  return bulk(caller, search_of(request, request.source_project_id()), response,
-              [&](const db::FoundRun& run) -> Status {
-                if (is_multi_trial(run) && request.skip_multitrial())
-                  return fail(Code::kFailedPrecondition,
-                              "Skipping run '" + id_of(run) + "' (part of multi-trial).");
-                // The runs of an experiment stay together.
-                if (!moved.insert(run.experiment.id).second) return {};
-                return db::move_experiments(context_.pool, {run.experiment.id.value},
-                                            request.destination_project_id());
-              });
+  return bulk(
+      caller, search_of(request, request.source_project_id()), response,
+      [&](const db::FoundRun& run) -> Status {
+        if (is_multi_trial(run) && request.skip_multitrial())
+          return fail(Code::kFailedPrecondition, "Skipping run '" + id_of(run) + "' (part of multi-trial).");
+        // The runs of an experiment stay together.
+        if (!moved.insert(run.experiment.id).second) return {};
+        TRY(db::move_experiments(context_.pool, {run.experiment.id.value}, request.destination_project_id()));
+        return place_experiments(context_, request.destination_project_id());
+      });
 }
 
 }  // namespace det::api

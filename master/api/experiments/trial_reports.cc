@@ -31,6 +31,13 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
   return answer.get();
 }
 
+/// Adds the metrics of a report to those of the trial. Errors: those of MetricNames::add, and of the quota.
+Status count_metrics(const Context& context, const Reporter& reporter, const std::vector<MetricKey>& keys) {
+  return context.metric_names->add(reporter.trial, keys,
+                                   context.quotas->check(core::QuotaResource::kMetricSeries, reporter.owner),
+                                   context.quotas->is_fresh(reporter.started));
+}
+
 /// Fast path: JSON text of metrics that are finite numbers under plain names, as nearly all are. Nothing for
 /// other metrics. The result satisfies the limits of report_check.h. Fills the keys of the metrics.
 std::optional<std::string> plain_text(const google::protobuf::Struct& metrics, const std::string& group,
@@ -98,7 +105,7 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
                                                     " is not the trial's current one (" +
                                                     std::to_string(reporter.run) + " is); leave"));
   }
-  if (const Status counted = context_.metric_names->add(reporter.trial, arrival->keys); !counted)
+  if (const Status counted = count_metrics(context_, reporter, arrival->keys); !counted)
     return arrival->finish(counted);
   loop::Change change{.kind = loop::Change::Kind::kMetrics,
                       .experiment = reporter.experiment,
@@ -128,9 +135,9 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
     grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
     post(context_.pools.ingest, reactor,
          [this, reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
-           reactor->Finish(
-               to_grpc(perform(method, authenticate(method, credentials, *context_.sessions), *request, begun,
-                               [&](const Caller& caller) { return take(caller, metrics, group); })));
+           reactor->Finish(to_grpc(
+               perform(method, authenticate(method, credentials, *context_.sessions), *request, nullptr,
+                       begun, [&](const Caller& caller) { return take(caller, metrics, group); })));
          });
     return reactor;
   }
@@ -182,7 +189,7 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
                                                            : reporter.steps_completed);
   report.set_metrics(dump_json(from_struct(metrics.metrics().avg_metrics())));
   TRY_ASSIGN(const auto keys, check_metrics(report));
-  TRY(context_.metric_names->add(reporter.trial, keys));
+  TRY(count_metrics(context_, reporter, keys));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   if (group == "validation") {
     TRY(context_.loop.ask(

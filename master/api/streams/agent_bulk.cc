@@ -2,6 +2,7 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/agent_link.h"
+#include "master/db/accounts/quotas.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/code_archives.h"
 
@@ -88,6 +89,25 @@ Result<db::LogBatch> read_batch(const AgentPeer& peer, const v1::ShipLogsRequest
   return batch;
 }
 
+/// Applies the quota of log bytes. Returns the number of the next line when the lines are dropped without a
+/// trace. Of an allocation's first dropped batch the last line is replaced by the reason and stored. Blocks
+/// on the database if an owner is at its quota.
+std::optional<std::int64_t> drop_beyond_quota(const Context& context, db::LogBatch& batch) {
+  constexpr auto kResource = core::QuotaResource::kLogBytes;
+  if (batch.lines.empty() || context.quotas->has_room(kResource)) return std::nullopt;
+  const auto owner = db::owner_of(context.pool, batch.allocation);
+  const Status room = owner ? context.quotas->check(kResource, *owner) : Status();
+  if (room) return std::nullopt;
+  const std::int64_t next = batch.first_line + static_cast<std::int64_t>(batch.lines.size());
+  if (!context.quotas->is_first_drop(batch.allocation)) return next;
+  batch.first_line = next - 1;
+  batch.lines = {{.time = wall_now(),
+                  .level = "WARNING",
+                  .source = "master",
+                  .text = "further log lines are not stored: " + room.error().message}};
+  return std::nullopt;
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
@@ -97,6 +117,10 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
   post(context_.pools.ingest, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
     auto batch = read_batch(peer, *request, context_.pool);
     if (!batch) return reactor->Finish(to_grpc(batch.error()));
+    if (const auto next = drop_beyond_quota(context_, *batch)) {
+      response->set_next_line(*next);
+      return reactor->Finish(grpc::Status::OK);
+    }
     // Runs on the bulk writer's thread once the batch is durable.
     batch->done = [this, reactor, response, task = batch->task,
                    lines = batch->lines.size()](Result<std::int64_t> next) {

@@ -117,6 +117,9 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
       case v1::AgentMessage::kUpdate:
         update(message.update());
         break;
+      case v1::AgentMessage::kProblem:
+        problem(message.problem());
+        break;
       case v1::AgentMessage::kStopping:
         if (!live_) break;
         log::info("agent is stopping", {{"agent", agent_}});
@@ -181,6 +184,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     }
     input.sandbox = make_utf8(hello.sandbox().substr(0, kMaxSandboxText));
     input.sandbox_missing = make_utf8(hello.sandbox_missing().substr(0, kMaxSandboxText));
+    input.problem = make_utf8(hello.problem().substr(0, kMaxSandboxText));
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;
@@ -225,6 +229,18 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     context_.loop.submit(core::AllocationUpdated{agent_, session_, std::move(*held)});
   }
 
+  void problem(const v1::AgentProblem& message) {
+    if (!live_) return;
+    const std::string problem = make_utf8(message.problem().substr(0, kMaxSandboxText));
+    if (problem.empty()) {
+      log::info("agent takes work again", {{"agent", agent_}});
+    } else {
+      log::warn("agent takes no new work", {{"agent", agent_}, {"reason", problem}});
+    }
+    context_.loop.submit(core::AgentProblem{agent_, session_, problem});
+    publish();
+  }
+
   void refuse(const Error& error) { finish(to_grpc(error)); }
 
   AgentService& service_;
@@ -237,7 +253,17 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   MonoTime heard_;
 };
 
-AgentService::AgentService(const Context& context) : Service(context, "det.v1.AgentService") {
+AgentService::AgentService(const Context& context)
+    : Service(context, "det.v1.AgentService"),
+      tunnels_(context, [this](const AgentId& agent, const v1::OpenTunnel& order) {
+        const auto link = link_of(agent).second;
+        if (!link) return false;
+        v1::AgentCommand command;
+        *command.mutable_open_tunnel() = order;
+        link->send(std::move(command));
+        return true;
+      }) {
+  bidi_stream("Tunnel", &AgentService::Tunnel);
   bidi_stream("Link", &AgentService::Link);
   server_stream("GetContext", &AgentService::GetContext);
   deferred("ShipLogs", &AgentService::ShipLogs);
@@ -252,6 +278,8 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
   link->start(link);
   return link.get();
 }
+
+Tunnels::Reactor* AgentService::Tunnel(grpc::CallbackServerContext* call) { return tunnels_.accept(call); }
 
 void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCommand command) {
   context_.edge.post([this, agent, session, command = std::move(command)] {
@@ -344,10 +372,12 @@ void AgentService::tick() {
     link->check_silence(now);
     if (check) link->check_certificate();
   }
+  tunnels_.tick(now);
 }
 
 void AgentService::close() {
   closed_ = true;
+  tunnels_.close();
   // A copy, as in tick().
   const auto links = links_;
   for (const auto& [session, weak] : links) {

@@ -10,6 +10,7 @@
 #include "master/api/auth/agent_auth.h"
 #include "master/api/service.h"
 #include "master/api/streams/storage_calls.h"
+#include "master/api/streams/tunnels.h"
 
 namespace det::api {
 
@@ -31,6 +32,10 @@ class AgentService final : public Service {
   grpc::ServerUnaryReactor* ShipLogs(grpc::CallbackServerContext* call, const v1::ShipLogsRequest* request,
                                      v1::ShipLogsResponse* response);
 
+  /// The agent's end of a tunnel (tunnels.h).
+  grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* Tunnel(grpc::CallbackServerContext* call);
+
+  Tunnels& tunnels() { return tunnels_; }
   /// Send a command if its session is still the current one of the agent. Otherwise the command is dropped:
   /// the core is notified of the lost link and sends it again. Any thread; do not block.
   void start(core::StartAllocation command);
@@ -57,6 +62,7 @@ class AgentService final : public Service {
   StorageCalls storage_calls_{context_.edge};
   /// Returns session 0 and null when the agent has no link.
   std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
+  Tunnels tunnels_;
   bool closed_ = false;
   std::uint64_t rights_ = 0;  ///< Sessions::generation() at the last certificate check
   MonoTime next_check_;

@@ -57,6 +57,8 @@ class BidiStream : public grpc::ServerBidiReactor<In, Out> {
   virtual void received(const In& message) = 0;
   /// Called once, by the first finish().
   virtual void ended(const grpc::Status&) {}
+  /// Called when the last queued message has been written.
+  virtual void drained() {}
   /// Called when gRPC has released the stream.
   virtual void released() {}
 
@@ -87,7 +89,9 @@ class BidiStream : public grpc::ServerBidiReactor<In, Out> {
     writing_ = false;
     outgoing_.pop_front();
     if (finished_) return this->Finish(status_);
-    ok ? write_next() : finish(grpc::Status::OK);
+    if (!ok) return finish(grpc::Status::OK);
+    write_next();
+    if (!writing_) drained();
   }
 
   loop::Workers& edge_;

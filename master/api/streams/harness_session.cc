@@ -138,6 +138,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     bool stranger = false;        ///< the allocation is live, and the token is not one of its parts
     std::optional<UserId> owner;  ///< set for a trial outside the cluster
     ExperimentId experiment;
+    db::TaskOwner subject;  ///< owner of the experiment
+    WallTime started;       ///< of the trial
     TaskId task;
     std::string metric, time;
   };
@@ -154,6 +156,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
       if (experiment == core.experiments().end()) return;
       found->current = true;
       if (experiment->second.detached) found->owner = experiment->second.owner;
+      found->subject = {experiment->second.owner, experiment->second.workspace};
+      found->started = row->second.started;
       found->experiment = row->second.experiment;
       found->task = row->second.task;
       found->metric = experiment->second.config->searcher.metric;
@@ -196,6 +200,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
           found->task = row->second.task;
           auto experiment = core.experiments().find(row->second.experiment);
           if (experiment != core.experiments().end()) {
+            found->subject = {experiment->second.owner, experiment->second.workspace};
+            found->started = row->second.started;
             found->metric = experiment->second.config->searcher.metric;
             found->time = experiment->second.config->searcher.time_name();
           }
@@ -217,6 +223,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
 
   void admit(const Found& found) {
     experiment_ = found.experiment;
+    owner_ = found.subject;
+    fresh_ = context_.quotas->is_fresh(found.started);
     task_ = found.task;
     metric_ = found.metric;
     time_ = found.time;
@@ -297,7 +305,9 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   void take_metrics(std::int64_t sequence, const v1::MetricsReport& report, WallTime time) {
     const auto keys = check_metrics(report);
     if (!keys) return refuse(keys.error());
-    if (auto counted = context_.metric_names->add(trial_, *keys); !counted) return refuse(counted.error());
+    const Status room = context_.quotas->check(core::QuotaResource::kMetricSeries, owner_);
+    if (auto counted = context_.metric_names->add(trial_, *keys, room, fresh_); !counted)
+      return refuse(counted.error());
     // The searcher depends on validations; other metrics bypass the core.
     if (report.group() == "validation") {
       return to_core(sequence,
@@ -325,8 +335,10 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   }
 
   void take_checkpoint(std::int64_t sequence, const v1::CheckpointReport& report, WallTime time) {
-    auto input = read_checkpoint_report(report, trial_, run_, time);
+    auto input = read_checkpoint_report(report, trial_, run_, time, context_.settings.cluster_id);
     if (!input) return refuse(input.error());
+    if (auto room = context_.quotas->check(core::QuotaResource::kCheckpointBytes, owner_); !room)
+      return refuse(room.error());
     checkpoints_.emplace_back(sequence, std::move(*input));
     pass_on_checkpoint();
   }
@@ -400,6 +412,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   RunNumber run_ = 0;
   AllocationId allocation_;
   ExperimentId experiment_;
+  db::TaskOwner owner_;  ///< of the experiment
+  bool fresh_ = false;   ///< the trial began when this master already ran
   TaskId task_;
   std::string metric_, time_;  ///< metrics of the searcher: objective and time
   std::int64_t last_sequence_ = 0;

@@ -33,15 +33,6 @@ inline constexpr std::size_t kArchiveChunk = 1 << 20;
 /// Appends a chunk. Errors: kInvalidArgument when the chunk exceeds kArchiveChunk, or the archive its limit.
 Status add_chunk(const std::string& chunk, std::string& archive);
 
-/// Names what an upload has created, for the audit log. "" after a mere validation.
-inline std::string created_object(const v1::CreateExperimentResponse& response) {
-  const int id = response.experiment().id();
-  return id == 0 ? "" : "experiment " + std::to_string(id);
-}
-inline std::string created_object(const v1::LaunchCommandResponse& response) {
-  return "task " + response.command().id();
-}
-
 /// kResourceExhausted: the uploads of the caller, or all of them, exceed their memory (Context::uploads).
 tl::unexpected<Error> too_many_uploads();
 
@@ -119,7 +110,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       // Without chunks the request may carry its files itself.
       if (!archive_.empty()) archive = std::move(archive_);
       const Status done = create_(context_, caller_, *request_, std::move(archive), response_);
-      audit(context_.pool, caller_, method_, nullptr, done, done ? created_object(*response_) : "");
+      audit(context_.pool, caller_, method_, nullptr, done, response_);
       this->Finish(to_grpc(done));
     });
     if (!taken) this->Finish(to_grpc(busy()));

@@ -10,6 +10,7 @@
 #include "common/expconf/entrypoint.h"
 #include "common/expconf/parse.h"
 #include "master/api/accounts/policy.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/facts.h"
@@ -268,6 +269,7 @@ Status create_experiment(const Context& context, const Caller& caller,
     response->mutable_experiment()->mutable_config();
     return {};
   }
+  TRY(check_data_quotas(context, {caller.user.id, to.workspace}));
   // The archive is stored before the core refers to it.
   std::string digest;
   if (!files.bytes.empty()) {
@@ -277,6 +279,7 @@ Status create_experiment(const Context& context, const Caller& caller,
       .request_id = RequestId(request.request_id().empty() ? uuid4() : request.request_id()),
       .owner = caller.user.id,
       .project = to.project,
+      .workspace = to.workspace,
       .config = std::make_shared<const expconf::ExperimentConfig>(std::move(parsed.config)),
       .original_config = request.config(),
       .code_archive = std::move(digest),

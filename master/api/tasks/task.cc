@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
+#include "master/api/streams/tunnels.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/code_archives.h"
 #include "master/db/queries/commands.h"
@@ -129,7 +130,9 @@ void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocati
   if (row.ended) to_proto(*row.ended, out->mutable_end_time());
 }
 
-TaskService::TaskService(const Context& context) : Service(context, "det.v1.TaskService") {
+TaskService::TaskService(const Context& context, Tunnels& tunnels)
+    : Service(context, "det.v1.TaskService"), tunnels_(tunnels) {
+  bidi_stream("Connect", &TaskService::Connect);
   unary("GetTasks", &TaskService::GetTasks);
   unary("GetActiveTasksCount", &TaskService::GetActiveTasksCount);
   server_stream("TaskLogs", &TaskService::TaskLogs);
@@ -142,6 +145,8 @@ TaskService::TaskService(const Context& context) : Service(context, "det.v1.Task
   unary("KillGenericTask", &TaskService::KillGenericTask);
   unary("PostTaskLogs", &TaskService::PostTaskLogs);
 }
+
+Tunnels::Reactor* TaskService::Connect(grpc::CallbackServerContext* call) { return tunnels_.connect(call); }
 
 Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
                              v1::GetTasksResponse* response) {
@@ -241,6 +246,7 @@ Status TaskService::PostTaskLogs(const Caller& caller, const v1::PostTaskLogsReq
     // A token of one task must not write to the log of another.
     if (line.task_id() != reporter.task.value)
       return fail(Code::kInvalidArgument, "logs: task_id is not that of the allocation");
+    TRY(context_.quotas->check(core::QuotaResource::kLogBytes, reporter.owner));
     // Long text is cut rather than refused, as for lines from agents.
     by_task[line.task_id()].push_back(
         {.allocation = reporter.allocation,

@@ -7,13 +7,18 @@
 
 namespace det::api {
 
+class Tunnels;
+
 /// Converts an allocation to the format of Determined AI.
 void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocation* out);
 
 /// A task is a trial or a command; its allocations are its runs.
 class TaskService final : public Service {
  public:
-  explicit TaskService(const Context& context);
+  /// `tunnels` must outlive the service's calls.
+  TaskService(const Context& context, Tunnels& tunnels);
+  /// Connects the caller to a port of a task (tunnels.h).
+  grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* Connect(grpc::CallbackServerContext* call);
   /// Returns a summary of each live allocation that the caller may see, by id.
   Status GetTasks(const Caller& caller, const v1::GetTasksRequest& request, v1::GetTasksResponse* response);
   /// Counts live commands that the caller may see. Trials are not counted.
@@ -48,6 +53,9 @@ class TaskService final : public Service {
   /// returns. Not idempotent: a repeat appends the lines again.
   Status PostTaskLogs(const Caller& caller, const v1::PostTaskLogsRequest& request,
                       v1::PostTaskLogsResponse* response);
+
+ private:
+  Tunnels& tunnels_;
 };
 
 }  // namespace det::api

@@ -326,6 +326,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, 
   CopyRows rows;
   std::set<std::string> tasks;
   std::vector<LogMatch> matches;
+  std::map<LogKey, std::int64_t> bytes;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const LogBatch& batch = batches[i];
     std::int64_t& position = next[{batch.allocation, batch.agent}];
@@ -333,6 +334,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, 
       const std::int64_t number = batch.first_line + static_cast<std::int64_t>(n);
       if (number < position) continue;
       add(batch, batch.lines[n], rows);
+      bytes[{batch.allocation, batch.agent}] += static_cast<std::int64_t>(batch.lines[n].text.size());
       triggers.match(batch, batch.lines[n], matches);
       position = number + 1;
     }
@@ -348,17 +350,19 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, 
         " FROM STDIN (FORMAT binary)",
         rows));
     std::vector<std::string> allocations, agents;
-    std::vector<std::int64_t> lines;
+    std::vector<std::int64_t> lines, added;
     for (const auto& [key, line] : next) {
       allocations.push_back(key.first.value);
       agents.push_back(key.second.value);
       lines.push_back(line);
+      added.push_back(bytes[key]);
     }
     TRY(
-        connection.query("UPDATE log_positions p SET next_line = n.line FROM"
-                         " unnest($1::text[], $2::text[], $3::bigint[]) AS n (allocation, agent, line)"
+        connection.query("UPDATE log_positions p SET next_line = n.line, bytes = p.bytes + n.added FROM"
+                         " unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])"
+                         " AS n (allocation, agent, line, added)"
                          " WHERE p.allocation_id = n.allocation AND p.agent_id = n.agent",
-                         allocations, agents, lines));
+                         allocations, agents, lines, added));
     TRY(LogTriggers::queue(connection, matches));
   }
   return connection.commit();

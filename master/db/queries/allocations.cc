@@ -17,8 +17,8 @@ Result<std::vector<AllocationRow>> list_allocations(Pool& pool, TaskKey task) {
       column<&A::pool>("pool"), column<&A::started>("started"), column<&A::ended>("ended"),
       column<&A::exit_kind>("exit_kind"), column<&A::exit_message>("exit_message"),
       column<&A::exit_code>("exit_code"));
-  static const std::string sql =
-      kColumns.select(" FROM allocations WHERE trial_id = $1 OR command_id = $2 ORDER BY run DESC, id");
+  static const std::string sql = kColumns.select(
+      " FROM allocations WHERE trial_id = $1 OR command_id = $2 ORDER BY run DESC, started DESC, id");
   return kColumns.read(pool.query(sql, task.as<TrialId>(), task.as<CommandId>()));
 }
 
@@ -47,10 +47,10 @@ Result<std::vector<std::pair<TaskKey, WallTime>>> live_since(Pool& pool, const s
 Result<std::vector<double>> recent_run_lengths(Pool& pool, const std::string& resource_pool, int count) {
   TRY_ASSIGN(
       const Rows rows,
-      pool.query(
-          "SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
-          " WHERE pool = $1 AND ended IS NOT NULL AND trial_id IS NOT NULL ORDER BY ended DESC LIMIT $2",
-          resource_pool, count));
+      pool.query("SELECT extract(epoch FROM ended - started)::float8 FROM allocations"
+                 " WHERE pool = $1 AND ended IS NOT NULL AND trial_id IS NOT NULL AND id NOT LIKE '%-build'"
+                 " ORDER BY ended DESC LIMIT $2",
+                 resource_pool, count));
   return rows.column<double>();
 }
 

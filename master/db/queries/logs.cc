@@ -1,6 +1,7 @@
 #include "master/db/queries/logs.h"
 
 #include <algorithm>
+#include <map>
 
 #include "master/db/store/locks.h"
 
@@ -79,12 +80,21 @@ Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>&
   return pool.in_transaction([&](Connection& connection) -> Status {
     const Statement lock = lock_tasks({task.value});
     TRY(connection.run(lock.sql, lock.params));
+    std::map<AllocationId, std::int64_t> bytes;
     for (const SentLine& line : lines) {
       TRY(connection.query(
           "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source,"
           " log) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
           task, line.allocation, line.agent, line.rank, line.time, line.level, line.stdtype, line.source,
           Bytes{line.text}));
+      bytes[line.allocation] += static_cast<std::int64_t>(line.text.size());
+    }
+    // Counted for quotas. These lines have no numbers.
+    for (const auto& [allocation, added] : bytes) {
+      TRY(connection.query(
+          "INSERT INTO log_positions (allocation_id, agent_id, next_line, bytes) VALUES ($1, '', 1, $2)"
+          " ON CONFLICT (allocation_id, agent_id) DO UPDATE SET bytes = log_positions.bytes + $2",
+          allocation, added));
     }
     return {};
   });

@@ -28,6 +28,8 @@ const Columns<TrialRow>& trial_columns() {
       Column<TrialRow>{trials_table().sql("t."),
                        [](Rows::Row& row, TrialRow& out) { return trials_table().read(row, out.trial); }},
       column<&TrialRow::live>("CASE WHEN e.detached THEN 'RUNNING' ELSE live.state END"),
+      column<&TrialRow::building_since>(
+          "CASE WHEN live.state IN ('ASSIGNED', 'PULLING') THEN live.started END"),
       column<&TrialRow::total_batches>("greatest(t.steps_completed, t.latest_steps, newest.steps_completed,"
                                        " latest.steps_completed)::bigint"),
       column<&TrialRow::wall_clock>(
@@ -44,8 +46,9 @@ const Columns<TrialRow>& trial_columns() {
 const std::string& trial_tables() {
   static const std::string sql =
       " FROM trials t JOIN experiments e ON e.id = t.experiment_id"
-      " LEFT JOIN LATERAL (SELECT CASE WHEN a.state <> 'TERMINATED' THEN a.state END AS state"
-      "   FROM allocations a WHERE a.trial_id = t.id ORDER BY a.run DESC LIMIT 1) live ON true"
+      " LEFT JOIN LATERAL (SELECT CASE WHEN a.state <> 'TERMINATED' THEN a.state END AS state, a.started"
+      "   FROM allocations a WHERE a.trial_id = t.id ORDER BY a.run DESC, a.started DESC LIMIT 1)"
+      "   live ON true"
       " LEFT JOIN LATERAL (SELECT m.steps_completed FROM metrics m WHERE m.trial_id = t.id"
       "   AND m.grp = 'training' AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) newest ON true"
       " LEFT JOIN LATERAL (SELECT m.steps_completed, m.metrics, m.reported, m.searcher_metric FROM metrics m"
@@ -56,7 +59,7 @@ const std::string& trial_tables() {
       "   ORDER BY CASE WHEN e.smaller_is_better THEN m.searcher_metric ELSE -m.searcher_metric END,"
       "   m.steps_completed LIMIT 1) best ON true"
       " LEFT JOIN LATERAL (SELECT sum(extract(epoch FROM coalesce(a.ended, now()) - a.started)) AS seconds"
-      "   FROM allocations a WHERE a.trial_id = t.id) held ON true"
+      "   FROM allocations a WHERE a.trial_id = t.id AND a.id NOT LIKE '%-build') held ON true"
       " CROSS JOIN LATERAL (SELECT count(*) AS count, coalesce(sum(c.size), 0)::bigint AS size"
       "   FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED') k";
   return sql;

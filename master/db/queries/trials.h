@@ -20,9 +20,11 @@ struct TrialRow {
   /// State of its newest allocation, unless that has ended. Unset while queued (when `state` is kActive).
   /// Always running for a detached trial.
   std::optional<core::AllocationState> live;
+  std::optional<WallTime> building_since;  ///< begin of `live` while the agent prepares or builds
   /// Highest step reported or checkpointed.
   std::int64_t total_batches = 0;
-  /// Seconds during which its allocations held slots, or during which it ran outside the cluster.
+  /// Seconds during which its allocations trained (builds do not count), or during which it ran outside the
+  /// cluster.
   double wall_clock = 0;
   std::int64_t checkpoint_count = 0, checkpoint_size = 0;  ///< Completed ones; bytes.
   std::string source_checkpoint;                           ///< That its first run starts from; "": none.

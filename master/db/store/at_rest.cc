@@ -162,4 +162,34 @@ Status seal_stored_secrets(Pool& pool) {
   return {};
 }
 
+Result<std::string> stored_key(Pool& pool) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT secrets_key FROM cluster"));
+  return rows.empty() ? std::string() : rows[0].next<std::string>();
+}
+
+Result<Rotated> rotate_stored_secrets(Pool& pool, const std::string& secret) {
+  const auto vault = shared_vault().get();
+  if (!vault) return fail(Code::kFailedPrecondition, "the keys of stored secrets are not open");
+  Rotated done;
+  const Status status = pool.in_transaction([&](Connection& connection) -> Status {
+    done = {};
+    for (const SealedTable& table : kSealedTables) {
+      std::string last = table.json ? "0" : "";
+      for (int rows = kSealBatch; rows == kSealBatch; done.rows += rows) {
+        TRY_ASSIGN(rows, seal_rows(connection, table, last));
+      }
+    }
+    TRY(connection.query("UPDATE cluster SET secret = $1, secrets_key = $2", Bytes{secret}, vault->key_id()));
+    TRY_ASSIGN(const Rows sessions, connection.query("WITH gone AS (DELETE FROM sessions RETURNING 1)"
+                                                     " SELECT count(*) FROM gone"));
+    TRY_ASSIGN(const Rows joins, connection.query("WITH gone AS (DELETE FROM join_tokens RETURNING 1)"
+                                                  " SELECT count(*) FROM gone"));
+    done.sessions = sessions[0].next<std::int64_t>();
+    done.join_tokens = joins[0].next<std::int64_t>();
+    return {};
+  });
+  TRY(status);
+  return done;
+}
+
 }  // namespace det::db

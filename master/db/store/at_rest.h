@@ -39,4 +39,15 @@ Result<std::string> open_yaml(std::string text);
 /// failure. Errors: kDataLoss (a key is missing), those of the database.
 Status seal_stored_secrets(Pool& pool);
 
+/// Returns the name of the key that everything stored is encrypted with; "" before the first start.
+Result<std::string> stored_key(Pool& pool);
+/// What a rotation has ended.
+struct Rotated {
+  std::int64_t rows = 0;  ///< configurations that were read
+  std::int64_t sessions = 0, join_tokens = 0;
+};
+/// Encrypts everything with the newest key, replaces the secret of the cluster by `secret`, and deletes all
+/// logins, access tokens and join tokens: in one transaction. Errors: as seal_stored_secrets().
+Result<Rotated> rotate_stored_secrets(Pool& pool, const std::string& secret);
+
 }  // namespace det::db

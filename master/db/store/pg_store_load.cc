@@ -26,6 +26,15 @@ Status load_experiments(Connection& connection, Choice choice, core::Recovered& 
                                  kChosenExperiments + " ORDER BY id";
   std::vector<core::PutExperiment> rows;
   TRY(load_rows(connection, experiments_table(), sql, rows, choice));
+  static const std::string workspaces =
+      "SELECT e.id, p.workspace_id FROM experiments e JOIN projects p ON p.id = e.project_id WHERE e.id IN " +
+      kChosenExperiments + " ORDER BY e.id";
+  TRY_ASSIGN(const Rows places, connection.query(workspaces, choice));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Rows::Row place = places[static_cast<int>(i)];
+    ExperimentId id;
+    place.into(id, rows[i].row.workspace);
+  }
   for (core::PutExperiment& one : rows) {
     // Every experiment has an entry, even before the first event.
     out.searchers[one.row.id];
@@ -64,7 +73,7 @@ Status load_trials(Connection& connection, Choice choice, core::Recovered& out) 
   return load_rows(connection, trials_table(), sql, out.trials, choice);
 }
 
-/// Loads commands, allocations, agent settings and pilots.
+/// Loads commands, allocations, agent settings, quotas and pilots.
 Status load_others(Connection& connection, core::Recovered& out) {
   static const std::string commands =
       "SELECT " + commands_table().sql() + " FROM commands WHERE ended IS NULL ORDER BY id";
@@ -75,6 +84,8 @@ Status load_others(Connection& connection, core::Recovered& out) {
   TRY(load_rows(connection, commands_table(), commands, out.commands));
   TRY(load_rows(connection, allocations_table(), allocations, out.allocations));
   TRY(load_rows(connection, agent_settings_table(), agents, out.agents));
+  TRY_ASSIGN(const Rows quotas, connection.query("SELECT scope, subject_id, resource, amount FROM quotas"));
+  for (Rows::Row row : quotas) TRY(read_quota(row, out.quotas.emplace_back()));
   static const std::string pilots =
       "SELECT " + pilots_table().sql() + " FROM pilots WHERE ended IS NULL ORDER BY id";
   return load_rows(connection, pilots_table(), pilots, out.pilots);

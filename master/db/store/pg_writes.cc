@@ -127,6 +127,18 @@ void take_locks(const Touched& touched, std::vector<Statement>& out) {
          Params(list(touched.summarized), list(touched.summarized_through_trials))});
 }
 
+Statement put_quota(const core::PutQuota& write) {
+  const core::Quota& row = write.row;
+  if (write.removed) {
+    return {"DELETE FROM quotas WHERE scope = $1 AND subject_id = $2 AND resource = $3",
+            Params(core::scope_name(row.of.scope), row.of.id, core::resource_name(row.resource))};
+  }
+  return {
+      "INSERT INTO quotas (scope, subject_id, resource, amount) VALUES ($1, $2, $3, $4)"
+      " ON CONFLICT (scope, subject_id, resource) DO UPDATE SET amount = excluded.amount",
+      Params(core::scope_name(row.of.scope), row.of.id, core::resource_name(row.resource), row.limit)};
+}
+
 /// Key (kind, id) of the row that a write replaces as a whole; empty for writes that append.
 std::optional<std::pair<std::size_t, std::string>> row_of(const core::Write& write) {
   using Named = std::optional<std::pair<std::size_t, std::string>>;
@@ -155,6 +167,7 @@ Statement statement_for(const core::Write& write) {
                        Params(w.agent, w.connected)};
                  },
                  [](const core::PutPilot& w) { return pilots_table().upsert(w.row); },
+                 [](const core::PutQuota& w) { return put_quota(w); },
                  [](const core::PutCapacity& w) { return put_capacity(w); },
                  [](const core::AppendSearcherEvent& w) { return searcher_events_table().upsert(w); },
                  [](const core::PutSearcherSnapshot& w) { return searcher_snapshots_table().upsert(w); },

@@ -265,6 +265,17 @@ const Table<core::PutSearcherSnapshot>& searcher_snapshots_table() {
   return table;
 }
 
+Status read_quota(Rows::Row& row, core::Quota& out) {
+  const auto scope = core::parse_scope(row.next<std::string>());
+  out.of.id = row.next<std::int64_t>();
+  const auto resource = core::parse_resource(row.next<std::string>());
+  row.into(out.limit);
+  if (!scope || !resource) return fail(Code::kDataLoss, "quotas: a row with an unknown scope or resource");
+  out.of.scope = *scope;
+  out.resource = *resource;
+  return {};
+}
+
 void put(Params& out, core::State state) { out.add(core::state_name(state)); }
 Status take(Rows::Row& row, core::State& state) {
   state = core::parse_state(row.next<std::string>()).value_or(core::State::kError);

@@ -38,4 +38,8 @@ Status take(Rows::Row& row, std::vector<core::AllocationPart>& parts);
 void put(Params& out, const std::set<int>& numbers);
 Status take(Rows::Row& row, std::set<int>& numbers);
 
+/// Reads the columns scope, subject_id, resource and amount of a row of `quotas`. kDataLoss for unknown
+/// names.
+Status read_quota(Rows::Row& row, core::Quota& out);
+
 }  // namespace det::db

@@ -24,3 +24,9 @@ inline std::string store_shards(det::CoreContext& core, int steps_completed, con
       /*shard=*/true);
   return stored.uuid;
 }
+
+/// Reports media of a step; the panel "Media" shows them. A repeated step replaces its entries.
+inline void report_residuals(det::CoreContext& core, int step, const std::vector<double>& residuals) {
+  core.train().report_histogram(step, "residuals", residuals);
+  core.train().report_text(step, "note", "largest: " + std::to_string(residuals.back()));
+}

@@ -46,6 +46,15 @@ TEST_CASE("the loop of the Core API guide fits its line and saves it") {
   CHECK(line.offset == Approx(-1).margin(1e-3));
 }
 
+TEST_CASE("the media of the Core API guide are files without a cluster") {
+  RunDirectory folder;
+  det::CoreContext core = det::init_core();
+  report_residuals(core, 3, {0.5, 1});
+  report_residuals(core, 3, {0.5, 2});
+  CHECK(det::read_file("checkpoints/media/note/3.txt").value().starts_with("largest: 2"));
+  CHECK(det::read_file("checkpoints/media/residuals/3.json").value().find("edges") != std::string::npos);
+}
+
 TEST_CASE("the loop of the Core API guide saves and exits when interrupted") {
   RunDirectory folder;
   {

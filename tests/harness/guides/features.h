@@ -4,6 +4,7 @@
 #include <det/det.h>
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -259,6 +260,22 @@ class ProfiledTrial : public MyTrial {
  public:
   explicit ProfiledTrial(det::TrialContext& context) : MyTrial(context) {
     context.set_profiler({.wait = 1, .warmup = 1, .active = 2, .repeat = 2});
+  }
+};
+
+class MediaTrial : public MyTrial {
+ public:
+  using MyTrial::MyTrial;
+
+  det::Metrics evaluate_batch(det::Batch& batch) override {
+    const torch::Tensor images = batch.data().reshape({-1, 1, 2, 2});
+    std::ofstream("predictions.csv") << model_(batch.data()).argmax(1);
+    context_.report_image("inputs", images, {.stretch = true});
+    context_.report_histogram("weights", model_->weight);
+    context_.report_text("notes", "after batch " + std::to_string(context_.current_train_batch()));
+    context_.report_table("confusion", {"class", "count"}, det::Json::parse(R"([["cat", 3], ["dog", 1]])"));
+    context_.report_file("predictions", "predictions.csv");
+    return MyTrial::evaluate_batch(batch);
   }
 };
 

@@ -264,6 +264,26 @@ TEST_CASE("traces and TensorBoard files are written") {
   CHECK(events.find("Determined/val_validation_loss") != std::string::npos);
 }
 
+TEST_CASE("media of a validation are files without a cluster, and those of the check before are not") {
+  Folder folder;
+  train<MediaTrial>({.max_length = det::Batches(4), .validation_period = det::Batches(2)}, in_folder(folder));
+  const auto files = files_below(folder.path(), "");
+  const auto count = [&](const std::string& ending) {
+    return std::count_if(files.begin(), files.end(), [&](const std::string& file) {
+      return file.find("/media/") != std::string::npos && file.ends_with(ending);
+    });
+  };
+  for (const char* step : {"2", "4"}) {
+    INFO(step);
+    CHECK(count(std::string("inputs/") + step + ".png") == 1);
+    CHECK(count(std::string("weights/") + step + ".json") == 1);
+    CHECK(count(std::string("notes/") + step + ".txt") == 1);
+    CHECK(count(std::string("confusion/") + step + ".json") == 1);
+    CHECK(count(std::string("predictions/") + step + "-predictions.csv") == 1);
+  }
+  CHECK(count(".png") == 2);
+}
+
 TEST_CASE("invalid hyperparameters end a trial without an error") {
   Folder folder;
   det::InitOptions init = in_folder(folder);

@@ -147,6 +147,27 @@ TEST_CASE("a trial has a bounded number of metrics") {
   CHECK(add(1, "validation", 985, 10));
 }
 
+TEST_CASE(
+    "an owner without room for metric series gets no new ones, except of a trial of an earlier master") {
+  MetricNames names;
+  const Status full = fail(Code::kResourceExhausted, "quota of user ann");
+  const auto keys = [](int count) {
+    std::vector<MetricKey> found;
+    for (int i = 0; i < count; ++i) found.push_back(metric_key("training", "m" + std::to_string(i)));
+    return found;
+  };
+  REQUIRE(names.add(TrialId(1), keys(2)));
+  CHECK(names.add(TrialId(1), keys(2), full));
+  const Status more = names.add(TrialId(1), keys(3), full);
+  REQUIRE_FALSE(more);
+  CHECK(more.error().message == "quota of user ann");
+  // Trial 2 began after the start of the master, trial 3 before it.
+  CHECK_FALSE(names.add(TrialId(2), keys(2), full, true));
+  CHECK(names.add(TrialId(3), keys(2), full, false));
+  CHECK_FALSE(names.add(TrialId(3), keys(3), full, false));
+  CHECK(names.add(TrialId(3), keys(3)));
+}
+
 TEST_CASE("the summary of a trial takes time in proportion to its metrics") {
   // The former conversion compared each name with all others: 200,000 names took minutes.
   std::vector<db::MetricSummary> rows;
@@ -166,4 +187,14 @@ TEST_CASE("the summary of a trial takes time in proportion to its metrics") {
 }
 
 }  // namespace
+TEST_CASE("a checkpoint cannot have the id of the cluster, a directory of its storage") {
+  const std::string cluster = "00000000-0000-4000-8000-0000000000aa";
+  v1::CheckpointReport report;
+  report.set_uuid(cluster);
+  const auto read = read_checkpoint_report(report, TrialId(1), 1, {}, cluster);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == Code::kInvalidArgument);
+  CHECK(read_checkpoint_report(report, TrialId(1), 1, {}, "00000000-0000-4000-8000-0000000000ab"));
+}
+
 }  // namespace det::api

@@ -94,6 +94,10 @@ void Bench::announce_stop(const std::string& agent, bool older) {
   step(AgentStopping{AgentId(agent), sessions_[agent] - (older ? 1 : 0)});
 }
 
+void Bench::report_problem(const std::string& agent, const std::string& problem) {
+  step(AgentProblem{AgentId(agent), sessions_[agent], problem});
+}
+
 const Allocation* Bench::live(TaskKey task) const {
   for (const auto& [name, allocation] : core_->allocations()) {
     if (allocation.task == task) return &allocation;

@@ -41,6 +41,8 @@ class Bench {
   void disconnect(const std::string& agent);
   /// Announces the stop of an agent. `older`: on a link that has been replaced.
   void announce_stop(const std::string& agent, bool older = false);
+  /// Reports why an agent takes no new work; "": it can again.
+  void report_problem(const std::string& agent, const std::string& problem);
   /// Reports a state from the agent that runs part `part` of the task's allocation.
   void update(TaskKey task, AllocationState state, std::optional<Exit> exit = std::nullopt,
               std::size_t part = 0);

@@ -94,6 +94,22 @@ TEST_CASE("a disabled agent is vacated and gets no work until it is enabled") {
   CHECK(line.live(TrialId(1)));
 }
 
+TEST_CASE("an agent with a problem keeps its allocations and gets no work until the problem ends") {
+  Line line;
+  line.report_problem("a", "the disk is full");
+  CHECK(line.sends<KillAllocation>().empty());
+  line.exit(TrialId(1), ExitKind::kSucceeded);
+  CHECK(line.core().allocations().empty());
+  SECTION("it ends") {
+    line.report_problem("a", "");
+    CHECK(line.live(TrialId(2)));
+  }
+  SECTION("another session has none") {
+    line.connect("a", 1);
+    CHECK(line.live(TrialId(2)));
+  }
+}
+
 TEST_CASE("a stopping agent is vacated and gets no work until its next session") {
   Line line;
   line.connect("a", 1, {{line.live(TrialId(1))->id, AllocationState::kRunning, std::nullopt}});

@@ -6,6 +6,7 @@
 
 #include "common/base/files.h"
 #include "common/expconf/parse.h"
+#include "master/db/queries/cluster.h"
 #include "master/db/queries/config_policies.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/projects.h"
@@ -134,6 +135,73 @@ TEST_CASE("after a rotation everything is encrypted with the new key") {
   REQUIRE(write_file_atomic(file, both.substr(0, both.find('\n') + 1), 0600));
   world.use_keys();
   world.check_readable();
+}
+
+/// What a start of the master does with the key file and the database.
+void settle_and_seal(Secretive& world) {
+  const auto current = db::stored_key(world.pool);
+  REQUIRE(current);
+  REQUIRE(Vault::settle(world.directory + "/secrets.key", *current));
+  world.use_keys();
+  REQUIRE(db::seal_stored_secrets(world.pool));
+}
+
+TEST_CASE(
+    "a rotation of the secrets leaves either the old state or the new one, wherever it is interrupted") {
+  Secretive world;
+  REQUIRE(db::load_cluster(world.pool));
+  settle_and_seal(world);
+  world.fill();
+  const std::string file = world.directory + "/secrets.key";
+  const std::string secret(32, 's'), old_dump = world.dump(), old_key = *db::stored_key(world.pool);
+  REQUIRE(world.pool.query(
+      "INSERT INTO sessions (user_id, token_hash, expires) VALUES (1, 'h', now() + interval '1 day')"));
+  REQUIRE(
+      world.pool.query("INSERT INTO join_tokens (token_hash, pool, agent_id, uses_left, created_by, expires)"
+                       " VALUES ('h', '', '', 1, 'admin', now() + interval '1 day')"));
+  auto proposed = Vault::propose(file);
+  REQUIRE(proposed);
+  SECTION("before the transaction") {
+    settle_and_seal(world);
+    CHECK(world.dump() == old_dump);
+    CHECK(*db::stored_key(world.pool) == old_key);
+    CHECK(db::load_cluster(world.pool)->secret != secret);
+    CHECK(world.database.number("SELECT count(*) FROM sessions") == 1);
+  }
+  SECTION("after the transaction") {
+    const std::string key = proposed->key_id();
+    db::use_vault(std::make_shared<const Vault>(std::move(*proposed)));
+    const auto done = db::rotate_stored_secrets(world.pool, secret);
+    REQUIRE(done);
+    CHECK(done->sessions == 1);
+    CHECK(done->join_tokens == 1);
+    const std::string dump = world.dump();
+    CHECK(dump.find(old_key) == std::string::npos);
+    CHECK(dump.find("canary") == std::string::npos);
+    // The process dies before it settles the key file.
+    settle_and_seal(world);
+    CHECK(*db::stored_key(world.pool) == key);
+    CHECK(world.dump() == dump);
+    CHECK(db::load_cluster(world.pool)->secret == secret);
+    CHECK(world.database.number("SELECT count(*) FROM sessions") == 0);
+  }
+  world.check_readable();
+}
+
+TEST_CASE("a rotation that meets an unreadable row changes nothing") {
+  Secretive world;
+  REQUIRE(db::load_cluster(world.pool));
+  settle_and_seal(world);
+  world.fill();
+  REQUIRE(world.pool.query("UPDATE templates SET text = 'sealed:1:0123456789abcdef:AAAA'"));
+  const std::string before = world.dump();
+  auto proposed = Vault::propose(world.directory + "/secrets.key");
+  REQUIRE(proposed);
+  db::use_vault(std::make_shared<const Vault>(std::move(*proposed)));
+  const auto done = db::rotate_stored_secrets(world.pool, std::string(32, 's'));
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Code::kDataLoss);
+  CHECK(world.dump() == before);
 }
 
 TEST_CASE("a configuration whose key is missing is an error that names the file") {

@@ -37,7 +37,7 @@ TEST_CASE("the migrations produce exactly schema.sql") {
   const Database written(false);
   db::Connection connection = written.connection();
   for (const char* file : {"schema_functions.sql", "schema.sql", "schema_webhooks.sql", "schema_pilots.sql",
-                           "schema_tasks.sql"}) {
+                           "schema_tasks.sql", "schema_quotas.sql", "schema_media.sql"}) {
     const auto sql = read_file(source_path("/master/db/") + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);

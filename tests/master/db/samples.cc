@@ -241,6 +241,12 @@ std::string describe(const core::Recovered& recovered) {
         << core::pilot_phase_name(pilot.phase) << '|' << pilot.job << '|' << pilot.reason << '|'
         << (pilot.until ? pilot.until->micros : 0) << '|' << pilot.submitted.micros << '\n';
   }
+  core::QuotaTable quotas;
+  for (const core::Quota& quota : recovered.quotas) quotas[{quota.of, quota.resource}] = quota.limit;
+  for (const auto& [key, limit] : quotas) {
+    out << "quota " << core::scope_name(key.first.scope) << '|' << key.first.id << '|'
+        << core::resource_name(key.second) << '|' << limit << '\n';
+  }
   out << "next pilot " << recovered.next_pilot << '\n';
   out << "next " << recovered.next_experiment << ' ' << recovered.next_trial << ' ' << recovered.next_command
       << '\n';

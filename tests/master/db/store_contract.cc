@@ -65,8 +65,14 @@ void every_field_comes_back(const Open& open) {
                                        .enabled = round == 0,
                                        .draining = i % 2 == 0,
                                        .disabled_slots = {round, static_cast<int>(i) + 2}}},
-               core::PutPilot{sampler.pilot(i)}});
+               core::PutPilot{sampler.pilot(i)},
+               core::PutQuota{{.of = {static_cast<scheduler::QuotaKey::Scope>(i % 2), i},
+                               .resource = core::kQuotaResources[i % 5],
+                               .limit = i * (round + 1)}}});
       }
+    write({core::PutQuota{
+        .row = {.of = {scheduler::QuotaKey::Scope::kUser, 2}, .resource = core::kQuotaResources[2]},
+        .removed = true}});
     write({core::DeleteAgent{AgentId("agent11"), WallTime{0}}});
   }
   CHECK(describe(load(open)) == describe(expected.recover()));

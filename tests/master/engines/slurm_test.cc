@@ -225,6 +225,35 @@ TEST_CASE("a pilot that Slurm has forgotten has ended") {
   CHECK(states[0].phase == PilotPhase::kEnded);
 }
 
+TEST_CASE("a round follows after a second for each request, and has few submissions") {
+  Cluster cluster;
+  Round round = cluster.round();
+  CHECK(round.run({}) == std::chrono::seconds(1));
+  std::vector<core::Send> messages;
+  for (int number = 1; number <= 6; ++number)
+    messages.emplace_back(core::SubmitPilot{"gpu", "det-c-gpu-" + std::to_string(number), 1});
+  CHECK(round.run(messages) == std::chrono::seconds(5));
+  CHECK(cluster.jobs.size() == kMaxSubmissions);
+  // A repeated message queues nothing twice.
+  CHECK(round.run({messages.back()}) == std::chrono::seconds(3));
+  CHECK(cluster.jobs.size() == 6);
+  CHECK(round.run({}) == std::chrono::seconds(1));
+  CHECK(cluster.jobs.size() == 6);
+}
+
+TEST_CASE("the jobs of several pilots are canceled by one request, and a queued submission is dropped") {
+  Cluster cluster;
+  for (int id = 1; id <= 3; ++id) cluster.jobs[id] = {"det-c-gpu-" + std::to_string(id)};
+  Round round = cluster.round();
+  CHECK(round.run({core::CancelPilot{"gpu", "det-c-gpu-1"}, core::CancelPilot{"gpu", "det-c-gpu-3"}}) ==
+        std::chrono::seconds(2));
+  CHECK(cluster.jobs[1].state == "CANCELLED");
+  CHECK(cluster.jobs[2].state == "PENDING");
+  CHECK(cluster.jobs[3].state == "CANCELLED");
+  round.run({core::SubmitPilot{"gpu", "det-c-gpu-9", 1}, core::CancelPilot{"gpu", "det-c-gpu-9"}});
+  CHECK(cluster.jobs.size() == 3);
+}
+
 TEST_CASE("one round calls squeue once, however many pilots there are") {
   Cluster cluster;
   for (int id = 1; id <= 500; ++id) cluster.jobs[id] = {"det-c-gpu-" + std::to_string(id)};

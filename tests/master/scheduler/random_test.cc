@@ -134,7 +134,13 @@ class World {
             .position = below(3)};
     job.weight = 1 + below(3);
     if (one_in(3)) job.max_slots = below(9);
+    job.workspace = below(3);
     scheduler_.put_job(job);
+  }
+  void quota() {
+    const QuotaKey key{one_in(2) ? QuotaKey::Scope::kUser : QuotaKey::Scope::kWorkspace, below(3)};
+    if (one_in(3)) return scheduler_.remove_quota(key);
+    scheduler_.put_quota({key, below(16), one_in(3) ? below(4) : 0});
   }
   template <typename Things>
   auto any(const Things& things) {
@@ -142,6 +148,7 @@ class World {
   }
   void change() {
     const Snapshot now = scheduler_.snapshot();
+    if (one_in(15)) quota();
     switch (below(12)) {
       case 0:
         return agent();
@@ -198,8 +205,13 @@ class World {
     const Snapshot after = scheduler_.snapshot();
     std::set<std::pair<AgentId, int>> given;
     std::map<JobKey, int> held;
+    std::map<QuotaKey, int> taken;
     for (const Running& one : after.running) {
       held[one.job] += slots_of(one.parts);
+      const Job& its = *std::find_if(after.jobs.begin(), after.jobs.end(),
+                                     [&](const Job& job) { return job.id == one.job; });
+      taken[{QuotaKey::Scope::kUser, its.user.value}] += slots_of(one.parts);
+      taken[{QuotaKey::Scope::kWorkspace, its.workspace}] += slots_of(one.parts);
       for (const Part& part : one.parts) {
         for (int slot : part.slots) REQUIRE(given.insert({part.agent, slot}).second);
       }
@@ -214,6 +226,12 @@ class World {
       for (const Job& job : before.jobs) {
         if (job.id == request->job && job.max_slots && request->slots > 0)
           REQUIRE(held[job.id] <= *job.max_slots);
+        if (job.id != request->job || request->slots == 0) continue;
+        for (const Quota& quota : before.quotas) {
+          const bool user = quota.key.scope == QuotaKey::Scope::kUser;
+          if ((user ? job.user.value : job.workspace) == quota.key.id)
+            REQUIRE(taken[quota.key] + quota.elsewhere <= quota.slots);
+        }
       }
       for (const Part& part : start.parts) {
         const auto agent = std::find_if(before.agents.begin(), before.agents.end(),

@@ -3,7 +3,8 @@
 //   case <title>
 //   pool [policy priority|fair_share|round_robin] [preemption off] [holders <n>] [weight <user>=<w>,…]
 //   agent <id> <slots> [closed] [disabled <a,b>] [links <group of each slot>] [zero <max zero-slot>]
-//   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>]
+//   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>] [workspace <w>]
+//   quota user|workspace <id> slots <n> [elsewhere <n>]
 //   running <trial> [of <job>] on <agent[:a,b]>… [terminating] [fixed]
 //   request <trial> [of <job>] slots <n> [single] [fixed]
 // Job keys on a running or request line apply to its job. Without `of` the job has the trial's number.
@@ -50,7 +51,8 @@ struct Words {
     for (std::string word; in >> word;) {
       const bool flag = word == "terminating" || word == "fixed" || word == "closed" || word == "single";
       const bool known = flag || word == "of" || word == "slots" || word == "user" || word == "priority" ||
-                         word == "position" || word == "weight" || word == "max_slots";
+                         word == "position" || word == "weight" || word == "max_slots" ||
+                         word == "workspace" || word == "elsewhere";
       if (places && !known) {
         const auto colon = word.find(':');
         parts.push_back({AgentId(word.substr(0, colon)), {}});
@@ -121,6 +123,7 @@ class Play {
       shapes_.push_back({name, read_numbers(text)});
       return;
     }
+    if (kind == "quota") return quota(name, in);
     if (kind == "gone") return scheduler_.remove_agent(AgentId(name));
     const Words words(in);
     if (kind == "pool") return pool(words);
@@ -186,6 +189,15 @@ class Play {
     }
     scheduler_.put_rules(rules);
   }
+  void quota(const std::string& scope, std::istringstream& in) {
+    REQUIRE((scope == "user" || scope == "workspace"));
+    std::int64_t id = 0;
+    in >> id;
+    const Words words(in);
+    const QuotaKey key{scope == "user" ? QuotaKey::Scope::kUser : QuotaKey::Scope::kWorkspace, id};
+    if (!words.has("slots")) return scheduler_.remove_quota(key);
+    scheduler_.put_quota({key, words.number("slots", 0), words.number("elsewhere", 0)});
+  }
   void agent(const std::string& name, std::istringstream& in) {
     std::size_t slots = 0;
     in >> slots;
@@ -210,6 +222,7 @@ class Play {
     job.position = words.number("position", static_cast<int>(job.position));
     if (words.has("weight")) job.weight = std::stod(words.text("weight"));
     if (words.has("max_slots")) job.max_slots = words.number("max_slots", 0);
+    job.workspace = words.number("workspace", static_cast<int>(job.workspace));
     scheduler_.put_job(job);
   }
 

@@ -202,6 +202,24 @@ const commands = [
   ],
 ];
 
+const ports = [
+  [
+    'the page of a command leads to the page of its port',
+    async () => {
+      const said = await cluster.det(['command', 'run', '-d', '-p', '9', '--config', 'resources.slots=0', 'sleep', '600']);
+      await open(`tasks/${said.trim()}`);
+      const link = page.getByRole('link', { name: '9', exact: true });
+      await link.waitFor();
+      const address = new URL(await link.getAttribute('href'), page.url()).href;
+      const answer = await page.request.get(address, { maxRedirects: 0, headers: { accept: 'text/html' } });
+      assert.equal(answer.status(), 302);
+      assert.match(answer.headers().location, /^\/proxy\/[\w-]+:9\/~[\w-]+\/$/);
+      await press('Kill…');
+      await sure('Kill');
+    },
+  ],
+];
+
 const views = [
   [
     'a saved view and a search keep their words as text',
@@ -217,4 +235,4 @@ const views = [
   ],
 ];
 
-export const steering = [...experiments, ...registry, ...places, ...commands, ...views];
+export const steering = [...experiments, ...registry, ...places, ...commands, ...ports, ...views];

@@ -106,6 +106,14 @@ export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
           </p>
         </section>
       )}
+      {agent.problem !== '' && (
+        <section class="failure" aria-label={`Problem of agent ${agent.id}`}>
+          <p>
+            <strong>takes no new work</strong>
+            <span>{agent.problem}</span>
+          </p>
+        </section>
+      )}
       <div class="slots">
         {slots.map((slot) => (
           <SlotBox key={slot.id} slot={slot} agent={agent} />

@@ -1,6 +1,7 @@
 // Page of one command: state, why it is waiting, and its log.
 import { paths, useTitle } from '../address';
-import { command, hasEnded, killCommand } from '../calls/tasks';
+import { command, hasEnded, killCommand, portPage } from '../calls/tasks';
+import type { CommandWithPorts } from '../calls/tasks';
 import { Explain } from '../cluster/Explain';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
@@ -10,6 +11,23 @@ import { StateBadge } from '../components/notes';
 import { Facts } from '../components/Tabs';
 import { dateTime, span } from '../format';
 import { useLive } from '../live';
+
+// Links to the pages of a running command's ports; the numbers of the others.
+const Ports = ({ one }: { one: CommandWithPorts }) => (
+  <>
+    {one.ports.map(({ proxy_port: port, proxy_tcp: tcp }) =>
+      one.state === 'STATE_RUNNING' && !tcp ? (
+        <a key={port} class="port" href={portPage(one.id, port)} target="_blank" rel="noopener">
+          {port}
+        </a>
+      ) : (
+        <span key={port} class="port">
+          {port}
+        </span>
+      ),
+    )}
+  </>
+);
 
 export function TaskPage({ id }: { id: string }) {
   const live = useLive(
@@ -59,6 +77,7 @@ export function TaskPage({ id }: { id: string }) {
               ['Pool', one.resourcePool],
               ['Slots', String(one.slots)],
               ['Priority', one.priority > 0 ? String(one.priority) : ''],
+              ['Ports', one.ports.length > 0 ? <Ports one={one} /> : ''],
             ]}
           />
           <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} />

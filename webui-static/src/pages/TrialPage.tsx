@@ -12,6 +12,8 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
+import { later } from '../components/later';
+import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
@@ -19,7 +21,7 @@ import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
 
-const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Profiler'] as const;
+const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Files', 'Profiler'] as const;
 
 const TrialActions = ({ trial }: { trial: Trial }) => (
   <div class="actions">
@@ -40,6 +42,8 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
   </div>
 );
 
+const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
+
 // Hyperparameters beside the headline; the tab has the others.
 const MAX_VALUES = 8;
 
@@ -48,6 +52,7 @@ function Head({ trial }: { trial: Trial }) {
   const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
   const values = [...flatten(sorted(trial.hparams ?? {}))];
   const facts: [string, ComponentChildren][] = [
+    ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['', span(trial.startTime, trial.endTime, now)],
     [experiment?.searcherMetric ?? 'best metric', trial.searcherMetricValue == null ? '' : metric(trial.searcherMetricValue)],
     ['batches', trial.totalBatchesProcessed.toLocaleString()],
@@ -217,6 +222,7 @@ export function TrialPage({ id }: { id: number }) {
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
+      {tab === 'Files' && <TrialFiles id={id} />}
       {tab === 'Profiler' && <Profiler trial={trial} />}
     </>
   );

@@ -3,6 +3,8 @@ export { Comparison } from '../compare/Comparison';
 export { HyperparameterViews } from '../charts/HyperparameterViews';
 export { Outcomes } from '../charts/OutcomeViews';
 export { SearchView } from '../charts/SearchView';
+export { MediaPanel } from '../media/MediaPanel';
+export { TrialFiles } from '../media/TrialFiles';
 export { CodeView } from '../components/CodeView';
 export { ComparePage } from './ComparePage';
 export { ContinuePage } from './ContinuePage';

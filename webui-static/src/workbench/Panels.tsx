@@ -8,6 +8,7 @@ import { later } from '../components/later';
 import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
 import { Metrics, type Curve } from '../charts/Metrics';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
+import type { Props as MediaProps } from '../media/MediaPanel';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
@@ -19,9 +20,10 @@ import type { Objective } from './Workbench';
 
 const Comparison = later<ComparisonProps>(async () => (await import('../pages/more')).Comparison);
 const HyperparameterViews = later<HyperparameterProps>(async () => (await import('../pages/more')).HyperparameterViews);
+const MediaPanel = later<MediaProps>(async () => (await import('../pages/more')).MediaPanel);
 const Outcomes = later<OutcomeProps>(async () => (await import('../pages/more')).Outcomes);
 
-const PANELS = ['Curves', 'Parameters', 'Compare', 'Search'] as const;
+const PANELS = ['Curves', 'Parameters', 'Compare', 'Media', 'Search'] as const;
 
 interface Props {
   kind: RunKind;
@@ -48,15 +50,27 @@ function useFirstTrials(drawn: readonly Run[]): ReadonlyMap<number, number> {
   return new Map([...(live.data ?? [])].flatMap(([id, trial]) => (trial === undefined ? [] : [[id, trial] as const])));
 }
 
-function Curves({ drawn, rows, colors, groups, keyed, objective }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'>) {
+// The trials of the drawn runs.
+function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] {
   const first = useFirstTrials(drawn);
-  const curves = drawn.flatMap((run): Curve[] => {
+  return drawn.flatMap((run): Curve[] => {
     const id = trialOf(run) ?? first.get(run.id);
     if (id === undefined) return [];
     const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
     return [{ id, name: run.label, startTime, color: colors.get(run.id) ?? '' }];
   });
-  if (curves.length === 0) return <p class="quiet">No run is drawn. The round button before a row draws its curves.</p>;
+}
+
+const NO_RUN = <p class="quiet">No run is drawn. The round button before a row draws its curves.</p>;
+
+function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
+  const curves = useTrials(props);
+  return curves.length === 0 ? NO_RUN : <MediaPanel curves={curves} />;
+}
+
+function Curves({ drawn, rows, colors, groups, keyed, objective }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'>) {
+  const curves = useTrials({ drawn, colors });
+  if (curves.length === 0) return NO_RUN;
   const places = new Map(groups.flatMap((group, place) => group.runs.map((run) => [trialOf(run), { place, label: group.label }] as const)));
   return (
     <Metrics
@@ -108,11 +122,12 @@ export function Panels(props: Props) {
             </button>
           ))}
         </div>
-        {(current === 'Curves' || current === 'Compare') && drawing}
+        {(current === 'Curves' || current === 'Compare' || current === 'Media') && drawing}
       </div>
       {current === 'Curves' && <Curves {...props} />}
       {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
       {current === 'Compare' && <Comparison drawn={drawn} colors={props.colors} objective={props.objective} />}
+      {current === 'Media' && <MediaOfRuns {...props} />}
       {current === 'Search' && search}
     </div>
   );

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,8 @@ class Queues {
   }
   const std::map<std::string, scheduler::Scheduler>& pools() const { return pools_; }
 
+  /// Sets or removes the limit on the slots of a user or of a workspace, over all pools. Marks all pools.
+  void put_quota(const scheduler::QuotaKey& key, std::optional<int> slots);
   void put_agent(const std::string& pool, scheduler::Agent agent);
   /// Does not mark the pool: its last allocation or its disconnect has done so.
   void remove_agent(const std::string& pool, const AgentId& agent);
@@ -54,7 +57,10 @@ class Queues {
   std::vector<scheduler::Demand> demand(const std::string& pool, int limit) {
     return find(pool).second.demand(limit);
   }
-  scheduler::Plan decide(const std::string& pool) { return find(pool).second.decide(); }
+  scheduler::Plan decide(const std::string& pool) {
+    if (!quotas_.empty()) share_quotas(pool);
+    return find(pool).second.decide();
+  }
 
  private:
   using Pool = std::pair<const std::string, scheduler::Scheduler>;
@@ -63,9 +69,13 @@ class Queues {
   /// Returns the scheduler of a pool that is about to change, and marks the pool.
   scheduler::Scheduler& change(const std::string& name);
 
+  /// Updates the quotas of a pool by the slots that are held in the others.
+  void share_quotas(const std::string& pool);
+
   const Options& options_;
   std::map<std::string, scheduler::Scheduler> pools_;
   std::set<std::string> dirty_;  ///< pools to decide on in the next `schedule`
+  std::map<scheduler::QuotaKey, int> quotas_;
   /// Tasks with a request, and its pool.
   std::unordered_map<TaskKey, Pool*> requests_;
 };

@@ -1,4 +1,4 @@
-#include "agent/join.h"
+#include "agent/master_link/join.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "agent/link.h"
+#include "agent/master_link/link.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/secret.h"
@@ -216,7 +216,7 @@ Result<MasterTrust> establish_trust(const Settings& settings, const std::string&
     if (!path_exists(files.token)) {
       TRY(join_patiently([&] { return join_in_plain_text(settings, files); }));
     } else if (path_exists(settings.join_token_file)) {
-      // Joining again with the same secret readmits the agent to a master whose database is new.
+      // Joining again with the same secret readmits the agent to a master with a new database.
       if (const Status again = join_in_plain_text(settings, files); !again)
         log::debug("the agent did not join again", {{"reason", again.error().message}});
     }

@@ -1,4 +1,4 @@
-#include "master/core/queues.h"
+#include "master/core/queues/queues.h"
 
 #include "master/scheduler/position.h"
 
@@ -16,12 +16,40 @@ QueueSettings queue_settings(const expconf::ExperimentConfig& config, WallTime s
 Queues::Pool& Queues::find(const std::string& name) {
   if (auto known = pools_.find(name); known != pools_.end()) return *known;
   const auto rules = options_.pools.find(name);
-  return *pools_.emplace(name, rules == options_.pools.end() ? options_.pool_rules : rules->second).first;
+  Pool& pool =
+      *pools_.emplace(name, rules == options_.pools.end() ? options_.pool_rules : rules->second).first;
+  for (const auto& [key, slots] : quotas_) pool.second.put_quota({key, slots, 0});
+  return pool;
 }
 
 scheduler::Scheduler& Queues::change(const std::string& name) {
   dirty_.insert(name);
   return find(name).second;
+}
+
+void Queues::put_quota(const scheduler::QuotaKey& key, std::optional<int> slots) {
+  if (slots) {
+    quotas_[key] = *slots;
+  } else {
+    quotas_.erase(key);
+  }
+  for (auto& [name, pool] : pools_) {
+    if (slots) {
+      pool.put_quota({key, *slots, 0});  // share_quotas sets `elsewhere` before the next decision
+    } else {
+      pool.remove_quota(key);
+    }
+    dirty_.insert(name);
+  }
+}
+
+void Queues::share_quotas(const std::string& pool) {
+  scheduler::Scheduler& its = find(pool).second;
+  for (const auto& [key, slots] : quotas_) {
+    int elsewhere = 0;
+    for (const auto& [name, other] : pools_) elsewhere += name == pool ? 0 : other.held(key);
+    its.put_quota({key, slots, elsewhere});
+  }
 }
 
 void Queues::put_agent(const std::string& pool, scheduler::Agent agent) {
@@ -64,6 +92,13 @@ void Queues::terminating(const Allocation& allocation) {
   if (options_.mutant == Mutant::kSlotFreedAtKill && allocation.kill_requested) its.ended(allocation.task);
 }
 
-void Queues::ended(const Allocation& allocation) { change(allocation.pool).ended(allocation.task); }
+void Queues::ended(const Allocation& allocation) {
+  change(allocation.pool).ended(allocation.task);
+  if (quotas_.empty()) return;
+  // The quota of its user may admit a request in another pool.
+  for (const auto& [name, pool] : pools_) {
+    if (pool.queued() > 0) dirty_.insert(name);
+  }
+}
 
 }  // namespace det::core

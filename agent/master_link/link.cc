@@ -1,4 +1,4 @@
-#include "agent/link.h"
+#include "agent/master_link/link.h"
 
 #include <grpcpp/create_channel.h>
 
@@ -44,8 +44,10 @@ class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryIn
 
 }  // namespace
 
-Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust) {
+Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust,
+                                                    bool separate) {
   grpc::ChannelArguments arguments;
+  if (separate) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // limit of one connection attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

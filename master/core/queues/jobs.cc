@@ -1,4 +1,4 @@
-#include "master/core/jobs.h"
+#include "master/core/queues/jobs.h"
 
 #include "master/core/owners.h"
 #include "master/scheduler/position.h"

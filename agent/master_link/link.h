@@ -38,8 +38,10 @@ struct LinkClosed {
 using LinkEvent = std::variant<LinkRead, LinkWritten, LinkClosed>;
 
 /// Opens the channel used for all calls to the master. HTTP proxies are ignored. Connects lazily. Every call
-/// carries `trust.own_token`. Errors: a file of `trust` is unreadable.
-Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {});
+/// carries `trust.own_token`. `separate`: the channel shares no connection with others. Errors: a file of
+/// `trust` is unreadable.
+Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {},
+                                                    bool separate = false);
 
 /// The stream, with at most one session at a time. Events of older sessions are ignored.
 class Link {

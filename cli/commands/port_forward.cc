@@ -1,0 +1,176 @@
+// Each connection of a local client is one call of TaskService.Connect, with a thread for each direction.
+#include "cli/commands/port_forward.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include "cli/output/print.h"
+#include "common/base/fd.h"
+#include "common/base/text.h"
+#include "det/v1/task.grpc.pb.h"
+
+namespace det::cli {
+namespace {
+
+constexpr std::size_t kPiece = 64 << 10;
+
+struct ForwardOptions {
+  std::string task, ports;
+  void declare(CLI::App& app) {
+    app.add_option("TASK", task, "Task id, as shown by `det task list`.")->required();
+    app.add_option("PORT", ports, "Port of the task, or LOCAL:PORT; default: the task's default port.");
+  }
+};
+
+/// Port on this machine, 0 for any, and port of the task, 0 for its default one.
+struct PortPair {
+  int local = 0, task = 0;
+};
+
+Result<PortPair> parse_ports(const std::string& text) {
+  const auto number = [](std::string_view part, int& out) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), out);
+    return error == std::errc() && end == part.data() + part.size() && out >= 1 && out <= 65535;
+  };
+  PortPair pair;
+  if (text.empty()) return pair;
+  const std::size_t colon = text.find(':');
+  const std::string_view all(text);
+  const bool fits = colon == std::string::npos ? number(all, pair.task)
+                                               : number(all.substr(0, colon), pair.local) &&
+                                                     number(all.substr(colon + 1), pair.task);
+  if (!fits)
+    return fail(Code::kInvalidArgument,
+                "PORT: \"" + text + "\" is not of the form PORT or LOCAL:PORT, from 1 to 65535");
+  if (colon == std::string::npos) pair.local = pair.task;
+  return pair;
+}
+
+/// One call of TaskService.Connect.
+class TaskConnection {
+ public:
+  TaskConnection(Client& client, const std::string& task, int port)
+      : client_(client), stub_(v1::TaskService::NewStub(client.channel())) {
+    client.prepare(context_, Duration(0));
+    stream_ = stub_->Connect(&context_);
+    v1::TunnelMessage first;
+    first.mutable_target()->set_task_id(task);
+    first.mutable_target()->set_port(port);
+    stream_->Write(first);
+  }
+  /// Waits until the port is connected. Returns its number. Errors: those of TaskService.Connect.
+  Result<int> opened() {
+    v1::TunnelMessage message;
+    if (stream_->Read(&message) && message.has_opened()) return message.opened().port();
+    const grpc::Status status = stream_->Finish();
+    // The message of the task's side is of more use than that the call was UNAVAILABLE.
+    if (client_.channel()->GetState(false) == GRPC_CHANNEL_READY && !status.ok())
+      return fail(static_cast<Code>(status.error_code()), status.error_message());
+    TRY(client_.to_status(status));
+    return fail(Code::kUnavailable, "the master closed the connection");
+  }
+  /// Passes data both ways until either side has closed. Blocks.
+  void relay(const UniqueFd& socket) {
+    std::thread up([this, &socket] { send_all(socket); });
+    v1::TunnelMessage message;
+    while (stream_->Read(&message)) {
+      if (message.has_end()) ::shutdown(socket.get(), SHUT_WR);
+      if (message.has_data() && !write_all(socket, message.data())) break;
+    }
+    context_.TryCancel();
+    ::shutdown(socket.get(), SHUT_RDWR);
+    up.join();
+    (void)stream_->Finish();
+  }
+  void cancel() {
+    context_.TryCancel();
+    (void)stream_->Finish();
+  }
+
+ private:
+  void send_all(const UniqueFd& socket) {
+    std::array<char, kPiece> piece;
+    for (;;) {
+      const ssize_t count = ::recv(socket.get(), piece.data(), piece.size(), 0);
+      if (count < 0 && errno == EINTR) continue;
+      v1::TunnelMessage message;
+      if (count > 0)
+        message.set_data(piece.data(), static_cast<std::size_t>(count));
+      else
+        message.mutable_end();
+      if (!stream_->Write(message) || count <= 0) return;
+    }
+  }
+  static bool write_all(const UniqueFd& socket, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  Client& client_;
+  const std::unique_ptr<v1::TaskService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::TunnelMessage, v1::TunnelMessage>> stream_;
+};
+
+/// Listens on loopback. `port` 0 picks a free one and is set to it.
+Result<UniqueFd> listen_on(int& port) {
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!listener || ::bind(listener.get(), generic, size) != 0 || ::listen(listener.get(), 64) != 0 ||
+      ::getsockname(listener.get(), generic, &size) != 0) {
+    return fail(Code::kAlreadyExists, "cannot listen on 127.0.0.1:" + std::to_string(port) + ": " +
+                                          std::strerror(errno) + "; choose another with LOCAL:PORT");
+  }
+  port = ntohs(address.sin_port);
+  return listener;
+}
+
+Status forward_port(Client& client, const ForwardOptions& options) {
+  TRY_ASSIGN(PortPair ports, parse_ports(options.ports));
+  // A first connection shows now whether the task, its port and its program are there.
+  TaskConnection first(client, options.task, ports.task);
+  TRY_ASSIGN(ports.task, first.opened());
+  first.cancel();
+  TRY_ASSIGN(const UniqueFd listener, listen_on(ports.local));
+  std::cout << "Forwarding 127.0.0.1:" << ports.local << " to port " << ports.task << " of task "
+            << options.task << ". Press Ctrl-C to end." << std::endl;
+  for (;;) {
+    const int accepted = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (accepted < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (accepted < 0) return fail(Code::kInternal, std::string("accept: ") + std::strerror(errno));
+    // Detached: the process ends by a signal.
+    std::thread([&client, task = options.task, port = ports.task, fd = accepted] {
+      const UniqueFd socket(fd);
+      TaskConnection connection(client, task, port);
+      if (const auto opened = connection.opened(); !opened) return print_error(opened.error());
+      connection.relay(socket);
+    }).detach();
+  }
+}
+
+}  // namespace
+
+Command port_forward_command() {
+  return {{"port-forward"}, "Forward a local port to a port of a task.", action(forward_port)};
+}
+
+}  // namespace det::cli

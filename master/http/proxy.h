@@ -1,0 +1,58 @@
+// Proxy to ports of tasks: HTTP and WebSocket requests to /proxy/TASK[:PORT]/. Each request has a tunnel of
+// its own (TaskService.Connect), so the access of its sender is checked each time.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "master/http/calls.h"
+#include "master/http/gateway.h"
+#include "master/http/message.h"
+#include "master/http/proxy_head.h"
+
+namespace det::http {
+
+/// The pages of a task are written by its owner, so they must not act with the rights of their viewers. A
+/// page gets an opaque origin (Content-Security-Policy: sandbox), to which the session cookie is never sent.
+/// Its requests carry a ticket in their path, which opens one port of one task only.
+///
+/// Belongs to the HTTP thread.
+class Proxy {
+ public:
+  /// Queues a function for the HTTP thread. Any thread.
+  using Post = std::function<void(std::function<void()>)>;
+  /// `channel` as for Gateway. `tls`: clients reach the master over TLS.
+  Proxy(std::shared_ptr<grpc::Channel> channel, Admit admit, Post post, bool tls);
+
+  /// Handler::admit for a path below /proxy/.
+  void admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done);
+  /// Handler::handle for a path below /proxy/.
+  void handle(Request request, const std::shared_ptr<Exchange>& exchange);
+  /// As Gateway::drain().
+  bool drain(Duration patience) { return calls_->drain(patience); }
+
+ private:
+  struct Ticket {
+    std::string service, authorization;
+    MonoTime expires;
+  };
+  /// Returns "Bearer TOKEN" of the sender; "" without one.
+  std::string authorization_of(const Request& request, const ProxyPath& path) const;
+  std::string issue_ticket(const std::string& service, const std::string& authorization);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const Admit admit_;
+  const Post post_;
+  const bool tls_;
+  const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
+  std::map<std::string, Ticket> tickets_;
+  std::deque<std::string> oldest_tickets_;
+};
+
+}  // namespace det::http

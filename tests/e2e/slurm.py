@@ -1,0 +1,173 @@
+"""A real Slurm for a test (tests/engines/slurm.sh), a cluster with pilots there, and the evidence that a failed test
+prints."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from cluster import Cluster, processes, wait_until
+from test_main_job import BUILD, ROOT
+
+SCRIPT = ROOT / "tests" / "engines" / "slurm.sh"
+LAST_LINES = 40  # of each log in the evidence
+
+MASTER = """
+resource_pools:
+  - pool_name: default
+    provider:
+      type: slurm
+      slots_per_node: 2
+      walltime: 30m
+      partition: low
+      agent: {agent}
+      agent_config: {dir}/agent.yaml
+      sbatch_options: ["--output={dir}/pilot-%j.log"]
+"""
+AGENT = """
+master: {master}
+join_token_file: {token}
+artificial_slots: 2
+stop_timeout: 5s
+bind_mounts: {mounts}:rw
+"""
+
+
+def installed():
+    return SCRIPT.exists() and subprocess.run([SCRIPT, "installed"], check=False).returncode == 0
+
+
+class Slurm:
+    """A Slurm with two nodes of two CPUs in a temporary directory. `env` is the environment of its clients."""
+
+    def __init__(self, *options):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
+        self.home = self.dir / "slurm"
+        started = subprocess.run([SCRIPT, "start", self.home, *options], check=True, text=True,
+                                 stdout=subprocess.PIPE, timeout=60)
+        self.settings = dict(line.split("=", 1) for line in started.stdout.split())
+        self.env = {**os.environ, **self.settings}
+
+    def close(self):
+        subprocess.run([SCRIPT, "stop", self.home], check=True)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def run(self, *command, **env):
+        done = subprocess.run(list(map(str, command)), env={**self.env, **env}, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0:
+            raise AssertionError(f"{command} ended with {done.returncode}: {done.stderr}")
+        return done.stdout.strip()
+
+    def jobs(self, prefix=""):
+        """[(id, name, state)] of the jobs that have not ended, with names that begin with `prefix`."""
+        lines = [line.split("|") for line in self.run("squeue", "-h", "-o", "%i|%j|%T").splitlines()]
+        return [tuple(line) for line in lines if line[1].startswith(prefix)]
+
+    def names(self, prefix="det-"):
+        return [name for _, name, _ in self.jobs(prefix)]
+
+    def processes(self):
+        """[(pid, command name)] of what runs in jobs."""
+        conf = f"SLURM_CONF={self.settings['SLURM_CONF']}\0"
+        return [(pid, name) for pid, (name, env) in processes().items() if "SLURM_JOB_ID=" in env and conf in env]
+
+    # ---- daemons ----
+    def controller(self):
+        """The process of slurmctld; 0 if it is not there."""
+        try:
+            return int((self.home / "slurmctld.pid").read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def kill_controller(self):
+        if pid := self.controller():
+            os.kill(pid, signal.SIGKILL)
+            wait_until("slurmctld to end", lambda: not pathlib.Path(f"/proc/{pid}/exe").exists())
+
+    def start_controller(self):
+        self.run("/usr/sbin/slurmctld")
+        wait_until("slurmctld to reply", lambda: subprocess.run(
+            ["scontrol", "ping"], env=self.env, capture_output=True, timeout=60).returncode == 0)
+
+    def kill_node(self, node):
+        """Kills slurmd. The steps of the node run on."""
+        os.kill(int((self.home / f"{node}.pid").read_text()), signal.SIGKILL)
+
+    def start_node(self, node):
+        self.run("/usr/sbin/slurmd", "-N", node)
+
+    # ---- evidence ----
+    def evidence(self, *logs):
+        """The state of all jobs and their processes, and the ends of the daemons' logs and of `logs`."""
+        parts = []
+        details = [("scontrol", "-d", "show", "job", id) for id, _, _ in self.jobs()]
+        for command in (("squeue", "-a", "-l"), ("sinfo", "-N", "-l"), *details):
+            done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60)
+            parts.append(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+        parts.append("$ processes of jobs\n" + "\n".join(describe(pid) for pid, _ in self.processes()))
+        for path in [*sorted((self.home / "log").glob("*.log")), *map(pathlib.Path, logs)]:
+            lines = path.read_text(errors="replace").splitlines()[-LAST_LINES:] if path.exists() else ["no such file"]
+            parts.append(f"$ tail {path}\n" + "\n".join(lines))
+        return "\n\n".join(parts)
+
+    def wait_without_jobs(self, *logs, prefix="det-", timeout=60):
+        """Waits until no job is left and no process of one. A failure has the evidence."""
+        try:
+            wait_until("all jobs to end", lambda: not self.jobs(prefix), timeout)
+            wait_until("the processes of all jobs to end", lambda: not self.processes(), timeout)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.evidence(*logs)}") from None
+
+
+class Pool:
+    """A cluster whose default pool is supplied by a Slurm of its own. `provider`: further keys of the provider.
+    `programs`: a directory before the others on the master's PATH."""
+
+    def __init__(self, slurm_options=(), master_options=(), programs="", **provider):
+        self.slurm = Slurm("--gpus", "0", *slurm_options)
+        self.before = dict(os.environ)
+        os.environ.update(self.slurm.settings)
+        if programs:
+            os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+        dir = self.slurm.dir
+        agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
+        keys = "".join(f"      {key}: {value}\n" for key, value in provider.items())
+        (dir / "master.yaml").write_text(MASTER.format(agent=agent, dir=dir) + keys)
+        self.cluster = Cluster(BUILD, ("--config", dir / "master.yaml", *master_options))
+        try:
+            self.cluster.__enter__()
+        except BaseException:
+            self.close()
+            raise
+        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir,
+                                                     token=self.cluster.dir / "master" / "agent-join-token"))
+
+    def evidence(self):
+        return self.slurm.evidence(*self.logs())
+
+    def logs(self):
+        return self.cluster.dir / "master.log", *sorted(self.slurm.dir.glob("pilot-*.log"))[-3:]
+
+    def close(self):
+        self.cluster.close()
+        self.slurm.close()
+        for key in [*self.slurm.settings, "PATH"]:
+            if key in self.before:
+                os.environ[key] = self.before[key]
+            else:
+                os.environ.pop(key, None)
+
+
+def describe(pid):
+    """The command line, state, parent and open streams of a process, in one line."""
+    try:
+        at = pathlib.Path(f"/proc/{pid}")
+        status = (at / "status").read_text()
+        found = re.findall(r"^(?:State|PPid):\s*(\S+)", status, re.MULTILINE)
+        line = (at / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
+        streams = [os.readlink(at / "fd" / str(number)) for number in (0, 1, 2) if (at / "fd" / str(number)).exists()]
+        return f"{pid} {' '.join(found)} {line} {streams}"
+    except OSError as error:
+        return f"{pid} {error.strerror}"

@@ -1,0 +1,144 @@
+// Contents of media in memory: loaded in requests of many, those in sight first; decoded images are kept, too.
+import { contents, type Media } from '../calls/media';
+
+const MAX_BYTES = 256 << 20; // of contents
+const MAX_PIXELS = 48 << 20; // of decoded images: 4 bytes each
+const MAX_TOGETHER = 200; // entries of one request
+const BYTES_TOGETHER = 4 << 20;
+
+// Values up to a total weight; the least recently used go first.
+export class Recent<T> {
+  private readonly values = new Map<string, { value: T; weight: number }>();
+  private total = 0;
+  constructor(private readonly limit: number) {}
+  get(key: string): T | undefined {
+    const found = this.values.get(key);
+    if (!found) return undefined;
+    this.values.delete(key);
+    this.values.set(key, found);
+    return found.value;
+  }
+  has(key: string): boolean {
+    return this.values.has(key);
+  }
+  set(key: string, value: T, weight: number): void {
+    this.total += weight - (this.values.get(key)?.weight ?? 0);
+    this.values.delete(key);
+    this.values.set(key, { value, weight });
+    for (const [oldest, { weight: freed }] of this.values) {
+      if (this.total <= this.limit || oldest === key) break;
+      this.values.delete(oldest);
+      this.total -= freed;
+    }
+  }
+  full(): boolean {
+    return this.total > this.limit * 0.9;
+  }
+}
+
+export class Contents {
+  private readonly bytes = new Recent<Uint8Array<ArrayBuffer>>(MAX_BYTES);
+  private readonly images = new Recent<ImageBitmap>(MAX_PIXELS);
+  private readonly failed = new Map<string, string>();
+  private readonly decoding = new Set<string>();
+  private wanted: readonly Media[] = [];
+  private later: readonly Media[] = [];
+  private running = false;
+  private closed = false;
+
+  private told = false;
+
+  // `changed` is called, at most once a frame, when contents have come or could not be loaded.
+  constructor(private readonly changed: () => void) {}
+
+  // Contents are being loaded or decoded.
+  busy = (): boolean => this.running || this.decoding.size > 0;
+
+  private arrived(): void {
+    if (this.told) return;
+    this.told = true;
+    requestAnimationFrame(() => {
+      this.told = false;
+      if (!this.closed) this.changed();
+    });
+  }
+
+  of = (digest: string): Uint8Array<ArrayBuffer> | undefined => this.bytes.get(digest);
+  // Why a content or image cannot be shown.
+  error = (digest: string): string | undefined => this.failed.get(digest);
+  // The decoded image, or nothing before it is ready.
+  image(digest: string): ImageBitmap | undefined {
+    const known = this.images.get(digest);
+    if (!known) this.decode(digest);
+    return known;
+  }
+
+  // Loads `now`, then `later` as far as memory allows. Replaces earlier wishes.
+  want(now: readonly Media[], later: readonly Media[]): void {
+    this.wanted = now;
+    this.later = later;
+    void this.run();
+  }
+  close(): void {
+    this.closed = true;
+  }
+
+  private isMissing = ({ digest, kind }: Media): boolean => kind !== 'KIND_FILE' && !this.bytes.has(digest) && !this.failed.has(digest);
+
+  private next(): Media[] {
+    const take = (from: readonly Media[]): Media[] => {
+      const [batch, known] = [[] as Media[], new Set<string>()];
+      let size = 0;
+      for (const one of from) {
+        if (!this.isMissing(one) || known.has(one.digest)) continue;
+        size += one.size;
+        if (batch.length > 0 && (size > BYTES_TOGETHER || batch.length >= MAX_TOGETHER)) break;
+        known.add(one.digest);
+        batch.push(one);
+      }
+      return batch;
+    };
+    const first = take(this.wanted);
+    return first.length > 0 || this.bytes.full() ? first : take(this.later);
+  }
+
+  // One request at a time: wishes change while the slider moves.
+  private async run(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    for (let batch = this.next(); batch.length > 0 && !this.closed; batch = this.next()) {
+      try {
+        const found = await contents(batch);
+        found.forEach((content, at) => {
+          const digest = batch[at]?.digest;
+          if (digest === undefined) return;
+          this.bytes.set(digest, content, content.length);
+          if (batch[at]?.kind === 'KIND_IMAGE') this.decode(digest);
+        });
+      } catch (cause) {
+        for (const { digest } of batch) this.failed.set(digest, cause instanceof Error ? cause.message : String(cause));
+      }
+      this.arrived();
+    }
+    this.running = false;
+    this.arrived();
+  }
+
+  private decode(digest: string): void {
+    const content = this.bytes.get(digest);
+    if (!content || this.decoding.has(digest) || this.failed.has(digest)) return;
+    this.decoding.add(digest);
+    createImageBitmap(new Blob([content])).then(
+      (image) => {
+        this.images.set(digest, image, image.width * image.height);
+        this.decoding.delete(digest);
+        this.arrived();
+      },
+      () => {
+        this.failed.set(digest, 'The image cannot be decoded.');
+        this.decoding.delete(digest);
+        this.arrived();
+      },
+    );
+  }
+}

@@ -1,0 +1,46 @@
+// Entries of media by trial, name and step. Pure.
+import type { Media } from '../calls/media';
+
+export interface Steps {
+  steps: readonly number[]; // of all entries, ascending
+  names: readonly string[];
+  // The entry of a trial and a name at a step: the newest that is not later.
+  at: (trialId: number, name: string, step: number) => Media | undefined;
+  // Its entries, ascending by step.
+  all: (trialId: number, name: string) => readonly Media[];
+}
+
+// The position of the last number that is at most `limit`; -1 if all are greater. `numbers` ascend.
+export function lastAtMost(count: number, at: (position: number) => number, limit: number): number {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at(middle) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+export function arranged(entries: readonly Media[]): Steps {
+  const series = new Map<string, Media[]>();
+  const [steps, names] = [new Set<number>(), new Set<string>()];
+  const key = (trialId: number, name: string): string => `${trialId} ${name}`;
+  for (const one of entries) {
+    steps.add(one.step);
+    names.add(one.name);
+    const own = series.get(key(one.trialId, one.name));
+    if (own) own.push(one);
+    else series.set(key(one.trialId, one.name), [one]);
+  }
+  for (const own of series.values()) own.sort((a, b) => a.step - b.step);
+  const all = (trialId: number, name: string): readonly Media[] => series.get(key(trialId, name)) ?? [];
+  return {
+    steps: [...steps].sort((a, b) => a - b),
+    names: [...names].sort(),
+    all,
+    at: (trialId, name, step) => {
+      const own = all(trialId, name);
+      return own[lastAtMost(own.length, (position) => own[position]?.step ?? 0, step)];
+    },
+  };
+}
