@@ -33,7 +33,9 @@ function(det_write_model_build path include_dir lib_dir)
   separate_arguments(torch_flags NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
   # Hidden visibility binds a trial to its own classes. With default visibility the loader may take the vtable of
   # a class of the same name from any library of the process (libpoppler has a class Stream).
-  set(flags -std=c++20 -O2 -g1 -fPIC -fvisibility=hidden -Wall ${torch_flags})
+  # DWARF 4: addr2line of binutils 2.40 finds no inlined calls in Clang's DWARF 5. -g1 last, for the level is that of
+  # the last option.
+  set(flags -std=c++20 -O2 -gdwarf-4 -g1 -fPIC -fvisibility=hidden -Wall ${torch_flags})
   det_json_list(DET_CXX_FLAGS ${flags})
   set(DET_PRECOMPILED null)
   if(DET_CLANG)

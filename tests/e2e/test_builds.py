@@ -57,6 +57,16 @@ class Builds(unittest.TestCase):
         self.assertEqual(self.cluster.trial(trial)["run"], 1)
         self.assertEqual(self.logged(trial, "taken from the build cache"), 1)
 
+    def test_trials_that_wait_for_a_build_are_explained(self):
+        with cache_of(self.cluster.dir / "cache"):
+            self.cluster.start_agent("only", slots=1)
+        search = tiny(10).replace("name: single", "name: random\n  max_trials: 2\n  max_concurrent_trials: 2")
+        id = self.cluster.create(self.edited("code", ""), search)
+        first, second = (trial["id"] for trial in self.cluster.experiment(id)["trials"])
+        self.assertIn(f"trial {first} is being built on agent only", self.cluster.det("explain", "trial", first))
+        self.assertIn("waits for the build of its experiment", self.cluster.det("explain", "trial", second))
+        self.cluster.wait_state(id, "COMPLETED", timeout=240)
+
     def test_unchanged_code_is_not_built_again(self):
         self.cluster.start_agent("only", slots=1)
         code = self.edited("code", "")
