@@ -13,7 +13,7 @@ class PilotTests(LifeCycle):
 
     def end_all(self):
         for experiment in self.cluster.det_json("experiment", "list", "--all", "--json"):
-            if experiment["state"] not in ("COMPLETED", "CANCELED", "ERROR"):
+            if experiment["state"] not in ("STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"):
                 self.end(str(experiment["id"]))
 
     def test_a_queued_trial_runs_on_a_pilot_that_leaves_when_it_is_idle(self):
