@@ -8,19 +8,13 @@ import socket
 import unittest
 
 from attacker import Attacker
-from cluster import Cluster, wait_until
+from cluster import Cluster, free_port, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 SERVER = pathlib.Path(__file__).parents[1] / "e2e" / "fixtures" / "port_server.py"
 PER_USER = 64
 ATTEMPTS = 1000
 MASTER_GROWTH = 64 << 20
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class TaskProxy(unittest.TestCase):

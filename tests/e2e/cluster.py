@@ -7,6 +7,7 @@ import pathlib
 import select
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -44,6 +45,12 @@ def processes():
 
 class Failed(AssertionError):
     """A det command returned an unexpected exit code."""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 class Cluster:

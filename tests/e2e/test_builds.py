@@ -40,6 +40,20 @@ class Builds(unittest.TestCase):
     def logged(self, trial, text):
         return self.cluster.logs(trial).count(text)
 
+    def build_on_a_busy_agent(self):
+        """Agent a with its only slot in use builds a trial that shares its library. Returns the directory of the
+        storage, the experiment and the trial."""
+        storage = self.cluster.dir / "storage"
+        storage.mkdir()
+        with cache_of(self.cluster.dir / "cache-a"):
+            self.cluster.start_agent("a", slots=1)
+        held = self.cluster.create(TINY, command("sleep 600"))
+        self.cluster.wait_state(held, "RUNNING")
+        config = tiny(10, storage=f"checkpoint_storage:\n  type: shared_fs\n  host_path: {storage}\n")
+        id = self.cluster.create(self.edited("code", ""), config)
+        trial = self.cluster.trial_id(id)
+        return storage, id, trial
+
     def test_a_build_needs_no_slot_and_its_trial_starts_when_one_is_free(self):
         self.cluster.start_agent("only", slots=1)
         holder = self.cluster.create(TINY, command("sleep 600"))
@@ -93,15 +107,7 @@ class Builds(unittest.TestCase):
         self.cluster.det("experiment", "kill", holder)
 
     def test_an_agent_takes_the_library_that_another_one_has_built(self):
-        storage = self.cluster.dir / "storage"
-        storage.mkdir()
-        with cache_of(self.cluster.dir / "cache-a"):
-            self.cluster.start_agent("a", slots=1)
-        held = self.cluster.create(TINY, command("sleep 600"))
-        self.cluster.wait_state(held, "RUNNING")
-        config = tiny(10, storage=f"checkpoint_storage:\n  type: shared_fs\n  host_path: {storage}\n")
-        id = self.cluster.create(self.edited("code", ""), config)
-        trial = self.cluster.trial_id(id)
+        storage, id, trial = self.build_on_a_busy_agent()
         wait_until("the build", lambda: self.logged(trial, "model_def.cpp built in"), timeout=240)
         wait_until("the shared library", lambda: list((storage / "det-builds").glob("*.so")))
         # Agent a keeps its slot in use, so that the trial runs on b.
@@ -112,15 +118,7 @@ class Builds(unittest.TestCase):
         self.assertEqual(self.logged(trial, "model_def.cpp built in"), 1)
 
     def test_a_library_that_a_user_has_replaced_is_not_loaded(self):
-        storage = self.cluster.dir / "storage"
-        storage.mkdir()
-        with cache_of(self.cluster.dir / "cache-a"):
-            self.cluster.start_agent("a", slots=1)
-        held = self.cluster.create(TINY, command("sleep 600"))
-        self.cluster.wait_state(held, "RUNNING")
-        config = tiny(10, storage=f"checkpoint_storage:\n  type: shared_fs\n  host_path: {storage}\n")
-        id = self.cluster.create(self.edited("code", ""), config)
-        trial = self.cluster.trial_id(id)
+        storage, id, trial = self.build_on_a_busy_agent()
         wait_until("the shared library", lambda: list((storage / "det-builds").glob("*.so")), timeout=240)
         for library in (storage / "det-builds").glob("*.so"):
             library.write_bytes(b"not a library of this cluster")

@@ -8,16 +8,10 @@ import socket
 import subprocess
 import unittest
 
-from cluster import Cluster, wait_until
+from cluster import Cluster, free_port, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 SERVER = pathlib.Path(__file__).parent / "fixtures" / "port_server.py"
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Proxy(unittest.TestCase):
