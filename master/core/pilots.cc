@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "master/core/owners.h"
 
@@ -221,11 +222,13 @@ void Pilots::adapt(Step& step, const std::string& name) {
     repeat(step, live);
     if (live.row.phase == PilotPhase::kCanceling) continue;
     if (is_busy(live.row)) {
-      // A pilot that works shows that the engine and the settings are in order.
-      live.worked = true;
-      pool.failures = 0;
-      pool.failure.clear();
-      pool.retry_at = {};
+      // The first work of a pilot shows that the engine and the settings are in order. Its later work does
+      // not: the engine may refuse the others meanwhile.
+      if (!std::exchange(live.worked, true)) {
+        pool.failures = 0;
+        pool.failure.clear();
+        pool.retry_at = {};
+      }
       if (!owners_.is(Mutant::kPilotBusyReleased)) {
         live.idle_since.reset();
         continue;

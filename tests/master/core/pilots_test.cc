@@ -156,6 +156,22 @@ TEST_CASE("refused pilots are replaced after growing delays, and the reason is k
   CHECK(bench.phase("det-c-default-3") == PilotPhase::kSubmitted);
 }
 
+TEST_CASE("a pilot that works does not shorten the delay after a refused one") {
+  Supplied bench;
+  bench.submit(bench.config(4));
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.submit(bench.config(4));
+  bench.report("det-c-default-2", PilotPhase::kEnded, "job limit of the account");
+  CHECK(bench.count() == 1);
+  bench.step(Tick{});
+  CHECK(bench.count() == 1);
+  bench.pass(seconds(4));
+  CHECK(bench.count() == 1);
+  bench.pass(seconds(1));
+  CHECK(bench.phase("det-c-default-3") == PilotPhase::kSubmitted);
+}
+
 TEST_CASE("a job of a pilot that has ended is canceled, and its agent gets no work") {
   Supplied bench(1);
   bench.submit(bench.config(1));
