@@ -122,7 +122,8 @@ std::map<std::string, core::PilotRules> to_rules(const std::map<std::string, Pro
     rules.emplace(pool, core::PilotRules{.max_pilots = provider.max_pilots,
                                          .slots_per_node = provider.slots_per_node,
                                          .max_nodes = provider.max_nodes,
-                                         .idle_timeout = provider.idle_timeout});
+                                         .idle_timeout = provider.idle_timeout,
+                                         .min_time_left = provider.min_time_left});
   }
   return rules;
 }

@@ -35,18 +35,12 @@ void check_template(ProviderReader& reader, const Json& pods) {
 }  // namespace
 
 const std::vector<std::string>& kubernetes_keys() {
-  static const std::vector<std::string> keys{"type",           "max_pilots",
-                                             "slots_per_node", "max_nodes",
-                                             "idle_timeout",   "walltime",
-                                             "kubeconfig",     "context",
-                                             "namespace",      "image",
-                                             "agent",          "agent_arguments",
-                                             "master",         "join_token_secret",
-                                             "resources",      "node_selector",
-                                             "tolerations",    "priority_class",
-                                             "labels",         "queue",
-                                             "grace",          "start_timeout",
-                                             "pod_template"};
+  static const std::vector<std::string> keys{
+      "type",      "max_pilots",    "slots_per_node",  "max_nodes",      "idle_timeout",
+      "walltime",  "min_time_left", "kubeconfig",      "context",        "namespace",
+      "image",     "agent",         "agent_arguments", "master",         "join_token_secret",
+      "resources", "node_selector", "tolerations",     "priority_class", "labels",
+      "queue",     "grace",         "start_timeout",   "pod_template"};
   return keys;
 }
 

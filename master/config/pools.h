@@ -28,8 +28,9 @@ struct ProviderConfig {
   int slots_per_node = 1;      ///< slots that det-agent finds on a node
   int max_nodes = 1;           ///< limit on the nodes of a job
   Duration idle_timeout = std::chrono::minutes(5);
-  std::string agent = "det-agent";  ///< program on the nodes, or in the image
-  Duration walltime{};              ///< 0: no limit, or that of Slurm's partition
+  Duration min_time_left = std::chrono::minutes(2);  ///< before its end a job takes no new work for this long
+  std::string agent = "det-agent";                   ///< program on the nodes, or in the image
+  Duration walltime{};                               ///< 0: no limit, or that of Slurm's partition
 
   // Slurm.
   std::string agent_config;  ///< configuration file of the agent on the nodes

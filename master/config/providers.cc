@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "master/config/provider_reader.h"
 
 namespace det {
@@ -10,10 +11,10 @@ namespace {
 
 /// Keys of a provider of type slurm.
 const std::vector<std::string>& provider_keys() {
-  static const std::vector<std::string> keys{"type",         "max_pilots",    "slots_per_node", "max_nodes",
-                                             "idle_timeout", "agent",         "agent_config",   "walltime",
-                                             "partition",    "qos",           "account",        "constraint",
-                                             "gres",         "sbatch_options"};
+  static const std::vector<std::string> keys{
+      "type",  "max_pilots",   "slots_per_node", "max_nodes",     "idle_timeout",
+      "agent", "agent_config", "walltime",       "min_time_left", "partition",
+      "qos",   "account",      "constraint",     "gres",          "sbatch_options"};
   return keys;
 }
 
@@ -49,6 +50,10 @@ std::optional<ProviderConfig> read_provider(const YamlNode& node, const std::str
   reader.integer("max_nodes", config.max_nodes, 1000);
   reader.duration("idle_timeout", config.idle_timeout);
   reader.duration("walltime", config.walltime);
+  reader.duration("min_time_left", config.min_time_left, Duration(0));
+  if (config.walltime > Duration(0) && config.min_time_left >= config.walltime)
+    reader.add("min_time_left", "must be less than walltime (" + format_duration(config.walltime) +
+                                    "), or no trial ever starts; set a longer walltime or less time");
   reader.text("agent", config.agent);
   reader.require("slots_per_node", "the slots that det-agent finds on a node of these jobs");
   if (type == "kubernetes") {

@@ -140,6 +140,7 @@ void Core::Impl::dispatch(const Input& input) {
 }
 
 void Core::Impl::schedule(const std::string& pool) {
+  owners.pilots.close_ending(step.now, pool);
   const scheduler::Plan plan = owners.queues.decide(pool);
   for (const scheduler::Placement& placement : plan.start) {
     if (const auto command = placement.task.as<CommandId>()) {

@@ -42,6 +42,8 @@ struct PilotRules {
   int max_nodes = 1;       ///< limit on the nodes of one pilot
   /// A pilot without work for this long is released.
   Duration idle_timeout = std::chrono::minutes(5);
+  /// No allocation starts on a pilot whose end is nearer than this. 0: no limit.
+  Duration min_time_left{};
 };
 
 /// Timers and pool rules.

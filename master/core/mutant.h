@@ -62,6 +62,7 @@ enum class Mutant {
   kPilotNeverReleased,  ///< an idle pilot stays
   kPilotNotRepeated,    ///< a submission that was lost on the way is not sent again
   kPilotNumberReused,   ///< after a restart of the master, the number of an ended pilot is used again
+  kEndingScheduled,     ///< an agent gets work although its pilot ends sooner than min_time_left
   kZombieScheduled,     ///< an agent of a released or ended pilot gets work
   kZombieNotCanceled,   ///< a job of a pilot that has ended for the master runs on
   kPilotRefusedAtOnce,  ///< a pilot that the engine refused is replaced without a delay

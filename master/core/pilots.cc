@@ -19,6 +19,12 @@ constexpr int kMaxDemand = 4096;
 /// Prefix of the names of a cluster's pilots.
 std::string prefix(const Options& options) { return "det-" + options.cluster + "-"; }
 
+/// Returns the time from which on a pilot takes no new work; nothing without a known end.
+std::optional<WallTime> closes_at(const Pilot& pilot, const PilotRules& rules) {
+  if (!pilot.until || rules.min_time_left <= Duration(0)) return std::nullopt;
+  return WallTime{pilot.until->micros - rules.min_time_left.count()};
+}
+
 /// Returns the name of the pilot that an agent would belong to.
 std::string pilot_of(const AgentId& agent) { return agent.value.substr(0, agent.value.rfind('-')); }
 
@@ -63,7 +69,19 @@ bool Pilots::admits(const AgentId& agent) const {
   if (owners_.options.cluster.empty() || !agent.value.starts_with(prefix(owners_.options))) return true;
   if (owners_.is(Mutant::kZombieScheduled)) return true;
   const auto live = pilots_.find(pilot_of(agent));
-  return live != pilots_.end() && live->second.row.phase < PilotPhase::kCanceling;
+  return live != pilots_.end() && live->second.row.phase < PilotPhase::kCanceling && !live->second.ending;
+}
+
+void Pilots::close_ending(Now now, const std::string& pool) {
+  const auto provider = owners_.options.providers.find(pool);
+  if (provider == owners_.options.providers.end() || owners_.is(Mutant::kEndingScheduled)) return;
+  for (auto& [name, live] : pilots_) {
+    if (live.row.pool != pool || live.row.phase >= PilotPhase::kCanceling) continue;
+    const auto at = closes_at(live.row, provider->second);
+    const bool ending = at && now.wall >= *at;
+    if (ending == std::exchange(live.ending, ending)) continue;
+    put_agents(live.row);
+  }
 }
 
 std::map<std::string, Pilot> Pilots::all() const {
@@ -96,7 +114,7 @@ void Pilots::put_agents(const Pilot& pilot) {
 
 std::optional<PilotRoom> Pilots::room(const Live& live, const PilotRules& rules, Now now) const {
   const Pilot& row = live.row;
-  if (row.phase >= PilotPhase::kCanceling) return std::nullopt;
+  if (row.phase >= PilotPhase::kCanceling || live.ending) return std::nullopt;
   if (row.phase == PilotPhase::kRunning) {
     int connected = 0;
     for (int node = 0; node < row.nodes; ++node) {
@@ -244,14 +262,16 @@ void Pilots::adapt(Step& step, const std::string& name) {
   const PilotNeed need = pack(demand, std::move(rooms), rules, further);
   const auto idle = [&](Live& live, const std::string& reason) {
     if (!live.idle_since) live.idle_since = step.now.mono;
-    if (step.now.mono < *live.idle_since + rules.idle_timeout) return;
+    if (!live.ending && step.now.mono < *live.idle_since + rules.idle_timeout) return;
     if (owners_.is(Mutant::kPilotNeverReleased)) return;
+    // The next one would end as soon: the engine gives less time than min_time_left.
+    if (live.ending && !live.worked) count_failure(pool, "too little time is left on it", step.now);
     // Requests wait, and the pilot could hold none of them: another one would not either.
-    if (!live.worked && live.row.phase == PilotPhase::kRunning && !demand.empty())
+    if (!live.ending && !live.worked && live.row.phase == PilotPhase::kRunning && !demand.empty())
       count_failure(pool, "none of the waiting requests fits its agents", step.now);
     release(step, live, reason);
   };
-  for (Live* live : present) idle(*live, "it was idle");
+  for (Live* live : present) idle(*live, live->ending ? "its end is near" : "it was idle");
   for (std::size_t i = 0; i < coming.size(); ++i) {
     if (need.used[i]) {
       coming[i]->idle_since.reset();
@@ -276,6 +296,8 @@ void Pilots::set_timer(const std::string& name, Now now) {
     if (live.row.pool != name || live.row.phase == PilotPhase::kEnded) continue;
     at(live.repeat_at);
     if (live.idle_since) at(*live.idle_since + rules.idle_timeout);
+    if (const auto closes = closes_at(live.row, rules))
+      at(now.mono + Duration(closes->micros - now.wall.micros));
     if (live.running_since) at(*live.running_since + owners_.options.pilot_start);
   }
   owners_.timers.set({TimerKind::kPilots, name}, next);

@@ -39,12 +39,15 @@ class Pilots {
   void handle(Step& step, const PilotState& input);
   void handle(Step& step, const ProviderState& input);
 
+  /// Closes the agents of pilots with too little time left (PilotRules::min_time_left), and opens them again
+  /// when their end was moved. Precedes each decision of the pool's scheduler.
+  void close_ending(Now now, const std::string& pool);
   /// Adapts the pilots of a pool to its demand: submits, repeats and releases. Follows each decision of the
   /// pool's scheduler and each expiry of its timer. Ends the pilots of a pool without a provider.
   void adapt(Step& step, const std::string& pool);
   /// An agent has connected, so its pilot runs.
   void agent_connected(Step& step, const AgentId& agent);
-  /// False for an agent of a pilot that is released or has ended.
+  /// False for an agent of a pilot that is released, has ended, or ends soon.
   bool admits(const AgentId& agent) const;
 
   std::map<std::string, Pilot> all() const;
@@ -62,6 +65,7 @@ class Pilots {
     std::optional<MonoTime> idle_since, running_since;
     MonoTime repeat_at;   ///< of an unconfirmed submission or cancellation
     bool worked = false;  ///< an allocation has been on its agents
+    bool ending = false;  ///< too little time is left for new work
   };
   struct Pool {
     std::string problem;

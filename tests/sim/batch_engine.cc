@@ -70,7 +70,16 @@ void BatchEngine::run(const std::string& name) {
   engine_.trace("engine runs " + name);
   job.phase = PilotPhase::kRunning;
   job.reason.clear();
-  const int slots = plan_.options.providers.at(job.pool).slots_per_node;
+  const core::PilotRules& rules = plan_.options.providers.at(job.pool);
+  const int slots = rules.slots_per_node;
+  if (rules.min_time_left > Duration(0)) {
+    const Duration limit = engine_.between(minutes(2), minutes(30));
+    job.until = WallTime{engine_.now().micros + limit.count()};
+    engine_.after(limit, [this, name] {
+      const auto ending = jobs_.find(name);
+      if (ending != jobs_.end() && ending->second.phase == PilotPhase::kRunning) preempt(ending->second);
+    });
+  }
   ++incarnations_;
   for (int node = 0; node < job.nodes; ++node) {
     const std::string agent = name + "-" + std::to_string(node);
@@ -111,8 +120,12 @@ void BatchEngine::report() {
 }
 
 void BatchEngine::send_report(const std::string& name, const BatchJob& job) {
-  core::PilotState state{
-      .pool = job.pool, .name = name, .phase = job.phase, .job = "job of " + name, .reason = job.reason};
+  core::PilotState state{.pool = job.pool,
+                         .name = name,
+                         .phase = job.phase,
+                         .job = "job of " + name,
+                         .reason = job.reason,
+                         .until = job.until};
   if (job.mistaken) state.phase = PilotPhase::kEnded;
   master_.submit(std::move(state));
 }
@@ -136,10 +149,12 @@ void BatchEngine::refuse(Duration duration) {
 }
 
 void BatchEngine::preempt_job() {
-  BatchJob* const job = some_running();
-  if (!job) return;
+  if (const BatchJob* const job = some_running()) preempt(*job);
+}
+
+void BatchEngine::preempt(const BatchJob& job) {
   engine_.trace("the engine preempts a pilot");
-  for (const auto& machine : job->machines) {
+  for (const auto& machine : job.machines) {
     machine->stop_agent(minutes(5), seconds(1));
     engine_.after(engine_.between(seconds(1), minutes(2)), [machine] { machine->die(); });
   }

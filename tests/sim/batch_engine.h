@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ class BatchEngine {
     int nodes = 1;
     core::PilotPhase phase = core::PilotPhase::kPending;
     std::string reason;
-    MonoTime ended;         ///< With kEnded.
+    MonoTime ended;  ///< With kEnded.
+    std::optional<WallTime> until;
     bool mistaken = false;  ///< The next report is false: it has the job as ended.
     std::vector<std::shared_ptr<Machine>> machines;
   };
@@ -44,6 +46,8 @@ class BatchEngine {
   void submit(const core::SubmitPilot& pilot);
   void run(const std::string& name);
   void end(BatchJob& job, const std::string& reason);
+  /// The agents of a job announce their stop; the job ends soon after.
+  void preempt(const BatchJob& job);
   void report();
   void send_report(const std::string& name, const BatchJob& job);
   BatchJob* some_running();

@@ -22,6 +22,11 @@ void Checker::check_pilots(const core::Core& core) {
     if (++live[pilot.pool] > most)
       fail("pool " + pilot.pool + " has more pilots than its max_pilots " + std::to_string(most));
   }
+  const auto too_late = [&](const core::Pilot& pilot) {
+    const Duration least = plan_.options.providers.at(pilot.pool).min_time_left;
+    // The wall clock of a master is one microsecond ahead.
+    return least > Duration(0) && engine_.now().micros > pilot.until->micros - least.count();
+  };
   for (const auto& [id, allocation] : core.allocations()) {
     if (!placed_.insert(id).second) continue;
     for (const core::AllocationPart& part : allocation.parts) {
@@ -29,6 +34,8 @@ void Checker::check_pilots(const core::Core& core) {
       const auto pilot = pilots.find(pilot_of(part.agent));
       if (pilot == pilots.end() || pilot->second.phase >= core::PilotPhase::kCanceling)
         fail(id.value + " is placed on " + part.agent.value + ", whose pilot is released or has ended");
+      else if (pilot->second.until && too_late(pilot->second))
+        fail(id.value + " is placed on " + part.agent.value + ", whose pilot ends too soon");
     }
   }
 }

@@ -226,6 +226,7 @@ void draw_provider(Plan& plan, Dice dice, int& most_on_one, int& most_slots) {
   rules.idle_timeout = dice.between(seconds(10), minutes(2));
   most_on_one = rules.slots_per_node;
   most_slots = rules.slots_per_node * rules.max_nodes;
+  if (dice.chance(50)) rules.min_time_left = dice.between(seconds(5), minutes(1));
   plan.options.providers.emplace(plan.options.default_pool, rules);
   plan.options.cluster = "sim";
   plan.options.pilot_repeat = seconds(10);

@@ -89,6 +89,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a lost submission not repeated", Mutant::kPilotNotRepeated},
       {"the number of a pilot used twice", Mutant::kPilotNumberReused},
       {"work for an agent of an ended pilot", Mutant::kZombieScheduled},
+      {"work for an agent of a pilot that ends soon", Mutant::kEndingScheduled},
       {"a leftover pilot runs on", Mutant::kZombieNotCanceled},
       {"a refused pilot replaced at once", Mutant::kPilotRefusedAtOnce},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},

@@ -189,13 +189,15 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
   const auto config = with(
       "{type: slurm, max_pilots: 3, slots_per_node: 4, max_nodes: 2, idle_timeout: 90s, agent: "
       "/opt/det-agent,"
-      " agent_config: /etc/agent.yaml, walltime: 4h, partition: gpu, qos: high, account: physics,"
+      " agent_config: /etc/agent.yaml, walltime: 4h, min_time_left: 5m, partition: gpu, qos: high, account: "
+      "physics,"
       " constraint: a100, gres: 'gpu:4', sbatch_options: [--exclusive, --mem=4G]}");
   REQUIRE(config);
   const ProviderConfig expected{.max_pilots = 3,
                                 .slots_per_node = 4,
                                 .max_nodes = 2,
                                 .idle_timeout = std::chrono::seconds(90),
+                                .min_time_left = std::chrono::minutes(5),
                                 .agent = "/opt/det-agent",
                                 .walltime = std::chrono::hours(4),
                                 .agent_config = "/etc/agent.yaml",
@@ -215,6 +217,7 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
       {"{type: slurm, slots_per_node: 0, agent_config: a}", "from 1 to 1024"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, partitions: x}", "did you mean"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, idle_timeout: soon}", "idle_timeout"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, walltime: 2m}", "min_time_left"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [-N2]}", "long options"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [--requeue]}",
        "the master sets it"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "master/core/invariants.h"
 
@@ -37,9 +38,11 @@ std::optional<Result<ReplyValue>> Bench::step(Input input) {
 void Bench::pass(Duration duration) {
   const MonoTime end = mono_ + duration;
   while (core_->next_deadline() && *core_->next_deadline() <= end) {
-    mono_ = std::max(mono_, *core_->next_deadline());
+    const MonoTime before = std::exchange(mono_, std::max(mono_, *core_->next_deadline()));
+    wall_.micros += (mono_ - before).count();
     step(Tick{});
   }
+  wall_.micros += (end - mono_).count();
   mono_ = end;
 }
 

@@ -52,6 +52,7 @@ class Bench {
   Result<ReplyValue> checkpoint(TrialId trial, RunNumber run, std::int64_t steps, const std::string& uuid);
 
   const core::Core& core() const { return *core_; }
+  WallTime wall() const { return wall_; }
   const sim::MemoryDisk& disk() const { return disk_; }
   const Trial& trial(TrialId id) const { return disk_.trials.at(id); }
   const Experiment& experiment(ExperimentId id) const { return disk_.experiments.at(id); }

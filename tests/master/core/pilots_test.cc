@@ -112,6 +112,45 @@ TEST_CASE("an idle pilot is released after its idle time, and its agents take no
   CHECK(bench.disk().pilots.at(1).reason == "it was idle");
 }
 
+TEST_CASE("no trial starts on a pilot whose end is nearer than min_time_left") {
+  Options options = supplied();
+  options.providers["default"].min_time_left = minutes(3);
+  Bench bench(options);
+  bench.submit(bench.config(1));
+  const auto report = [&](const std::string& name, Duration left) {
+    bench.step(PilotState{.pool = "default",
+                          .name = name,
+                          .phase = PilotPhase::kRunning,
+                          .job = "7",
+                          .until = WallTime{bench.wall().micros + left.count()}});
+  };
+  const auto phase = [&](const std::string& name) { return bench.core().pilots().at(name).phase; };
+  SECTION("while another trial runs there") {
+    report("det-c-default-1", minutes(60));
+    REQUIRE(*bench.connect("det-c-default-1-0", 4));
+    bench.update(kTrial, AllocationState::kRunning);
+    bench.pass(minutes(57) - seconds(1));
+    bench.submit(bench.config(1));
+    CHECK(bench.live(TrialId(2)));
+    bench.pass(seconds(1));
+    bench.submit(bench.config(1));
+    CHECK_FALSE(bench.live(TrialId(3)));
+    CHECK(phase("det-c-default-1") == PilotPhase::kRunning);
+    CHECK(phase("det-c-default-2") == PilotPhase::kSubmitted);
+    // The administrator moves the end.
+    report("det-c-default-1", minutes(60));
+    CHECK(bench.live(TrialId(3)));
+  }
+  SECTION("an idle one is released at once, and one that never worked delays the next") {
+    report("det-c-default-1", minutes(2));
+    CHECK(phase("det-c-default-1") == PilotPhase::kCanceling);
+    CHECK_THAT(bench.core().provider_problem("default"), Catch::Contains("too little time is left"));
+    CHECK(bench.core().pilots().size() == 1);
+    bench.pass(seconds(5));
+    CHECK(bench.core().pilots().contains("det-c-default-2"));
+  }
+}
+
 TEST_CASE("a pilot that works is not released, however long") {
   Supplied bench;
   bench.submit(bench.config(1));
