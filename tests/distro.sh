@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's commands in a clean Debian: `tests/distro.sh bookworm ROOT quickstart`. Prints the time of each.
+# Runs the README's commands in a clean Debian: `tests/distro.sh bookworm ROOT quickstart`. Prints the time and the CPU time of each.
 # Needs root and debootstrap. What is tested is the last commit.
 set -euo pipefail
 usage() {
@@ -24,16 +24,27 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 # The mirror of this machine's own packages.
 mirror=${DET_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | grep -v security | sort -u | sed -n 1p)}
 
+# cpu_seconds: what the children of this script have used. Daemons that are left running are not in it.
+cpu_seconds() { echo $((($(awk '{ print $16 + $17 }' "/proc/$$/stat")) / $(getconf CLK_TCK))); }
 timed() {
-  local begin=$SECONDS status=0
+  local begin=$SECONDS cpu status=0
+  cpu=$(cpu_seconds)
   "$@" || status=$?
-  echo "== $(printf '%s ' "${@: -3}"): exit $status in $((SECONDS - begin)) s"
+  echo "== $(printf '%s ' "${@: -3}"): exit $status in $((SECONDS - begin)) s, $(($(cpu_seconds) - cpu)) s of CPU"
   return "$status"
 }
 home=/root
+# as_root_of OPTION COMMAND...: runs it in a mount namespace whose root is $root, not in a chroot: the kernel refuses
+# user namespaces, and so the sandbox, to processes in a chroot. OPTION is one more of unshare.
+as_root_of() {
+  local option=$1
+  shift
+  unshare --mount --propagation private $option bash -c \
+    'cd "$1" && pivot_root . mnt && umount -l /mnt && cd / && shift && exec "$@"' bash "$root" "$@"
+}
 # Node has authorities of its own; the system's are those of this machine.
 inside() {
-  chroot "$root" env -i HOME=$home NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
+  as_root_of '' env -i HOME=$home NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 # refused TEXT COMMAND...: the command fails and says TEXT.
@@ -44,7 +55,7 @@ refused() {
   if ! grep -qF "$text" <<<"$out"; then echo "FAILED: \"$text\" is missing in:"; echo "$out"; return 1; fi
   echo "named: $(grep -F "$text" <<<"$out" | head -n 1)"
 }
-without_network() { unshare -n chroot "$root" env -i HOME=$home PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+without_network() { as_root_of --net env -i HOME=$home PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 faults() {
   refused "Without a network" without_network /src/deploy/quickstart.sh
   inside /src/deploy/deps.sh build
@@ -160,6 +171,11 @@ mount --make-private "$root"
 mount -t proc proc "$root/proc"
 mount --rbind --make-rslave /dev "$root/dev"
 mount --rbind --make-rslave /sys "$root/sys"
+# Test data, where there is some.
+if [ -d "$here/../shared" ]; then
+  mkdir -p "$root/shared"
+  mount --bind -o ro "$here/../shared" "$root/shared"
+fi
 rm -rf "$root/src"
 git clone -q --depth 1 "file://$here" "$root/src"
 
