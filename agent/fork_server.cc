@@ -126,7 +126,8 @@ Status become_trial(const Request& request, const Shown& shown) {
   std::exit(run_harness(static_cast<int>(arguments.size()), argv.data()));
 }
 
-Result<Request> receive_request(UniqueFd connection) {
+/// Takes the connection on success. A failure is answered on it.
+Result<Request> receive_request(UniqueFd& connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid())
@@ -135,12 +136,13 @@ Result<Request> receive_request(UniqueFd connection) {
   constexpr std::string_view kRun = "run ";
   if (!message.text.starts_with(kRun) || message.fds.size() <= kStreams)
     return fail(Code::kInvalidArgument, "expected: run DIR");
-  Request request{std::move(connection), {}, {}};
+  Request request;
   std::vector<UniqueFd> namespaces;
   for (std::size_t i = 0; i < message.fds.size(); ++i)
     (i < kStreams ? request.streams : namespaces).push_back(std::move(message.fds[i]));
   TRY(enter_namespaces(namespaces));
   TRY_ASSIGN(request.spec, TaskDir(message.text.substr(kRun.size())).read_spec());
+  request.connection = std::move(connection);
   return request;
 }
 
@@ -148,7 +150,7 @@ Result<Request> receive_request(UniqueFd connection) {
 [[noreturn]] void serve(UniqueFd connection, const Shown& shown) {
   ::signal(SIGCHLD, SIG_DFL);
   const int answers = connection.get();
-  auto request = receive_request(std::move(connection));
+  auto request = receive_request(connection);
   int ends[2];
   if (!request || ::pipe2(ends, O_CLOEXEC) != 0) {
     if (!request) (void)send_message(answers, "failed " + request.error().message);

@@ -43,6 +43,8 @@ namespace {
 
 constexpr std::size_t kLastLines = 5;
 constexpr std::size_t kLastLineBytes = 300;
+/// Bytes of the end that a shortened line keeps: the place of an error stands there.
+constexpr std::size_t kLineEndBytes = 120;
 /// Limits of a report about a hung task: processes and stacks in the log, and time for all stacks.
 constexpr std::size_t kDescribed = 20, kMaxStacks = 4;
 constexpr Duration kStackPatience = std::chrono::seconds(6);
@@ -51,6 +53,14 @@ constexpr Duration kStackPatience = std::chrono::seconds(6);
 bool is_ours(pid_t pid) {
   const std::string text = describe_process(pid);
   return text.starts_with("bwrap (") || text.starts_with("det-task-init (");
+}
+
+/// Returns the line, without its middle when it exceeds kLastLineBytes.
+std::string without_middle(const std::string& line) {
+  constexpr std::string_view kCut = " ... ";
+  if (line.size() <= kLastLineBytes) return line;
+  return line.substr(0, kLastLineBytes - kLineEndBytes - kCut.size()) + std::string(kCut) +
+         line.substr(line.size() - kLineEndBytes);
 }
 
 /// One output stream of the task.
@@ -63,7 +73,7 @@ struct Output {
   void keep(LogWriter& log, std::string line) {
     if (line.find_first_not_of(" \t\r") != std::string::npos) {
       if (last.size() == kLastLines) last.pop_front();
-      last.push_back(line.substr(0, kLastLineBytes));
+      last.push_back(without_middle(line));
     }
     log.append(stream, std::move(line));
   }

@@ -33,16 +33,18 @@ fi
 export DET_TEST_LONG=$long
 wants() { case " ${suites[*]} " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
-passed=0 failed=0 failures=()
+passed=0 failed=0 skipped=0 failures=()
 logs=$root/build/test-logs
 mkdir -p "$logs"
 
 # count NAME LOG STATUS: adds a finished program's own count to the total. A program that ended badly without
 # saying which test failed counts as one failure.
 count() {
-  local name=$1 log=$2 status=$3 line p=0 f=0
+  local name=$1 log=$2 status=$3 line s p=0 f=0
   if line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1) && [ -n "$line" ]; then
     p=${line%% passed*} f=$(echo "$line" | sed 's/.*, \([0-9]*\) failed.*/\1/')
+    s=$(echo "$line" | sed -n 's/.* \([0-9]*\) skipped.*/\1/p')
+    skipped=$((skipped + ${s:-0}))
   elif line=$(grep -aE '^All tests passed \(.* in [0-9]+ test case' "$log" | tail -n 1) && [ -n "$line" ]; then
     p=$(echo "$line" | sed 's/.* in \([0-9]*\) test case.*/\1/')
   elif line=$(grep -aE '^test cases: ' "$log" | tail -n 1) && [ -n "$line" ]; then
@@ -165,6 +167,6 @@ if wants browser; then
 fi
 
 [ "${#failures[@]}" -eq 0 ] || echo "failed: ${failures[*]}"
-echo "took $((SECONDS - begin)) s; logs in build/test-logs"
+echo "took $((SECONDS - begin)) s, $skipped skipped; logs in build/test-logs"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

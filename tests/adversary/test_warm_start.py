@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import unittest
 
 from cluster import Cluster, processes, wait_until
@@ -160,6 +161,17 @@ class WarmStart(unittest.TestCase):
         finally:
             os.kill(server, signal.SIGCONT)
         self.assertIn("det-fork-server is not used", self.cluster.logs(trial))
+
+    def test_a_server_that_cannot_serve_a_request_says_why(self):
+        wait_until("the server", lambda: self.run_trial("true") and self.server())
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(connection.close)
+        connection.settimeout(20)
+        connection.connect(str(self.cluster.dir / "agent-a1" / "fork-server"))
+        # Three streams, and one descriptor instead of a sandbox's namespaces.
+        with open("/dev/null") as null:
+            socket.send_fds(connection, [b"run /nowhere"], [null.fileno()] * 4)
+        self.assertEqual(connection.recv(8192).decode(), "failed expected 6 namespaces")
 
     def test_a_forked_trial_that_is_killed_leaves_no_process(self):
         wait_until("the server", lambda: self.run_trial("true") and self.server())

@@ -172,6 +172,16 @@ TEST_CASE("the last lines of a failing task are stored with its exit", "[supervi
   CHECK(good.end().last_lines.empty());
 }
 
+TEST_CASE("a long last line loses its middle and keeps the place of the error at its end", "[supervisor]") {
+  Task task(shell("printf 'error: %0400d (model_def.cpp:7)' 0 >&2; exit 3"));
+  const std::vector<std::string> lines = task.end().last_lines;
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].size() == 300);
+  CHECK(lines[0].starts_with("error: 000"));
+  CHECK(lines[0].find("0 ... 0") != std::string::npos);
+  CHECK(lines[0].ends_with("0 (model_def.cpp:7)"));
+}
+
 TEST_CASE("a kill by the kernel's memory limit is distinguished from any other SIGKILL", "[supervisor]") {
   const SmallGroup group;
   if (!group.usable()) {

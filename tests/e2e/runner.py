@@ -28,7 +28,8 @@ def run_here(suite):
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=TimedResult).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     # A class or module with a failing setup reports one error and runs none of its tests.
-    return max(0, result.testsRun - len(result.failures) - len(result.errors)), failed
+    passed = result.testsRun - len(result.failures) - len(result.errors) - len(result.skipped)
+    return max(0, passed), failed, len(result.skipped)
 
 
 def classes_of(suite):
@@ -43,8 +44,8 @@ def classes_of(suite):
 def run_class(build, name):
     done = subprocess.run([sys.executable, sys.argv[0], build, f"{name}.test_"], capture_output=True, text=True, errors="replace")
     print(done.stdout + done.stderr, flush=True)
-    counts = re.findall(r"^(\d+) passed, (\d+) failed$", done.stdout, re.MULTILINE)
-    return (int(counts[-1][0]), int(counts[-1][1])) if counts else (0, 1)
+    counts = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.MULTILINE)
+    return tuple(int(count or 0) for count in counts[-1]) if counts else (0, 1, 0)
 
 
 def main(folder, description):
@@ -66,11 +67,11 @@ def main(folder, description):
         loader.testNamePatterns = [f"*{options.pattern}*"]
     suite = loader.discover(str(folder), pattern="test_*.py")
     if options.jobs == 1:
-        passed, failed = run_here(suite)
+        passed, failed, skipped = run_here(suite)
     else:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
             counts = list(workers.map(lambda name: run_class(options.build, name), classes_of(suite)))
-        passed, failed = (sum(column) for column in zip(*counts)) if counts else (0, 0)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or passed == 0 else 0
+        passed, failed, skipped = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed or passed + skipped == 0 else 0
 

@@ -293,8 +293,10 @@ class Reporter {
       return;
     }
     if (!told_outage_ && !status_.ok()) {
-      std::fprintf(stderr, "warning: the master does not answer (%s); training goes on, reports are kept\n",
-                   status_.error_message().c_str());
+      // A quota is exhausted: the master answers, and takes the reports when there is room again.
+      const bool full = status_.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+      std::fprintf(stderr, "warning: the master %s (%s); training goes on, reports are kept\n",
+                   full ? "takes no reports for now" : "does not answer", status_.error_message().c_str());
       told_outage_ = true;
     }
     const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
