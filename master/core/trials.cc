@@ -264,8 +264,16 @@ Builds::Turn Trials::put_request(const Trial& trial) {
   return turn;
 }
 
-void Trials::request_slots(Step& step, const Trial& trial) {
+Builds::Turn Trials::put_request_and_release(Step& step, const Trial& trial) {
+  const bool was_builder = owners_.builds.builder(trial.experiment) == trial.id;
   const Builds::Turn turn = put_request(trial);
+  if (was_builder && turn == Builds::Turn::kTrain)
+    owners_.builds.release_waiting(step, owners_.experiments.at(trial.experiment));
+  return turn;
+}
+
+void Trials::request_slots(Step& step, const Trial& trial) {
+  const Builds::Turn turn = put_request_and_release(step, trial);
   if (turn == Builds::Turn::kWait) {
     step.log(trial, trial.run + 1,
              "waiting for the build by " + name_of(owners_.builds.builder(trial.experiment)));
@@ -297,7 +305,7 @@ void Trials::retry(Step& step, TrialId id) {
 }
 
 void Trials::move_request(Step& step, const Trial& trial, const std::string& pool) {
-  if (owners_.queues.has_request(trial.id)) put_request(trial);
+  if (owners_.queues.has_request(trial.id)) put_request_and_release(step, trial);
   if (Allocation* allocation = owners_.allocations.of(trial.id)) {
     owners_.allocations.preempt(step, *allocation, "its experiment was moved to pool " + pool);
   }

@@ -89,6 +89,9 @@ class Trials {
   /// Resets a trial to its newest checkpoint for a new run; metrics beyond it are archived.
   void begin_from_checkpoint(Step& step, Trial& trial);
   Builds::Turn put_request(const Trial& trial);
+  /// As put_request. When the trial was to build and the build is no longer needed, the trials that wait for
+  /// it request slots, too.
+  Builds::Turn put_request_and_release(Step& step, const Trial& trial);
   /// Requests slots with exponential back-off: at once after the first failure, 1 s after the second, then
   /// twice as long each time, with at most `max_doublings` doublings.
   void request_slots_later(Step& step, const Trial& trial, const std::string& why, int max_doublings);

@@ -123,6 +123,23 @@ TEST_CASE("a build on a lost agent is repeated on another one") {
   CHECK(site.trains(kTrial));
 }
 
+TEST_CASE("trials that wait for a lost build train when another experiment has built the code") {
+  Site site;
+  site.connect("b", 1);
+  site.submit_code(site.with_class());
+  site.submit_code(site.with_class(3));
+  REQUIRE(site.builds(TrialId(2)));
+  REQUIRE(site.live(TrialId(2))->parts.at(0).agent == AgentId("b"));
+  site.end_build(kTrial, ExitKind::kSucceeded);
+  site.disconnect("b");
+  site.pass(Options().agent_wait() + std::chrono::seconds(1));
+  site.connect("c", 3);
+  for (const int id : {2, 3, 4}) {
+    INFO(id);
+    CHECK(site.trains(TrialId(id)));
+  }
+}
+
 TEST_CASE("a build continues across a restart of the master") {
   Site site;
   site.submit_code(site.with_class(2));
