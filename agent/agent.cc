@@ -378,7 +378,7 @@ void Agent::open_tunnel(const v1::OpenTunnel& command) {
   if (!spec) return tunnels_.refuse(command, "the task has no process on agent " + settings_.id);
   // A task without a user of its own runs as the agent.
   const auto uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
-  tunnels_.open(command, uid);
+  tunnels_.open(command, uid, *dir);
 }
 
 void Agent::take(const v1::StorageDone& done) {

@@ -31,6 +31,7 @@
 #include "agent/task/memory.h"
 #include "agent/task/message.h"
 #include "agent/task/processes.h"
+#include "agent/task/shell_frames.h"
 #include "agent/task/task_dir.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
@@ -50,7 +51,8 @@ constexpr Duration kStackPatience = std::chrono::seconds(6);
 /// Whether a process belongs to the sandbox rather than to the task.
 bool is_ours(pid_t pid) {
   const std::string text = describe_process(pid);
-  return text.starts_with("bwrap (") || text.starts_with("det-task-init (");
+  return text.starts_with("bwrap (") || text.starts_with("det-task-init (") ||
+         text.starts_with("det-task-shell (");
 }
 
 /// One output stream of the task.
@@ -99,6 +101,10 @@ class Supervisor {
   /// Runs the task to its end and writes exit.json.
   Status run() {
     if (auto started = start(); !started) refuse(started.error());
+    if (auto shells = listen_for_shells(dir_))
+      shells_ = std::move(*shells);
+    else
+      log_.append(LogStream::kAgent, "WARNING: no shells in this task: " + shells.error().message);
     // Until the main process has ended and no descendant is left.
     while (!exit_ || children_left_) turn();
     drain();
@@ -180,11 +186,12 @@ class Supervisor {
 
   /// Waits for the next event and handles it.
   void turn() {
-    std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 6> fds{{{signals_.get(), POLLIN, 0},
                                {outputs_[0].fd.get(), POLLIN, 0},
                                {outputs_[1].fd.get(), POLLIN, 0},
                                {init_.get(), POLLIN, 0},
-                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0}}};
+                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0},
+                               {shells_.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
@@ -193,12 +200,19 @@ class Supervisor {
       if (fds[0].revents != 0) take_signals();
       if (fds[3].revents != 0) read_init();
       if (fds[4].revents != 0) end_with_agent();
+      if (fds[5].revents != 0) accept_shell();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
     // The allocation ends with its main process. Killing repeats, since new processes may appear meanwhile.
     // The subreaper adopts orphans, so without children nothing is left.
     if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
+  }
+
+  /// Passes the connection of a shell to det-task-init, which may refuse it by closing it.
+  void accept_shell() {
+    const UniqueFd agent(::accept4(shells_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (agent && init_ && started_) (void)send_message(init_.get(), "shell", {agent.get()});
   }
 
   int wait_ms() const {
@@ -334,6 +348,7 @@ class Supervisor {
   const std::string fork_server_;
   LogWriter log_;
   UniqueFd signals_;
+  UniqueFd shells_;  ///< listens for shells
   UniqueFd init_;    ///< socket to det-task-init
   pid_t first_ = 0;  ///< bubblewrap, or det-task-init without a sandbox
   const std::int64_t oom_before_ = oom_kills();

@@ -7,8 +7,8 @@
 //
 // Messages to the supervisor: "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
 // MESSAGE" | "exit CODE SIGNAL". Messages from it: "start", first, with a connection to det-fork-server if
-// the task is to be forked; "term", which sends SIGTERM to the process group of the task; SIGTERM itself is
-// blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
+// the task is to be forked; "term", which sends SIGTERM to the process group of the task; "shell" with a
+// connection to the agent, for which det-task-shell is started. SIGTERM itself is blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
 // process 1.
 #include <fcntl.h>
 #include <poll.h>
@@ -28,6 +28,7 @@
 #include "agent/sandbox/confine.h"
 #include "agent/sandbox/namespaces.h"
 #include "agent/task/message.h"
+#include "agent/task/shell_frames.h"
 #include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
@@ -93,6 +94,12 @@ class TaskInit {
     const int server = begin.fds.empty() ? -1 : begin.fds[0].get();
     // Before confine(): afterwards /proc/self/ns is not readable.
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
+    shell_ = {.argv = {program_path().substr(0, program_path().rfind('/')) + "/det-task-shell"},
+              .env = spec.env,
+              .cwd = spec.cwd,
+              .out = Stream::null(),
+              .err = Stream::null(),
+              .dies_with_us = true};
     if (spec.sandbox) {
       TRY(confine(spec.sandbox->uid));
       // The task has the same user; it must not trace this process or read its memory.
@@ -128,11 +135,19 @@ class TaskInit {
 
   /// Handles a message of the supervisor. Returns false when the supervisor is gone.
   bool obey() {
-    char buffer[16];
-    const ssize_t got = ::recv(supervisor_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got > 0) ::kill(-main_, SIGTERM);
-    return got > 0;
+    const auto message = receive_message(supervisor_.get(), mono_now());
+    if (!message) return message.error().code == Code::kDeadlineExceeded;
+    if (message->text == "term") ::kill(-main_, SIGTERM);
+    if (message->text == "shell" && message->fds.size() == 1) open_shell(message->fds[0]);
+    return true;
+  }
+
+  /// Starts det-task-shell with a connection to the agent. After an error the end of the connection tells.
+  void open_shell(const UniqueFd& agent) {
+    shell_.in = Stream::descriptor(agent.get());
+    auto child = Child::spawn(shell_);
+    if (child) return child->detach();
+    (void)send_frame(agent.get(), ShellFrame::kFailed, child.error().message);
   }
 
   /// Reaps ended processes. Returns false when the main process has ended.
@@ -163,6 +178,7 @@ class TaskInit {
 
   UniqueFd supervisor_, signals_;
   pid_t main_ = 0;
+  ProcessOptions shell_;  ///< of det-task-shell
 };
 
 int run(const std::string& directory) {

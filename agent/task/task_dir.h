@@ -8,6 +8,7 @@
 //   exit.json        supervisor → agent: how the main process ended, written when no process is left
 //   outcome.json     agent → later agent: the exit as reported to the master
 //   log, shipped     see log_file.h
+//   shells           socket of the supervisor: a connection for each shell (shell_frames.h)
 //   mounts           id-mapped directories, visible to the supervisor only
 //
 // The task itself sees spec.json (read-only) and these directories:

@@ -11,10 +11,10 @@
 #include <iostream>
 #include <thread>
 
+#include "cli/commands/tunnel_call.h"
 #include "cli/output/print.h"
 #include "common/base/fd.h"
 #include "common/base/text.h"
-#include "det/v1/task.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -53,48 +53,40 @@ Result<PortPair> parse_ports(const std::string& text) {
   return pair;
 }
 
-/// One call of TaskService.Connect.
+/// A connection to a port of a task.
 class TaskConnection {
  public:
-  TaskConnection(Client& client, const std::string& task, int port)
-      : client_(client), stub_(v1::TaskService::NewStub(client.channel())) {
-    client.prepare(context_, Duration(0));
-    stream_ = stub_->Connect(&context_);
-    v1::TunnelMessage first;
-    first.mutable_target()->set_task_id(task);
-    first.mutable_target()->set_port(port);
-    stream_->Write(first);
-  }
+  TaskConnection(Client& client, const std::string& task, int port) : call_(client, target_of(task, port)) {}
   /// Waits until the port is connected. Returns its number. Errors: those of TaskService.Connect.
   Result<int> opened() {
-    v1::TunnelMessage message;
-    if (stream_->Read(&message) && message.has_opened()) return message.opened().port();
-    const grpc::Status status = stream_->Finish();
-    // The message of the task's side is of more use than that the call was UNAVAILABLE.
-    if (client_.channel()->GetState(false) == GRPC_CHANNEL_READY && !status.ok())
-      return fail(static_cast<Code>(status.error_code()), status.error_message());
-    TRY(client_.to_status(status));
-    return fail(Code::kUnavailable, "the master closed the connection");
+    TRY_ASSIGN(const v1::TunnelOpened port, call_.opened());
+    return port.port();
   }
   /// Passes data both ways until either side has closed. Blocks.
   void relay(const UniqueFd& socket) {
     std::thread up([this, &socket] { send_all(socket); });
     v1::TunnelMessage message;
-    while (stream_->Read(&message)) {
+    while (call_.stream().Read(&message)) {
       if (message.has_end()) ::shutdown(socket.get(), SHUT_WR);
       if (message.has_data() && !write_all(socket, message.data())) break;
     }
-    context_.TryCancel();
+    call_.cancel();
     ::shutdown(socket.get(), SHUT_RDWR);
     up.join();
-    (void)stream_->Finish();
+    (void)call_.finish();
   }
   void cancel() {
-    context_.TryCancel();
-    (void)stream_->Finish();
+    call_.cancel();
+    (void)call_.finish();
   }
 
  private:
+  static v1::TunnelTarget target_of(const std::string& task, int port) {
+    v1::TunnelTarget target;
+    target.set_task_id(task);
+    target.set_port(port);
+    return target;
+  }
   void send_all(const UniqueFd& socket) {
     std::array<char, kPiece> piece;
     for (;;) {
@@ -105,7 +97,7 @@ class TaskConnection {
         message.set_data(piece.data(), static_cast<std::size_t>(count));
       else
         message.mutable_end();
-      if (!stream_->Write(message) || count <= 0) return;
+      if (!call_.stream().Write(message) || count <= 0) return;
     }
   }
   static bool write_all(const UniqueFd& socket, std::string_view bytes) {
@@ -118,10 +110,7 @@ class TaskConnection {
     return true;
   }
 
-  Client& client_;
-  const std::unique_ptr<v1::TaskService::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::TunnelMessage, v1::TunnelMessage>> stream_;
+  TunnelCall call_;
 };
 
 /// Listens on loopback. `port` 0 picks a free one and is set to it.

@@ -101,6 +101,7 @@ struct Context {
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   std::shared_ptr<QuotaMeter> quotas = std::make_shared<QuotaMeter>(pool);
+  std::shared_ptr<IdleTasks> idle_tasks = std::make_shared<IdleTasks>();
   /// Memory of uploads, over gRPC and HTTP.
   std::shared_ptr<loop::Budget> uploads = std::make_shared<loop::Budget>(kUploadBytes, kUploadBytesPerCaller);
   std::shared_ptr<loop::Budget> paced_streams =

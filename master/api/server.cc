@@ -101,6 +101,7 @@ struct Server::Parts {
     add<DiagnosisService>(c);
     add<ExperimentService>(c);
     add<ExplanationService>(c);
+    add<InteractiveService>(c);
     add<JobService>(c);
     add<LogService>(c);
     add<MediaService>(c);

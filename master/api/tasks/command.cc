@@ -172,6 +172,17 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   return {};
 }
 
+Status set_command_priority(const Context& context, const db::CommandRow& row, int priority) {
+  const core::UpdateJob update{.job = row.command.id, .priority = priority};
+  // A command's queue settings are changed like those of an experiment.
+  TRY(check_job_update(context, update));
+  auto done = context.loop.ask(update);
+  if (!done && done.error().code == Code::kNotFound)
+    return fail(Code::kFailedPrecondition, "command " + row.command.task.value + " has ended");
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
 CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
   unary("GetCommands", &CommandService::GetCommands);
   unary("GetCommand", &CommandService::GetCommand);
@@ -246,13 +257,7 @@ Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPri
                                           v1::SetCommandPriorityResponse* response) {
   const TaskId task(request.command_id());
   TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
-  const core::UpdateJob update{.job = row.command.id, .priority = request.priority()};
-  // A command's queue settings are changed like those of an experiment.
-  TRY(check_job_update(context_, update));
-  auto done = context_.loop.ask(update);
-  if (!done && done.error().code == Code::kNotFound)
-    return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
-  if (!done) return tl::unexpected(done.error());
+  TRY(set_command_priority(context_, row, request.priority()));
   return answer(context_, task, response->mutable_command());
 }
 

@@ -46,6 +46,9 @@ class CommandService final : public Service {
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
 
+/// Changes the priority of a command. Errors: those of CommandService::SetCommandPriority but kNotFound.
+Status set_command_priority(const Context& context, const db::CommandRow& row, int priority);
+
 /// Returns the description of a command, else the beginning of its command line, at most 80 bytes.
 std::string command_name(const expconf::CommandConfig& config);
 
