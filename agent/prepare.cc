@@ -165,6 +165,8 @@ class Preparation {
 
   /// Gives the task's directories to its user and describes its sandbox.
   std::optional<Exit> enclose(TaskSpec& spec) {
+    if (!site_.sandboxed && order_.message.event_files_size() > 0)
+      return refused("this agent runs tasks without a sandbox, in which TensorBoard gets its event files");
     if (!site_.sandboxed) return std::nullopt;
     auto sandbox = task_sandbox(order_, dir_, site_, model_);
     if (!sandbox) {

@@ -8,8 +8,8 @@
 // Messages to the supervisor: "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
 // MESSAGE" | "exit CODE SIGNAL". Messages from it: "start", first, with a connection to det-fork-server if
 // the task is to be forked; "term", which sends SIGTERM to the process group of the task; "shell" with a
-// connection to the agent, for which det-task-shell is started. SIGTERM itself is blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
-// process 1.
+// connection to the agent, for which det-task-shell is started. SIGTERM itself is blocked here. The end of
+// the socket ends the task: the kernel kills all processes of the sandbox with process 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

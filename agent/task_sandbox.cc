@@ -21,6 +21,8 @@ using Access = SandboxMount::Access;
 constexpr std::array<std::string_view, 13> kSystem{"/etc",   "/usr",   "/bin",  "/sbin", "/lib",
                                                    "/lib32", "/lib64", "/boot", "/dev",  "/proc",
                                                    "/sys",   "/run",   "/opt"};
+/// Place of TensorBoard files in a sandbox.
+constexpr std::string_view kEventFiles = "/run/events";
 constexpr std::array<std::string_view, 7> kShared{"/",        "/root", "/home",   "/var",
                                                   "/var/lib", "/tmp",  "/var/tmp"};
 
@@ -36,27 +38,48 @@ Result<std::string> resolve(const std::string& path) {
   return real;
 }
 
+tl::unexpected<Error> unsafe_storage(const StorageDirectory& storage, const std::string& why) {
+  return fail(Code::kPermissionDenied, "checkpoint_storage: " + storage.path() + " " + why +
+                                           "; name a directory that holds only checkpoints");
+}
+
+/// Returns the base of a storage without symbolic links.
+Result<std::string> checked_base(const StorageDirectory& storage, const Site& site) {
+  TRY_ASSIGN(std::string real, resolve(storage.base));
+  for (const std::string_view system : kSystem)
+    if (is_below(real, system)) return unsafe_storage(storage, "is a directory of the system");
+  for (const std::string_view shared : kShared)
+    if (real == shared) return unsafe_storage(storage, "has files of others");
+  for (const std::string& own : {site.data.path(), site.prefix, site.models})
+    if (is_below(real, own) || is_below(own, real))
+      return unsafe_storage(storage, "contains files of the agent");
+  return real;
+}
+
 /// Creates the directory if it is missing, and returns its path without symbolic links. Links in `base` are
 /// followed, since an administrator chose it; tasks may have written below it.
 Result<std::string> checked_storage(const StorageDirectory& storage, const Site& site) {
-  const std::string directory = storage.path();
   TRY(make_directories(storage.base));
-  TRY_ASSIGN(std::string real, resolve(storage.base));
-  const auto refuse = [&](const std::string& why) {
-    return fail(Code::kPermissionDenied, "checkpoint_storage: " + directory + " " + why +
-                                             "; name a directory that holds only checkpoints");
-  };
-  for (const std::string_view system : kSystem)
-    if (is_below(real, system)) return refuse("is a directory of the system");
-  for (const std::string_view shared : kShared)
-    if (real == shared) return refuse("has files of others");
-  for (const std::string& own : {site.data.path(), site.prefix, site.models})
-    if (is_below(real, own) || is_below(own, real)) return refuse("contains files of the agent");
+  TRY_ASSIGN(std::string real, checked_base(storage, site));
   if (storage.below.empty()) return real;
   real = fs::path(real + "/" + storage.below).lexically_normal().string();
   TRY(make_directories(real));
   TRY_ASSIGN(const std::string target, resolve(real));
-  if (target != real) return refuse("contains a symbolic link");
+  if (target != real) return unsafe_storage(storage, "contains a symbolic link");
+  return real;
+}
+
+/// Returns the path of existing event files without symbolic links; "" if there are none.
+Result<std::string> checked_events(const v1::EventFiles& files, const Site& site) {
+  const StorageDirectory storage{files.base(), files.below()};
+  const std::string name = fs::path(files.name()).lexically_normal().string();
+  if (storage.below.empty() || name != files.name() || name.starts_with('/') || name.starts_with(".."))
+    return fail(Code::kPermissionDenied, "event files: " + files.name() + " is not the name of a directory");
+  if (!path_exists(storage.path())) return std::string();
+  TRY_ASSIGN(const std::string base, checked_base(storage, site));
+  const std::string real = fs::path(base + "/" + storage.below).lexically_normal().string();
+  TRY_ASSIGN(const std::string target, resolve(real));
+  if (target != real || !is_below(real, base)) return unsafe_storage(storage, "contains a symbolic link");
   return real;
 }
 
@@ -151,6 +174,11 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
   if (path_exists(dir.upstream()))
     sandbox.mounts.push_back({dir.upstream(), "/run/determined", Access::kWrite});
   if (!model.empty()) sandbox.mounts.push_back({model, model, Access::kRead});
+  for (const v1::EventFiles& files : order.message.event_files()) {
+    TRY_ASSIGN(const std::string real, checked_events(files, site));
+    if (!real.empty())
+      sandbox.mounts.push_back({real, std::string(kEventFiles) + "/" + files.name(), Access::kReadAsOwner});
+  }
   const StorageDirectory storage = storage_directory(order.message.experiment_config());
   if (storage.base.empty()) return sandbox;
   TRY_ASSIGN(const std::string real, checked_storage(storage, site));

@@ -1,7 +1,7 @@
-// Program det-task-shell: runs one shell beside a task, in its sandbox. Started by det-task-init only, with the
-// user and the environment of the task; standard input is the socket to the agent (task/shell_frames.h). The
-// shell ends with the socket. Single-threaded: one wait for the socket, the process and its output. At most
-// one frame per direction is held, so a side that does not read stops the other one.
+// Program det-task-shell: runs one shell beside a task, in its sandbox. Started by det-task-init only, with
+// the user and the environment of the task; standard input is the socket to the agent (task/shell_frames.h).
+// The shell ends with the socket. Single-threaded: one wait for the socket, the process and its output. At
+// most one frame per direction is held, so a side that does not read stops the other one.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -110,6 +110,9 @@ Command version_command();
 Command completion_command();
 Command task_command();
 Command doctor_command();
+Command notebook_command();
+Command shell_command();
+Command tensorboard_command();
 
 /// Returns the process's exit code for an error. The exit codes of det are:
 ///   0  success

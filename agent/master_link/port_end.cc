@@ -51,31 +51,29 @@ class PortEnd final : public TunnelEnd, public std::enable_shared_from_this<Port
       if (!error) self->socket_.close(ignored);
     });
     const auto port = static_cast<unsigned short>(port_);
-    socket_.async_connect({asio::ip::address_v4::loopback(), port},
-                          [self = shared_from_this(), port, done = std::move(done)](PortError error) {
-                            if (!error) return self->connected(done);
-                            // Some programs listen on IPv6 only.
-                            self->socket_ = tcp::socket(self->io_);
-                            self->socket_.async_connect(
-                                {asio::ip::address_v6::loopback(), port}, [self, done](PortError again) {
-                                  if (!again) return self->connected(done);
-                                  self->timer_.cancel();
-                                  done("nothing listens on port " + std::to_string(self->port_) +
-                                       " of the task");
-                                });
-                          });
+    socket_.async_connect({asio::ip::address_v4::loopback(), port}, [self = shared_from_this(), port,
+                                                                     done =
+                                                                         std::move(done)](PortError error) {
+      if (!error) return self->connected(done);
+      // Some programs listen on IPv6 only.
+      self->socket_ = tcp::socket(self->io_);
+      self->socket_.async_connect({asio::ip::address_v6::loopback(), port}, [self, done](PortError again) {
+        if (!again) return self->connected(done);
+        self->timer_.cancel();
+        done("nothing listens on port " + std::to_string(self->port_) + " of the task");
+      });
+    });
   }
 
   void read(v1::TunnelMessage& out, Done done) override {
-    socket_.async_read_some(
-        asio::buffer(piece_),
-        [self = shared_from_this(), &out, done = std::move(done)](PortError error, std::size_t count) {
-          if (self->closed_) return;
-          if (error && error != asio::error::eof) return done(false);
-          out.Clear();
-          error ? static_cast<void>(out.mutable_end()) : out.set_data(self->piece_.data(), count);
-          done(true);
-        });
+    socket_.async_read_some(asio::buffer(piece_), [self = shared_from_this(), &out, done = std::move(done)](
+                                                      PortError error, std::size_t count) {
+      if (self->closed_) return;
+      if (error && error != asio::error::eof) return done(false);
+      out.Clear();
+      error ? static_cast<void>(out.mutable_end()) : out.set_data(self->piece_.data(), count);
+      done(true);
+    });
   }
 
   void write(const v1::TunnelMessage& message, Done done) override {
@@ -85,11 +83,10 @@ class PortEnd final : public TunnelEnd, public std::enable_shared_from_this<Port
       socket_.shutdown(tcp::socket::shutdown_send, ignored);
       return done(true);
     }
-    asio::async_write(
-        socket_, asio::buffer(message.data()),
-        [self = shared_from_this(), done = std::move(done)](PortError error, std::size_t) {
-          if (!self->closed_) done(!error);
-        });
+    asio::async_write(socket_, asio::buffer(message.data()),
+                      [self = shared_from_this(), done = std::move(done)](PortError error, std::size_t) {
+                        if (!self->closed_) done(!error);
+                      });
   }
 
   void close() override {

@@ -91,13 +91,14 @@ class ShellEnd final : public TunnelEnd, public std::enable_shared_from_this<She
  private:
   /// Waits for the next frame, which goes to `kind_` and `bytes_`.
   void receive(Done done) {
-    socket_.async_wait(Wait::wait_read, [self = shared_from_this(), done = std::move(done)](ShellError error) {
-      if (self->closed_) return;
-      if (error) return done(false);
-      const auto got = receive_frame(self->socket_.native_handle(), self->kind_, self->bytes_);
-      if (got && !*got) return self->receive(done);
-      done(got.has_value());
-    });
+    socket_.async_wait(
+        Wait::wait_read, [self = shared_from_this(), done = std::move(done)](ShellError error) {
+          if (self->closed_) return;
+          if (error) return done(false);
+          const auto got = receive_frame(self->socket_.native_handle(), self->kind_, self->bytes_);
+          if (got && !*got) return self->receive(done);
+          done(got.has_value());
+        });
   }
 
   /// Sends a frame when the shell takes it. `bytes` must stay valid.

@@ -1,6 +1,6 @@
 // Tunnels from users to ports of tasks and to shells in them. For each order of the master the agent connects
-// to the port on loopback, or starts a shell, and calls AgentService.Tunnel. One I/O thread for all tunnels; at most one message per direction
-// is held.
+// to the port on loopback, or starts a shell, and calls AgentService.Tunnel. One I/O thread for all tunnels;
+// at most one message per direction is held.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +28,9 @@ class Tunnels {
   /// Closes all tunnels.
   ~Tunnels();
 
-  /// Connects to the port of the order, or starts its shell in the allocation of `dir`. Only a listener of the
-  /// user `uid` is accepted: the port of a task may have been taken by another program of the machine. Returns
-  /// at once; the master gets the outcome.
+  /// Connects to the port of the order, or starts its shell in the allocation of `dir`. Only a listener of
+  /// the user `uid` is accepted: the port of a task may have been taken by another program of the machine.
+  /// Returns at once; the master gets the outcome.
   void open(const v1::OpenTunnel& order, uid_t uid, const TaskDir& dir);
   /// Answers an order with an error.
   void refuse(const v1::OpenTunnel& order, const std::string& error);

@@ -80,7 +80,8 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
     if (mount.access == Access::kHide) {
       add(command, {"--tmpfs", mount.inside});
     } else {
-      add(command, {mount.access == Access::kRead ? "--ro-bind" : "--bind", mount.path, mount.inside});
+      const bool reads = mount.access == Access::kRead || mount.access == Access::kReadAsOwner;
+      add(command, {reads ? "--ro-bind" : "--bind", mount.path, mount.inside});
     }
   }
   add(command, {"--remount-ro", "/", "--"});
@@ -113,7 +114,8 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
   bool left = false;
   for (std::size_t i = 0; sandbox.uid && i < sandbox.mounts.size(); ++i) {
     SandboxMount& mount = sandbox.mounts[i];
-    if (mount.access != Access::kWriteAsOwner) continue;
+    const bool reads = mount.access == Access::kReadAsOwner;
+    if (!reads && mount.access != Access::kWriteAsOwner) continue;
     struct stat status {};
     const bool owned = ::lstat(mount.path.c_str(), &status) == 0 && status.st_uid == *sandbox.uid;
     if (!left && !owned) TRY(leave_mount_namespace());
@@ -134,7 +136,7 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
     } else if (!owned) {
       mount.path = copy;
     }
-    mount.access = Access::kWrite;
+    mount.access = reads ? Access::kRead : Access::kWrite;
   }
   return warnings;
 }

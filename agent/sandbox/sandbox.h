@@ -19,6 +19,7 @@ struct SandboxMount {
     kWrite,
     kWriteAsOwner,  ///< the processes act as the owner of `path`, and new files get that owner
     kHide,          ///< an empty directory
+    kReadAsOwner,   ///< as kWriteAsOwner, without writing
   };
   std::string path;  ///< on the machine
   std::string inside;
@@ -37,7 +38,8 @@ struct Sandbox {
 
 /// Returns the command that runs `argv` as process 1 of a new sandbox: process, IPC, host name and mount
 /// namespaces; the network of the machine; /usr, /opt, /etc and /sys read-only; a /proc, /dev, /run and /var
-/// of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite. Reads directories of the
+/// of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite, kReadAsOwner
+/// as kRead. Reads directories of the
 /// machine.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
 
@@ -48,10 +50,10 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
 /// given away.
 Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common);
 
-/// Replaces each kWriteAsOwner by an id-mapped copy of the directory below `place`, in a mount namespace of
-/// the calling process, or by kWrite where `uid` is its owner. Without `uid` it changes nothing. Returns one
-/// warning for each directory that stays as it is. The process must be single-threaded. Errors: no mount
-/// namespace; a symbolic link in a path.
+/// Replaces each kWriteAsOwner and kReadAsOwner by an id-mapped copy of the directory below `place`, in a
+/// mount namespace of the calling process, or by kWrite and kRead where `uid` is its owner. Without `uid` it
+/// changes nothing. Returns one warning for each directory that stays as it is. The process must be
+/// single-threaded. Errors: no mount namespace; a symbolic link in a path.
 Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string& place);
 
 /// What the machine offers for sandboxes.

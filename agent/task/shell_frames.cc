@@ -28,7 +28,8 @@ bool read_number(std::string_view text, int& out) {
   return error == std::errc() && end == text.data() + text.size() && out >= 1 && out <= 9999;
 }
 
-/// Directory of the socket, opened: the path of a socket has at most 107 bytes, the directory's may be longer.
+/// Directory of the socket, opened: the path of a socket has at most 107 bytes, the directory's may be
+/// longer.
 Result<UniqueFd> open_directory(const TaskDir& dir) {
   UniqueFd fd(::open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(dir.path());

@@ -29,11 +29,6 @@ struct ForwardOptions {
   }
 };
 
-/// Port on this machine, 0 for any, and port of the task, 0 for its default one.
-struct PortPair {
-  int local = 0, task = 0;
-};
-
 Result<PortPair> parse_ports(const std::string& text) {
   const auto number = [](std::string_view part, int& out) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), out);
@@ -133,21 +128,28 @@ Result<UniqueFd> listen_on(int& port) {
   return listener;
 }
 
-Status forward_port(Client& client, const ForwardOptions& options) {
-  TRY_ASSIGN(PortPair ports, parse_ports(options.ports));
+Status forward_chosen_port(Client& client, const ForwardOptions& options) {
+  TRY_ASSIGN(const PortPair ports, parse_ports(options.ports));
+  return forward_port(client, options.task, ports);
+}
+
+}  // namespace
+
+Status forward_port(Client& client, const std::string& task, PortPair ports, const std::string& path) {
   // A first connection shows now whether the task, its port and its program are there.
-  TaskConnection first(client, options.task, ports.task);
+  TaskConnection first(client, task, ports.task);
   TRY_ASSIGN(ports.task, first.opened());
   first.cancel();
   TRY_ASSIGN(const UniqueFd listener, listen_on(ports.local));
-  std::cout << "Forwarding 127.0.0.1:" << ports.local << " to port " << ports.task << " of task "
-            << options.task << ". Press Ctrl-C to end." << std::endl;
+  std::cout << "Forwarding 127.0.0.1:" << ports.local << " to port " << ports.task << " of task " << task
+            << ". Press Ctrl-C to end." << std::endl;
+  if (!path.empty()) std::cout << "Open http://127.0.0.1:" << ports.local << printable(path) << std::endl;
   for (;;) {
     const int accepted = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (accepted < 0) return fail(Code::kInternal, std::string("accept: ") + std::strerror(errno));
     // Detached: the process ends by a signal.
-    std::thread([&client, task = options.task, port = ports.task, fd = accepted] {
+    std::thread([&client, task, port = ports.task, fd = accepted] {
       const UniqueFd socket(fd);
       TaskConnection connection(client, task, port);
       if (const auto opened = connection.opened(); !opened) return print_error(opened.error());
@@ -156,10 +158,8 @@ Status forward_port(Client& client, const ForwardOptions& options) {
   }
 }
 
-}  // namespace
-
 Command port_forward_command() {
-  return {{"port-forward"}, "Forward a local port to a port of a task.", action(forward_port)};
+  return {{"port-forward"}, "Forward a local port to a port of a task.", action(forward_chosen_port)};
 }
 
 }  // namespace det::cli

@@ -123,6 +123,15 @@ bool write_output(std::string_view bytes) {
 
 }  // namespace
 
+void declare_command_line(CLI::App& app, std::vector<std::string>& words) {
+  app.fallthrough(false);
+  app.prefix_command();
+  app.final_callback([&words, &app] {
+    words = app.remaining();
+    if (!words.empty() && words.front() == "--") words.erase(words.begin());
+  });
+}
+
 Result<int> run_shell(Client& client, const std::string& task, const std::vector<std::string>& command) {
   v1::TunnelTarget target;
   target.set_task_id(task);

@@ -132,9 +132,7 @@ struct TrialShellOptions : TrialOptions {
   std::vector<std::string> words;  ///< command line
   void declare(CLI::App& app) {
     TrialOptions::declare(app);
-    app.fallthrough(false);
-    app.prefix_command();
-    app.final_callback([this, &app] { words = app.remaining(); });
+    declare_command_line(app, words);
   }
 };
 

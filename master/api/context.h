@@ -15,6 +15,7 @@
 #include "master/api/cluster/quota_meter.h"
 #include "master/api/experiments/metric_names.h"
 #include "master/api/streams/streams.h"
+#include "master/api/tasks/idle_tasks.h"
 #include "master/db/ingest/bulk.h"
 #include "master/db/pg/disk_watch.h"
 #include "master/db/pg/pool.h"

@@ -46,6 +46,7 @@
 #include "master/api/streams/harness_session.h"
 #include "master/api/submit/code_archive.h"
 #include "master/api/tasks/command.h"
+#include "master/api/tasks/interactive.h"
 #include "master/api/tasks/task.h"
 
 namespace det::api {

@@ -6,40 +6,6 @@
 #include <map>
 
 #include "common/base/text.h"
-#include "det/v1/agent.pb.h"
-#include "det/v1/allocation.pb.h"
-#include "det/v1/audit.pb.h"
-#include "det/v1/auth.pb.h"
-#include "det/v1/bracket.pb.h"
-#include "det/v1/checkpoint.pb.h"
-#include "det/v1/cluster.pb.h"
-#include "det/v1/command.pb.h"
-#include "det/v1/detached.pb.h"
-#include "det/v1/diagnosis.pb.h"
-#include "det/v1/experiment.pb.h"
-#include "det/v1/explanation.pb.h"
-#include "det/v1/harness.pb.h"
-#include "det/v1/job.pb.h"
-#include "det/v1/join.pb.h"
-#include "det/v1/log.pb.h"
-#include "det/v1/master.pb.h"
-#include "det/v1/media.pb.h"
-#include "det/v1/model.pb.h"
-#include "det/v1/policy.pb.h"
-#include "det/v1/project.pb.h"
-#include "det/v1/prometheus.pb.h"
-#include "det/v1/quota.pb.h"
-#include "det/v1/role.pb.h"
-#include "det/v1/run.pb.h"
-#include "det/v1/search.pb.h"
-#include "det/v1/task.pb.h"
-#include "det/v1/template.pb.h"
-#include "det/v1/token.pb.h"
-#include "det/v1/trial.pb.h"
-#include "det/v1/usage.pb.h"
-#include "det/v1/user.pb.h"
-#include "det/v1/webhook.pb.h"
-#include "det/v1/workspace.pb.h"
 
 namespace det::api {
 namespace {
@@ -171,6 +137,22 @@ constexpr Entry kTable[] = {
     {"/det.v1.CommandService/KillCommand", user(A::kEdit, T::kTask, "command_id")},
     {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
     {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.InteractiveService/GetNotebooks", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetNotebook", user(A::kView, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/LaunchNotebook", user(A::kEdit, T::kInside)},
+    {"/det.v1.InteractiveService/KillNotebook", user(A::kEdit, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/SetNotebookPriority", user(A::kEdit, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/GetShells", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetShell", user(A::kView, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/LaunchShell", user(A::kEdit, T::kInside)},
+    {"/det.v1.InteractiveService/KillShell", user(A::kEdit, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/SetShellPriority", user(A::kEdit, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/GetTensorboards", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetTensorboard", user(A::kView, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/LaunchTensorboard", user(A::kEdit, T::kInside)},
+    {"/det.v1.InteractiveService/KillTensorboard", user(A::kEdit, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/SetTensorboardPriority", user(A::kEdit, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/IdleNotebook", user(A::kEdit, T::kTask, "notebook_id")},
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
     {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
     {"/det.v1.UsageService/ResourceAllocationAggregated", user(A::kView, T::kListed)},
@@ -420,46 +402,6 @@ std::string_view target_name(Target target) {
       "experiment", "trial", "checkpoint", "template", "task", "model", "allocation"};
   static_assert(std::size(kNouns) == static_cast<std::size_t>(Target::kAllocation) + 1);
   return kNouns[static_cast<std::size_t>(target)];
-}
-
-std::vector<const pb::ServiceDescriptor*> services() {
-  // One message of each .proto file leads to its service. Each file defines one service.
-  return {
-      v1::LoginRequest::descriptor()->file()->service(0),
-      v1::GetUsersRequest::descriptor()->file()->service(0),
-      v1::GetAccessTokensRequest::descriptor()->file()->service(0),
-      v1::ListRolesRequest::descriptor()->file()->service(0),
-      v1::GetAuditLogRequest::descriptor()->file()->service(0),
-      v1::GetMasterConfigRequest::descriptor()->file()->service(0),
-      v1::GetWorkspacesRequest::descriptor()->file()->service(0),
-      v1::GetProjectRequest::descriptor()->file()->service(0),
-      v1::GetMasterRequest::descriptor()->file()->service(0),
-      v1::GetJoinTokensRequest::descriptor()->file()->service(0),
-      v1::CreateExperimentRequest::descriptor()->file()->service(0),
-      v1::GetTrialRequest::descriptor()->file()->service(0),
-      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
-      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
-      v1::GetCheckpointRequest::descriptor()->file()->service(0),
-      v1::TrialLogsRequest::descriptor()->file()->service(0),
-      v1::GetTemplatesRequest::descriptor()->file()->service(0),
-      v1::GetWebhooksRequest::descriptor()->file()->service(0),
-      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
-      v1::GetJobsRequest::descriptor()->file()->service(0),
-      v1::ExplainTrialRequest::descriptor()->file()->service(0),
-      v1::GetTaskRequest::descriptor()->file()->service(0),
-      v1::GetRunMetadataRequest::descriptor()->file()->service(0),
-      v1::GetCommandsRequest::descriptor()->file()->service(0),
-      v1::ScrapeRequest::descriptor()->file()->service(0),
-      v1::GetQuotasRequest::descriptor()->file()->service(0),
-      v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
-      v1::GetModelsRequest::descriptor()->file()->service(0),
-      v1::PutTrialRequest::descriptor()->file()->service(0),
-      v1::HarnessMessage::descriptor()->file()->service(0),
-      v1::AgentMessage::descriptor()->file()->service(0),
-      v1::GetDiagnosisRequest::descriptor()->file()->service(0),
-      v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
-      v1::GetMediaRequest::descriptor()->file()->service(0),
-  };
 }
 
 std::vector<std::string> access_gaps() {

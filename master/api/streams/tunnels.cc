@@ -332,6 +332,7 @@ Tunnels::Reactor* Tunnels::accept(grpc::CallbackServerContext* call) {
 }
 
 void Tunnels::tick(MonoTime now) {
+  context_.idle_tasks->tick(context_, now);
   // A copy, because the end of a tunnel erases it.
   const auto callers = callers_;
   for (const auto& [id, weak] : callers)

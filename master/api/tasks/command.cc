@@ -20,6 +20,8 @@
 namespace det::api {
 namespace {
 
+/// Section of a configuration that gives a task directories of a storage.
+constexpr const char* kEventFiles = "event_files";
 constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
 
 /// State as clients see it: the stored one, refined by the live allocation.
@@ -139,6 +141,12 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Co
 
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
+  return launch_command(context, caller, request, std::move(archive), Json(), response);
+}
+
+Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+                      std::optional<std::string> archive, const Json& event_files,
+                      v1::LaunchCommandResponse* response) {
   const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
   if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
   // A repeat returns the command, whatever its configuration is now.
@@ -147,6 +155,9 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
     TRY(check_agent_account(caller));
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
+    if (parsed.config.resolved.contains(kEventFiles))
+      return fail(Code::kInvalidArgument, "event_files: set by the cluster only; remove it");
+    if (!event_files.is_null()) parsed.config.resolved[kEventFiles] = event_files;
     TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings)
       response->add_config_warnings(make_utf8(to_string(warning)));
@@ -204,7 +215,12 @@ grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand
     return part.has_launch() ? part.mutable_launch() : nullptr;
   };
   return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
-      context_, call, kCommandUploadMethod, first, launch_command, response);
+      context_, call, kCommandUploadMethod, first,
+      [](const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+         std::optional<std::string> archive, v1::LaunchCommandResponse* launched) {
+        return launch_command(context, caller, request, std::move(archive), launched);
+      },
+      response);
 }
 
 Status CommandService::GetCommands(const Caller& caller, const v1::GetCommandsRequest& request,

@@ -13,9 +13,9 @@ namespace det::api {
 
 struct Context;
 
-/// Records when tasks were used, and kills those whose `idle_timeout` has passed. A task is in use while data
-/// passes through a tunnel to it. After a restart of the master the time of every task begins again. All
-/// functions run on the edge worker.
+/// Records when tasks were used, and kills those with an `idle_timeout` that has passed. A task is in use
+/// while data passes through a tunnel to it. After a restart of the master the time of every task begins
+/// again. All functions run on the edge worker.
 class IdleTasks : public std::enable_shared_from_this<IdleTasks> {
  public:
   /// Time between two looks, and so the precision of the timeout.

@@ -8,6 +8,7 @@
 #include "master/api/tasks/command.h"
 #include "master/api/tasks/idle_tasks.h"
 #include "master/api/tasks/interactive_launch.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 namespace {
@@ -66,6 +67,33 @@ struct ShellKind {
   static Task* add(ListResponse* response) { return response->add_shells(); }
 };
 
+struct TensorboardKind {
+  static constexpr const char* kind = "TENSORBOARD";
+  static constexpr const char* noun = "TensorBoard";
+  using Task = v1::Tensorboard;
+  using ListRequest = v1::GetTensorboardsRequest;
+  using ListResponse = v1::GetTensorboardsResponse;
+  using GetRequest = v1::GetTensorboardRequest;
+  using GetResponse = v1::GetTensorboardResponse;
+  using LaunchRequest = v1::LaunchTensorboardRequest;
+  using LaunchResponse = v1::LaunchTensorboardResponse;
+  using KillRequest = v1::KillTensorboardRequest;
+  using KillResponse = v1::KillTensorboardResponse;
+  using PriorityRequest = v1::SetTensorboardPriorityRequest;
+  using PriorityResponse = v1::SetTensorboardPriorityResponse;
+  static constexpr const char* calls[] = {"GetTensorboards", "GetTensorboard", "LaunchTensorboard",
+                                          "KillTensorboard", "SetTensorboardPriority"};
+  template <typename Request>
+  static TaskId id(const Request& request) {
+    return TaskId(request.tensorboard_id());
+  }
+  template <typename Response>
+  static Task* task(Response* response) {
+    return response->mutable_tensorboard();
+  }
+  static Task* add(ListResponse* response) { return response->add_tensorboards(); }
+};
+
 /// Fields that all kinds have.
 template <typename Task>
 void to_task(const db::CommandRow& row, const std::string& default_pool, Task* out) {
@@ -98,6 +126,13 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, bool, 
   out->mutable_agent_user_group();
 }
 
+void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Tensorboard* out) {
+  to_task(row, default_pool, out);
+  out->set_service_address(service_address(row, secret));
+  for (const std::int64_t id : row.interactive.experiments) out->add_experiment_ids(static_cast<int>(id));
+  for (const std::int64_t id : row.interactive.trials) out->add_trial_ids(static_cast<int>(id));
+}
+
 template <typename Kind>
 Result<db::CommandRow> find_task(const Context& context, const TaskId& task) {
   auto row = db::get_command(context.pool, task);
@@ -122,7 +157,29 @@ db::CommandFilter::Sort sort_of(const Request& request) {
 }
 
 bool is_preview(const v1::LaunchNotebookRequest& request) { return request.preview(); }
-bool is_preview(const v1::LaunchShellRequest&) { return false; }
+template <typename Request>
+bool is_preview(const Request&) {
+  return false;
+}
+
+/// Adds what a TensorBoard shows to `task`, and returns its event files. Null for other kinds.
+template <typename Request>
+Result<Json> sources_of(const Context&, const Caller&, const Request&, db::InteractiveTask&) {
+  return Json();
+}
+Result<Json> sources_of(const Context& context, const Caller& caller,
+                        const v1::LaunchTensorboardRequest& request, db::InteractiveTask& task) {
+  if (request.has_filters())
+    return fail(Code::kUnimplemented, "filters: not supported; name the experiments in experiment_ids");
+  std::vector<std::string> experiments, trials;
+  for (const int id : request.experiment_ids()) experiments.push_back(std::to_string(id));
+  for (const int id : request.trial_ids()) trials.push_back(std::to_string(id));
+  TRY(authorize(caller, Action::kView, Target::kExperiment, experiments, context.pool));
+  TRY(authorize(caller, Action::kView, Target::kTrial, trials, context.pool));
+  task.experiments.assign(request.experiment_ids().begin(), request.experiment_ids().end());
+  task.trials.assign(request.trial_ids().begin(), request.trial_ids().end());
+  return event_files_of(context, task);
+}
 
 }  // namespace
 
@@ -160,18 +217,23 @@ Status InteractiveService::get(const Caller& caller, const typename Kind::GetReq
 template <typename Kind>
 Status InteractiveService::launch(const Caller& caller, const typename Kind::LaunchRequest& request,
                                   typename Kind::LaunchResponse* response) {
+  const int workspace =
+      request.workspace_id() == 0 ? static_cast<int>(db::kDefaultWorkspace) : request.workspace_id();
+  // Before the configuration and the experiments, which are then of interest.
+  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
   v1::LaunchCommandRequest launch;
   launch.set_request_id(request.request_id().empty() ? uuid4() : request.request_id());
   launch.set_template_name(request.template_name());
   *launch.mutable_files() = request.files();
-  launch.set_workspace_id(request.workspace_id());
+  launch.set_workspace_id(workspace);
   launch.set_validate_only(is_preview(request));
-  TRY_ASSIGN(const InteractiveConfig config,
+  TRY_ASSIGN(InteractiveConfig config,
              interactive_config(Kind::kind, from_struct(request.config()), launch.request_id(),
                                 random_task_port(), random_token()));
+  TRY_ASSIGN(const Json event_files, sources_of(context_, caller, request, config.task));
   to_struct(config.command, launch.mutable_config());
   v1::LaunchCommandResponse launched;
-  TRY(launch_command(context_, caller, launch, std::nullopt, &launched));
+  TRY(launch_command(context_, caller, launch, std::nullopt, event_files, &launched));
   *response->mutable_config() = launched.config();
   *response->mutable_config_warnings() = launched.config_warnings();
   if (is_preview(request)) return {};
@@ -223,6 +285,7 @@ InteractiveService::InteractiveService(const Context& context)
     : Service(context, "det.v1.InteractiveService") {
   offer<NotebookKind>();
   offer<ShellKind>();
+  offer<TensorboardKind>();
   unary("IdleNotebook", &InteractiveService::report_idle);
 }
 

@@ -7,8 +7,8 @@
 
 namespace det::api {
 
-/// An interactive task is a command whose program the cluster chooses (interactive_launch.h). The calls of the
-/// three kinds differ in their messages only.
+/// An interactive task is a command with a program that the cluster chooses (interactive_launch.h). The calls
+/// of the three kinds differ in their messages only.
 class InteractiveService final : public Service {
  public:
   explicit InteractiveService(const Context& context);

@@ -2,12 +2,17 @@
 
 #include "common/base/secret.h"
 #include "common/base/units.h"
+#include "common/storage/work.h"
+#include "master/api/context.h"
+#include "master/db/queries/experiments.h"
+#include "master/db/queries/media.h"
 
 namespace det::api {
 namespace {
 
 constexpr int kFirstPort = 12'000, kPorts = 12'000;
 constexpr std::int64_t kMaxIdleSeconds = 365LL * 24 * 3600;
+constexpr std::size_t kMaxSources = 100;  // of a TensorBoard
 /// Idle timeout of a TensorBoard without one, as in Determined AI.
 constexpr std::int64_t kTensorboardIdleSeconds = 300;
 /// Read by both Jupyter servers.
@@ -84,8 +89,9 @@ Status check_free(const Json& config, const std::string& kind) {
   const auto environment = config.find("environment");
   if (kind != "SHELL" && environment != config.end() && environment->is_object() &&
       is_set(*environment, "proxy_ports"))
-    return fail(Code::kInvalidArgument,
-                "environment.proxy_ports: the cluster chooses the port of the task; use a command for others");
+    return fail(
+        Code::kInvalidArgument,
+        "environment.proxy_ports: the cluster chooses the port of the task; use a command for others");
   const Json idle_type = config.value("notebook_idle_type", Json());
   if (!idle_type.is_null() && idle_type != "activity")
     return fail(Code::kInvalidArgument,
@@ -98,12 +104,36 @@ Result<Json> server_entrypoint(const std::string& kind, const Json& config, cons
   const std::string number = std::to_string(port);
   if (kind == "NOTEBOOK")
     return Json{"/bin/sh", "-c", kNotebookScript, "notebook", number, page_path(id) + "/"};
-  Json words{"/bin/sh", "-c", kTensorboardScript, "tensorboard", number, page_path(id), "events"};
+  Json words{"/bin/sh", "-c", kTensorboardScript, "tensorboard", number, page_path(id), "/run/events"};
   const Json arguments = config.value("tensorboard_args", Json::array());
   if (!arguments.is_null() && !arguments.is_array())
     return fail(Code::kInvalidArgument, "tensorboard_args: a list of strings was expected");
   for (const Json& argument : arguments) words.push_back(argument);
   return words;
+}
+
+/// Adds the directories of the training library and of Determined AI's Python package. Without `trial` those
+/// of the experiment.
+Status add_event_files(const Context& context, ExperimentId id, std::optional<TrialId> trial, Json& files) {
+  TRY_ASSIGN(const auto experiment, db::get_experiment(context.pool, id));
+  TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
+  const Json* const storage = config.is_object() ? find_path(config, "checkpoint_storage") : nullptr;
+  if (storage == nullptr || !storage->is_object() || storage::is_bucket(*storage))
+    return fail(Code::kFailedPrecondition,
+                "the checkpoint storage of experiment " + std::to_string(id.value) +
+                    " is no directory that agents share, so its event files stay on the agents");
+  TRY_ASSIGN(const storage::Root root, context.storages->get()->root_of(*storage));
+  const auto names = storage::tensorboard_names(context.settings.cluster_id, id);
+  const std::string number = trial ? std::to_string(trial->value) : "";
+  const std::string shown = "experiment_" + std::to_string(id.value) + (trial ? "_trial_" + number : "");
+  const std::string below = root.below.empty() ? "" : root.below + "/";
+  files.push_back({{"base", root.base},
+                   {"below", below + names.at(0) + (trial ? "/trial_" + number : "")},
+                   {"name", shown}});
+  files.push_back({{"base", root.base},
+                   {"below", below + names.at(1) + (trial ? "/trial/" + number : "")},
+                   {"name", shown + "_python"}});
+  return {};
 }
 
 }  // namespace
@@ -115,7 +145,8 @@ Result<InteractiveConfig> interactive_config(const std::string& kind, Json confi
   TRY(check_free(config, kind));
   InteractiveConfig out;
   out.task.kind = kind;
-  TRY_ASSIGN(out.task.idle_timeout, idle_seconds(config, kind == "TENSORBOARD" ? kTensorboardIdleSeconds : 0));
+  TRY_ASSIGN(out.task.idle_timeout,
+             idle_seconds(config, kind == "TENSORBOARD" ? kTensorboardIdleSeconds : 0));
   if (kind == "SHELL") {
     config["entrypoint"] = Json{"sleep", "infinity"};
   } else {
@@ -127,6 +158,10 @@ Result<InteractiveConfig> interactive_config(const std::string& kind, Json confi
       if (kind == "NOTEBOOK") add_variable(environment, kTokenVariable, token);
     }
   }
+  // A TensorBoard computes nothing.
+  Json& resources = config["resources"];
+  if (resources.is_null()) resources = Json::object();
+  if (kind == "TENSORBOARD" && resources.is_object() && !resources.contains("slots")) resources["slots"] = 0;
   // Read above; a command ignores them.
   for (const char* name : {"idle_timeout", "notebook_idle_type", "tensorboard_args"}) config.erase(name);
   if (Json& description = config["description"]; description.is_null() || description == "") {
@@ -135,6 +170,19 @@ Result<InteractiveConfig> interactive_config(const std::string& kind, Json confi
   }
   out.command = std::move(config);
   return out;
+}
+
+Result<Json> event_files_of(const Context& context, const db::InteractiveTask& task) {
+  const std::size_t count = task.experiments.size() + task.trials.size();
+  if (count == 0 || count > kMaxSources)
+    return fail(Code::kInvalidArgument, "experiment_ids, trial_ids: from 1 to 100 experiments and trials");
+  Json files = Json::array();
+  for (const std::int64_t id : task.experiments) TRY(add_event_files(context, ExperimentId(id), {}, files));
+  for (const std::int64_t id : task.trials) {
+    TRY_ASSIGN(const ExperimentId experiment, db::experiment_of_trial(context.pool, TrialId(id)));
+    TRY(add_event_files(context, experiment, TrialId(id), files));
+  }
+  return files;
 }
 
 int random_task_port() {

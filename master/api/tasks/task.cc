@@ -176,13 +176,21 @@ Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
 
 Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest&,
                                         v1::GetActiveTasksCountResponse* response) {
-  // Only commands are counted.
   auto tasks = std::make_shared<std::vector<std::string>>();
   TRY(context_.loop.inspect([tasks](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
   }));
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
-  response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
+  TRY_ASSIGN(const auto kinds, db::interactive_kinds(context_.pool, *tasks));
+  std::map<std::string, int> counts;
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
+    const auto kind = kinds.find((*tasks)[i]);
+    if (visible[i]) ++counts[kind == kinds.end() ? "" : kind->second];
+  }
+  response->set_commands(counts[""]);
+  response->set_notebooks(counts["NOTEBOOK"]);
+  response->set_shells(counts["SHELL"]);
+  response->set_tensorboards(counts["TENSORBOARD"]);
   return {};
 }
 

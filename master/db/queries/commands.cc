@@ -26,8 +26,9 @@ const Columns<CommandRow>& command_columns() {
   return columns;
 }
 
-const std::string kCommandTables = " FROM commands c JOIN users u ON u.id = c.owner_id"
-                                   " LEFT JOIN interactive_tasks i ON i.task_id = c.task_id";
+const std::string kCommandTables =
+    " FROM commands c JOIN users u ON u.id = c.owner_id"
+    " LEFT JOIN interactive_tasks i ON i.task_id = c.task_id";
 
 std::string command_order(const CommandFilter& filter) {
   const std::string way = direction(filter.window);
@@ -55,8 +56,7 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
       " OR c.owner_id = ANY ($4)) AND coalesce(i.kind, '') = $5";
   return list_page(pool, from, command_order(filter),
                    Params(filter.visible, filter.workspace, filter.users, filter.user_ids, filter.kind),
-                   filter.window,
-                   command_columns());
+                   filter.window, command_columns());
 }
 
 Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
@@ -70,6 +70,19 @@ Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTas
                  " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (task_id) DO NOTHING",
                  task, row.kind, row.idle_timeout, row.experiments, row.trials));
   return {};
+}
+
+Result<std::map<std::string, std::string>> interactive_kinds(Pool& pool,
+                                                             const std::vector<std::string>& tasks) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT task_id, kind FROM interactive_tasks WHERE task_id = ANY ($1)", tasks));
+  std::map<std::string, std::string> kinds;
+  for (Rows::Row row : rows) {
+    std::string task, kind;
+    row.into(task, kind);
+    kinds.emplace(std::move(task), std::move(kind));
+  }
+  return kinds;
 }
 
 Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool) {

@@ -1,14 +1,16 @@
 // Queries of commands, and of tasks of any kind.
 #pragma once
 
+#include <map>
+
 #include "master/db/queries/page.h"
 
 namespace det::db {
 
 /// What makes a command an interactive task.
 struct InteractiveTask {
-  std::string kind;               ///< NOTEBOOK, SHELL or TENSORBOARD; "": a plain command.
-  std::int64_t idle_timeout = 0;  ///< Seconds without use until it is killed; 0: never.
+  std::string kind;                               ///< NOTEBOOK, SHELL or TENSORBOARD; "": a plain command.
+  std::int64_t idle_timeout = 0;                  ///< Seconds without use until it is killed; 0: never.
   std::vector<std::int64_t> experiments, trials;  ///< Of a TensorBoard, as requested.
 };
 /// A command with its owner.
@@ -37,6 +39,9 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task);
 
 /// Records what makes a command an interactive task. Idempotent. Fails for a command that does not exist.
 Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTask& row);
+/// Returns the kind of each interactive task among `tasks`, by task.
+Result<std::map<std::string, std::string>> interactive_kinds(Pool& pool,
+                                                             const std::vector<std::string>& tasks);
 /// Returns the commands that run and have an idle timeout.
 Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool);
 
