@@ -71,6 +71,33 @@ TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbo
   CHECK(bench.plan(storage, "link").error().code == Code::kPermissionDenied);
 }
 
+TEST_CASE("event files are mounted read-only below /run/events, and only below their storage",
+          "[task_sandbox]") {
+  PlanBench bench;
+  const std::string storage = bench.dir.path() + "/checkpoints",
+                    events = storage + "/tensorboard/experiment_1";
+  need(make_directories(events));
+  const auto plan = [&](const std::string& below, const std::string& name) {
+    Order order;
+    v1::EventFiles* files = order.message.add_event_files();
+    files->set_base(storage);
+    files->set_below(below);
+    files->set_name(name);
+    return task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, "");
+  };
+  const std::string below = "tensorboard/experiment_1";
+  CHECK(need(plan(below, "experiment_1")).mounts.back() ==
+        SandboxMount{events, "/run/events/experiment_1", SandboxMount::Access::kReadAsOwner});
+  const Sandbox without = need(plan("tensorboard/experiment_2", "experiment_2"));
+  CHECK(without.mounts.back().access != SandboxMount::Access::kReadAsOwner);
+  need(write_file_atomic(bench.dir.path() + "/outside", ""));
+  REQUIRE(::symlink(bench.dir.path().c_str(), (storage + "/link").c_str()) == 0);
+  for (const std::string wrong : {"link", "..", "tensorboard/../..", ""})
+    CHECK(plan(wrong, "x").error().code == Code::kPermissionDenied);
+  for (const std::string wrong : {"../x", "/x", "a/../../x"})
+    CHECK(plan(below, wrong).error().code == Code::kPermissionDenied);
+}
+
 TEST_CASE("a checkpoint storage cannot expose the system or the agent", "[task_sandbox]") {
   PlanBench bench;
   const std::string link = bench.dir.path() + "/link";

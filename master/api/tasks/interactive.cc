@@ -123,7 +123,7 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, bool s
 void to_proto(const db::CommandRow& row, const std::string& default_pool, bool, v1::Shell* out) {
   to_task(row, default_pool, out);
   // Clients of Determined AI read the user of their ssh from here.
-  out->mutable_agent_user_group();
+  to_struct(Json{{"user", ""}, {"group", ""}}, out->mutable_agent_user_group());
 }
 
 void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Tensorboard* out) {
