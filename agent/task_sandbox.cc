@@ -43,9 +43,8 @@ tl::unexpected<Error> unsafe_storage(const StorageDirectory& storage, const std:
                                            "; name a directory that holds only checkpoints");
 }
 
-/// Returns the base of a storage without symbolic links.
-Result<std::string> checked_base(const StorageDirectory& storage, const Site& site) {
-  TRY_ASSIGN(std::string real, resolve(storage.base));
+/// Refuses a directory of the system or of the agent. `real` has no symbolic links.
+Status check_place(const std::string& real, const StorageDirectory& storage, const Site& site) {
   for (const std::string_view system : kSystem)
     if (is_below(real, system)) return unsafe_storage(storage, "is a directory of the system");
   for (const std::string_view shared : kShared)
@@ -53,14 +52,15 @@ Result<std::string> checked_base(const StorageDirectory& storage, const Site& si
   for (const std::string& own : {site.data.path(), site.prefix, site.models})
     if (is_below(real, own) || is_below(own, real))
       return unsafe_storage(storage, "contains files of the agent");
-  return real;
+  return {};
 }
 
 /// Creates the directory if it is missing, and returns its path without symbolic links. Links in `base` are
 /// followed, since an administrator chose it; tasks may have written below it.
 Result<std::string> checked_storage(const StorageDirectory& storage, const Site& site) {
   TRY(make_directories(storage.base));
-  TRY_ASSIGN(std::string real, checked_base(storage, site));
+  TRY_ASSIGN(std::string real, resolve(storage.base));
+  TRY(check_place(real, storage, site));
   if (storage.below.empty()) return real;
   real = fs::path(real + "/" + storage.below).lexically_normal().string();
   TRY(make_directories(real));
@@ -76,10 +76,11 @@ Result<std::string> checked_events(const v1::EventFiles& files, const Site& site
   if (storage.below.empty() || name != files.name() || name.starts_with('/') || name.starts_with(".."))
     return fail(Code::kPermissionDenied, "event files: " + files.name() + " is not the name of a directory");
   if (!path_exists(storage.path())) return std::string();
-  TRY_ASSIGN(const std::string base, checked_base(storage, site));
+  TRY_ASSIGN(const std::string base, resolve(storage.base));
   const std::string real = fs::path(base + "/" + storage.below).lexically_normal().string();
   TRY_ASSIGN(const std::string target, resolve(real));
   if (target != real || !is_below(real, base)) return unsafe_storage(storage, "contains a symbolic link");
+  TRY(check_place(real, storage, site));
   return real;
 }
 

@@ -18,7 +18,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using PortError = boost::system::error_code;
 
+/// Time for the program to listen, and between two attempts.
 constexpr auto kConnectTime = std::chrono::seconds(5);
+constexpr auto kRetryTime = std::chrono::milliseconds(100);
 constexpr std::size_t kPiece = 64 << 10;
 
 /// Fields of a line of /proc/net/tcp: "sl local remote st tx:rx tr:when retrnsmt uid …".
@@ -45,24 +47,9 @@ class PortEnd final : public TunnelEnd, public std::enable_shared_from_this<Port
       : io_(io), port_(port), uid_(uid), socket_(io), timer_(io) {}
 
   void connect(Connected done) override {
-    timer_.expires_after(kConnectTime);
-    timer_.async_wait([self = shared_from_this()](PortError error) {
-      PortError ignored;
-      if (!error) self->socket_.close(ignored);
-    });
-    const auto port = static_cast<unsigned short>(port_);
-    socket_.async_connect({asio::ip::address_v4::loopback(), port}, [self = shared_from_this(), port,
-                                                                     done =
-                                                                         std::move(done)](PortError error) {
-      if (!error) return self->connected(done);
-      // Some programs listen on IPv6 only.
-      self->socket_ = tcp::socket(self->io_);
-      self->socket_.async_connect({asio::ip::address_v6::loopback(), port}, [self, done](PortError again) {
-        if (!again) return self->connected(done);
-        self->timer_.cancel();
-        done("nothing listens on port " + std::to_string(self->port_) + " of the task");
-      });
-    });
+    deadline_ = asio::steady_timer::clock_type::now() + kConnectTime;
+    attempt(tcp::endpoint(asio::ip::address_v4::loopback(), static_cast<unsigned short>(port_)),
+            std::move(done));
   }
 
   void read(v1::TunnelMessage& out, Done done) override {
@@ -97,8 +84,33 @@ class PortEnd final : public TunnelEnd, public std::enable_shared_from_this<Port
   }
 
  private:
+  void attempt(const tcp::endpoint& address, Connected done) {
+    socket_ = tcp::socket(io_);
+    timer_.expires_at(deadline_);
+    timer_.async_wait([self = shared_from_this()](PortError error) {
+      PortError ignored;
+      if (!error) self->socket_.close(ignored);
+    });
+    socket_.async_connect(address,
+                          [self = shared_from_this(), address, done = std::move(done)](PortError error) {
+                            self->timer_.cancel();
+                            error ? self->failed(address, done) : self->connected(done);
+                          });
+  }
+
+  /// Tries the other loopback address: some programs listen on IPv6 only. A program that has just been
+  /// started may not listen yet, so the attempts go on for a while.
+  void failed(const tcp::endpoint& address, const Connected& done) {
+    if (asio::steady_timer::clock_type::now() + kRetryTime >= deadline_)
+      return done("nothing listens on port " + std::to_string(port_) + " of the task");
+    if (address.address().is_v4()) return attempt({asio::ip::address_v6::loopback(), address.port()}, done);
+    timer_.expires_after(kRetryTime);
+    timer_.async_wait([self = shared_from_this(), address, done](PortError) {
+      self->attempt({asio::ip::address_v4::loopback(), address.port()}, done);
+    });
+  }
+
   void connected(const Connected& done) {
-    timer_.cancel();
     PortError ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
     done(owns_listener(port_, uid_) ? ""
@@ -111,6 +123,7 @@ class PortEnd final : public TunnelEnd, public std::enable_shared_from_this<Port
   const uid_t uid_;
   tcp::socket socket_;
   asio::steady_timer timer_;
+  asio::steady_timer::time_point deadline_;
   std::array<char, kPiece> piece_;
   bool closed_ = false;
 };

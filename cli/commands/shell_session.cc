@@ -83,11 +83,13 @@ class ShellInput {
         for (ssize_t i = 0; i < count; ++i)
           if (bytes[static_cast<std::size_t>(i)] == 'q') return;
       }
-      if (fds[1].revents != 0) {
-        input = read_input(message);
-      } else {
+      // The size goes first: the input may be meant for it.
+      if (found == 0 || fds[0].revents != 0) {
         *message.mutable_size() = terminal_size();
+        if (!call_.stream().Write(message)) return;
       }
+      if (fds[1].revents == 0) continue;
+      input = read_input(message);
       if (!call_.stream().Write(message)) return;
     }
   }
@@ -126,6 +128,8 @@ bool write_output(std::string_view bytes) {
 void declare_command_line(CLI::App& app, std::vector<std::string>& words) {
   app.fallthrough(false);
   app.prefix_command();
+  // Words behind "--".
+  app.allow_extras();
   app.final_callback([&words, &app] {
     words = app.remaining();
     if (!words.empty() && words.front() == "--") words.erase(words.begin());

@@ -78,6 +78,10 @@ def environment():
     det = venv / "bin" / "det"
     det.write_text(f"#!{venv}/bin/python\nfrom determined.cli.cli import main\nmain()\n")
     det.chmod(0o755)
+    # Programs that agents start for notebooks and TensorBoards.
+    for name in ("jupyter-lab", "tensorboard"):
+        shutil.copy(ROOT / "tests" / "e2e" / "fixtures" / "page_server.py", venv / "bin" / name)
+        (venv / "bin" / name).chmod(0o755)
     return venv
 
 

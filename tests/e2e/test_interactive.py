@@ -16,8 +16,6 @@ from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 SERVER = pathlib.Path(__file__).parent / "fixtures" / "page_server.py"
-# Finds the stand-ins in the directory of the task.
-PATHS = "environment.environment_variables=[PATH=.:/usr/local/bin:/usr/bin:/bin]"
 START_LIMIT = 2  # Seconds from the command to a usable shell, beside the start of a task.
 
 
@@ -66,12 +64,19 @@ class Interactive(unittest.TestCase):
         cls.cluster = Cluster(BUILD)
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
-        cls.cluster.start_agent(slots=1)
-        cls.code = cls.cluster.dir / "programs"
+        cls.code, cls.programs = cls.cluster.dir / "code", cls.cluster.dir / "programs"
         cls.code.mkdir()
+        cls.programs.mkdir()
         for name in ("jupyter-lab", "tensorboard"):
-            (cls.code / name).write_text(SERVER.read_text())
-            (cls.code / name).chmod(0o755)
+            (cls.programs / name).write_text(SERVER.read_text())
+            (cls.programs / name).chmod(0o755)
+        # Tasks find the stand-ins in the PATH of their agent.
+        paths = os.environ["PATH"]
+        os.environ["PATH"] = f"{cls.programs}:{paths}"
+        try:
+            cls.cluster.start_agent(slots=1)
+        finally:
+            os.environ["PATH"] = paths
         status, body = cls.cluster.post("/api/v1/auth/login", {"username": "admin", "password": cls.cluster.password()})
         assert status == 200, body
         cls.token = json.loads(body)["token"]
@@ -176,7 +181,7 @@ class Interactive(unittest.TestCase):
         return json.loads(body)
 
     def test_a_notebook_serves_below_the_master_with_a_token(self):
-        out = self.det("notebook", "start", "-c", self.code, "--config", "resources.slots=0", "--config", PATHS)
+        out = self.det("notebook", "start", "-c", self.code, "--config", "resources.slots=0")
         notebook = out.split("id: ")[1].split(")")[0]
         self.addCleanup(self.cluster.run_det, "notebook", "kill", notebook)
         self.assertIn(f"{self.cluster.url}/proxy/{notebook}/?token=", out)
@@ -191,15 +196,17 @@ class Interactive(unittest.TestCase):
         self.assertIn("JUPYTER_TOKEN=****", self.det("notebook", "start", "--preview"))
 
     def test_a_notebook_without_its_program_names_the_package(self):
-        done = self.cluster.run_det("notebook", "start", "--config", "resources.slots=0",
-                                    "--config", "environment.environment_variables=[PATH=/none]")
+        program = self.programs / "jupyter-lab"
+        program.rename(self.programs / "away")
+        self.addCleanup((self.programs / "away").rename, program)
+        done = self.cluster.run_det("notebook", "start", "--config", "resources.slots=0")
         self.assertEqual(done.returncode, 1)
         self.assertIn("has ended", done.stderr)
         notebook = done.stdout.split("id: ")[1].split(")")[0]
         self.assertIn("jupyterlab", self.det("task", "logs", notebook))
 
     def test_an_idle_notebook_ends_and_one_in_use_goes_on(self):
-        options = ("-d", "-c", self.code, "--config", "resources.slots=0", "--config", PATHS, "--config", "idle_timeout=6s")
+        options = ("-d", "-c", self.code, "--config", "resources.slots=0", "--config", "idle_timeout=6s")
         idle, used = (self.det("notebook", "start", *options).strip() for _ in range(2))
         self.addCleanup(self.cluster.run_det, "notebook", "kill", used)
         wait_until("the notebook", lambda: self.cluster.get(f"/proxy/{used}/", self.token)[0] == 200)
@@ -220,7 +227,7 @@ class Interactive(unittest.TestCase):
         events = storage / "tensorboard" / f"experiment_{experiment}" / f"trial_{trial}"
         events.mkdir(parents=True)
         (events / "events.out.tfevents.1").write_bytes(b"scalars")
-        out = self.det("tensorboard", "start", experiment, "-c", self.code, "--config", PATHS)
+        out = self.det("tensorboard", "start", experiment)
         board = out.split("id: ")[1].split(")")[0]
         self.addCleanup(self.cluster.run_det, "tensorboard", "kill", board)
         name = f"experiment_{experiment}"
