@@ -115,10 +115,18 @@ std::string command_name(const expconf::CommandConfig& config) {
   return make_utf8(join(config.entrypoint, " ").substr(0, kMaxBytes));
 }
 
+/// Name of a command, or of an interactive task without a description.
+static std::string task_name(const db::CommandRow& row) {
+  const std::string& kind = row.interactive.kind;
+  if (kind.empty() || !row.command.config->description.empty()) return command_name(*row.command.config);
+  const char* name = kind == "NOTEBOOK" ? "Notebook" : kind == "SHELL" ? "Shell" : "TensorBoard";
+  return std::string(name) + " " + row.command.task.value.substr(0, 8);
+}
+
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
   const core::Command& command = row.command;
   out->set_id(command.task.value);
-  out->set_description(command_name(*command.config));
+  out->set_description(task_name(row));
   out->set_state(state_of(row));
   to_proto(command.submitted, out->mutable_start_time());
   if (command.ended) to_proto(*command.ended, out->mutable_end_time());

@@ -164,10 +164,6 @@ Result<InteractiveConfig> interactive_config(const std::string& kind, Json confi
   if (kind == "TENSORBOARD" && resources.is_object() && !resources.contains("slots")) resources["slots"] = 0;
   // Read above; a command ignores them.
   for (const char* name : {"idle_timeout", "notebook_idle_type", "tensorboard_args"}) config.erase(name);
-  if (Json& description = config["description"]; description.is_null() || description == "") {
-    const char* name = kind == "NOTEBOOK" ? "Notebook" : kind == "SHELL" ? "Shell" : "TensorBoard";
-    description = std::string(name) + " " + id.substr(0, 8);
-  }
   out.command = std::move(config);
   return out;
 }
