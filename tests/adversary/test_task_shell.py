@@ -10,7 +10,6 @@ from attacker import Attacker
 from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
-PER_USER = 64
 GROWTH = 64 << 20
 FLOOD = 100 << 20
 
@@ -90,19 +89,6 @@ class TaskShell(unittest.TestCase):
         self.assertEqual([line.split()[1] for line in lines[1:4]], ["0" * 16, "1", "2"])
         self.assertIn("Permission denied", out)
         self.assertIn("Operation not permitted", out)
-
-    def test_shells_of_one_user_leave_room_for_others(self):
-        children = [subprocess.Popen([BUILD + "/bin/det", "shell", "open", self.shell, "sh", "-c", "echo up; sleep 1000"],
-                                     env={**self.cluster.env, "DET_USER_TOKEN": self.owner.token}, text=True,
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                    for _ in range(PER_USER + 2)]
-        for child in children:
-            self.addCleanup(child.communicate)
-            self.addCleanup(child.kill)
-        lines = [child.stdout.readline() for child in children]
-        self.assertEqual(lines.count("up\n"), PER_USER)
-        self.assertEqual(sum("tunnels of one user" in line for line in lines), 2)
-        self.assertEqual(self.cluster.det("shell", "open", self.shell, "echo", "in"), "in\n")
 
     def master_bytes(self):
         status = pathlib.Path(f"/proc/{self.cluster.master.pid}/status").read_text()
