@@ -128,12 +128,7 @@ bool write_output(std::string_view bytes) {
 void declare_command_line(CLI::App& app, std::vector<std::string>& words) {
   app.fallthrough(false);
   app.prefix_command();
-  // Words behind "--".
-  app.allow_extras();
-  app.final_callback([&words, &app] {
-    words = app.remaining();
-    if (!words.empty() && words.front() == "--") words.erase(words.begin());
-  });
+  app.final_callback([&words, &app] { words = app.remaining(); });
 }
 
 Result<int> run_shell(Client& client, const std::string& task, const std::vector<std::string>& command) {

@@ -16,7 +16,7 @@ namespace det::cli {
 /// is lost, with which the shell ends.
 Result<int> run_shell(Client& client, const std::string& task, const std::vector<std::string>& command);
 
-/// Takes the words after the options as the command line of a shell; a leading "--" is left out.
+/// Takes the words after the options as the command line of a shell.
 void declare_command_line(CLI::App& app, std::vector<std::string>& words);
 
 }  // namespace det::cli

@@ -103,7 +103,7 @@ TEST_CASE("requests for shells survive their encoding, and others are refused", 
   CHECK(need(decode_shell_request(encode(without))) == without);
   for (const std::string& wrong :
        {std::string(), std::string("x"), std::string("0 80\0xterm\0", 11), std::string("24 80\0x;y\0", 10),
-        std::string("24\0\0", 4), encode(with).substr(0, encode(with).size() - 1)})
+        std::string("24\0\0", 4), std::string("\0\0echo", 6)})
     CHECK(decode_shell_request(wrong).error().code == Code::kInvalidArgument);
 }
 

@@ -109,7 +109,7 @@ class Interactive(unittest.TestCase):
         self.assertIn(f"trial={trial}\nbad\n", out)
         self.assertLess(taken, START_LIMIT)
         # The process list of the sandbox has the trial.
-        self.assertIn("wait.py", self.det("trial", "shell", trial, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
+        self.assertIn("wait.py", self.det("trial", "shell", trial, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
 
     def test_an_interactive_shell_has_a_terminal(self):
         shell = self.start_shell()
