@@ -82,6 +82,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"master config show", "det master config show"},
     {"master info", "det master info --json"},
     {"master logs", "det master logs -f --tail 100"},
+    {"pilot list", "det pilot list"},
     {"preview-search", "det preview-search search.yaml"},
     {"project archive", "det project archive research digits"},
     {"project create", "det project create research digits --description 'MNIST and friends'"},

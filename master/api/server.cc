@@ -27,6 +27,7 @@
 #include "master/api/cluster/diagnosis.h"
 #include "master/api/cluster/job.h"
 #include "master/api/cluster/master.h"
+#include "master/api/cluster/pilot.h"
 #include "master/api/cluster/prometheus.h"
 #include "master/api/cluster/quota.h"
 #include "master/api/cluster/usage.h"
@@ -105,6 +106,7 @@ struct Server::Parts {
     add<LogService>(c);
     add<MediaService>(c);
     add<ModelService>(c);
+    add<PilotService>(c);
     add<ProjectService>(c, deletions);
     add<PrometheusService>(c);
     add<QuotaService>(c);

@@ -25,6 +25,7 @@
 #include "det/v1/master.pb.h"
 #include "det/v1/media.pb.h"
 #include "det/v1/model.pb.h"
+#include "det/v1/pilot.pb.h"
 #include "det/v1/policy.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/prometheus.pb.h"
@@ -188,6 +189,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", admin("workload_type")},
+    {"/det.v1.PilotService/GetPilots", user(A::kView, T::kNothing)},
     {"/det.v1.QuotaService/GetQuotas", user(A::kView, T::kListed)},
     {"/det.v1.QuotaService/SetQuota", admin("id")},
     {"/det.v1.QuotaService/DeleteQuota", admin("id")},
@@ -450,6 +452,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetRunMetadataRequest::descriptor()->file()->service(0),
       v1::GetCommandsRequest::descriptor()->file()->service(0),
       v1::ScrapeRequest::descriptor()->file()->service(0),
+      v1::GetPilotsRequest::descriptor()->file()->service(0),
       v1::GetQuotasRequest::descriptor()->file()->service(0),
       v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
       v1::GetModelsRequest::descriptor()->file()->service(0),
