@@ -119,11 +119,13 @@ std::string pilot_cluster(const std::string& cluster_id) { return cluster_id.sub
 std::map<std::string, core::PilotRules> to_rules(const std::map<std::string, ProviderConfig>& providers) {
   std::map<std::string, core::PilotRules> rules;
   for (const auto& [pool, provider] : providers) {
-    rules.emplace(pool, core::PilotRules{.max_pilots = provider.max_pilots,
+    rules.emplace(pool, core::PilotRules{.engine = provider.type,
+                                         .max_pilots = provider.max_pilots,
                                          .slots_per_node = provider.slots_per_node,
                                          .max_nodes = provider.max_nodes,
                                          .idle_timeout = provider.idle_timeout,
-                                         .min_time_left = provider.min_time_left});
+                                         .min_time_left = provider.min_time_left,
+                                         .per_allocation = provider.per_allocation});
   }
   return rules;
 }

@@ -5,6 +5,7 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "master/engines/kubernetes/engine.h"
+#include "master/engines/kubernetes/gangs.h"
 
 namespace det::engines {
 namespace {
@@ -275,6 +276,31 @@ TEST_CASE("the Job of a pilot has its settings, and a template changes all but t
   CHECK(pilot_job(config, "i", "gpu", "n", 1, "u")["spec"]["template"]["spec"].contains("affinity") == false);
 }
 
+TEST_CASE("with PodGroups the pods of a gang join one, and its Job owns it") {
+  ProviderConfig config = kubernetes_settings();
+  config.gang = "pod_group";
+  const auto template_of = [&](int nodes) {
+    return pilot_job(config, "i", "gpu", "det-c-gpu-7", nodes, "u")["spec"]["template"];
+  };
+  CHECK(template_of(2)["spec"]["schedulingGroup"]["podGroupName"] == "det-c-gpu-7");
+  CHECK_FALSE(template_of(1)["spec"].contains("schedulingGroup"));
+  const Object job{.name = "det-c-gpu-7", .uid = "u7", .nodes = 2};
+  const Json made = pod_group(config, pod_group_kinds(config)[1], job);
+  CHECK(made == *parse_json(R"({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+    "metadata": {"name": "det-c-gpu-7", "ownerReferences": [
+      {"apiVersion": "batch/v1", "kind": "Job", "name": "det-c-gpu-7", "uid": "u7"}]},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})"));
+  config.gang = "volcano";
+  config.queue = "team";
+  const Json pods = template_of(2);
+  CHECK(pods["spec"]["schedulerName"] == "volcano");
+  CHECK(pods["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "det-c-gpu-7");
+  CHECK_FALSE(pilot_job(config, "i", "gpu", "n", 2, "u")["spec"].contains("suspend"));
+  const Json group = pod_group(config, pod_group_kinds(config)[0], job);
+  CHECK(group["apiVersion"] == "scheduling.volcano.sh/v1beta1");
+  CHECK(group["spec"] == Json{{"minMember", 2}, {"queue", "team"}});
+}
+
 /// Calls of a pilot's submission against a script.
 Result<std::string> submit(Server& server, std::deque<Step> steps) {
   auto dir = TemporaryDirectory::create("det-kubernetes");
@@ -286,7 +312,7 @@ Result<std::string> submit(Server& server, std::deque<Step> steps) {
     current-context: c})"));
   server.steps = std::move(steps);
   Kubernetes engine(config, "det-c-gpu", server.http());
-  return engine.submit("gpu", "det-c-gpu-1", 1);
+  return engine.submit({.pool = "gpu", .name = "det-c-gpu-1"});
 }
 const Step kOwner{"GET", "/api/v1/namespaces/default/configmaps/det-c-gpu", 200,
                   R"({"metadata": {"uid": "u"}})"};
