@@ -41,7 +41,7 @@ struct ProviderConfig {
   std::string rest_user;        ///< user of the token
   std::string rest_token_file;  ///< file with a JSON web token, read for each call
   std::string rest_version = "v0.0.38";
-  Json rest_job;  ///< further fields of the submitted job
+  Json rest_job;  ///< further fields, merged into the submitted job
 
   // Kubernetes.
   std::string kubeconfig;    ///< file on the master's machine; "": the service account of the master's pod

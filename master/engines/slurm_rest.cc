@@ -33,19 +33,22 @@ std::string errors_of(const Json& response) {
   if (!response.contains("errors") || !response["errors"].is_array()) return "";
   std::vector<std::string> texts;
   for (const Json& one : response["errors"]) {
-    for (const char* key : {"error", "description"}) {
-      if (!one.is_object() || !one.contains(key) || text_of(one[key]).empty()) continue;
-      texts.push_back(text_of(one[key]));
-      break;
+    std::vector<std::string> parts;
+    for (const char* key : {"description", "error"}) {
+      if (one.is_object() && one.contains(key) && !text_of(one[key]).empty())
+        parts.push_back(text_of(one[key]));
     }
+    texts.push_back(join(parts, ": "));
   }
   return join(texts, "; ");
 }
 
-/// Slurm's controller does not reply to slurmrestd.
+/// Slurm's controller does not reply to slurmrestd, or refuses the token. Slurm 22.05 says "Unspecified
+/// error" in both cases.
 bool is_away(const std::string& errors) {
-  constexpr const char* kTexts[] = {"Unable to contact", "timed out",  "Connection refused",
-                                    "communication",     "Zero Bytes", "authentication"};
+  constexpr const char* kTexts[] = {"Unspecified error",  "Unable to contact", "timed out",
+                                    "Connection refused", "communication",     "Zero Bytes",
+                                    "authentication"};
   return std::any_of(std::begin(kTexts), std::end(kTexts),
                      [&](const char* text) { return errors.find(text) != errors.npos; });
 }
@@ -96,7 +99,7 @@ Json rest_submission(const ProviderConfig& config, const core::SubmitPilot& pilo
   for (const auto& [key, value] : texts) {
     if (!value->empty()) job[key] = *value;
   }
-  if (config.rest_job.is_object()) job.update(config.rest_job);
+  if (config.rest_job.is_object()) job.merge_patch(config.rest_job);
   return {{"job", std::move(job)}, {"script", batch_script(config, pilot.pool, pilot.name)}};
 }
 

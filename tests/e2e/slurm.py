@@ -150,7 +150,8 @@ class Pool:
         dir, token = self.slurm.dir, self.slurm.run("scontrol", "token", "username=root", "lifespan=3600")
         (dir / "token").write_text(token.split("=", 1)[1])
         return (f"      rest_url: {self.slurm.settings['DET_SLURMRESTD_URL']}\n      rest_user: root\n"
-                f"      rest_token_file: {dir}/token\n      rest_job: {{standard_output: {dir}/pilot-%j.log}}\n")
+                f"      rest_token_file: {dir}/token\n      rest_job:\n        standard_output: {dir}/pilot-%j.log\n"
+                f"        environment: {{SLURM_CONF: {self.slurm.settings['SLURM_CONF']}}}\n")
 
     def evidence(self):
         return self.slurm.evidence(*self.logs())

@@ -43,7 +43,7 @@ class PerAllocation(PilotTests, unittest.TestCase):
         wait_until("the third trial to wait", lambda: "max_pilots" in self.explanation(third))
         self.end(ids[0])
         self.cluster.wait_state(third, "COMPLETED")
-        self.assertIn("\n5000\n", self.cluster.logs(self.cluster.trial_id(third)))
+        self.assertRegex(self.cluster.logs(self.cluster.trial_id(third)), r"(?m)\b5000$")
         self.assertEqual(len(set(self.submitted())), len(self.submitted()))
         self.end(ids[1])
         wait_until("all jobs to end with their trials", lambda: not self.jobs(), timeout=20)

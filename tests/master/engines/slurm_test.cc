@@ -145,9 +145,14 @@ TEST_CASE("a call of slurmrestd has the token of its file, and its errors are cl
   CHECK(engine.submit(pilot).error().code == Code::kInvalidArgument);
   answer = {.status = 500, .body = R"({"errors": [{"error": "Unable to contact slurm controller"}]})"};
   CHECK(engine.submit(pilot).error().code == Code::kUnavailable);
+  // Slurm 22.05, when its controller does not reply or refuses the token.
+  answer.body = R"({"errors": [{"description": "Failed while looking for jobs", "error_number": -1,
+    "error": "Unspecified error", "source": "slurm_load_jobs"}], "jobs": []})";
+  CHECK(engine.list().error().code == Code::kUnavailable);
+  CHECK(engine.list().error().message == "Failed while looking for jobs: Unspecified error");
   answer = {.status = 401, .body = "Authentication failure"};
   CHECK(engine.list().error().code == Code::kUnavailable);
-  CHECK(engine.take_requests() == 5);
+  CHECK(engine.take_requests() == 7);
 }
 
 /// A Slurm in memory, and a core that records its inputs.
