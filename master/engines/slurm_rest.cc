@@ -10,9 +10,9 @@
 namespace det::engines {
 namespace {
 
-constexpr auto kConnectTimeout = std::chrono::seconds(4);
-constexpr auto kStallTimeout = std::chrono::seconds(8);
-constexpr JsonLimits kLimits{.bytes = 16 << 20, .depth = 64};
+constexpr auto kRestConnect = std::chrono::seconds(4);
+constexpr auto kRestStall = std::chrono::seconds(8);
+constexpr JsonLimits kRestLimits{.bytes = 16 << 20, .depth = 64};
 constexpr std::int64_t kMaxToken = 64 << 10;
 
 /// Returns a number that releases write as 7 or as {"set": true, "infinite": false, "number": 7}; 0 if unset.
@@ -115,13 +115,13 @@ Result<Json> SlurmRest::call(const std::string& method, const std::string& path,
   const std::string text = body.is_null() ? "" : dump_json(body);
   if (!text.empty()) request.headers["content-type"] = "application/json";
   request.body = text;
-  request.connect_timeout = kConnectTimeout;
-  request.stall_timeout = kStallTimeout;
-  request.most_bytes = kLimits.bytes;
+  request.connect_timeout = kRestConnect;
+  request.stall_timeout = kRestStall;
+  request.most_bytes = kRestLimits.bytes;
   request.expired = [this] { return stopped_.is_set(); };
   const auto answer = http_(request);
   if (!answer) return fail(Code::kUnavailable, answer.error().message);
-  auto json = parse_json(answer->body, kLimits);
+  auto json = parse_json(answer->body, kRestLimits);
   const bool readable = json && json->is_object();
   const std::string errors = readable ? errors_of(*json) : "";
   if (answer->status / 100 == 2 && errors.empty()) {
