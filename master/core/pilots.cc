@@ -359,6 +359,7 @@ Status Pilots::restore(std::vector<Pilot> rows, std::int64_t next, Now now) {
     Live live{.row = std::move(row), .repeat_at = now.mono};
     // Its agents have as long as after a start to connect again.
     if (live.row.phase == PilotPhase::kRunning) live.running_since = now.mono;
+    live.worked = live.row.used;
     if (owners_.is(Mutant::kPilotUseForgotten)) live.row.used = false;
     owners_.timers.set({TimerKind::kPilots, live.row.pool}, now.mono);
     if (!pilots_.emplace(name, std::move(live)).second)
