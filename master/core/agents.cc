@@ -168,8 +168,7 @@ void Agents::handle(Step&, const AgentProblem& input) {
 }
 
 void Agents::handle(Step& step, const AgentLeft& input) {
-  Agent* const agent =
-      owners_.is(Mutant::kLeftInAnySession) ? find(input.agent) : in_session(input.agent, input.session);
+  Agent* const agent = in_session(input.agent, input.session);
   if (!agent || !agent->ephemeral) return;
   // Closed first: the slots of the allocations that end must not be assigned again.
   agent->stopping = true;

@@ -72,7 +72,6 @@ enum class Mutant {
   kSurplusNotReleased,  ///< such a pilot stays after its allocation has ended
 
   // Agents that come and go.
-  kLeftInAnySession,  ///< the end of an agent also removes the one that has taken its name since
   kLeftNotForgotten,  ///< the settings of an agent that has left stay
   kProblemScheduled,  ///< an agent with a problem gets work
 

@@ -98,7 +98,6 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a pilot for one allocation used twice", Mutant::kPilotUsedAgain},
       {"the use of a pilot forgotten", Mutant::kPilotUseForgotten},
       {"a pilot outlives its allocation", Mutant::kSurplusNotReleased},
-      {"an agent that has left takes its successor with it", Mutant::kLeftInAnySession},
       {"the settings of an agent that has left stay", Mutant::kLeftNotForgotten},
       {"work for an agent with a problem", Mutant::kProblemScheduled},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
