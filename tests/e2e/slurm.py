@@ -44,6 +44,7 @@ class Slurm:
 
     def __init__(self, *options):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
+        self.dir.chmod(0o711)  # slurmrestd is another user
         self.home = self.dir / "slurm"
         started = subprocess.run([SCRIPT, "start", self.home, *options], check=True, text=True,
                                  stdout=subprocess.PIPE, timeout=60)
@@ -148,6 +149,7 @@ class Pool:
     def rest_keys(self):
         """The keys of slurmrestd, with a token of root."""
         dir, token = self.slurm.dir, self.slurm.run("scontrol", "token", "username=root", "lifespan=3600")
+        (dir / "token").touch(0o600)
         (dir / "token").write_text(token.split("=", 1)[1])
         return (f"      rest_url: {self.slurm.settings['DET_SLURMRESTD_URL']}\n      rest_user: root\n"
                 f"      rest_token_file: {dir}/token\n      rest_job:\n        standard_output: {dir}/pilot-%j.log\n"
