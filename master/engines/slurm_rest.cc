@@ -142,9 +142,17 @@ Result<std::vector<EngineJob>> SlurmRest::list() {
 }
 
 Result<std::string> SlurmRest::submit(const core::SubmitPilot& pilot) {
-  TRY_ASSIGN(const Json response,
-             call("POST", "/job/submit", rest_submission(with_slots(config_, pilot.slots), pilot)));
-  const std::int64_t id = number_of(response.value("job_id", Json()));
+  const auto response = call("POST", "/job/submit", rest_submission(with_slots(config_, pilot.slots), pilot));
+  if (!response && response.error().code == Code::kInvalidArgument) {
+    // Slurm 22.05 also replies with an error when it has accepted a job that must wait for nodes.
+    const auto jobs = list();
+    if (!jobs) return fail(Code::kUnavailable, jobs.error().message);
+    for (const EngineJob& job : *jobs) {
+      if (job.name == pilot.name && job.phase != core::PilotPhase::kEnded) return job.id;
+    }
+  }
+  if (!response) return tl::unexpected<Error>(response.error());
+  const std::int64_t id = number_of(response->value("job_id", Json()));
   if (id > 0) return std::to_string(id);
   return fail(Code::kUnavailable, "slurmrestd replied to a submission without the id of its job");
 }
