@@ -111,7 +111,8 @@ Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& da
     return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
   }
   const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
-  SandboxReport report = probe_sandbox(uid, init, data.path());
+  SandboxReport report =
+      probe_sandbox(uid, init, data.path(), settings.task_network == TaskNetwork::kCluster);
   if (report.level == Level::kFull) return report;
   if (settings.sandbox == SandboxMode::kRequired) {
     return fail(Code::kFailedPrecondition,
@@ -187,7 +188,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .trust = master.trust,
             .port_block = ports_.number(),
             .models = build::models_directory(data_.models()),
-            .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
+            .sandboxed = sandbox_.level != SandboxReport::Level::kOff,
+            .own_network = sandbox_.own_network},
       disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
@@ -376,6 +378,7 @@ void Agent::open_tunnel(const v1::OpenTunnel& command) {
   const auto dir = data_.allocation(AllocationId(command.allocation_id()));
   const auto spec = dir ? dir->read_spec() : Result<TaskSpec>(tl::unexpected(dir.error()));
   if (!spec) return tunnels_.refuse(command, "the task has no process on agent " + settings_.id);
+  if (spec->sandbox && spec->sandbox->own_network) return tunnels_.open_inside(command, dir->path());
   // A task without a user of its own runs as the agent.
   const auto uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
   tunnels_.open(command, uid);

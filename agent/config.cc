@@ -80,6 +80,13 @@ Result<SandboxMode> read_sandbox(const std::string& text) {
                                           did_you_mean(text, {"required", "best_effort", "off"}));
 }
 
+Result<TaskNetwork> read_task_network(const std::string& text) {
+  if (text == "host") return TaskNetwork::kHost;
+  if (text == "cluster") return TaskNetwork::kCluster;
+  return fail(Code::kInvalidArgument,
+              "must be host or cluster, got \"" + text + "\"" + did_you_mean(text, {"host", "cluster"}));
+}
+
 /// The non-empty parts of a list with commas.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -176,6 +183,10 @@ const OptionTable& option_table() {
           {"sandbox", Kind::kString, "best_effort",
            "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
            "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+          {"task_network", Kind::kString, "host",
+           "Network of tasks: host (that of this machine) or cluster (the master and their own loopback "
+           "interface; needs a sandbox). With cluster, gangs over several agents and storages in buckets are "
+           "refused."},
           {"bind_mounts", Kind::kString, "",
            "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
            "owner."},
@@ -214,6 +225,11 @@ Result<Settings> read_settings(const Options& options) {
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
   take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
+  take("task_network", read_task_network(options.text("task_network")), settings.task_network);
+  if (settings.sandbox == SandboxMode::kOff && settings.task_network == TaskNetwork::kCluster) {
+    problems.push_back({"E-CFG-RANGE", "task_network",
+                        "cluster needs a sandbox, but sandbox is off; set sandbox: required", "", 0, 0});
+  }
   take("bind_mounts", read_bind_mounts(options.text("bind_mounts")), settings.bind_mounts);
   if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
     problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});

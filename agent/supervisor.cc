@@ -1,10 +1,10 @@
 // Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
 // see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
-// only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
-// uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
-// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. With
-// TaskSpec::ends_with_agent the end of standard input kills them at once. det-task-init is the parent of the
-// task inside the sandbox, and process 1 there.
+// only when no process of the task is left; only then does exit.json exist. It outlives the agent and does
+// not use the network itself: the relay of a task with a network of its own is a child. On a queued SIGTERM
+// (request_stop), or when the task hangs (task/hang_watch.h), the process group of the task gets SIGTERM and,
+// after the grace, all its processes get SIGKILL. With TaskSpec::ends_with_agent the end of standard input
+// kills them at once. det-task-init is the parent of the task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,6 +28,7 @@
 #include "agent/task/hang_report.h"
 #include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
+#include "agent/task/master_relay.h"
 #include "agent/task/memory.h"
 #include "agent/task/message.h"
 #include "agent/task/processes.h"
@@ -47,10 +48,14 @@ constexpr std::size_t kLastLineBytes = 300;
 constexpr std::size_t kDescribed = 20, kMaxStacks = 4;
 constexpr Duration kStackPatience = std::chrono::seconds(6);
 
+/// Relays of one task, one after the other. The kernel may kill one for lack of memory.
+constexpr int kMaxRelays = 20;
+
 /// Whether a process belongs to the sandbox rather than to the task.
 bool is_ours(pid_t pid) {
   const std::string text = describe_process(pid);
-  return text.starts_with("bwrap (") || text.starts_with("det-task-init (");
+  return text.starts_with("bwrap (") || text.starts_with("det-task-init (") ||
+         text.starts_with("det-relay (");
 }
 
 /// One output stream of the task.
@@ -160,7 +165,15 @@ class Supervisor {
     outputs_[1].fd = std::move(child.err());
     // All children are reaped in reap().
     child.detach();
-    return send_message(init_.get(), "start", server ? std::vector<int>{server.get()} : std::vector<int>{});
+    std::string begin = "start";
+    std::vector<int> fds;
+    if (server) begin += " fork", fds.push_back(server.get());
+    UniqueFd ports;
+    if (spec_.sandbox && spec_.sandbox->own_network) {
+      TRY_ASSIGN(ports, listen_for_ports(dir_.path()));
+      begin += " ports", fds.push_back(ports.get());
+    }
+    return send_message(init_.get(), begin, fds);
   }
 
   /// Connects to det-fork-server, which then forks while the sandbox is made. Returns none if the task is to
@@ -198,8 +211,10 @@ class Supervisor {
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
     // The allocation ends with its main process. Killing repeats, since new processes may appear meanwhile.
     // The subreaper adopts orphans, so without children nothing is left.
-    if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
+    if (children_left_ && is_killing()) kill_all();
   }
+
+  bool is_killing() const { return exit_ || (kill_at_ && mono_now() >= *kill_at_); }
 
   int wait_ms() const {
     // Poll quickly while killing; otherwise sleep until the next deadline.
@@ -271,16 +286,19 @@ class Supervisor {
 
   /// Reads the messages of det-task-init, see task_init.cc. Closes the socket at its end.
   void read_init() {
-    char buffer[4096];
     for (;;) {
-      const ssize_t got = ::recv(init_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got <= 0) return init_.reset();
-      const std::string_view message(buffer, static_cast<std::size_t>(got));
+      auto received = receive_message(init_.get(), mono_now());
+      if (!received && received.error().code == Code::kDeadlineExceeded) return;
+      if (!received) return init_.reset();
+      const std::string_view message = received->text;
       const std::vector<std::string> words = split(message, ' ');
       int first = 0, second = 0;
       if (words.size() > 1) std::from_chars(words[1].data(), words[1].data() + words[1].size(), first);
       if (words.size() > 2) std::from_chars(words[2].data(), words[2].data() + words[2].size(), second);
+      if (words[0] == "network" && !received->fds.empty()) {
+        listener_ = std::move(received->fds[0]);
+        relay();
+      }
       if (words[0] == "started") started_ = true;
       if (words[0] == "cold") log_cold(std::string(message.substr(std::min<std::size_t>(5, message.size()))));
       if (words[0] == "exit" && !exit_) exit_ = ExitStatus{first, second};
@@ -303,6 +321,15 @@ class Supervisor {
     }
   }
 
+  /// Starts the relay of the task. Without one the task does not reach the master.
+  void relay() {
+    if (++relays_ > kMaxRelays) return;
+    if (auto pid = start_relay(listener_, spec_.master, spec_.sandbox ? spec_.sandbox->uid : std::nullopt))
+      relay_ = *pid;
+    else
+      log_.append(LogStream::kAgent, "ERROR: no relay to the master: " + pid.error().message);
+  }
+
   void reap() {
     for (;;) {
       int status = 0;
@@ -311,6 +338,10 @@ class Supervisor {
       if (pid < 0) children_left_ = errno != ECHILD;
       if (pid <= 0) return;
       if (pid == first_) first_ended();
+      if (pid == relay_ && !is_killing()) {
+        log_.append(LogStream::kAgent, "WARNING: the relay to the master has ended; starting another one");
+        relay();
+      }
     }
   }
 
@@ -334,8 +365,11 @@ class Supervisor {
   const std::string fork_server_;
   LogWriter log_;
   UniqueFd signals_;
-  UniqueFd init_;    ///< socket to det-task-init
-  pid_t first_ = 0;  ///< bubblewrap, or det-task-init without a sandbox
+  UniqueFd init_;      ///< socket to det-task-init
+  pid_t first_ = 0;    ///< bubblewrap, or det-task-init without a sandbox
+  UniqueFd listener_;  ///< of the relay, in the network of the task
+  pid_t relay_ = 0;
+  int relays_ = 0;  ///< started
   const std::int64_t oom_before_ = oom_kills();
   std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}},
                                  Output{{}, LogStream::kStderr, {}, {}}};

@@ -5,11 +5,12 @@
 //   supervisor det-task-init exec UID|- ARGV...   confines itself, as user UID or the present one, and
 //   executes ARGV
 //
-// Messages to the supervisor: "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
-// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start", first, with a connection to det-fork-server if
-// the task is to be forked; "term", which sends SIGTERM to the process group of the task; SIGTERM itself is
-// blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
-// process 1.
+// Messages to the supervisor: "network", with a listener that the relay serves (task/master_relay.h) |
+// "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
+// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start [fork] [ports]", first, with a connection to
+// det-fork-server if the task is to be forked, and with the listener for ports of the task; "term", which
+// sends SIGTERM to the process group of the task; SIGTERM itself is blocked here. The end of the socket ends
+// the task: the kernel kills all processes of the sandbox with process 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +28,7 @@
 
 #include "agent/sandbox/confine.h"
 #include "agent/sandbox/namespaces.h"
+#include "agent/task/master_relay.h"
 #include "agent/task/message.h"
 #include "agent/task/task_dir.h"
 #include "common/base/files.h"
@@ -79,18 +81,28 @@ class TaskInit {
     }
     send("started");
     for (;;) {
-      pollfd fds[2] = {{supervisor_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return end_all();
+      pollfd fds[3] = {
+          {supervisor_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {ports_.get(), POLLIN, 0}};
+      if (::poll(fds, 3, -1) < 0 && errno != EINTR) return end_all();
       if (fds[0].revents != 0 && !obey()) return end_all();
       if (fds[1].revents != 0 && !reap()) return 0;
+      if (fds[2].revents != 0) serve_port_request(ports_.get());
     }
   }
 
  private:
   Status start(const std::string& directory) {
-    TRY_ASSIGN(const Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
+    TRY_ASSIGN(Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
     TRY_ASSIGN(const TaskSpec spec, TaskDir(directory).read_spec());
-    const int server = begin.fds.empty() ? -1 : begin.fds[0].get();
+    UniqueFd fork_server;
+    const std::vector<std::string> words = split(begin.text, ' ');
+    for (std::size_t i = 0; i < begin.fds.size() && i + 1 < words.size(); ++i)
+      (words[i + 1] == "fork" ? fork_server : ports_) = std::move(begin.fds[i]);
+    const int server = fork_server.get();
+    if (spec.sandbox && spec.sandbox->own_network) {
+      TRY_ASSIGN(const UniqueFd listener, listen_for_relay());
+      TRY(send_message(supervisor_.get(), "network", {listener.get()}));
+    }
     // Before confine(): afterwards /proc/self/ns is not readable.
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
     if (spec.sandbox) {
@@ -162,6 +174,7 @@ class TaskInit {
   }
 
   UniqueFd supervisor_, signals_;
+  UniqueFd ports_;  ///< listener for the agent; none if the task has the network of the machine
   pid_t main_ = 0;
 };
 

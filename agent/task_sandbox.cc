@@ -28,6 +28,19 @@ bool is_below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+/// Returns the settings of the checkpoint storage; an empty object if there are none.
+Json storage_settings(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return Json::object();
+  Json storage = config->value("checkpoint_storage", Json::object());
+  return storage.is_object() ? storage : Json::object();
+}
+
+std::string storage_text(const Json& object, const char* name) {
+  const Json value = object.value(name, Json());
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
 /// Returns the path without symbolic links.
 Result<std::string> resolve(const std::string& path) {
   std::error_code error;
@@ -96,7 +109,7 @@ void hide(const std::string& directory, Sandbox& sandbox) {
 /// Returns the mounts of every sandbox of this agent. Its directory and the build cache are hidden, also
 /// below bind mounts: entries of the cache are code that other tasks load.
 Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site) {
-  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}};
+  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}, .own_network = site.own_network};
   for (const BindMount& mount : site.settings.bind_mounts) {
     std::error_code error;
     const std::string real = fs::canonical(mount.path, error).string();
@@ -129,17 +142,16 @@ uid_t TaskUids::take(const AllocationId& id) {
 }
 
 StorageDirectory storage_directory(const std::string& experiment_config) {
-  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
-  if (!config || !config->is_object()) return {};
-  const Json storage = config->value("checkpoint_storage", Json::object());
-  if (!storage.is_object()) return {};
-  const auto text = [&](const char* name) {
-    const Json value = storage.value(name, Json());
-    return value.is_string() ? value.get<std::string>() : std::string();
-  };
+  const Json storage = storage_settings(experiment_config);
+  const auto text = [&](const char* name) { return storage_text(storage, name); };
   if (text("type") == "shared_fs") return {text("host_path"), text("storage_path")};
   if (text("type") == "directory") return {text("container_path"), ""};
   return {};
+}
+
+std::string bucket_storage(const std::string& experiment_config) {
+  const std::string type = storage_text(storage_settings(experiment_config), "type");
+  return type == "shared_fs" || type == "directory" ? "" : type;
 }
 
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,

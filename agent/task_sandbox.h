@@ -43,6 +43,10 @@ struct StorageDirectory {
 /// empty one for a bucket or none.
 StorageDirectory storage_directory(const std::string& experiment_config);
 
+/// Returns the type of the checkpoint storage of the experiment's configuration (JSON) if it is a bucket,
+/// else "".
+std::string bucket_storage(const std::string& experiment_config);
+
 /// Returns the sandbox of the task in `dir`. `model`: its built model, or "". Creates the directory of the
 /// checkpoint storage if it is missing. Errors: kPermissionDenied for a storage directory that would expose
 /// the system or the agent; file system errors.

@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -16,6 +17,8 @@
 #include <utility>
 
 #include "agent/master_link/link.h"
+#include "agent/task/master_relay.h"
+#include "agent/task/message.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -102,7 +105,11 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
                                 public std::enable_shared_from_this<Tunnel> {
  public:
   Tunnel(std::shared_ptr<Shared> shared, v1::OpenTunnel order)
-      : shared_(std::move(shared)), order_(std::move(order)), socket_(shared_->io), timer_(shared_->io) {}
+      : shared_(std::move(shared)),
+        order_(std::move(order)),
+        socket_(shared_->io),
+        asked_(shared_->io),
+        timer_(shared_->io) {}
   ~Tunnel() override { shared_->tunnels.erase(this); }
 
   void connect(uid_t uid) {
@@ -125,6 +132,20 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
             : self->connected(uid);
       });
     });
+  }
+
+  /// Asks process 1 of the task's sandbox for a connected socket.
+  void connect_inside(const std::string& directory) {
+    auto request = request_port(directory, order_.port());
+    if (!request) return answer("the task has no process on agent " + shared_->agent_id);
+    asked_.assign(request->release());
+    timer_.expires_after(kConnectTime);
+    timer_.async_wait([self = shared_from_this()](ErrorCode error) {
+      ErrorCode ignored;
+      if (!error && !self->carrier_) self->asked_.close(ignored);
+    });
+    asked_.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [self = shared_from_this()](ErrorCode error) { self->take_socket(error); });
   }
 
   /// Calls the master. `error`: why there is no tunnel; "" for an open one.
@@ -160,6 +181,24 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
     if (!owns_listener(order_.port(), uid))
       return answer("port " + std::to_string(order_.port()) +
                     " belongs to another program of the machine; choose another");
+    answer("");
+  }
+
+  void take_socket(ErrorCode error) {
+    auto reply = error ? Result<Message>(fail(Code::kDeadlineExceeded, "the task does not answer"))
+                       : receive_message(asked_.native_handle(), mono_now());
+    ErrorCode ignored;
+    asked_.close(ignored);
+    if (!reply) return answer("port " + std::to_string(order_.port()) + ": " + reply.error().message);
+    if (reply->fds.empty()) return answer(reply->text.substr(reply->text.find(' ') + 1));
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    (void)::getpeername(reply->fds[0].get(), reinterpret_cast<sockaddr*>(&peer), &size);
+    ErrorCode failed;
+    socket_.assign(peer.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), reply->fds[0].get(), failed);
+    if (failed) return answer("port " + std::to_string(order_.port()) + ": " + failed.message());
+    (void)reply->fds[0].release();
+    socket_.set_option(tcp::no_delay(true), ignored);
     answer("");
   }
 
@@ -241,6 +280,7 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
   const std::shared_ptr<Shared> shared_;
   const v1::OpenTunnel order_;
   tcp::socket socket_;
+  asio::posix::stream_descriptor asked_;  ///< to process 1 of a task with a network of its own
   asio::steady_timer timer_;
   std::shared_ptr<Carrier> carrier_;
   std::unique_ptr<v1::AgentService::Stub> stub_;
@@ -283,6 +323,12 @@ Tunnels::~Tunnels() {
 void Tunnels::open(const v1::OpenTunnel& order, uid_t uid) {
   asio::post(shared_->io, [shared = shared_, order, uid] {
     std::make_shared<Shared::Tunnel>(shared, order)->connect(uid);
+  });
+}
+
+void Tunnels::open_inside(const v1::OpenTunnel& order, const std::string& directory) {
+  asio::post(shared_->io, [shared = shared_, order, directory] {
+    std::make_shared<Shared::Tunnel>(shared, order)->connect_inside(directory);
   });
 }
 

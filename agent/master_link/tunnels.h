@@ -1,6 +1,6 @@
 // Tunnels from users to ports of tasks. For each order of the master the agent connects to the port on
-// loopback and calls AgentService.Tunnel. One I/O thread for all tunnels; at most one message per direction
-// is held.
+// loopback, or in the network of the task, and calls AgentService.Tunnel. One I/O thread for all tunnels; at
+// most one message per direction is held.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +30,8 @@ class Tunnels {
   /// Connects to the port of the order. Only a listener of the user `uid` is accepted: the port of a task may
   /// have been taken by another program of the machine. Returns at once; the master gets the outcome.
   void open(const v1::OpenTunnel& order, uid_t uid);
+  /// As open(), in the network of the task whose TaskDir is `directory`: all of its listeners are the task's.
+  void open_inside(const v1::OpenTunnel& order, const std::string& directory);
   /// Answers an order with an error.
   void refuse(const v1::OpenTunnel& order, const std::string& error);
 

@@ -71,6 +71,8 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   } else {
     add(command, {"--unshare-user"});
   }
+  // Brings its loopback interface up.
+  if (sandbox.own_network) add(command, {"--unshare-net"});
   add_system(command);
   add(command, {"--bind", sandbox.tmp, "/tmp"});
   for (const SandboxMount& mount : sandbox.mounts) {
@@ -151,12 +153,19 @@ const char* to_string(SandboxReport::Level level) {
   return "off";
 }
 
-SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place) {
+namespace {
+
+/// Makes one sandbox.
+SandboxReport probe_once(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                         bool own_network) {
   using Level = SandboxReport::Level;
   auto directory = TemporaryDirectory::create("sandbox-probe", place);
   if (!directory) return {Level::kOff, directory.error().message};
   const std::string prefix = fs::path(init).parent_path().parent_path().string();
-  const Sandbox sandbox{.uid = uid, .tmp = directory->path(), .mounts = {{prefix, prefix, Access::kRead}}};
+  const Sandbox sandbox{.uid = uid,
+                        .tmp = directory->path(),
+                        .mounts = {{prefix, prefix, Access::kRead}},
+                        .own_network = own_network};
   const std::string user = uid ? std::to_string(*uid) : "-";
   const auto result = run_process({.argv = sandbox_command(sandbox, {init, "exec", user, "/bin/true"})},
                                   {.timeout = std::chrono::seconds(10)});
@@ -172,11 +181,26 @@ SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, c
   }
   if (uid) {
     if (auto mapped = can_map_owners(directory->path(), *uid); !mapped) {
-      return {Level::kPartial, "the file system of " + place + " has no id-mapped mounts (" +
-                                   mapped.error().message + "); Linux 5.12 or newer is needed"};
+      return {Level::kPartial,
+              "the file system of " + place + " has no id-mapped mounts (" + mapped.error().message +
+                  "); Linux 5.12 or newer is needed",
+              own_network};
     }
   }
-  return {Level::kFull, ""};
+  return {Level::kFull, "", own_network};
+}
+
+}  // namespace
+
+SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                            bool own_network) {
+  using Level = SandboxReport::Level;
+  SandboxReport report = probe_once(uid, init, place, own_network);
+  if (!own_network || report.level != Level::kOff) return report;
+  // The reason may be the network alone.
+  SandboxReport without = probe_once(uid, init, place, false);
+  if (without.level == Level::kOff) return without;
+  return {Level::kPartial, "tasks have the network of the machine: " + report.missing};
 }
 
 }  // namespace det::agent

@@ -32,13 +32,15 @@ struct Sandbox {
   std::optional<uid_t> uid;
   std::string tmp;                   ///< directory that becomes /tmp
   std::vector<SandboxMount> mounts;  ///< later ones cover earlier ones
+  /// A network namespace of its own, with a loopback interface only. Else the network of the machine.
+  bool own_network = false;
   bool operator==(const Sandbox&) const = default;
 };
 
 /// Returns the command that runs `argv` as process 1 of a new sandbox: process, IPC, host name and mount
-/// namespaces; the network of the machine; /usr, /opt, /etc and /sys read-only; a /proc, /dev, /run and /var
-/// of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite. Reads directories of the
-/// machine.
+/// namespaces; a network namespace if the sandbox has one of its own; /usr, /opt, /etc and /sys read-only; a
+/// /proc, /dev, /run and /var of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite.
+/// Reads directories of the machine.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
 
 /// Chooses the user of a task with a checkpoint storage, the mount at `inside`, without id-mapped mounts
@@ -58,12 +60,15 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
 struct SandboxReport {
   enum class Level { kOff, kPartial, kFull };
   Level level = Level::kOff;
-  std::string missing;  ///< what is missing and the remedy; "" if nothing is
+  std::string missing;       ///< what is missing and the remedy; "" if nothing is
+  bool own_network = false;  ///< Sandbox::own_network was asked for and is possible
 };
 const char* to_string(SandboxReport::Level level);
 
 /// Runs `init` (path of det-task-init) in a sandbox as `uid` and reports the result. `place`: a directory of
-/// the agent, for temporary files. Blocks for milliseconds, at most 10 s.
-SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place);
+/// the agent, for temporary files. If a network of its own is not possible, the sandbox is partial. Blocks
+/// for milliseconds, at most 20 s.
+SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                            bool own_network = false);
 
 }  // namespace det::agent

@@ -109,6 +109,21 @@ TEST_CASE("a sandboxed process writes only to its own directories", "[sandbox]")
   CHECK(path_exists(bench.dir.path() + "/tmp/a"));
 }
 
+TEST_CASE("a sandbox with a network of its own has a loopback interface and nothing else", "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable()) return;
+  const SandboxReport report = probe_sandbox(bench.sandbox.uid, kInit, bench.dir.path(), true);
+  if (!report.own_network) WARN(report.missing);
+  if (!report.own_network) return;
+  bench.sandbox.own_network = true;
+  const ProcessResult result =
+      bench.run("tail -n +3 /proc/net/dev | cut -d: -f1; cat /proc/net/route | wc -l");
+  CAPTURE(result.out, result.err);
+  CHECK(std::string(trim(result.out.substr(0, result.out.find('\n')))) == "lo");
+  // The heading of the table of routes.
+  CHECK(result.out.ends_with("\n1\n"));
+}
+
 TEST_CASE("a directory mounted as its owner keeps its owner", "[sandbox]") {
   SandboxBench bench;
   if (!bench.usable() || !bench.sandbox.uid) return;
