@@ -103,29 +103,6 @@ std::uint64_t number_of(const std::string& text) {
   return mixed;
 }
 
-/// Determines the sandbox of tasks. Errors: kFailedPrecondition if a required one is not possible.
-Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init) {
-  using Level = SandboxReport::Level;
-  if (settings.sandbox == SandboxMode::kOff) {
-    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine (setting sandbox: off)");
-    return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
-  }
-  const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
-  SandboxReport report =
-      probe_sandbox(uid, init, data.path(), settings.task_network == TaskNetwork::kCluster);
-  if (report.level == Level::kFull) return report;
-  if (settings.sandbox == SandboxMode::kRequired) {
-    return fail(Code::kFailedPrecondition,
-                "sandbox: required, but " + report.missing + "; mend this, or set sandbox: best_effort");
-  }
-  if (report.level == Level::kOff) {
-    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine: " + report.missing);
-  } else {
-    log::warn("sandbox of tasks is partial: " + report.missing);
-  }
-  return report;
-}
-
 /// Returns null without a sandbox, without the training library, and for GPUs, where forks are not tested.
 std::unique_ptr<WarmStart> make_warm_start(const Settings& settings, const DataDir& data,
                                            const std::vector<Device>& devices, const std::string& prefix,
@@ -189,7 +166,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .port_block = ports_.number(),
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff,
-            .own_network = sandbox_.own_network},
+            .own_network = sandbox_.own_network,
+            .groups = sandbox_.groups},
       disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
@@ -469,6 +447,7 @@ void Agent::perform(const Drop& effect) {
   const auto dir = data_.allocation(effect.id);
   if (!dir) return;
   begin_job(effect.id, [id = effect.id, dir = *dir](std::stop_token) -> Event {
+    if (const auto spec = dir.read_spec()) remove_group(spec->groups);
     if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
     return Removed{id};
   });

@@ -58,6 +58,9 @@ struct Settings {
   Duration compile_timeout{};
   SandboxMode sandbox = SandboxMode::kBestEffort;
   TaskNetwork task_network = TaskNetwork::kHost;
+  /// Limits of a task for each of its slots; a task without slots has those of one. 0: none.
+  std::int64_t memory_per_slot = 0, cpu_millis_per_slot = 0;
+  bool limits_tasks() const { return memory_per_slot > 0 || cpu_millis_per_slot > 0; }
   std::vector<BindMount> bind_mounts;
   /// Users of tasks if the agent is root: `task_uid_count` from `task_uid_first`.
   std::uint32_t task_uid_first = 0, task_uid_count = 0;

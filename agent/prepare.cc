@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/sandbox/confine.h"
 #include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
 #include "agent/task/master_relay.h"
@@ -210,8 +211,22 @@ class Preparation {
         return lost(given.error());
     }
     spec.sandbox = std::move(*sandbox);
+    if (auto limited = limit(spec); !limited) return lost(limited.error());
     if (site_.own_network) spec.master = without_scheme(site_.settings.master);
     return std::nullopt;
+  }
+
+  /// Creates the control group of the task, if tasks have limits.
+  Status limit(TaskSpec& spec) {
+    if (!site_.groups) return {};
+    const std::int64_t slots = std::max(1, order_.message.slots_size());
+    // Agents of one machine may have allocations with equal ids.
+    const std::string name = site_.data.instance() + "." + order_.message.allocation_id();
+    TRY_ASSIGN(spec.groups, make_group(*site_.groups, name,
+                                       {.memory_bytes = site_.settings.memory_per_slot * slots,
+                                        .cpu_millis = site_.settings.cpu_millis_per_slot * slots,
+                                        .processes = kMaxTaskProcesses}));
+    return {};
   }
 
   /// Returns the command that runs the compiler in its sandbox. `work`: the directory that it writes to.

@@ -127,9 +127,12 @@ class Supervisor {
                         std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
                           return line.find("Killed") != std::string::npos;
                         });
-    if (killed && oom_kills() > oom_before_) end.memory_limit = memory_limit();
+    if (killed && oom_kills(memory_group()) > oom_before_) end.memory_limit = memory_limit(memory_group());
     return end;
   }
+
+  /// Returns the directory of the task's own group; "" if it has the group of this process.
+  std::string memory_group() const { return spec_.groups.empty() ? "" : spec_.groups[0]; }
 
   /// The task could not be started.
   void refuse(const Error& error) {
@@ -173,6 +176,8 @@ class Supervisor {
       TRY_ASSIGN(ports, listen_for_ports(dir_.path()));
       begin += " ports", fds.push_back(ports.get());
     }
+    TRY_ASSIGN(const auto group, open_group(spec_.groups));
+    for (const UniqueFd& file : group) begin += " group", fds.push_back(file.get());
     return send_message(init_.get(), begin, fds);
   }
 
@@ -370,7 +375,7 @@ class Supervisor {
   UniqueFd listener_;  ///< of the relay, in the network of the task
   pid_t relay_ = 0;
   int relays_ = 0;  ///< started
-  const std::int64_t oom_before_ = oom_kills();
+  const std::int64_t oom_before_ = oom_kills(memory_group());
   std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}},
                                  Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;

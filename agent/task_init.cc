@@ -7,10 +7,11 @@
 //
 // Messages to the supervisor: "network", with a listener that the relay serves (task/master_relay.h) |
 // "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
-// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start [fork] [ports]", first, with a connection to
-// det-fork-server if the task is to be forked, and with the listener for ports of the task; "term", which
-// sends SIGTERM to the process group of the task; SIGTERM itself is blocked here. The end of the socket ends
-// the task: the kernel kills all processes of the sandbox with process 1.
+// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start [fork] [ports] [group]...", first, with a
+// connection to det-fork-server if the task is to be forked, the listener for ports of the task and the files
+// of its control group; "term", which sends SIGTERM to the process group of the task; SIGTERM itself is
+// blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
+// process 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +28,7 @@
 #include <iostream>
 
 #include "agent/sandbox/confine.h"
+#include "agent/sandbox/control_group.h"
 #include "agent/sandbox/namespaces.h"
 #include "agent/task/master_relay.h"
 #include "agent/task/message.h"
@@ -52,9 +54,9 @@ Status request_fork(int server, const std::string& directory) {
   return send_message(server, "run " + directory, fds);
 }
 
-/// Waits until the process is forked and lets it run. Returns its pid; it is a child of this process. After
-/// an error no such process runs the task.
-Result<pid_t> await_fork(int server) {
+/// Waits until the process is forked, moves it into the control group and lets it run. Returns its pid; it is
+/// a child of this process. After an error no such process runs the task.
+Result<pid_t> await_fork(int server, const std::vector<UniqueFd>& group) {
   TRY_ASSIGN(const Message answer, receive_message(server, mono_now() + kForkPatience));
   const std::vector<std::string> words = split(answer.text, ' ');
   pid_t pid = 0;
@@ -62,6 +64,7 @@ Result<pid_t> await_fork(int server) {
     std::from_chars(words[1].data(), words[1].data() + words[1].size(), pid);
   if (pid <= 0) return fail(Code::kUnavailable, answer.text.substr(answer.text.find(' ') + 1));
   if (::waitpid(pid, nullptr, WNOHANG) != 0) return fail(Code::kUnavailable, "the forked process has ended");
+  TRY(enter_group(group, pid));
   TRY(send_message(server, "go"));
   return pid;
 }
@@ -95,9 +98,14 @@ class TaskInit {
     TRY_ASSIGN(Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
     TRY_ASSIGN(const TaskSpec spec, TaskDir(directory).read_spec());
     UniqueFd fork_server;
+    std::vector<UniqueFd> group;
     const std::vector<std::string> words = split(begin.text, ' ');
-    for (std::size_t i = 0; i < begin.fds.size() && i + 1 < words.size(); ++i)
-      (words[i + 1] == "fork" ? fork_server : ports_) = std::move(begin.fds[i]);
+    for (std::size_t i = 0; i < begin.fds.size() && i + 1 < words.size(); ++i) {
+      if (words[i + 1] == "group")
+        group.push_back(std::move(begin.fds[i]));
+      else
+        (words[i + 1] == "fork" ? fork_server : ports_) = std::move(begin.fds[i]);
+    }
     const int server = fork_server.get();
     if (spec.sandbox && spec.sandbox->own_network) {
       TRY_ASSIGN(const UniqueFd listener, listen_for_relay());
@@ -105,6 +113,8 @@ class TaskInit {
     }
     // Before confine(): afterwards /proc/self/ns is not readable.
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
+    // It may take a while, in which the server forks.
+    TRY(enter_group(group, 0));
     if (spec.sandbox) {
       TRY(confine(spec.sandbox->uid));
       // The task has the same user; it must not trace this process or read its memory.
@@ -112,7 +122,7 @@ class TaskInit {
     }
     if (server >= 0) {
       const Result<pid_t> forked =
-          requested ? await_fork(server) : Result<pid_t>(tl::unexpected(requested.error()));
+          requested ? await_fork(server, group) : Result<pid_t>(tl::unexpected(requested.error()));
       if (forked) return main_ = *forked, Status();
       send("cold " + forked.error().message);
     }

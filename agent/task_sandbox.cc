@@ -10,6 +10,7 @@
 #include <set>
 
 #include "common/base/json.h"
+#include "common/base/log.h"
 
 namespace det::agent {
 namespace {
@@ -125,6 +126,17 @@ Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site)
   return sandbox;
 }
 
+/// Finds the control groups for the limits of tasks.
+void add_groups(SandboxReport& report) {
+  auto place = open_group_place();
+  if (place) report.groups = std::move(*place);
+  if (place) return;
+  report.level = SandboxReport::Level::kPartial;
+  report.missing += (report.missing.empty() ? "" : "; ") + std::string("tasks have no limits: ") +
+                    place.error().message +
+                    "; run the agent as root, or unset memory_per_slot and cpus_per_slot";
+}
+
 }  // namespace
 
 uid_t TaskUids::take(const AllocationId& id) {
@@ -152,6 +164,29 @@ StorageDirectory storage_directory(const std::string& experiment_config) {
 std::string bucket_storage(const std::string& experiment_config) {
   const std::string type = storage_text(storage_settings(experiment_config), "type");
   return type == "shared_fs" || type == "directory" ? "" : type;
+}
+
+Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init) {
+  using Level = SandboxReport::Level;
+  if (settings.sandbox == SandboxMode::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine (setting sandbox: off)");
+    return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
+  }
+  const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
+  SandboxReport report =
+      probe_sandbox(uid, init, data.path(), settings.task_network == TaskNetwork::kCluster);
+  if (settings.limits_tasks() && report.level != Level::kOff) add_groups(report);
+  if (report.level == Level::kFull) return report;
+  if (settings.sandbox == SandboxMode::kRequired) {
+    return fail(Code::kFailedPrecondition,
+                "sandbox: required, but " + report.missing + "; mend this, or set sandbox: best_effort");
+  }
+  if (report.level == Level::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine: " + report.missing);
+  } else {
+    log::warn("sandbox of tasks is partial: " + report.missing);
+  }
+  return report;
 }
 
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,

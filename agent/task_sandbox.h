@@ -58,6 +58,10 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
 Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                               const std::string& work, const std::string& header);
 
+/// Determines the sandbox of tasks and logs what it lacks. `init`: path of det-task-init. Errors:
+/// kFailedPrecondition if a required one is not possible.
+Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init);
+
 /// Gives a tree to a user and its group. Symbolic links are not followed. Without `uid` it does nothing.
 Status give_tree(const std::string& path, std::optional<uid_t> uid);
 

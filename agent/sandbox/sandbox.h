@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sandbox/control_group.h"
 #include "common/base/result.h"
 
 namespace det::agent {
@@ -60,8 +61,9 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
 struct SandboxReport {
   enum class Level { kOff, kPartial, kFull };
   Level level = Level::kOff;
-  std::string missing;       ///< what is missing and the remedy; "" if nothing is
-  bool own_network = false;  ///< Sandbox::own_network was asked for and is possible
+  std::string missing;                    ///< what is missing and the remedy; "" if nothing is
+  bool own_network = false;               ///< Sandbox::own_network was asked for and is possible
+  std::optional<GroupPlace> groups = {};  ///< limits of tasks were asked for and are possible
 };
 const char* to_string(SandboxReport::Level level);
 

@@ -73,6 +73,7 @@ Status TaskDir::write_spec(const TaskSpec& spec) const {
              {"grace_micros", spec.grace.count()},
              {"unshipped_bytes", spec.unshipped_bytes},
              {"master", to_base64(spec.master)},
+             {"groups", encode(spec.groups)},
              {"hang_micros", spec.hang_timeout.count()}};
   if (spec.sandbox) value["sandbox"] = encode(*spec.sandbox);
   return replace_file(this->spec(), dump_json(value), 0600);
@@ -90,6 +91,7 @@ Result<TaskSpec> TaskDir::read_spec() const {
     // Absent in files of older agents.
     spec.ends_with_agent = value.value("ends_with_agent", false);
     spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));
+    TRY_ASSIGN(spec.groups, decode(value.value("groups", Json::array())));
     TRY_ASSIGN(spec.master, from_base64(value.value("master", std::string())));
     if (value.contains("sandbox")) {
       TRY_ASSIGN(spec.sandbox, decode_sandbox(value.at("sandbox")));

@@ -51,6 +51,8 @@ struct TaskSpec {
   std::optional<Sandbox> sandbox = {};
   /// HOST:PORT that the relay of a task with a network of its own connects to.
   std::string master;
+  /// Directories of the task's control group (sandbox/control_group.h), that of memory first.
+  std::vector<std::string> groups;
   /// Limit of unshipped log; lines beyond are dropped and counted.
   std::int64_t unshipped_bytes = 1LL << 30;
 };

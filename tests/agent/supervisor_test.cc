@@ -317,7 +317,8 @@ TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
                       .attaches = true,
                       .grace = 3s,
                       .sandbox = Sandbox{.tmp = "/t", .own_network = true},
-                      .master = "h:1"};
+                      .master = "h:1",
+                      .groups = {"/g"}};
   need(at.write_spec(spec));
   const TaskSpec back = need(at.read_spec());
   CHECK(back.argv == spec.argv);
@@ -327,4 +328,5 @@ TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
   CHECK(back.grace == spec.grace);
   CHECK(back.sandbox == spec.sandbox);
   CHECK(back.master == spec.master);
+  CHECK(back.groups == spec.groups);
 }
