@@ -31,6 +31,13 @@ Status make_group_directory(const std::string& path) {
   return fail_errno(path);
 }
 
+/// As make_group_directory(), for a directory in which this user can make groups.
+Status make_place(const std::string& path) {
+  TRY(make_group_directory(path));
+  // Another user may have made it.
+  return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0 ? Status() : fail_errno(path);
+}
+
 bool has_word(const std::string& text, std::string_view word) {
   const std::vector<std::string> words = split(std::string(trim(text)), ' ');
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -110,7 +117,7 @@ Result<GroupPlace> open_group_place(const std::string& root) {
     if (!path_exists(parent)) parent = root;
     place.directories = {parent + kGroupName};
     Status made = enable_controllers(parent);
-    if (made) made = make_group_directory(place.directories[0]);
+    if (made) made = make_place(place.directories[0]);
     if (made) made = enable_controllers(place.directories[0]);
     return made ? Result<GroupPlace>(std::move(place)) : missing(made.error());
   }
@@ -121,7 +128,7 @@ Result<GroupPlace> open_group_place(const std::string& root) {
       return missing(
           {Code::kNotFound, "the kernel has no controller " + std::string(controller) + " below " + root});
     const std::string parent = hierarchy + (path_exists(hierarchy + own.path) ? own.path : "");
-    if (auto made = make_group_directory(parent + kGroupName); !made) return missing(made.error());
+    if (auto made = make_place(parent + kGroupName); !made) return missing(made.error());
     place.directories.push_back(parent + kGroupName);
   }
   return place;

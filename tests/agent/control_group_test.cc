@@ -108,6 +108,23 @@ TEST_CASE("limits of a group change when it is made again", "[groups]") {
   CHECK(need(read_file(group.directories[0] + file)) == std::to_string(16 << 20) + "\n");
 }
 
+TEST_CASE("a user that cannot make groups is told so, also where another user has made the place",
+          "[groups]") {
+  if (::geteuid() != 0 || !open_group_place()) return;
+  constexpr uid_t kNobody = 65534;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(2);
+    const auto place = open_group_place();
+    const bool told = !place && place.error().code == Code::kFailedPrecondition &&
+                      place.error().message.find("Permission denied") != std::string::npos;
+    ::_exit(told ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 TEST_CASE("limits of version 2 are written to the files of the group", "[groups]") {
   const FakeTree tree("cpuset cpu memory pids");
   const GroupPlace place = need(open_group_place(tree.dir.path()));
