@@ -352,7 +352,7 @@ ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLU
 
 -- core. After the first write, gc and checkpoints change state, resources and deleting.
 CREATE TABLE checkpoints (
-    uuid            text PRIMARY KEY,
+    uuid text PRIMARY KEY CHECK (state = 'DELETED' OR uuid ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'),
     trial_id        bigint NOT NULL REFERENCES trials,
     run             integer NOT NULL,
     task_id         text NOT NULL,

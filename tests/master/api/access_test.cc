@@ -92,7 +92,8 @@ struct Lab {
     REQUIRE(pool.query("UPDATE commands SET workspace_id = 2, exit_message = $1", kCanary));
     REQUIRE(pool.query(
         "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources,"
-        " metadata, size, reported) VALUES ('c-1', 1, 1, $1, 'a', 1, '{}', '{}', 1, now())",
+        " metadata, size, reported) VALUES ('00000000-0000-4000-8000-000000000001', 1, 1, $1, 'a', 1, '{}', "
+        "'{}', 1, now())",
         kCanary));
     REQUIRE(db::create_token(pool, {.user = UserId(1), .description = kCanary}, "x", std::chrono::hours(1)) ==
             1);
@@ -136,11 +137,11 @@ struct Lab {
                                           .metadata = "{}",
                                           .workspace = 2,
                                           .owner = UserId(1)}));
-    REQUIRE(
-        db::add_model_version(
-            bench.pool, "llm",
-            {.checkpoint = CheckpointId("c-1"), .notes = kCanary, .metadata = "{}", .owner = UserId(1)}) ==
-        1);
+    REQUIRE(db::add_model_version(bench.pool, "llm",
+                                  {.checkpoint = CheckpointId("00000000-0000-4000-8000-000000000001"),
+                                   .notes = kCanary,
+                                   .metadata = "{}",
+                                   .owner = UserId(1)}) == 1);
     REQUIRE(bench.pool.query(
         "INSERT INTO generic_tasks (task_id, config) VALUES ('command-1', $1) ON CONFLICT DO NOTHING",
         kCanary));
@@ -298,7 +299,7 @@ TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
     for (const auto& [id, other] : {std::pair<std::string, std::string>{": 1001", ": 4242"},
                                     {": 1", ": 4242"},
                                     {": 2", ": 4242"},
-                                    {"\"c-1\"", "\"4242\""},
+                                    {"\"00000000-0000-4000-8000-000000000001\"", "\"4242\""},
                                     {"\"command-1\"", "\"4242\""},
                                     {"template_name: \"net\"", "template_name: \"4242\""},
                                     {"old_name: \"net\"", "old_name: \"4242\""},
@@ -312,7 +313,8 @@ TEST_CASE("hidden objects and missing objects give a stranger the same reply") {
     std::string text = hidden.text;
     for (const std::string id :
          {"workspace 1001", "project 1001", "workspace 1", "workspace 2", "project 2", "experiment 1",
-          "trial 1", "token 1", "checkpoint c-1", "task command-1", "webhook 1"}) {
+          "trial 1", "token 1", "checkpoint 00000000-0000-4000-8000-000000000001", "task command-1",
+          "webhook 1"}) {
       if (const std::size_t at = text.find(id); at != std::string::npos)
         text.replace(at, id.size(), id.substr(0, id.find(' ')) + " 4242");
     }
