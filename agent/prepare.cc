@@ -165,7 +165,11 @@ class Preparation {
 
   /// Gives the task's directories to its user and describes its sandbox.
   std::optional<Exit> enclose(TaskSpec& spec) {
-    if (!site_.sandboxed) return std::nullopt;
+    if (!site_.sandboxed) {
+      if (shared_memory(order_.message.experiment_config()) > 0)
+        log("WARNING", "resources.shm_size has no effect: this agent runs tasks without a sandbox");
+      return std::nullopt;
+    }
     auto sandbox = task_sandbox(order_, dir_, site_, model_);
     if (!sandbox) {
       log("ERROR", sandbox.error().message);

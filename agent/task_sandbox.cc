@@ -142,9 +142,18 @@ StorageDirectory storage_directory(const std::string& experiment_config) {
   return {};
 }
 
+std::int64_t shared_memory(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return 0;
+  const Json resources = config->value("resources", Json::object());
+  const Json size = resources.is_object() ? resources.value("shm_size", Json()) : Json();
+  return size.is_number_integer() ? std::max<std::int64_t>(size.get<std::int64_t>(), 0) : 0;
+}
+
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                              const std::string& model) {
   Sandbox sandbox = common_sandbox(order, dir, site);
+  sandbox.shm_bytes = shared_memory(order.message.experiment_config());
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
     sandbox.mounts.push_back({path, path, Access::kWrite});

@@ -43,6 +43,9 @@ struct StorageDirectory {
 /// empty one for a bucket or none.
 StorageDirectory storage_directory(const std::string& experiment_config);
 
+/// Returns `resources.shm_size` of a configuration (JSON) in bytes; 0 if it has none.
+std::int64_t shared_memory(const std::string& experiment_config);
+
 /// Returns the sandbox of the task in `dir`. `model`: its built model, or "". Creates the directory of the
 /// checkpoint storage if it is missing. Errors: kPermissionDenied for a storage directory that would expose
 /// the system or the agent; file system errors.

@@ -26,7 +26,7 @@ void add(std::vector<std::string>& command, std::initializer_list<std::string> w
 }
 
 /// The directories of the system. Merged ones (/bin → usr/bin) stay symbolic links.
-void add_system(std::vector<std::string>& command) {
+void add_system(std::vector<std::string>& command, std::int64_t shm_bytes) {
   for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sys"}) {
     std::error_code error;
     if (fs::is_symlink(path, error)) {
@@ -38,7 +38,9 @@ void add_system(std::vector<std::string>& command) {
   add(command, {"--ro-bind", "/etc", "/etc"});
   // The settings of master and agent can contain passwords.
   if (path_exists("/etc/determinant")) add(command, {"--tmpfs", "/etc/determinant"});
-  add(command, {"--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"});
+  add(command, {"--proc", "/proc", "--dev", "/dev", "--perms", "1777"});
+  if (shm_bytes > 0) add(command, {"--size", std::to_string(shm_bytes)});
+  add(command, {"--tmpfs", "/dev/shm"});
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {
     const std::string path = entry.path().string();
@@ -71,7 +73,7 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   } else {
     add(command, {"--unshare-user"});
   }
-  add_system(command);
+  add_system(command, sandbox.shm_bytes);
   add(command, {"--bind", sandbox.tmp, "/tmp"});
   for (const SandboxMount& mount : sandbox.mounts) {
     // Otherwise bubblewrap creates the parents of a private file without access for the task.

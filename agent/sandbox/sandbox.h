@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct Sandbox {
   std::optional<uid_t> uid;
   std::string tmp;                   ///< directory that becomes /tmp
   std::vector<SandboxMount> mounts;  ///< later ones cover earlier ones
+  std::int64_t shm_bytes = 0;        ///< size of /dev/shm; 0: half of the machine's memory
   bool operator==(const Sandbox&) const = default;
 };
 

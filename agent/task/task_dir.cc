@@ -29,7 +29,7 @@ Json encode(const Sandbox& sandbox) {
   Json mounts = Json::array();
   for (const SandboxMount& mount : sandbox.mounts)
     mounts.push_back({to_base64(mount.path), to_base64(mount.inside), static_cast<int>(mount.access)});
-  Json value{{"tmp", to_base64(sandbox.tmp)}, {"mounts", mounts}};
+  Json value{{"tmp", to_base64(sandbox.tmp)}, {"mounts", mounts}, {"shm_bytes", sandbox.shm_bytes}};
   if (sandbox.uid) value["uid"] = *sandbox.uid;
   return value;
 }
@@ -38,6 +38,8 @@ Result<Sandbox> decode_sandbox(const Json& value) {
   Sandbox sandbox;
   if (value.contains("uid")) sandbox.uid = value.at("uid").get<uid_t>();
   TRY_ASSIGN(sandbox.tmp, from_base64(value.at("tmp").get<std::string>()));
+  // Absent in files of an older release.
+  sandbox.shm_bytes = value.value("shm_bytes", std::int64_t{0});
   for (const Json& item : value.at("mounts")) {
     SandboxMount mount;
     TRY_ASSIGN(mount.path, from_base64(item.at(0).get<std::string>()));

@@ -58,6 +58,17 @@ struct SandboxBench {
 
 }  // namespace
 
+TEST_CASE("shared memory of a sandbox has the size of the configuration", "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable()) return;
+  bench.sandbox.shm_bytes = 24576;
+  const ProcessResult result =
+      bench.run("df --output=size /dev/shm | tail -1; head -c 30000 /dev/zero > /dev/shm/a");
+  CAPTURE(result.out, result.err);
+  CHECK(trim(result.out) == "24");
+  CHECK_FALSE(result.ok());
+}
+
 TEST_CASE("a sandboxed process has no privileges, and a user of its own if the agent is root", "[sandbox]") {
   SandboxBench bench;
   if (!bench.usable()) return;

@@ -61,6 +61,17 @@ TEST_CASE("a checkpoint storage is mounted writable, as its owner", "[task_sandb
   CHECK(sandbox.mounts.back() == SandboxMount{storage, storage, SandboxMount::Access::kWriteAsOwner});
 }
 
+TEST_CASE("resources.shm_size is the size of shared memory", "[task_sandbox]") {
+  CHECK(shared_memory(R"({"resources": {"shm_size": 1610612736}})") == 1'610'612'736);
+  CHECK(shared_memory(R"({"resources": {"shm_size": null}})") == 0);
+  CHECK(shared_memory("") == 0);
+  PlanBench bench;
+  Order order;
+  order.message.set_experiment_config(R"({"resources": {"shm_size": 4096}})");
+  CHECK(need(task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, "")).shm_bytes ==
+        4096);
+}
+
 TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbox]") {
   PlanBench bench;
   const std::string storage = bench.dir.path() + "/checkpoints";

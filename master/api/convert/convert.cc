@@ -366,6 +366,10 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   }
   for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(true);
+  // The only part of a command's configuration that agents read.
+  const Json& resources = config.at("resources");
+  if (resources.contains("shm_size"))
+    out->set_experiment_config(dump_json({{"resources", {{"shm_size", resources.at("shm_size")}}}}));
   for (const auto& [name, value] : command.config->environment_variables)
     (*out->mutable_environment())[name] = value;
 }
