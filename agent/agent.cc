@@ -94,7 +94,9 @@ void log_exit(const TaskDir& dir, const Exit& exit) {
   log->append(LogStream::kAgent,
               exit.kind == Exit::Kind::kSucceeded
                   ? "INFO: resources exited successfully with a zero exit code"
-                  : "ERROR: resources failed with non-zero exit code: " + std::to_string(exit.code));
+                  : "ERROR: resources failed with non-zero exit code: container failed with non-zero exit "
+                    "code: " +
+                        std::to_string(exit.code));
 }
 
 std::uint64_t number_of(const std::string& text) {
