@@ -106,6 +106,7 @@ Command init_command();
 Command join_token_command();
 Command webhook_command();
 Command quota_command();
+Command user_group_command();
 Command version_command();
 Command completion_command();
 Command task_command();

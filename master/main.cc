@@ -167,6 +167,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .shown_config = std::move(shown),
                        .allowed_host_paths = config.allowed_host_paths,
                        .default_pool = config.default_pool,
+                       .new_user_role = config.new_user_role,
                        .heartbeat = config.heartbeat,
                        .agent_lease = config.agent_lease,
                        .agent_kill_grace = config.agent_kill_grace,

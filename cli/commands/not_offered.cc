@@ -18,8 +18,6 @@ std::vector<Command> not_offered_nouns() {
           not_offered({"tensorboard"},
                       "the web UI and `det experiment watch` draw metrics; `det trial download-files ID "
                       "tensorboard` fetches event files and traces"),
-          not_offered({"user-group", "ug"},
-                      "user groups are not supported; assign roles to users with `det rbac`"),
           not_offered({"resource-pool", "rp"}, "agents define the pools, and every workspace may use them")};
 }
 

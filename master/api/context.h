@@ -50,6 +50,8 @@ struct Settings {
   /// Host paths that experiments may mount. Empty: all.
   std::vector<std::string> allowed_host_paths;
   std::string default_pool = "default";
+  /// Stored name of the role of new users in the default workspace, or "NONE".
+  std::string new_user_role = "EDITOR";
   /// Interval between heartbeats of an agent. Three missed heartbeats end its link.
   Duration heartbeat = std::chrono::seconds(2);
   /// An agent without contact for this long ends its allocations.

@@ -13,6 +13,7 @@
 #include "master/api/accounts/audit.h"
 #include "master/api/accounts/auth.h"
 #include "master/api/accounts/deletions.h"
+#include "master/api/accounts/group.h"
 #include "master/api/accounts/join.h"
 #include "master/api/accounts/model.h"
 #include "master/api/accounts/policy.h"
@@ -101,6 +102,7 @@ struct Server::Parts {
     add<DiagnosisService>(c);
     add<ExperimentService>(c);
     add<ExplanationService>(c);
+    add<GroupService>(c);
     add<JobService>(c);
     add<LogService>(c);
     add<MediaService>(c);

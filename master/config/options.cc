@@ -123,6 +123,10 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     }
   }
   config.launch_error = options.boolean("launch_error");
+  const std::string role = to_lower(options.text("new_user_role"));
+  if (role != "none" && role != "viewer" && role != "editor")
+    checker.add("new_user_role", "must be none, Viewer or Editor");
+  config.new_user_role = role == "none" ? "NONE" : role == "viewer" ? "VIEWER" : "EDITOR";
   if (const YamlNode* tree = options.tree("allowed_host_paths"))
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
@@ -282,6 +286,8 @@ OptionTable all_options() {
            "preemption_timeout."},
           {"launch_error", Kind::kBool, "true",
            "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait."},
+          {"new_user_role", Kind::kString, "Editor",
+           "Role of new users in the default workspace: none, Viewer or Editor."},
           {"allowed_host_paths", Kind::kTree, "",
            "Directories of agents that experiments may mount, with subdirectories. Empty: any."},
           {"storages", Kind::kTree, "",

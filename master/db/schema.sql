@@ -105,16 +105,6 @@ CREATE TABLE user_settings (
     PRIMARY KEY (user_id, path, key)
 );
 
--- Roles of users in workspaces; a row without a workspace is cluster-wide. Cluster admins are users.admin.
--- Written by roles.
-CREATE TABLE grants (
-    user_id      bigint NOT NULL REFERENCES users ON DELETE CASCADE,
-    role         text NOT NULL CHECK (role IN ('VIEWER', 'EDITOR', 'WORKSPACE_ADMIN')),
-    workspace_id bigint REFERENCES workspaces ON DELETE CASCADE
-);
-CREATE UNIQUE INDEX grants_once ON grants (user_id, role, coalesce(workspace_id, 0));
-CREATE INDEX grants_workspace ON grants (workspace_id);
-
 -- Audit log of changes and refused calls; append-only. Written by audit.
 CREATE TABLE audit (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -18,6 +18,7 @@
 #include "det/v1/diagnosis.pb.h"
 #include "det/v1/experiment.pb.h"
 #include "det/v1/explanation.pb.h"
+#include "det/v1/group.pb.h"
 #include "det/v1/harness.pb.h"
 #include "det/v1/job.pb.h"
 #include "det/v1/join.pb.h"
@@ -87,8 +88,15 @@ constexpr Entry kTable[] = {
     {"/det.v1.RoleService/GetPermissionsSummary", user(A::kView, T::kNothing)},
     {"/det.v1.RoleService/GetRolesAssignedToUser", user(A::kView, T::kUser, "user_id")},
     {"/det.v1.RoleService/GetUsersAssignedToWorkspace", user(A::kView, T::kWorkspace, "workspace_id")},
+    {"/det.v1.RoleService/GetRolesAssignedToGroup", user(A::kView, T::kNothing)},
     {"/det.v1.RoleService/AssignRoles", user(A::kManage, T::kInside)},
     {"/det.v1.RoleService/RemoveAssignments", user(A::kManage, T::kInside)},
+    {"/det.v1.GroupService/GetGroups", user(A::kView, T::kNothing)},
+    {"/det.v1.GroupService/GetGroup", user(A::kView, T::kNothing)},
+    {"/det.v1.GroupService/CreateGroup", admin("name")},
+    {"/det.v1.GroupService/UpdateGroup", admin("group_id")},
+    {"/det.v1.GroupService/DeleteGroup", admin("group_id")},
+    {"/det.v1.GroupService/AssignMultipleGroups", admin("user_ids")},
     {"/det.v1.AuditService/GetAuditLog", user(A::kAdminister, T::kCluster)},
     {"/det.v1.MasterService/GetMasterConfig", user(A::kAdminister, T::kCluster)},
     {"/det.v1.MasterService/PatchMasterConfig", user(A::kAdminister, T::kCluster)},
@@ -98,7 +106,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.MasterService/MasterLogs", user(A::kAdminister, T::kCluster)},
     {"/det.v1.WorkspaceService/GetWorkspaces", user(A::kView, T::kListed)},
     {"/det.v1.WorkspaceService/GetWorkspace", user(A::kView, T::kWorkspace, "id")},
-    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kEdit, T::kInside)},
+    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kCreateWorkspace, T::kInside)},
     {"/det.v1.WorkspaceService/PatchWorkspace", user(A::kManage, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/ArchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/UnarchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
@@ -166,10 +174,10 @@ constexpr Entry kTable[] = {
     {"/det.v1.MediaService/ReportMedia", allocation()},
     {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
     {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
-    {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
-    {"/det.v1.CommandService/UploadCommand", user(A::kEdit, T::kInside)},
-    {"/det.v1.CommandService/KillCommand", user(A::kEdit, T::kTask, "command_id")},
-    {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/LaunchCommand", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.CommandService/UploadCommand", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.CommandService/KillCommand", user(A::kRunTasks, T::kTask, "command_id")},
+    {"/det.v1.CommandService/SetCommandPriority", user(A::kRunTasks, T::kTask, "command_id")},
     {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
     {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
@@ -218,10 +226,10 @@ constexpr Entry kTable[] = {
     {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
     {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
     {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
-    {"/det.v1.TaskService/CreateGenericTask", user(A::kEdit, T::kInside)},
+    {"/det.v1.TaskService/CreateGenericTask", user(A::kRunTasks, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
-    {"/det.v1.TaskService/Connect", user(A::kEdit, T::kTask, "target.task_id")},
-    {"/det.v1.TaskService/KillGenericTask", user(A::kEdit, T::kTask, "task_id")},
+    {"/det.v1.TaskService/Connect", user(A::kRunTasks, T::kTask, "target.task_id")},
+    {"/det.v1.TaskService/KillGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
     {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
@@ -274,7 +282,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.DetachedService/PatchTrial", user(A::kEdit, T::kTrial, "trial_id")},
     {"/det.v1.ModelService/GetModels", user(A::kView, T::kListed)},
     {"/det.v1.ModelService/GetModelLabels", user(A::kView, T::kListed)},
-    {"/det.v1.ModelService/GetModel", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModel", user(A::kViewModel, T::kModel, "model_name")},
     {"/det.v1.ModelService/PostModel", user(A::kEdit, T::kInside)},
     {"/det.v1.ModelService/PatchModel", user(A::kEdit, T::kModel, "model_name")},
     {"/det.v1.ModelService/ArchiveModel", user(A::kEdit, T::kModel, "model_name")},
@@ -282,8 +290,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.ModelService/MoveModel",
      user({A::kEdit, T::kModel, "model_name"}, {A::kEdit, T::kWorkspace, "destination_workspace_id"})},
     {"/det.v1.ModelService/DeleteModel", user(A::kEdit, T::kModel, "model_name")},
-    {"/det.v1.ModelService/GetModelVersions", user(A::kView, T::kModel, "model_name")},
-    {"/det.v1.ModelService/GetModelVersion", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersions", user(A::kViewModel, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersion", user(A::kViewModel, T::kModel, "model_name")},
     {"/det.v1.ModelService/PostModelVersion",
      user({A::kEdit, T::kModel, "model_name"}, {A::kView, T::kCheckpoint, "checkpoint_uuid"})},
     {"/det.v1.ModelService/PatchModelVersion", user(A::kEdit, T::kModel, "model_name")},
@@ -381,7 +389,7 @@ const Access* access(std::string_view method) {
 
 bool is_change(const Access& access) {
   for (const Rule& rule : access.rules())
-    if (rule.action != Action::kView) return true;
+    if (rule.action > Action::kView) return true;
   return false;
 }
 
@@ -429,6 +437,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetUsersRequest::descriptor()->file()->service(0),
       v1::GetAccessTokensRequest::descriptor()->file()->service(0),
       v1::ListRolesRequest::descriptor()->file()->service(0),
+      v1::GetGroupsRequest::descriptor()->file()->service(0),
       v1::GetAuditLogRequest::descriptor()->file()->service(0),
       v1::GetMasterConfigRequest::descriptor()->file()->service(0),
       v1::GetWorkspacesRequest::descriptor()->file()->service(0),

@@ -90,7 +90,7 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
   const auto known = db::get_command(context.pool, TaskId(id));
   if (!known && known.error().code == Code::kNotFound) return false;
   if (!known) return tl::unexpected(known.error());
-  if (!authorize(caller, Action::kEdit, Target::kTask, {id}, context.pool))
+  if (!authorize(caller, Action::kRunTasks, Target::kTask, {id}, context.pool))
     return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
   return true;
 }
@@ -98,7 +98,7 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
 Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
                                   const v1::LaunchCommandRequest& request) {
   const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
-  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(id)}, context.pool));
   TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
   if (row.archived)
     return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
@@ -134,7 +134,9 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Co
   // Exit code 0 with a failure means that no process was started; then there is no exit code to show.
   const bool began = command.exit->kind == core::ExitKind::kSucceeded || command.exit->code != 0;
   if (began) out->set_exit_code(command.exit->code);
-  out->set_exit_status(command.exit->message);
+  // Clients of Determined AI look for the word.
+  const bool succeeded = command.exit->kind == core::ExitKind::kSucceeded;
+  out->set_exit_status((succeeded ? "success: " : "") + command.exit->message);
 }
 
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
