@@ -127,6 +127,8 @@ struct Lab {
         "INSERT INTO webhooks (id, name, url, format, mode, workspace_id) OVERRIDING SYSTEM VALUE"
         " VALUES (1, $1, 'http://127.0.0.1:1/' || $1, 'DEFAULT', 'WORKSPACE', 2) ON CONFLICT (id) DO NOTHING",
         kCanary));
+    REQUIRE(bench.pool.query("INSERT INTO user_groups (id, name) VALUES (1, $1) ON CONFLICT DO NOTHING",
+                             "audio"));
     (void)db::set_template(bench.pool, {"net", std::string("name: ") + kCanary, 2}, true);
     REQUIRE(bench.pool.query("UPDATE checkpoints SET state = 'COMPLETED'"));
     (void)db::delete_model(bench.pool, "llm");
