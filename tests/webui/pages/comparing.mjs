@@ -50,6 +50,24 @@ export const comparing = [
     },
   ],
   [
+    'the values at the pointer are in sight as a whole at both edges of the panels',
+    async () => {
+      await open(`${COMPARED}&charts=grad_norm,loss`);
+      const plots = page.locator('figure.chart .u-over');
+      await plots.nth(1).waitFor();
+      for (const [at, part] of [[0, 0.95], [1, 0.95], [0, 0.05]]) {
+        const { width } = await plots.nth(at).boundingBox();
+        await plots.nth(at).hover({ position: { x: width * part, y: 80 } });
+        const values = page.locator('figure.chart .hover-values');
+        await values.waitFor();
+        const ratio = await values.evaluate(
+          (box) => new Promise((resolve) => new IntersectionObserver(([{ intersectionRatio }]) => resolve(intersectionRatio)).observe(box)),
+        );
+        assert.equal(ratio, 1, `chart ${at} at ${part}`);
+      }
+    },
+  ],
+  [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
       await open(`${COMPARED}&panels=compare`);

@@ -1,6 +1,6 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
-import { useMemo, useRef } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { ErrorNote } from '../components/notes';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
@@ -94,6 +94,7 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
           value={look.smoothing}
           onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
         />
+        {look.smoothing > 0 && <output>{look.smoothing.toFixed(2)}</output>}
       </label>
       {zoomed && (
         <button type="button" onClick={() => setQuery({ zoom: '' })}>
@@ -172,10 +173,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   const ids = curves.map(({ id }) => id);
   const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
   const live = useSeries(ids, points, zoom, ids.length > 1 ? MANY_GAP_MS : ONE_GAP_MS);
-  // While a zoomed range is loading, the previous data stays visible.
-  const held = useRef<{ ids: string; data: MetricSeries[] }>();
-  if (live.data) held.current = { ids: ids.join(), data: live.data };
-  const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
+  const { data } = live;
   // Panels are rebuilt only with their data, because a new panel object redraws the chart.
   const starts = curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)?.label].join()).join('\n');
   const panels = useMemo(() => {
