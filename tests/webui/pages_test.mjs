@@ -3,6 +3,7 @@
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';
+import { alerts } from './pages/alerts.mjs';
 import { bulkActions } from './pages/bulk.mjs';
 import { clicking } from './pages/clicking.mjs';
 import { changing } from './pages/changing.mjs';
@@ -32,4 +33,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...views, ...ending]);
