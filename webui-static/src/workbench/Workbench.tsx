@@ -18,7 +18,7 @@ import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { drawnRuns, MAX_DRAWN, numbered } from './selection';
 import { TableTools } from './TableTools';
-import { nextSorts, readView, writeView, type Sort, type View } from './view';
+import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
 
 export const LAYOUTS = ['table', 'both', 'panels'] as const;
 export type Layout = (typeof LAYOUTS)[number];
@@ -171,9 +171,11 @@ export function Workbench(props: Props) {
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
   // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
-  const loaded = source.grouped ?? source.rows.loaded();
+  const found = source.grouped ?? source.rows.loaded();
+  const above = source.top.filter(({ id }) => !found.some((run) => run.id === id));
+  const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
-  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn);
+  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
   const colors = useRunColors(drawn, groups);
   const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
@@ -211,7 +213,7 @@ export function Workbench(props: Props) {
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
         {layout !== 'panels' && (
           <div class="workbench-table">
-            {source.mistake ? null : total === 0 ? (
+            {source.mistake ? null : total === 0 && source.top.length === 0 ? (
               props.none
             ) : (
               <RunTable
@@ -225,11 +227,14 @@ export function Workbench(props: Props) {
                 colors={colors}
                 closed={closed}
                 draw={draw}
+                top={source.top}
+                pin={(run) => change({ top: flipTop(view.top, run.id) })}
                 sort={(key, add) =>
                   change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && props.objective?.smallerIsBetter === false) })
                 }
               />
             )}
+            {total === 0 && source.top.length > 0 && props.none}
             {source.cut !== undefined && (
               <p class="quiet">The first {source.cut.toLocaleString()} experiments are shown; a narrower query finds the others.</p>
             )}
@@ -248,7 +253,7 @@ export function Workbench(props: Props) {
             setTests={setTests}
             query={source.query}
             search={props.search}
-            drawing={<Drawing drawn={drawn.length} found={loaded} change={change} />}
+            drawing={<Drawing drawn={drawn.length} found={found} change={change} />}
           />
         )}
       </div>
