@@ -2,9 +2,10 @@
 // over both; the view is part of the address.
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { colorsOf, useColors } from '../colors';
+import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
@@ -142,20 +143,6 @@ function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: P
       )}
     </span>
   );
-}
-
-// Sets how much of the page is above the element, so that it ends with the window. Measured again when `key` changes,
-// not in every render: reading the position makes the browser lay the page out.
-const BELOW = 16;
-function useAbove(key: string): { current: HTMLDivElement | null } {
-  const host = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const element = host.current;
-    if (!element) return;
-    const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
-    element.style.setProperty('--above', `${above}px`);
-  }, [key]);
-  return host;
 }
 
 export function Workbench(props: Props) {
