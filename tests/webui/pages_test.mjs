@@ -9,6 +9,7 @@ import { clicking } from './pages/clicking.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
+import { finding } from './pages/finding.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
 import { media } from './pages/media.mjs';
@@ -33,4 +34,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...views, ...finding, ...ending]);

@@ -51,7 +51,7 @@ export const workbench = [
       await until((count) => document.querySelectorAll('tbody:not(.top-rows) tr[data-id]').length === count - 1, TRIALS);
       assert.equal(await page.locator('.top-rows tr').count(), 1);
       assert.equal(await page.locator('.top-rows tr.drawn').count(), 1);
-      await audit('pinned');
+      await audit('pinned-run');
       await open(`experiments?top=1&q=nothing-is-called-that`);
       await until(() => document.querySelector('.top-rows tr')?.dataset.id === '1');
       await open(`experiments?top=2&sort=id`);

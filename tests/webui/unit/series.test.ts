@@ -1,7 +1,7 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ledBy, onGrid, panelName, tickTexts, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -117,4 +117,13 @@ test('ticks of long axes are thousands and millions, and stay different', () => 
   assert.deepEqual(tickTexts('batches', [500000, 1000000, 1500000]), ['500k', '1M', '1.5M']);
   assert.deepEqual(tickTexts('time', [0, 36000]), ['0s', '10h 00m']);
   assert.deepEqual(tickTexts('epochs', []), []);
+});
+
+test('panels are found by words of their names, in any order and case', () => {
+  const panels = ['train/loss', 'val/loss', 'val/Accuracy'].map((name) => ({ name, series: [] }));
+  const found = (text: string) => matching(panels, text).map(({ name }) => name);
+  assert.deepEqual(found('LOSS'), ['train/loss', 'val/loss']);
+  assert.deepEqual(found('acc val'), ['val/Accuracy']);
+  assert.deepEqual(found('  val  '), ['val/loss', 'val/Accuracy']);
+  assert.deepEqual(found('none'), []);
 });

@@ -226,3 +226,9 @@ export function onGrid(all: readonly XY[], cells: number): (number | null | unde
   const places = [...used.keys()].filter((at) => used[at]);
   return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
 }
+
+// The panels whose names contain every word of a text.
+export function matching(panels: readonly Panel[], text: string): Panel[] {
+  const words = text.toLowerCase().split(/\s+/);
+  return panels.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
+}
