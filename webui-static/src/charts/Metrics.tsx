@@ -102,7 +102,7 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
         {look.smoothing > 0 && <output>{look.smoothing.toFixed(2)}</output>}
       </label>
       {zoomed && (
-        <button type="button" onClick={() => setQuery({ zoom: '' })}>
+        <button type="button" title="Also by a double click on a chart" onClick={() => setQuery({ zoom: '' })}>
           Whole range
         </button>
       )}
@@ -283,7 +283,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       )}
       {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
       {query.find && panels.length > 0 && shown.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
-      <div class={`charts charts-${drawnLook.size}`}>
+      <div class={`charts charts-${drawnLook.size}`} onDblClick={() => zoom && setQuery({ zoom: '' })}>
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}
