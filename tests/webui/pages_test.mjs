@@ -34,4 +34,4 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...views, ...finding, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...finding, ...views, ...ending]);
