@@ -96,6 +96,32 @@ export const media = [
     },
   ],
   [
+    'images are a wall by choice: a tile a run, with its step and caption, the other kinds below',
+    async () => {
+      await page.getByRole('button', { name: 'Wall', exact: true }).click();
+      const pixels = (wanted) =>
+        until((values) => {
+          const canvas = document.querySelector('.wall canvas');
+          const tiles = [...document.querySelectorAll('.wall li')];
+          return tiles.length === values.length && values.every((value, at) => canvas.getContext('2d').getImageData(tiles[at].offsetLeft, tiles[at].offsetTop, 1, 1).data[0] === value);
+        }, wanted);
+      await pixels([210, 110]);
+      assert.deepEqual(await page.$$eval('.media thead th', (all) => all.map((one) => one.textContent)), ['Run', 'notes', 'table', 'weights']);
+      const tile = page.locator('.wall li').last();
+      await tile.hover();
+      assert.match(await tile.getAttribute('title'), /^number 1 +· step 10 · <img src=x .*> 10$/);
+      await page.getByRole('slider', { name: 'Step' }).focus();
+      await page.keyboard.press('ArrowRight');
+      await pixels([220, 120]);
+      await page.reload();
+      await page.locator('.wall li').first().waitFor();
+      await audit('media-wall');
+      await page.getByRole('button', { name: 'Table', exact: true }).last().click();
+      await untilBright(1, 120);
+      assert.equal(await page.$('.wall'), null);
+    },
+  ],
+  [
     'files of a trial are listed and downloaded as attachments',
     async () => {
       await page.goto(`${cluster.url}/det/trials/2?tab=files`);
