@@ -32,7 +32,7 @@ const MAX_FOUND = 24;
 const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
-// "roomy" is not offered: few charts of one trial have it by themselves.
+// "roomy" is not offered: few charts on a wide page have it by themselves.
 const SIZES = (Object.keys(HEIGHTS) as Size[]).filter((size) => size !== 'roomy');
 const ROOMY_PANELS = 4;
 const WIDE = '(min-width: 60rem)';
@@ -244,8 +244,8 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
     : wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
     : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
-  // Few charts of one trial fill a wide page.
-  const roomy = single && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
+  // Few charts fill a wide page without a table.
+  const roomy = (single || keyed) && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
   const drawnLook: Look = roomy ? { ...look, size: 'roomy' } : look;
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
 import { Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, metric, progressOf, span } from '../format';
+import { bytes, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
 import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
@@ -79,7 +79,7 @@ const FIXED: Column[] = [
     width: 144,
     cell: (run) => (
       <Progress
-        value={partOf(run)}
+        value={isEnded(run.state) ? undefined : partOf(run)}
         label={`Progress of ${run.kind} ${run.id}`}
       />
     ),
