@@ -94,35 +94,15 @@ void log_exit(const TaskDir& dir, const Exit& exit) {
   log->append(LogStream::kAgent,
               exit.kind == Exit::Kind::kSucceeded
                   ? "INFO: resources exited successfully with a zero exit code"
-                  : "ERROR: resources failed with non-zero exit code: " + std::to_string(exit.code));
+                  : "ERROR: resources failed with non-zero exit code: container failed with non-zero exit "
+                    "code: " +
+                        std::to_string(exit.code));
 }
 
 std::uint64_t number_of(const std::string& text) {
   std::uint64_t mixed = 0;
   for (const char c : text) mixed = mixed * 31 + static_cast<unsigned char>(c);
   return mixed;
-}
-
-/// Determines the sandbox of tasks. Errors: kFailedPrecondition if a required one is not possible.
-Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init) {
-  using Level = SandboxReport::Level;
-  if (settings.sandbox == SandboxMode::kOff) {
-    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine (setting sandbox: off)");
-    return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
-  }
-  const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
-  SandboxReport report = probe_sandbox(uid, init, data.path());
-  if (report.level == Level::kFull) return report;
-  if (settings.sandbox == SandboxMode::kRequired) {
-    return fail(Code::kFailedPrecondition,
-                "sandbox: required, but " + report.missing + "; mend this, or set sandbox: best_effort");
-  }
-  if (report.level == Level::kOff) {
-    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine: " + report.missing);
-  } else {
-    log::warn("sandbox of tasks is partial: " + report.missing);
-  }
-  return report;
 }
 
 /// Returns null without a sandbox, without the training library, and for GPUs, where forks are not tested.
@@ -187,7 +167,9 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .trust = master.trust,
             .port_block = ports_.number(),
             .models = build::models_directory(data_.models()),
-            .sandboxed = sandbox_.level != SandboxReport::Level::kOff},
+            .sandboxed = sandbox_.level != SandboxReport::Level::kOff,
+            .own_network = sandbox_.own_network,
+            .groups = sandbox_.groups},
       disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
@@ -377,8 +359,9 @@ void Agent::open_tunnel(const v1::OpenTunnel& command) {
   const auto spec = dir ? dir->read_spec() : Result<TaskSpec>(tl::unexpected(dir.error()));
   if (!spec) return tunnels_.refuse(command, "the task has no process on agent " + settings_.id);
   // A task without a user of its own runs as the agent.
-  const auto uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
-  tunnels_.open(command, uid);
+  std::optional<uid_t> uid = spec->sandbox && spec->sandbox->uid ? *spec->sandbox->uid : ::geteuid();
+  if (spec->sandbox && spec->sandbox->own_network) uid.reset();
+  tunnels_.open(command, uid, *dir);
 }
 
 void Agent::take(const v1::StorageDone& done) {
@@ -466,6 +449,7 @@ void Agent::perform(const Drop& effect) {
   const auto dir = data_.allocation(effect.id);
   if (!dir) return;
   begin_job(effect.id, [id = effect.id, dir = *dir](std::stop_token) -> Event {
+    if (const auto spec = dir.read_spec()) remove_group(spec->groups);
     if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
     return Removed{id};
   });

@@ -13,6 +13,7 @@ namespace det::agent {
 namespace {
 
 constexpr std::int64_t kMaxSlots = 1024;
+constexpr std::int64_t kLeastMemory = 64 << 20;
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -78,6 +79,24 @@ Result<SandboxMode> read_sandbox(const std::string& text) {
   if (text == "off") return SandboxMode::kOff;
   return fail(Code::kInvalidArgument, "must be required, best_effort or off, got \"" + text + "\"" +
                                           did_you_mean(text, {"required", "best_effort", "off"}));
+}
+
+Result<TaskNetwork> read_task_network(const std::string& text) {
+  if (text == "host") return TaskNetwork::kHost;
+  if (text == "cluster") return TaskNetwork::kCluster;
+  return fail(Code::kInvalidArgument,
+              "must be host or cluster, got \"" + text + "\"" + did_you_mean(text, {"host", "cluster"}));
+}
+
+/// Reads processors, such as 2 or 0.5, in thousandths. "" is 0.
+Result<std::int64_t> read_cpus(const std::string& text) {
+  constexpr double kMinCpus = 0.01, kMaxCpus = 100'000;
+  if (text.empty()) return 0;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number >= kMinCpus && number <= kMaxCpus)
+    return static_cast<std::int64_t>(number * 1000);
+  return fail(Code::kInvalidArgument, "must be a number of CPUs such as 2 or 0.5, got \"" + text + "\"");
 }
 
 /// The non-empty parts of a list with commas.
@@ -176,6 +195,17 @@ const OptionTable& option_table() {
           {"sandbox", Kind::kString, "best_effort",
            "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
            "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+          {"task_network", Kind::kString, "host",
+           "Network of tasks: host (that of this machine) or cluster (the master and their own loopback "
+           "interface; needs a sandbox). With cluster, gangs over several agents and storages in buckets are "
+           "refused."},
+          {"memory_per_slot", Kind::kBytes, "0",
+           "Memory limit of a task for each of its slots; a task without slots has that of one. Needs "
+           "control "
+           "groups and a sandbox. 0: none."},
+          {"cpus_per_slot", Kind::kString, "",
+           "Limit of processor time of a task for each of its slots, in CPUs: 2 or 0.5. As memory_per_slot. "
+           "Empty: none."},
           {"bind_mounts", Kind::kString, "",
            "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
            "owner."},
@@ -214,6 +244,20 @@ Result<Settings> read_settings(const Options& options) {
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
   take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
+  take("task_network", read_task_network(options.text("task_network")), settings.task_network);
+  if (settings.sandbox == SandboxMode::kOff && settings.task_network == TaskNetwork::kCluster) {
+    problems.push_back({"E-CFG-RANGE", "task_network",
+                        "cluster needs a sandbox, but sandbox is off; set sandbox: required", "", 0, 0});
+  }
+  settings.memory_per_slot = options.bytes("memory_per_slot");
+  if (settings.memory_per_slot != 0 && settings.memory_per_slot < kLeastMemory)
+    problems.push_back({"E-CFG-RANGE", "memory_per_slot", "must be 0 or at least 64 MiB", "", 0, 0});
+  take("cpus_per_slot", read_cpus(options.text("cpus_per_slot")), settings.cpu_millis_per_slot);
+  if (settings.sandbox == SandboxMode::kOff && settings.limits_tasks()) {
+    problems.push_back({"E-CFG-RANGE", "memory_per_slot",
+                        "limits of tasks need a sandbox, but sandbox is off; set sandbox: required", "", 0,
+                        0});
+  }
   take("bind_mounts", read_bind_mounts(options.text("bind_mounts")), settings.bind_mounts);
   if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
     problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});

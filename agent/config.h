@@ -19,6 +19,9 @@ enum class SlotType { kAuto, kCuda, kCpu, kNone };
 /// Sandbox of tasks. kRequired: the agent does not start without a full one.
 enum class SandboxMode { kOff, kBestEffort, kRequired };
 
+/// Network of tasks. kCluster: the master and loopback only; kHost: that of the machine.
+enum class TaskNetwork { kHost, kCluster };
+
 /// A directory of the machine that all tasks see at the same path.
 struct BindMount {
   std::string path;
@@ -54,6 +57,10 @@ struct Settings {
   /// Limit of one model build.
   Duration compile_timeout{};
   SandboxMode sandbox = SandboxMode::kBestEffort;
+  TaskNetwork task_network = TaskNetwork::kHost;
+  /// Limits of a task for each of its slots; a task without slots has those of one. 0: none.
+  std::int64_t memory_per_slot = 0, cpu_millis_per_slot = 0;
+  bool limits_tasks() const { return memory_per_slot > 0 || cpu_millis_per_slot > 0; }
   std::vector<BindMount> bind_mounts;
   /// Users of tasks if the agent is root: `task_uid_count` from `task_uid_first`.
   std::uint32_t task_uid_first = 0, task_uid_count = 0;

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/sandbox/confine.h"
 #include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
+#include "agent/task/master_relay.h"
 #include "agent/task_sandbox.h"
 #include "agent/upstream_info.h"
 #include "common/archive/archive.h"
@@ -44,6 +46,18 @@ Exit failed(std::string message) { return {Exit::Kind::kFailed, kExitFailed, std
 /// A failure of the submitted files: no restart can succeed.
 Exit refused(std::string message) { return {Exit::Kind::kFailed, kExitFinal, std::move(message)}; }
 Exit lost(const Error& error) { return {Exit::Kind::kLost, 0, error.message}; }
+
+/// Returns the address of the relay, as a task sees it.
+std::string relay_address(bool tls) {
+  return (tls ? "https://127.0.0.1:" : "127.0.0.1:") + std::to_string(kRelayPort);
+}
+
+/// Returns HOST of HOST:PORT or [HOST]:PORT.
+std::string host_of(std::string_view address) {
+  address = address.substr(0, address.rfind(':'));
+  const bool v6 = address.starts_with('[') && address.ends_with(']');
+  return std::string(v6 ? address.substr(1, address.size() - 2) : address);
+}
 
 /// Downloads the context once and verifies its digest.
 Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_token stop) {
@@ -115,6 +129,7 @@ class Preparation {
                   .grace = order_.grace,
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     if (!order_.message.build().empty()) return build_only();
+    if (auto exit = check_network()) return exit;
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: must not be empty");
     // A list is never a trial class; a single string is one, or a shell command.
@@ -156,6 +171,21 @@ class Preparation {
     return std::nullopt;
   }
 
+  /// Refuses a task that needs hosts beside the master, if the agent's tasks do not reach them.
+  std::optional<Exit> check_network() {
+    if (!site_.own_network) return std::nullopt;
+    std::string need;
+    if (order_.message.gang_size() > 1) need = "a trial over several agents connects to the other agents";
+    if (const std::string bucket = bucket_storage(order_.message.experiment_config()); !bucket.empty())
+      need = "checkpoint_storage of type " + bucket + " is another host";
+    if (need.empty()) return std::nullopt;
+    const std::string message = need + ", but tasks of agent " + site_.settings.id +
+                                " reach the master only (task_network: cluster); choose another resource "
+                                "pool, or set task_network: host on its agents";
+    log("ERROR", message);
+    return refused(message);
+  }
+
   Status make_places() {
     TRY(make_directories(dir_.run() + "/home", 0700));
     TRY(make_directories(dir_.tmp(), 0700));
@@ -165,7 +195,13 @@ class Preparation {
 
   /// Gives the task's directories to its user and describes its sandbox.
   std::optional<Exit> enclose(TaskSpec& spec) {
-    if (!site_.sandboxed) return std::nullopt;
+    if (!site_.sandboxed && order_.message.event_files_size() > 0)
+      return refused("this agent runs tasks without a sandbox, in which TensorBoard gets its event files");
+    if (!site_.sandboxed) {
+      if (shared_memory(order_.message.experiment_config()) > 0)
+        log("WARNING", "resources.shm_size has no effect: this agent runs tasks without a sandbox");
+      return std::nullopt;
+    }
     auto sandbox = task_sandbox(order_, dir_, site_, model_);
     if (!sandbox) {
       log("ERROR", sandbox.error().message);
@@ -181,7 +217,22 @@ class Preparation {
         return lost(given.error());
     }
     spec.sandbox = std::move(*sandbox);
+    if (auto limited = limit(spec); !limited) return lost(limited.error());
+    if (site_.own_network) spec.master = without_scheme(site_.settings.master);
     return std::nullopt;
+  }
+
+  /// Creates the control group of the task, if tasks have limits.
+  Status limit(TaskSpec& spec) {
+    if (!site_.groups) return {};
+    const std::int64_t slots = std::max(1, order_.message.slots_size());
+    // Agents of one machine may have allocations with equal ids.
+    const std::string name = site_.data.instance() + "." + order_.message.allocation_id();
+    TRY_ASSIGN(spec.groups, make_group(*site_.groups, name,
+                                       {.memory_bytes = site_.settings.memory_per_slot * slots,
+                                        .cpu_millis = site_.settings.cpu_millis_per_slot * slots,
+                                        .processes = kMaxTaskProcesses}));
+    return {};
   }
 
   /// Returns the command that runs the compiler in its sandbox. `work`: the directory that it writes to.
@@ -334,7 +385,11 @@ class Preparation {
   }
 
   std::vector<std::string> environment() {
-    const Surroundings around{.master = site_.settings.master,
+    const std::string& master = site_.settings.master;
+    // The relay is an address that the master's certificate does not name.
+    std::string cert_name = site_.trust.cert_name;
+    if (site_.own_network && is_tls(master) && cert_name.empty()) cert_name = host_of(without_scheme(master));
+    const Surroundings around{.master = site_.own_network ? relay_address(is_tls(master)) : master,
                               .cluster_id = order_.cluster_id,
                               .agent_id = site_.settings.id,
                               .devices = site_.devices,
@@ -347,7 +402,7 @@ class Preparation {
                               .base = process_environment(),
                               .pass = site_.settings.pass_environment,
                               .master_cert = certificate(),
-                              .master_cert_name = site_.trust.cert_name};
+                              .master_cert_name = cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
     if (auto told = write_upstream_info(dir_, order_.message, around); !told)

@@ -45,6 +45,9 @@ struct Site {
   /// The build cache, shared with other programs of this user.
   std::string models;
   bool sandboxed = false;  ///< tasks and builds run in sandboxes
+  /// Sandboxes have networks of their own; tasks reach the master by a relay (task/master_relay.h).
+  bool own_network = false;
+  std::optional<GroupPlace> groups = {};  ///< if tasks have limits
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,

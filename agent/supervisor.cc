@@ -1,10 +1,10 @@
 // Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
 // see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
-// only when no process of the task is left; only then does exit.json exist. It outlives the agent and never
-// uses the network. On a queued SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the
-// process group of the task gets SIGTERM and, after the grace, all its processes get SIGKILL. With
-// TaskSpec::ends_with_agent the end of standard input kills them at once. det-task-init is the parent of the
-// task inside the sandbox, and process 1 there.
+// only when no process of the task is left; only then does exit.json exist. It outlives the agent and does
+// not use the network itself: the relay of a task with a network of its own is a child. On a queued SIGTERM
+// (request_stop), or when the task hangs (task/hang_watch.h), the process group of the task gets SIGTERM and,
+// after the grace, all its processes get SIGKILL. With TaskSpec::ends_with_agent the end of standard input
+// kills them at once. det-task-init is the parent of the task inside the sandbox, and process 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,9 +28,11 @@
 #include "agent/task/hang_report.h"
 #include "agent/task/hang_watch.h"
 #include "agent/task/log_file.h"
+#include "agent/task/master_relay.h"
 #include "agent/task/memory.h"
 #include "agent/task/message.h"
 #include "agent/task/processes.h"
+#include "agent/task/shell_frames.h"
 #include "agent/task/task_dir.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
@@ -49,10 +51,14 @@ constexpr std::size_t kLineEndBytes = 120;
 constexpr std::size_t kDescribed = 20, kMaxStacks = 4;
 constexpr Duration kStackPatience = std::chrono::seconds(6);
 
+/// Relays of one task, one after the other. The kernel may kill one for lack of memory.
+constexpr int kMaxRelays = 20;
+
 /// Whether a process belongs to the sandbox rather than to the task.
 bool is_ours(pid_t pid) {
   const std::string text = describe_process(pid);
-  return text.starts_with("bwrap (") || text.starts_with("det-task-init (");
+  return text.starts_with("bwrap (") || text.starts_with("det-task-init (") ||
+         text.starts_with("det-task-shell (") || text.starts_with("det-relay (");
 }
 
 /// Returns the line, without its middle when it exceeds kLastLineBytes.
@@ -109,6 +115,10 @@ class Supervisor {
   /// Runs the task to its end and writes exit.json.
   Status run() {
     if (auto started = start(); !started) refuse(started.error());
+    if (auto shells = listen_for_shells(dir_))
+      shells_ = std::move(*shells);
+    else
+      log_.append(LogStream::kAgent, "WARNING: no shells in this task: " + shells.error().message);
     // Until the main process has ended and no descendant is left.
     while (!exit_ || children_left_) turn();
     drain();
@@ -132,9 +142,12 @@ class Supervisor {
                         std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
                           return line.find("Killed") != std::string::npos;
                         });
-    if (killed && oom_kills() > oom_before_) end.memory_limit = memory_limit();
+    if (killed && oom_kills(memory_group()) > oom_before_) end.memory_limit = memory_limit(memory_group());
     return end;
   }
+
+  /// Returns the directory of the task's own group; "" if it has the group of this process.
+  std::string memory_group() const { return spec_.groups.empty() ? "" : spec_.groups[0]; }
 
   /// The task could not be started.
   void refuse(const Error& error) {
@@ -170,7 +183,17 @@ class Supervisor {
     outputs_[1].fd = std::move(child.err());
     // All children are reaped in reap().
     child.detach();
-    return send_message(init_.get(), "start", server ? std::vector<int>{server.get()} : std::vector<int>{});
+    std::string begin = "start";
+    std::vector<int> fds;
+    if (server) begin += " fork", fds.push_back(server.get());
+    UniqueFd ports;
+    if (spec_.sandbox && spec_.sandbox->own_network) {
+      TRY_ASSIGN(ports, listen_for_ports(dir_.path()));
+      begin += " ports", fds.push_back(ports.get());
+    }
+    TRY_ASSIGN(const auto group, open_group(spec_.groups));
+    for (const UniqueFd& file : group) begin += " group", fds.push_back(file.get());
+    return send_message(init_.get(), begin, fds);
   }
 
   /// Connects to det-fork-server, which then forks while the sandbox is made. Returns none if the task is to
@@ -190,11 +213,12 @@ class Supervisor {
 
   /// Waits for the next event and handles it.
   void turn() {
-    std::array<pollfd, 5> fds{{{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 6> fds{{{signals_.get(), POLLIN, 0},
                                {outputs_[0].fd.get(), POLLIN, 0},
                                {outputs_[1].fd.get(), POLLIN, 0},
                                {init_.get(), POLLIN, 0},
-                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0}}};
+                               {watches_agent_ ? STDIN_FILENO : -1, POLLIN, 0},
+                               {shells_.get(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), wait_ms()) > 0) {
       for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (outputs_[i].fd && fds[i + 1].revents != 0 && outputs_[i].read_some(log_))
@@ -203,13 +227,22 @@ class Supervisor {
       if (fds[0].revents != 0) take_signals();
       if (fds[3].revents != 0) read_init();
       if (fds[4].revents != 0) end_with_agent();
+      if (fds[5].revents != 0) accept_shell();
     }
     reap();
     if (!exit_ && !kill_at_ && watch_.hangs(mono_now())) end_hang();
     // The allocation ends with its main process. Killing repeats, since new processes may appear meanwhile.
     // The subreaper adopts orphans, so without children nothing is left.
-    if (children_left_ && (exit_ || (kill_at_ && mono_now() >= *kill_at_))) kill_all();
+    if (children_left_ && is_killing()) kill_all();
   }
+
+  /// Passes the connection of a shell to det-task-init, which may refuse it by closing it.
+  void accept_shell() {
+    const UniqueFd agent(::accept4(shells_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (agent && init_ && started_) (void)send_message(init_.get(), "shell", {agent.get()});
+  }
+
+  bool is_killing() const { return exit_ || (kill_at_ && mono_now() >= *kill_at_); }
 
   int wait_ms() const {
     // Poll quickly while killing; otherwise sleep until the next deadline.
@@ -281,16 +314,19 @@ class Supervisor {
 
   /// Reads the messages of det-task-init, see task_init.cc. Closes the socket at its end.
   void read_init() {
-    char buffer[4096];
     for (;;) {
-      const ssize_t got = ::recv(init_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got <= 0) return init_.reset();
-      const std::string_view message(buffer, static_cast<std::size_t>(got));
+      auto received = receive_message(init_.get(), mono_now());
+      if (!received && received.error().code == Code::kDeadlineExceeded) return;
+      if (!received) return init_.reset();
+      const std::string_view message = received->text;
       const std::vector<std::string> words = split(message, ' ');
       int first = 0, second = 0;
       if (words.size() > 1) std::from_chars(words[1].data(), words[1].data() + words[1].size(), first);
       if (words.size() > 2) std::from_chars(words[2].data(), words[2].data() + words[2].size(), second);
+      if (words[0] == "network" && !received->fds.empty()) {
+        listener_ = std::move(received->fds[0]);
+        relay();
+      }
       if (words[0] == "started") started_ = true;
       if (words[0] == "cold") log_cold(std::string(message.substr(std::min<std::size_t>(5, message.size()))));
       if (words[0] == "exit" && !exit_) exit_ = ExitStatus{first, second};
@@ -313,6 +349,15 @@ class Supervisor {
     }
   }
 
+  /// Starts the relay of the task. Without one the task does not reach the master.
+  void relay() {
+    if (++relays_ > kMaxRelays) return;
+    if (auto pid = start_relay(listener_, spec_.master, spec_.sandbox ? spec_.sandbox->uid : std::nullopt))
+      relay_ = *pid;
+    else
+      log_.append(LogStream::kAgent, "ERROR: no relay to the master: " + pid.error().message);
+  }
+
   void reap() {
     for (;;) {
       int status = 0;
@@ -321,6 +366,10 @@ class Supervisor {
       if (pid < 0) children_left_ = errno != ECHILD;
       if (pid <= 0) return;
       if (pid == first_) first_ended();
+      if (pid == relay_ && !is_killing()) {
+        log_.append(LogStream::kAgent, "WARNING: the relay to the master has ended; starting another one");
+        relay();
+      }
     }
   }
 
@@ -344,9 +393,13 @@ class Supervisor {
   const std::string fork_server_;
   LogWriter log_;
   UniqueFd signals_;
-  UniqueFd init_;    ///< socket to det-task-init
-  pid_t first_ = 0;  ///< bubblewrap, or det-task-init without a sandbox
-  const std::int64_t oom_before_ = oom_kills();
+  UniqueFd shells_;    ///< listens for shells
+  UniqueFd init_;      ///< socket to det-task-init
+  pid_t first_ = 0;    ///< bubblewrap, or det-task-init without a sandbox
+  UniqueFd listener_;  ///< of the relay, in the network of the task
+  pid_t relay_ = 0;
+  int relays_ = 0;  ///< started
+  const std::int64_t oom_before_ = oom_kills(memory_group());
   std::array<Output, 2> outputs_{Output{{}, LogStream::kStdout, {}, {}},
                                  Output{{}, LogStream::kStderr, {}, {}}};
   std::optional<ExitStatus> exit_;

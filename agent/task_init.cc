@@ -5,11 +5,13 @@
 //   supervisor det-task-init exec UID|- ARGV...   confines itself, as user UID or the present one, and
 //   executes ARGV
 //
-// Messages to the supervisor: "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE
-// MESSAGE" | "exit CODE SIGNAL". Messages from it: "start", first, with a connection to det-fork-server if
-// the task is to be forked; "term", which sends SIGTERM to the process group of the task; SIGTERM itself is
-// blocked here. The end of the socket ends the task: the kernel kills all processes of the sandbox with
-// process 1.
+// Messages to the supervisor: "network", with a listener that the relay serves (task/master_relay.h) |
+// "started" | "cold MESSAGE" (the task was executed, not forked) | "failed CODE MESSAGE" | "exit CODE
+// SIGNAL". Messages from it: "start [fork] [ports] [group]...", first, with a connection to det-fork-server
+// if the task is to be forked, the listener for ports of the task and the files of its control group; "term",
+// which sends SIGTERM to the process group of the task; "shell" with a connection to the agent, for which
+// det-task-shell is started. SIGTERM itself is blocked here. The end of the socket ends the task: the kernel
+// kills all processes of the sandbox with process 1.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,8 +28,11 @@
 #include <iostream>
 
 #include "agent/sandbox/confine.h"
+#include "agent/sandbox/control_group.h"
 #include "agent/sandbox/namespaces.h"
+#include "agent/task/master_relay.h"
 #include "agent/task/message.h"
+#include "agent/task/shell_frames.h"
 #include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
@@ -50,9 +55,9 @@ Status request_fork(int server, const std::string& directory) {
   return send_message(server, "run " + directory, fds);
 }
 
-/// Waits until the process is forked and lets it run. Returns its pid; it is a child of this process. After
-/// an error no such process runs the task.
-Result<pid_t> await_fork(int server) {
+/// Waits until the process is forked, moves it into the control group and lets it run. Returns its pid; it is
+/// a child of this process. After an error no such process runs the task.
+Result<pid_t> await_fork(int server, const std::vector<UniqueFd>& group) {
   TRY_ASSIGN(const Message answer, receive_message(server, mono_now() + kForkPatience));
   const std::vector<std::string> words = split(answer.text, ' ');
   pid_t pid = 0;
@@ -60,6 +65,7 @@ Result<pid_t> await_fork(int server) {
     std::from_chars(words[1].data(), words[1].data() + words[1].size(), pid);
   if (pid <= 0) return fail(Code::kUnavailable, answer.text.substr(answer.text.find(' ') + 1));
   if (::waitpid(pid, nullptr, WNOHANG) != 0) return fail(Code::kUnavailable, "the forked process has ended");
+  TRY(enter_group(group, pid));
   TRY(send_message(server, "go"));
   return pid;
 }
@@ -79,20 +85,43 @@ class TaskInit {
     }
     send("started");
     for (;;) {
-      pollfd fds[2] = {{supervisor_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return end_all();
+      pollfd fds[3] = {
+          {supervisor_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {ports_.get(), POLLIN, 0}};
+      if (::poll(fds, 3, -1) < 0 && errno != EINTR) return end_all();
       if (fds[0].revents != 0 && !obey()) return end_all();
       if (fds[1].revents != 0 && !reap()) return 0;
+      if (fds[2].revents != 0) serve_port_request(ports_.get());
     }
   }
 
  private:
   Status start(const std::string& directory) {
-    TRY_ASSIGN(const Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
+    TRY_ASSIGN(Message begin, receive_message(supervisor_.get(), mono_now() + kPatience));
     TRY_ASSIGN(const TaskSpec spec, TaskDir(directory).read_spec());
-    const int server = begin.fds.empty() ? -1 : begin.fds[0].get();
+    UniqueFd fork_server;
+    std::vector<UniqueFd> group;
+    const std::vector<std::string> words = split(begin.text, ' ');
+    for (std::size_t i = 0; i < begin.fds.size() && i + 1 < words.size(); ++i) {
+      if (words[i + 1] == "group")
+        group.push_back(std::move(begin.fds[i]));
+      else
+        (words[i + 1] == "fork" ? fork_server : ports_) = std::move(begin.fds[i]);
+    }
+    const int server = fork_server.get();
+    if (spec.sandbox && spec.sandbox->own_network) {
+      TRY_ASSIGN(const UniqueFd listener, listen_for_relay());
+      TRY(send_message(supervisor_.get(), "network", {listener.get()}));
+    }
     // Before confine(): afterwards /proc/self/ns is not readable.
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
+    // It may take a while, in which the server forks.
+    TRY(enter_group(group, 0));
+    shell_ = {.argv = {program_path().substr(0, program_path().rfind('/')) + "/det-task-shell"},
+              .env = spec.env,
+              .cwd = spec.cwd,
+              .out = Stream::null(),
+              .err = Stream::null(),
+              .dies_with_us = true};
     if (spec.sandbox) {
       TRY(confine(spec.sandbox->uid));
       // The task has the same user; it must not trace this process or read its memory.
@@ -100,7 +129,7 @@ class TaskInit {
     }
     if (server >= 0) {
       const Result<pid_t> forked =
-          requested ? await_fork(server) : Result<pid_t>(tl::unexpected(requested.error()));
+          requested ? await_fork(server, group) : Result<pid_t>(tl::unexpected(requested.error()));
       if (forked) return main_ = *forked, Status();
       send("cold " + forked.error().message);
     }
@@ -128,11 +157,19 @@ class TaskInit {
 
   /// Handles a message of the supervisor. Returns false when the supervisor is gone.
   bool obey() {
-    char buffer[16];
-    const ssize_t got = ::recv(supervisor_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got > 0) ::kill(-main_, SIGTERM);
-    return got > 0;
+    const auto message = receive_message(supervisor_.get(), mono_now());
+    if (!message) return message.error().code == Code::kDeadlineExceeded;
+    if (message->text == "term") ::kill(-main_, SIGTERM);
+    if (message->text == "shell" && message->fds.size() == 1) open_shell(message->fds[0]);
+    return true;
+  }
+
+  /// Starts det-task-shell with a connection to the agent. After an error the end of the connection tells.
+  void open_shell(const UniqueFd& agent) {
+    shell_.in = Stream::descriptor(agent.get());
+    auto child = Child::spawn(shell_);
+    if (child) return child->detach();
+    (void)send_frame(agent.get(), ShellFrame::kFailed, child.error().message);
   }
 
   /// Reaps ended processes. Returns false when the main process has ended.
@@ -162,7 +199,9 @@ class TaskInit {
   }
 
   UniqueFd supervisor_, signals_;
+  UniqueFd ports_;  ///< listener for the agent; none if the task has the network of the machine
   pid_t main_ = 0;
+  ProcessOptions shell_;  ///< of det-task-shell
 };
 
 int run(const std::string& directory) {

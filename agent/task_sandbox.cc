@@ -10,6 +10,7 @@
 #include <set>
 
 #include "common/base/json.h"
+#include "common/base/log.h"
 
 namespace det::agent {
 namespace {
@@ -21,11 +22,26 @@ using Access = SandboxMount::Access;
 constexpr std::array<std::string_view, 13> kSystem{"/etc",   "/usr",   "/bin",  "/sbin", "/lib",
                                                    "/lib32", "/lib64", "/boot", "/dev",  "/proc",
                                                    "/sys",   "/run",   "/opt"};
+/// Place of TensorBoard files in a sandbox.
+constexpr std::string_view kEventFiles = "/run/events";
 constexpr std::array<std::string_view, 7> kShared{"/",        "/root", "/home",   "/var",
                                                   "/var/lib", "/tmp",  "/var/tmp"};
 
 bool is_below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+/// Returns the settings of the checkpoint storage; an empty object if there are none.
+Json storage_settings(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return Json::object();
+  Json storage = config->value("checkpoint_storage", Json::object());
+  return storage.is_object() ? storage : Json::object();
+}
+
+std::string storage_text(const Json& object, const char* name) {
+  const Json value = object.value(name, Json());
+  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 /// Returns the path without symbolic links.
@@ -36,27 +52,52 @@ Result<std::string> resolve(const std::string& path) {
   return real;
 }
 
-/// Creates the directory if it is missing, and returns its path without symbolic links. Links in `base` are
-/// followed, since an administrator chose it; tasks may have written below it.
-Result<std::string> checked_storage(const StorageDirectory& storage, const Site& site) {
-  const std::string directory = storage.path();
-  TRY(make_directories(storage.base));
-  TRY_ASSIGN(std::string real, resolve(storage.base));
-  const auto refuse = [&](const std::string& why) {
-    return fail(Code::kPermissionDenied, "checkpoint_storage: " + directory + " " + why +
-                                             "; name a directory that holds only checkpoints");
-  };
+tl::unexpected<Error> unsafe_storage(const StorageDirectory& storage, const std::string& why) {
+  return fail(Code::kPermissionDenied, "checkpoint_storage: " + storage.path() + " " + why +
+                                           "; name a directory that holds only checkpoints");
+}
+
+/// Refuses a directory of the system or of the agent. `real` has no symbolic links.
+Status check_place(const std::string& real, const StorageDirectory& storage, const Site& site) {
   for (const std::string_view system : kSystem)
-    if (is_below(real, system)) return refuse("is a directory of the system");
+    if (is_below(real, system)) return unsafe_storage(storage, "is a directory of the system");
   for (const std::string_view shared : kShared)
-    if (real == shared) return refuse("has files of others");
+    if (real == shared) return unsafe_storage(storage, "has files of others");
   for (const std::string& own : {site.data.path(), site.prefix, site.models})
-    if (is_below(real, own) || is_below(own, real)) return refuse("contains files of the agent");
-  if (storage.below.empty()) return real;
-  real = fs::path(real + "/" + storage.below).lexically_normal().string();
+    if (is_below(real, own) || is_below(own, real))
+      return unsafe_storage(storage, "contains files of the agent");
+  return {};
+}
+
+/// Creates the directory if it is missing, and returns its path without symbolic links. Links in `base` are
+/// followed, since an administrator chose it; tasks may have written below it. The task gets the directory
+/// itself, not `base`: a `base` with files of others, like /tmp, is admitted.
+Result<std::string> checked_storage(const StorageDirectory& storage, const Site& site) {
+  TRY(check_place(fs::path(storage.path()).lexically_normal().string(), storage, site));
+  TRY(make_directories(storage.base));
+  TRY_ASSIGN(const std::string base, resolve(storage.base));
+  const std::string real =
+      storage.below.empty() ? base : fs::path(base + "/" + storage.below).lexically_normal().string();
+  if (!is_below(real, base)) return unsafe_storage(storage, "is outside of its base");
+  TRY(check_place(real, storage, site));
   TRY(make_directories(real));
   TRY_ASSIGN(const std::string target, resolve(real));
-  if (target != real) return refuse("contains a symbolic link");
+  if (target != real) return unsafe_storage(storage, "contains a symbolic link");
+  return real;
+}
+
+/// Returns the path of existing event files without symbolic links; "" if there are none.
+Result<std::string> checked_events(const v1::EventFiles& files, const Site& site) {
+  const StorageDirectory storage{files.base(), files.below()};
+  const std::string name = fs::path(files.name()).lexically_normal().string();
+  if (storage.below.empty() || name != files.name() || name.starts_with('/') || name.starts_with(".."))
+    return fail(Code::kPermissionDenied, "event files: " + files.name() + " is not the name of a directory");
+  if (!path_exists(storage.path())) return std::string();
+  TRY_ASSIGN(const std::string base, resolve(storage.base));
+  const std::string real = fs::path(base + "/" + storage.below).lexically_normal().string();
+  TRY_ASSIGN(const std::string target, resolve(real));
+  if (target != real || !is_below(real, base)) return unsafe_storage(storage, "contains a symbolic link");
+  TRY(check_place(real, storage, site));
   return real;
 }
 
@@ -96,7 +137,7 @@ void hide(const std::string& directory, Sandbox& sandbox) {
 /// Returns the mounts of every sandbox of this agent. Its directory and the build cache are hidden, also
 /// below bind mounts: entries of the cache are code that other tasks load.
 Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site) {
-  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}};
+  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}, .own_network = site.own_network};
   for (const BindMount& mount : site.settings.bind_mounts) {
     std::error_code error;
     const std::string real = fs::canonical(mount.path, error).string();
@@ -110,6 +151,17 @@ Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site)
   hide(site.models, sandbox);
   sandbox.mounts.push_back({"", site.data.path(), Access::kHide});
   return sandbox;
+}
+
+/// Finds the control groups for the limits of tasks.
+void add_groups(SandboxReport& report) {
+  auto place = open_group_place();
+  if (place) report.groups = std::move(*place);
+  if (place) return;
+  report.level = SandboxReport::Level::kPartial;
+  report.missing += (report.missing.empty() ? "" : "; ") + std::string("tasks have no limits: ") +
+                    place.error().message +
+                    "; run the agent as root, or unset memory_per_slot and cpus_per_slot";
 }
 
 }  // namespace
@@ -129,28 +181,64 @@ uid_t TaskUids::take(const AllocationId& id) {
 }
 
 StorageDirectory storage_directory(const std::string& experiment_config) {
-  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
-  if (!config || !config->is_object()) return {};
-  const Json storage = config->value("checkpoint_storage", Json::object());
-  if (!storage.is_object()) return {};
-  const auto text = [&](const char* name) {
-    const Json value = storage.value(name, Json());
-    return value.is_string() ? value.get<std::string>() : std::string();
-  };
+  const Json storage = storage_settings(experiment_config);
+  const auto text = [&](const char* name) { return storage_text(storage, name); };
   if (text("type") == "shared_fs") return {text("host_path"), text("storage_path")};
   if (text("type") == "directory") return {text("container_path"), ""};
   return {};
 }
 
+std::int64_t shared_memory(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return 0;
+  const Json resources = config->value("resources", Json::object());
+  const Json size = resources.is_object() ? resources.value("shm_size", Json()) : Json();
+  return size.is_number_integer() ? std::max<std::int64_t>(size.get<std::int64_t>(), 0) : 0;
+}
+
+std::string bucket_storage(const std::string& experiment_config) {
+  const std::string type = storage_text(storage_settings(experiment_config), "type");
+  return type == "shared_fs" || type == "directory" ? "" : type;
+}
+
+Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init) {
+  using Level = SandboxReport::Level;
+  if (settings.sandbox == SandboxMode::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine (setting sandbox: off)");
+    return SandboxReport{Level::kOff, "the agent's setting is sandbox: off"};
+  }
+  const auto uid = ::geteuid() == 0 ? std::optional<uid_t>(settings.task_uid_first) : std::nullopt;
+  SandboxReport report =
+      probe_sandbox(uid, init, data.path(), settings.task_network == TaskNetwork::kCluster);
+  if (settings.limits_tasks() && report.level != Level::kOff) add_groups(report);
+  if (report.level == Level::kFull) return report;
+  if (settings.sandbox == SandboxMode::kRequired) {
+    return fail(Code::kFailedPrecondition,
+                "sandbox: required, but " + report.missing + "; mend this, or set sandbox: best_effort");
+  }
+  if (report.level == Level::kOff) {
+    log::warn("SANDBOX OFF: tasks have all rights of the agent on this machine: " + report.missing);
+  } else {
+    log::warn("sandbox of tasks is partial: " + report.missing);
+  }
+  return report;
+}
+
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                              const std::string& model) {
   Sandbox sandbox = common_sandbox(order, dir, site);
+  sandbox.shm_bytes = shared_memory(order.message.experiment_config());
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
     sandbox.mounts.push_back({path, path, Access::kWrite});
   if (path_exists(dir.upstream()))
     sandbox.mounts.push_back({dir.upstream(), "/run/determined", Access::kWrite});
   if (!model.empty()) sandbox.mounts.push_back({model, model, Access::kRead});
+  for (const v1::EventFiles& files : order.message.event_files()) {
+    TRY_ASSIGN(const std::string real, checked_events(files, site));
+    if (!real.empty())
+      sandbox.mounts.push_back({real, std::string(kEventFiles) + "/" + files.name(), Access::kReadAsOwner});
+  }
   const StorageDirectory storage = storage_directory(order.message.experiment_config());
   if (storage.base.empty()) return sandbox;
   TRY_ASSIGN(const std::string real, checked_storage(storage, site));

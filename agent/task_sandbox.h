@@ -43,6 +43,13 @@ struct StorageDirectory {
 /// empty one for a bucket or none.
 StorageDirectory storage_directory(const std::string& experiment_config);
 
+/// Returns `resources.shm_size` of a configuration (JSON) in bytes; 0 if it has none.
+std::int64_t shared_memory(const std::string& experiment_config);
+
+/// Returns the type of the checkpoint storage of the experiment's configuration (JSON) if it is a bucket,
+/// else "".
+std::string bucket_storage(const std::string& experiment_config);
+
 /// Returns the sandbox of the task in `dir`. `model`: its built model, or "". Creates the directory of the
 /// checkpoint storage if it is missing. Errors: kPermissionDenied for a storage directory that would expose
 /// the system or the agent; file system errors.
@@ -53,6 +60,10 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
 /// or "") and `bind_mounts` without :rw, and writes only to `work`, which is given to its user.
 Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                               const std::string& work, const std::string& header);
+
+/// Determines the sandbox of tasks and logs what it lacks. `init`: path of det-task-init. Errors:
+/// kFailedPrecondition if a required one is not possible.
+Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init);
 
 /// Gives a tree to a user and its group. Symbolic links are not followed. Without `uid` it does nothing.
 Status give_tree(const std::string& path, std::optional<uid_t> uid);

@@ -106,10 +106,15 @@ Command init_command();
 Command join_token_command();
 Command webhook_command();
 Command quota_command();
+Command pilot_command();
+Command user_group_command();
 Command version_command();
 Command completion_command();
 Command task_command();
 Command doctor_command();
+Command notebook_command();
+Command shell_command();
+Command tensorboard_command();
 
 /// Returns the process's exit code for an error. The exit codes of det are:
 ///   0  success

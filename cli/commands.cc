@@ -21,7 +21,10 @@ const std::vector<Command>& commands() {
                              resources_command(),      doctor_command(),
                              deploy_command(),         model_command(),
                              join_token_command(),     webhook_command(),
-                             quota_command(),          init_command()};
+                             quota_command(),          init_command(),
+                             notebook_command(),       shell_command(),
+                             tensorboard_command(),    pilot_command(),
+                             user_group_command()};
     for (Command& noun : not_offered_nouns()) all.push_back(std::move(noun));
     return all;
   }();

@@ -119,11 +119,13 @@ std::string pilot_cluster(const std::string& cluster_id) { return cluster_id.sub
 std::map<std::string, core::PilotRules> to_rules(const std::map<std::string, ProviderConfig>& providers) {
   std::map<std::string, core::PilotRules> rules;
   for (const auto& [pool, provider] : providers) {
-    rules.emplace(pool, core::PilotRules{.max_pilots = provider.max_pilots,
+    rules.emplace(pool, core::PilotRules{.engine = provider.type,
+                                         .max_pilots = provider.max_pilots,
                                          .slots_per_node = provider.slots_per_node,
                                          .max_nodes = provider.max_nodes,
                                          .idle_timeout = provider.idle_timeout,
-                                         .min_time_left = provider.min_time_left});
+                                         .min_time_left = provider.min_time_left,
+                                         .per_allocation = provider.per_allocation});
   }
   return rules;
 }
@@ -167,6 +169,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .shown_config = std::move(shown),
                        .allowed_host_paths = config.allowed_host_paths,
                        .default_pool = config.default_pool,
+                       .new_user_role = config.new_user_role,
                        .heartbeat = config.heartbeat,
                        .agent_lease = config.agent_lease,
                        .agent_kill_grace = config.agent_kill_grace,

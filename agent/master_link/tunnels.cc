@@ -2,34 +2,24 @@
 // only post to it.
 #include "agent/master_link/tunnels.h"
 
-#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "agent/master_link/link.h"
-#include "common/base/files.h"
+#include "agent/master_link/tunnel_end.h"
 #include "common/base/log.h"
-#include "common/base/text.h"
 #include "det/v1/agent.grpc.pb.h"
 
 namespace det::agent {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
-using ErrorCode = boost::system::error_code;
 
-constexpr auto kConnectTime = std::chrono::seconds(5);
-constexpr std::size_t kPiece = 64 << 10;
 // The master admits 100 streams per connection.
 constexpr int kTunnelsPerChannel = 64;
 
@@ -39,43 +29,7 @@ struct Carrier {
   int tunnels = 0;
 };
 
-/// Fields of a line of /proc/net/tcp: "sl local remote st tx:rx tr:when retrnsmt uid …".
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields;
-  for (const std::string& each : split(std::string(line), ' '))
-    if (!each.empty()) fields.push_back(each);
-  return fields;
-}
-
-/// Whether all listeners on `port` of this machine belong to `uid`, with at least one.
-bool owns_listener(int port, uid_t uid) {
-  std::string table;
-  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    // The second one is absent without IPv6.
-    if (auto read = read_file(path, 64 << 20)) table += *read;
-  }
-  return listens_as(table, port, uid);
-}
-
 }  // namespace
-
-bool listens_as(std::string_view table, int port, uid_t uid) {
-  constexpr const char* kListening = "0A";
-  bool found = false;
-  for (const std::string& line : split(std::string(table), '\n')) {
-    const auto fields = fields_of(line);
-    if (fields.size() < 8 || fields[3] != kListening) continue;
-    const std::string& local = fields[1];
-    const std::size_t colon = local.rfind(':');
-    if (colon == std::string::npos) continue;
-    int number = 0;
-    std::from_chars(local.data() + colon + 1, local.data() + local.size(), number, 16);
-    if (number != port) continue;
-    if (fields[7] != std::to_string(uid)) return false;
-    found = true;
-  }
-  return found;
-}
 
 /// State of the I/O thread.
 struct Tunnels::Shared {
@@ -101,35 +55,16 @@ struct Tunnels::Shared {
 class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::TunnelMessage>,
                                 public std::enable_shared_from_this<Tunnel> {
  public:
-  Tunnel(std::shared_ptr<Shared> shared, v1::OpenTunnel order)
-      : shared_(std::move(shared)), order_(std::move(order)), socket_(shared_->io), timer_(shared_->io) {}
+  Tunnel(std::shared_ptr<Shared> shared, v1::OpenTunnel order, std::shared_ptr<TunnelEnd> end)
+      : shared_(std::move(shared)), order_(std::move(order)), end_(std::move(end)) {}
   ~Tunnel() override { shared_->tunnels.erase(this); }
 
-  void connect(uid_t uid) {
-    const tcp::endpoint loopback(asio::ip::address_v4::loopback(),
-                                 static_cast<unsigned short>(order_.port()));
-    timer_.expires_after(kConnectTime);
-    timer_.async_wait([self = shared_from_this()](ErrorCode error) {
-      ErrorCode ignored;
-      if (!error && !self->carrier_) self->socket_.close(ignored);
-    });
-    socket_.async_connect(loopback, [self = shared_from_this(), uid](ErrorCode error) {
-      if (!error) return self->connected(uid);
-      // Some programs listen on IPv6 only.
-      const tcp::endpoint second(asio::ip::address_v6::loopback(),
-                                 static_cast<unsigned short>(self->order_.port()));
-      self->socket_ = tcp::socket(self->shared_->io);
-      self->socket_.async_connect(second, [self, uid](ErrorCode again) {
-        again
-            ? self->answer("nothing listens on port " + std::to_string(self->order_.port()) + " of the task")
-            : self->connected(uid);
-      });
-    });
+  void connect() {
+    end_->connect([self = shared_from_this()](const std::string& error) { self->answer(error); });
   }
 
   /// Calls the master. `error`: why there is no tunnel; "" for an open one.
   void answer(const std::string& error) {
-    timer_.cancel();
     if (shared_->closing) return;
     carrier_ = shared_->carrier();
     // Without an answer the master closes the tunnel by its own time limit.
@@ -154,15 +89,6 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
   void cancel() { context_.TryCancel(); }
 
  private:
-  void connected(uid_t uid) {
-    ErrorCode ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
-    if (!owns_listener(order_.port(), uid))
-      return answer("port " + std::to_string(order_.port()) +
-                    " belongs to another program of the machine; choose another");
-    answer("");
-  }
-
   template <typename Work>
   void post(Work work) {
     asio::post(shared_->io, [self = shared_from_this(), work] { work(*self); });
@@ -186,43 +112,38 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
     if (incoming_.has_opened()) {
       opened_ = true;
       // The end of the first write may be reported after the reply to it.
-      if (!writing_) read_socket();
-    } else if (incoming_.has_end()) {
-      ErrorCode ignored;
-      socket_.shutdown(tcp::socket::shutdown_send, ignored);
-      end_received_ = true;
-      finish_if_ended();
-    } else if (incoming_.has_data()) {
-      return asio::async_write(socket_, asio::buffer(incoming_.data()),
-                               [self = shared_from_this()](ErrorCode error, std::size_t) {
-                                 if (self->closed_) return;
-                                 error ? self->cancel() : self->StartRead(&self->incoming_);
-                               });
+      if (!writing_) read_end();
+    } else if (incoming_.has_data() || incoming_.has_end() || incoming_.has_size()) {
+      return end_->write(incoming_, [self = shared_from_this()](bool ok) {
+        if (!ok) self->cancel();
+        if (ok && self->incoming_.has_end()) {
+          self->end_received_ = true;
+          self->finish_if_ended();
+        }
+        // The read of a canceled call reports its end.
+        self->StartRead(&self->incoming_);
+      });
     }
     StartRead(&incoming_);
   }
 
-  void read_socket() {
-    socket_.async_read_some(asio::buffer(piece_),
-                            [self = shared_from_this()](ErrorCode error, std::size_t count) {
-                              if (self->closed_) return;
-                              if (error && error != asio::error::eof) return self->cancel();
-                              self->outgoing_.Clear();
-                              if (error)
-                                self->outgoing_.mutable_end();
-                              else
-                                self->outgoing_.set_data(self->piece_.data(), count);
-                              self->end_sent_ = error == asio::error::eof;
-                              self->writing_ = true;
-                              self->StartWrite(&self->outgoing_);
-                            });
+  /// Reads the next message of the task's side.
+  void read_end() {
+    end_->read(outgoing_, [self = shared_from_this()](bool ok) {
+      if (!ok) return self->cancel();
+      // Nothing is written to a shell that has ended.
+      if (self->outgoing_.has_exit()) self->end_received_ = true;
+      self->end_sent_ = self->outgoing_.has_end() || self->outgoing_.has_exit();
+      self->writing_ = true;
+      self->StartWrite(&self->outgoing_);
+    });
   }
 
   void written(bool ok) {
     writing_ = false;
     if (!ok || closed_) return;
     if (end_sent_) return finish_if_ended();
-    if (opened_) read_socket();
+    if (opened_) read_end();
   }
 
   /// Ends the call when both directions have ended.
@@ -233,20 +154,17 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
   /// The call has ended; no operation may start after this one.
   void closed() {
     closed_ = true;
-    ErrorCode ignored;
-    socket_.close(ignored);
+    end_->close();
     RemoveHold();
   }
 
   const std::shared_ptr<Shared> shared_;
   const v1::OpenTunnel order_;
-  tcp::socket socket_;
-  asio::steady_timer timer_;
+  const std::shared_ptr<TunnelEnd> end_;
   std::shared_ptr<Carrier> carrier_;
   std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   v1::TunnelMessage incoming_, outgoing_;
-  std::array<char, kPiece> piece_;
   bool opened_ = false, writing_ = false, end_sent_ = false, end_received_ = false, done_ = false,
        closed_ = false;
   /// Keeps the I/O thread until gRPC has ended the call.
@@ -280,15 +198,19 @@ Tunnels::~Tunnels() {
   shared_->thread.join();
 }
 
-void Tunnels::open(const v1::OpenTunnel& order, uid_t uid) {
-  asio::post(shared_->io, [shared = shared_, order, uid] {
-    std::make_shared<Shared::Tunnel>(shared, order)->connect(uid);
+void Tunnels::open(const v1::OpenTunnel& order, std::optional<uid_t> uid, const TaskDir& dir) {
+  asio::post(shared_->io, [shared = shared_, order, uid, dir] {
+    auto end = order.has_shell() ? make_shell_end(shared->io, order.shell(), dir)
+                                 : make_port_end(shared->io, order.port(), uid, dir);
+    std::make_shared<Shared::Tunnel>(shared, order, std::move(end))->connect();
   });
 }
 
 void Tunnels::refuse(const v1::OpenTunnel& order, const std::string& error) {
   asio::post(shared_->io, [shared = shared_, order, error] {
-    std::make_shared<Shared::Tunnel>(shared, order)->answer(error);
+    // Never connected.
+    auto end = make_port_end(shared->io, 0, uid_t{0}, TaskDir(""));
+    std::make_shared<Shared::Tunnel>(shared, order, std::move(end))->answer(error);
   });
 }
 

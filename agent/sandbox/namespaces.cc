@@ -15,9 +15,9 @@ namespace det::agent {
 namespace {
 
 /// Files of /proc/self/ns in the order of open_namespaces().
-constexpr std::array kNames{"user", "mnt", "pid", "ipc", "uts", "cgroup"};
-constexpr std::array kKinds{CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,
-                            CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+constexpr std::array kNames{"user", "mnt", "pid", "ipc", "uts", "cgroup", "net"};
+constexpr std::array kKinds{CLONE_NEWUSER, CLONE_NEWNS,     CLONE_NEWPID, CLONE_NEWIPC,
+                            CLONE_NEWUTS,  CLONE_NEWCGROUP, CLONE_NEWNET};
 constexpr std::size_t kUser = 0, kMount = 1;
 
 /// Whether two descriptors refer to one namespace.

@@ -8,8 +8,8 @@
 
 namespace det::agent {
 
-/// Opens the namespaces of this process that a sandbox replaces: user, mount, process, IPC, host name and
-/// control group. The descriptors can be sent to another process.
+/// Opens the namespaces of this process that a sandbox may replace: user, mount, process, IPC, host name,
+/// control group and network. The descriptors can be sent to another process.
 Result<std::vector<UniqueFd>> open_namespaces();
 
 /// Moves this process into the namespaces of open_namespaces(). Those that it shares already are skipped. Its

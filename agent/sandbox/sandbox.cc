@@ -26,7 +26,7 @@ void add(std::vector<std::string>& command, std::initializer_list<std::string> w
 }
 
 /// The directories of the system. Merged ones (/bin → usr/bin) stay symbolic links.
-void add_system(std::vector<std::string>& command) {
+void add_system(std::vector<std::string>& command, std::int64_t shm_bytes) {
   for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sys"}) {
     std::error_code error;
     if (fs::is_symlink(path, error)) {
@@ -38,7 +38,9 @@ void add_system(std::vector<std::string>& command) {
   add(command, {"--ro-bind", "/etc", "/etc"});
   // The settings of master and agent can contain passwords.
   if (path_exists("/etc/determinant")) add(command, {"--tmpfs", "/etc/determinant"});
-  add(command, {"--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"});
+  add(command, {"--proc", "/proc", "--dev", "/dev", "--perms", "1777"});
+  if (shm_bytes > 0) add(command, {"--size", std::to_string(shm_bytes)});
+  add(command, {"--tmpfs", "/dev/shm"});
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {
     const std::string path = entry.path().string();
@@ -71,7 +73,9 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   } else {
     add(command, {"--unshare-user"});
   }
-  add_system(command);
+  // Brings its loopback interface up.
+  if (sandbox.own_network) add(command, {"--unshare-net"});
+  add_system(command, sandbox.shm_bytes);
   add(command, {"--bind", sandbox.tmp, "/tmp"});
   for (const SandboxMount& mount : sandbox.mounts) {
     // Otherwise bubblewrap creates the parents of a private file without access for the task.
@@ -80,7 +84,8 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
     if (mount.access == Access::kHide) {
       add(command, {"--tmpfs", mount.inside});
     } else {
-      add(command, {mount.access == Access::kRead ? "--ro-bind" : "--bind", mount.path, mount.inside});
+      const bool reads = mount.access == Access::kRead || mount.access == Access::kReadAsOwner;
+      add(command, {reads ? "--ro-bind" : "--bind", mount.path, mount.inside});
     }
   }
   add(command, {"--remount-ro", "/", "--"});
@@ -113,7 +118,8 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
   bool left = false;
   for (std::size_t i = 0; sandbox.uid && i < sandbox.mounts.size(); ++i) {
     SandboxMount& mount = sandbox.mounts[i];
-    if (mount.access != Access::kWriteAsOwner) continue;
+    const bool reads = mount.access == Access::kReadAsOwner;
+    if (!reads && mount.access != Access::kWriteAsOwner) continue;
     struct stat status {};
     const bool owned = ::lstat(mount.path.c_str(), &status) == 0 && status.st_uid == *sandbox.uid;
     if (!left && !owned) TRY(leave_mount_namespace());
@@ -134,7 +140,7 @@ Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string&
     } else if (!owned) {
       mount.path = copy;
     }
-    mount.access = Access::kWrite;
+    mount.access = reads ? Access::kRead : Access::kWrite;
   }
   return warnings;
 }
@@ -151,12 +157,19 @@ const char* to_string(SandboxReport::Level level) {
   return "off";
 }
 
-SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place) {
+namespace {
+
+/// Makes one sandbox.
+SandboxReport probe_once(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                         bool own_network) {
   using Level = SandboxReport::Level;
   auto directory = TemporaryDirectory::create("sandbox-probe", place);
   if (!directory) return {Level::kOff, directory.error().message};
   const std::string prefix = fs::path(init).parent_path().parent_path().string();
-  const Sandbox sandbox{.uid = uid, .tmp = directory->path(), .mounts = {{prefix, prefix, Access::kRead}}};
+  const Sandbox sandbox{.uid = uid,
+                        .tmp = directory->path(),
+                        .mounts = {{prefix, prefix, Access::kRead}},
+                        .own_network = own_network};
   const std::string user = uid ? std::to_string(*uid) : "-";
   const auto result = run_process({.argv = sandbox_command(sandbox, {init, "exec", user, "/bin/true"})},
                                   {.timeout = std::chrono::seconds(10)});
@@ -172,11 +185,26 @@ SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, c
   }
   if (uid) {
     if (auto mapped = can_map_owners(directory->path(), *uid); !mapped) {
-      return {Level::kPartial, "the file system of " + place + " has no id-mapped mounts (" +
-                                   mapped.error().message + "); Linux 5.12 or newer is needed"};
+      return {Level::kPartial,
+              "the file system of " + place + " has no id-mapped mounts (" + mapped.error().message +
+                  "); Linux 5.12 or newer is needed",
+              own_network};
     }
   }
-  return {Level::kFull, ""};
+  return {Level::kFull, "", own_network};
+}
+
+}  // namespace
+
+SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                            bool own_network) {
+  using Level = SandboxReport::Level;
+  SandboxReport report = probe_once(uid, init, place, own_network);
+  if (!own_network || report.level != Level::kOff) return report;
+  // The reason may be the network alone.
+  SandboxReport without = probe_once(uid, init, place, false);
+  if (without.level == Level::kOff) return without;
+  return {Level::kPartial, "tasks have the network of the machine: " + report.missing};
 }
 
 }  // namespace det::agent

@@ -4,10 +4,12 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/sandbox/control_group.h"
 #include "common/base/result.h"
 
 namespace det::agent {
@@ -19,6 +21,7 @@ struct SandboxMount {
     kWrite,
     kWriteAsOwner,  ///< the processes act as the owner of `path`, and new files get that owner
     kHide,          ///< an empty directory
+    kReadAsOwner,   ///< as kWriteAsOwner, without writing
   };
   std::string path;  ///< on the machine
   std::string inside;
@@ -32,13 +35,16 @@ struct Sandbox {
   std::optional<uid_t> uid;
   std::string tmp;                   ///< directory that becomes /tmp
   std::vector<SandboxMount> mounts;  ///< later ones cover earlier ones
+  std::int64_t shm_bytes = 0;        ///< size of /dev/shm; 0: half of the machine's memory
+  /// A network namespace of its own, with a loopback interface only. Else the network of the machine.
+  bool own_network = false;
   bool operator==(const Sandbox&) const = default;
 };
 
 /// Returns the command that runs `argv` as process 1 of a new sandbox: process, IPC, host name and mount
-/// namespaces; the network of the machine; /usr, /opt, /etc and /sys read-only; a /proc, /dev, /run and /var
-/// of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite. Reads directories of the
-/// machine.
+/// namespaces; a network namespace if the sandbox has one of its own; /usr, /opt, /etc and /sys read-only; a
+/// /proc, /dev, /run and /var of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite,
+/// kReadAsOwner as kRead. Reads directories of the machine.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
 
 /// Chooses the user of a task with a checkpoint storage, the mount at `inside`, without id-mapped mounts
@@ -48,22 +54,26 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
 /// given away.
 Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common);
 
-/// Replaces each kWriteAsOwner by an id-mapped copy of the directory below `place`, in a mount namespace of
-/// the calling process, or by kWrite where `uid` is its owner. Without `uid` it changes nothing. Returns one
-/// warning for each directory that stays as it is. The process must be single-threaded. Errors: no mount
-/// namespace; a symbolic link in a path.
+/// Replaces each kWriteAsOwner and kReadAsOwner by an id-mapped copy of the directory below `place`, in a
+/// mount namespace of the calling process, or by kWrite and kRead where `uid` is its owner. Without `uid` it
+/// changes nothing. Returns one warning for each directory that stays as it is. The process must be
+/// single-threaded. Errors: no mount namespace; a symbolic link in a path.
 Result<std::vector<std::string>> map_owners(Sandbox& sandbox, const std::string& place);
 
 /// What the machine offers for sandboxes.
 struct SandboxReport {
   enum class Level { kOff, kPartial, kFull };
   Level level = Level::kOff;
-  std::string missing;  ///< what is missing and the remedy; "" if nothing is
+  std::string missing;                    ///< what is missing and the remedy; "" if nothing is
+  bool own_network = false;               ///< Sandbox::own_network was asked for and is possible
+  std::optional<GroupPlace> groups = {};  ///< limits of tasks were asked for and are possible
 };
 const char* to_string(SandboxReport::Level level);
 
 /// Runs `init` (path of det-task-init) in a sandbox as `uid` and reports the result. `place`: a directory of
-/// the agent, for temporary files. Blocks for milliseconds, at most 10 s.
-SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place);
+/// the agent, for temporary files. If a network of its own is not possible, the sandbox is partial. Blocks
+/// for milliseconds, at most 20 s.
+SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place,
+                            bool own_network = false);
 
 }  // namespace det::agent

@@ -4,36 +4,12 @@
 #include <charconv>
 #include <optional>
 
+#include "agent/sandbox/control_group.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace det::agent {
 namespace {
-
-constexpr char kRoot[] = "/sys/fs/cgroup";
-
-/// Location of the control group's files.
-struct Group {
-  std::string root, path;  ///< the group's directory is root + path
-  bool unified = false;
-};
-
-/// Returns the memory hierarchy of cgroup version 1 if there is one, else the unified hierarchy.
-Group group() {
-  Group found{.root = kRoot, .path = "", .unified = true};
-  const auto text = read_file("/proc/self/cgroup");
-  if (!text) return found;
-  for (const std::string& line : split(*text, '\n')) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const auto controllers = split(line.substr(first + 1, second - first - 1), ',');
-    const std::string path = line.substr(second + 1) == "/" ? "" : line.substr(second + 1);
-    if (std::find(controllers.begin(), controllers.end(), "memory") != controllers.end())
-      return {.root = std::string(kRoot) + "/memory", .path = path, .unified = false};
-    if (line.starts_with("0::")) found.path = path;
-  }
-  return found;
-}
 
 std::optional<std::int64_t> number(const std::string& text) {
   std::int64_t value = 0;
@@ -56,29 +32,31 @@ std::optional<std::int64_t> entry(const std::string& file, const std::string& na
 
 }  // namespace
 
-std::int64_t oom_kills() {
-  const Group where = group();
-  const std::string file = where.unified ? "/memory.events" : "/memory.oom_control";
+std::int64_t oom_kills(const std::string& group) {
+  const OwnGroup own = own_group("memory");
+  std::vector<std::string> places{group};
   // Inside a container the path may be the machine's, while the group's own files are at the root.
-  for (const std::string& path : {where.root + where.path, where.root}) {
-    if (const auto count = entry(path + file, "oom_kill")) return *count;
+  if (group.empty()) places = {own.root + own.path, own.root};
+  for (const std::string& place : places) {
+    for (const char* file : {"/memory.events", "/memory.oom_control"})
+      if (const auto count = entry(place + file, "oom_kill")) return *count;
   }
   return entry("/proc/vmstat", "oom_kill").value_or(0);
 }
 
-std::int64_t memory_limit() {
-  const Group where = group();
-  const std::string file = where.unified ? "/memory.max" : "/memory.limit_in_bytes";
+std::int64_t memory_limit(const std::string& group) {
+  const OwnGroup own = own_group("memory");
   std::int64_t least = entry("/proc/meminfo", "MemTotal:").value_or(0) * 1024;
-  std::string path = where.path;
-  for (;;) {
-    const auto text = read_file(where.root + path + file);
-    // An unset limit is the word "max" or a huge number.
-    const auto limit = text ? number(*text) : std::nullopt;
-    if (limit && *limit > 0 && (least == 0 || *limit < least)) least = *limit;
-    if (path.empty()) return least;
-    path.resize(path.rfind('/'));
+  std::string place = group.empty() ? own.root + own.path : group;
+  for (; place.size() >= own.root.size(); place.resize(place.rfind('/'))) {
+    for (const char* file : {"/memory.max", "/memory.limit_in_bytes"}) {
+      const auto text = read_file(place + file);
+      // An unset limit is the word "max" or a huge number.
+      const auto limit = text ? number(*text) : std::nullopt;
+      if (limit && *limit > 0 && (least == 0 || *limit < least)) least = *limit;
+    }
   }
+  return least;
 }
 
 }  // namespace det::agent

@@ -29,7 +29,10 @@ Json encode(const Sandbox& sandbox) {
   Json mounts = Json::array();
   for (const SandboxMount& mount : sandbox.mounts)
     mounts.push_back({to_base64(mount.path), to_base64(mount.inside), static_cast<int>(mount.access)});
-  Json value{{"tmp", to_base64(sandbox.tmp)}, {"mounts", mounts}};
+  Json value{{"tmp", to_base64(sandbox.tmp)},
+             {"mounts", mounts},
+             {"shm_bytes", sandbox.shm_bytes},
+             {"own_network", sandbox.own_network}};
   if (sandbox.uid) value["uid"] = *sandbox.uid;
   return value;
 }
@@ -37,7 +40,10 @@ Json encode(const Sandbox& sandbox) {
 Result<Sandbox> decode_sandbox(const Json& value) {
   Sandbox sandbox;
   if (value.contains("uid")) sandbox.uid = value.at("uid").get<uid_t>();
+  sandbox.own_network = value.value("own_network", false);
   TRY_ASSIGN(sandbox.tmp, from_base64(value.at("tmp").get<std::string>()));
+  // Absent in files of an older release.
+  sandbox.shm_bytes = value.value("shm_bytes", std::int64_t{0});
   for (const Json& item : value.at("mounts")) {
     SandboxMount mount;
     TRY_ASSIGN(mount.path, from_base64(item.at(0).get<std::string>()));
@@ -71,6 +77,8 @@ Status TaskDir::write_spec(const TaskSpec& spec) const {
              {"ends_with_agent", spec.ends_with_agent},
              {"grace_micros", spec.grace.count()},
              {"unshipped_bytes", spec.unshipped_bytes},
+             {"master", to_base64(spec.master)},
+             {"groups", encode(spec.groups)},
              {"hang_micros", spec.hang_timeout.count()}};
   if (spec.sandbox) value["sandbox"] = encode(*spec.sandbox);
   return replace_file(this->spec(), dump_json(value), 0600);
@@ -88,6 +96,8 @@ Result<TaskSpec> TaskDir::read_spec() const {
     // Absent in files of older agents.
     spec.ends_with_agent = value.value("ends_with_agent", false);
     spec.hang_timeout = Duration(value.value("hang_micros", std::int64_t{0}));
+    TRY_ASSIGN(spec.groups, decode(value.value("groups", Json::array())));
+    TRY_ASSIGN(spec.master, from_base64(value.value("master", std::string())));
     if (value.contains("sandbox")) {
       TRY_ASSIGN(spec.sandbox, decode_sandbox(value.at("sandbox")));
     }

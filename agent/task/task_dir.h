@@ -8,7 +8,9 @@
 //   exit.json        supervisor → agent: how the main process ended, written when no process is left
 //   outcome.json     agent → later agent: the exit as reported to the master
 //   log, shipped     see log_file.h
+//   shells           socket of the supervisor: a connection for each shell (shell_frames.h)
 //   mounts           id-mapped directories, visible to the supervisor only
+//   ports            socket for the agent, if the task has a network of its own (master_relay.h)
 //
 // The task itself sees spec.json (read-only) and these directories:
 //   workdir, determined, tmp
@@ -48,6 +50,10 @@ struct TaskSpec {
   Duration hang_timeout{0};
   /// Absent: the task runs with all rights of the agent.
   std::optional<Sandbox> sandbox = {};
+  /// HOST:PORT that the relay of a task with a network of its own connects to.
+  std::string master;
+  /// Directories of the task's control group (sandbox/control_group.h), that of memory first.
+  std::vector<std::string> groups;
   /// Limit of unshipped log; lines beyond are dropped and counted.
   std::int64_t unshipped_bytes = 1LL << 30;
 };
@@ -94,6 +100,7 @@ class TaskDir {
   std::string heartbeat() const { return run() + "/heartbeat"; }
   std::string tmp() const { return path_ + "/tmp"; }
   std::string mounts() const { return path_ + "/mounts"; }
+  std::string ports() const { return path_ + "/ports"; }
   std::string spec() const { return path_ + "/spec.json"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }

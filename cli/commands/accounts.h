@@ -7,6 +7,7 @@
 #include "cli/output/print.h"
 #include "common/client/client.h"
 #include "det/v1/auth.pb.h"
+#include "det/v1/group.pb.h"
 #include "det/v1/project.pb.h"
 #include "det/v1/workspace.pb.h"
 
@@ -23,6 +24,11 @@ Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& proje
 
 /// Returns the names of all users by user id. Blocks for one call.
 Result<std::map<int, std::string>> user_names(Client& client);
+
+/// Returns the group with exactly this name. Errors: kNotFound. Defined in user_group.cc.
+Result<v1::Group> find_group(Client& client, const std::string& name);
+/// Returns the names of all groups by id. Blocks for one call.
+Result<std::map<int, std::string>> group_names(Client& client);
 
 /// Reads a new password: twice and without echo on a terminal, else one line of standard input. Errors:
 /// kInvalidArgument (empty, or the two entries differ); those of ask_secret().

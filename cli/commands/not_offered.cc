@@ -13,14 +13,7 @@ Command not_offered(std::vector<std::string> names, const std::string& why) {
 }
 
 std::vector<Command> not_offered_nouns() {
-  return {not_offered({"notebook"}, "notebooks are not supported; run an experiment"),
-          not_offered({"shell"}, "shells are not supported; log in to the agent's machine"),
-          not_offered({"tensorboard"},
-                      "the web UI and `det experiment watch` draw metrics; `det trial download-files ID "
-                      "tensorboard` fetches event files and traces"),
-          not_offered({"user-group", "ug"},
-                      "user groups are not supported; assign roles to users with `det rbac`"),
-          not_offered({"resource-pool", "rp"}, "agents define the pools, and every workspace may use them")};
+  return {not_offered({"resource-pool", "rp"}, "agents define the pools, and every workspace may use them")};
 }
 
 }  // namespace det::cli

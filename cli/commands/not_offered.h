@@ -15,7 +15,7 @@ inline constexpr const char* kLogRetention = "set retention_policy in the config
 /// Its help shows the reason as well.
 Command not_offered(std::vector<std::string> names, const std::string& why);
 
-/// Nouns without any supported verb: notebook, shell, tensorboard, user-group, resource-pool.
+/// Nouns without any supported verb: user-group, resource-pool.
 std::vector<Command> not_offered_nouns();
 
 }  // namespace det::cli

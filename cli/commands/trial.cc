@@ -9,6 +9,7 @@
 #include "cli/output/logs.h"
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
+#include "cli/tasks/shell_session.h"
 #include "common/archive/archive.h"
 #include "common/base/files.h"
 #include "det/v1/cluster.grpc.pb.h"
@@ -127,6 +128,20 @@ Status download_from_trial(Client& client, const TrialDownloadOptions& options) 
   return {};
 }
 
+struct TrialShellOptions : TrialOptions {
+  std::vector<std::string> words;  ///< command line
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    declare_command_line(app, words);
+  }
+};
+
+/// Opens a shell in the current allocation of a trial. Exits with the shell's exit code.
+Result<int> open_trial_shell(Client& client, const TrialShellOptions& options) {
+  TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
+  return run_shell(client, trial.task_id(), options.words);
+}
+
 struct SupportBundleOptions : TrialOptions {
   std::string directory = ".";
   void declare(CLI::App& app) {
@@ -174,6 +189,9 @@ Command trial_command() {
                  {{"logs"}, "Print the log of a trial.", action(print_trial_log)},
                  {{"download"}, "Download a checkpoint of a trial.", action(download_from_trial)},
                  {{"kill"}, "Kill a trial.", action(kill_trial)},
+                 {{"shell"},
+                  "Open a shell beside the processes of a running trial, or run a command line there.",
+                  action(open_trial_shell)},
                  {{"support-bundle"},
                   "Write log, metrics and configuration of a trial to an archive.",
                   action(write_support_bundle)},

@@ -112,10 +112,16 @@ Status show_members(Client& client, const v1::Workspace& workspace, const Output
   TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::GetUsersAssignedToWorkspace, request));
   std::map<int, std::string> names;
   for (const v1::User& user : response.users_assigned_directly()) names[user.id()] = user.username();
-  Table table{{"User", "Role", "Scope"}, {}};
+  std::map<int, std::string> groups;
+  for (const v1::GroupDetails& group : response.groups()) groups[group.group_id()] = group.name();
+  Table table{{"Member", "Kind", "Role", "Scope"}, {}};
   for (const v1::RoleWithAssignments& role : response.assignments()) {
     for (const v1::UserRoleAssignment& each : role.user_role_assignments()) {
-      table.rows.push_back({names[each.user_id()], role.role().name(),
+      table.rows.push_back({names[each.user_id()], "user", role.role().name(),
+                            each.role_assignment().scope_cluster() ? "cluster" : "workspace"});
+    }
+    for (const v1::GroupRoleAssignment& each : role.group_role_assignments()) {
+      table.rows.push_back({groups[each.group_id()], "group", role.role().name(),
                             each.role_assignment().scope_cluster() ? "cluster" : "workspace"});
     }
   }
@@ -208,7 +214,9 @@ Command workspace_command() {
           {{{"list", "ls"}, "List workspaces.", action(list_workspaces)},
            {{"list-projects"}, "List the projects of a workspace.", show_action(true, show_projects)},
            {{"list-pools"}, "List the resource pools of a workspace.", show_action(true, show_pools)},
-           {{"list-members"}, "List users and roles of a workspace.", show_action(true, show_members)},
+           {{"list-members"},
+            "List users and groups with their roles in a workspace.",
+            show_action(true, show_members)},
            {{"describe"}, "Show a workspace.", show_action(false, show_workspace)},
            {{"create"}, "Create a workspace.", action(create_workspace)},
            {{"edit"}, "Rename a workspace.", action(rename_workspace)},

@@ -138,6 +138,13 @@ Result<Candidates> roles(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
+Result<Candidates> groups(Client& client, const std::vector<std::string>&) {
+  TRY_ASSIGN(const auto names, group_names(client));
+  Candidates found;
+  for (const auto& [id, name] : names) found.push_back({name, ""});
+  return found;
+}
+
 Result<Candidates> tokens(Client& client, const std::vector<std::string>&) {
   TRY_ASSIGN(const auto response,
              client.call(&v1::TokenService::Stub::GetAccessTokens, v1::GetAccessTokensRequest()));
@@ -172,6 +179,11 @@ const std::map<std::string, Source>& sources() {
       {"-u", users},
       {"--user", users},
       {"--username-to-assign", users},
+      {"--groups-user-belongs-to", users},
+      {"--add-user", users},
+      {"GROUP", groups},
+      {"-g", groups},
+      {"--group-name-to-assign", groups},
       {"workspace NAME", workspaces},
       {"WORKSPACE", workspaces},
       {"--workspace-name", workspaces},

@@ -58,11 +58,11 @@ struct Output {
   /// Prints YAML with --yaml, else JSON.
   void print_value(const Json& value) const;
 };
-/// Output of a command whose only flags are those of a list.
+/// Output of a command with the flags of a list only.
 struct ListOutput : Output {
   void declare(CLI::App& app) { declare_list(app); }
 };
-/// Output of a command whose only flags are --json and --yaml.
+/// Output of a command with the flags --json and --yaml only.
 struct ValueOutput : Output {
   void declare(CLI::App& app) { declare_value(app); }
 };

@@ -11,7 +11,8 @@
 namespace det::cli {
 namespace {
 
-// State that the Ctrl-C handler restores. Valid only while terminal_is_changed is set, during hidden input.
+// State that the Ctrl-C handler restores. Valid only while terminal_is_changed is set, during hidden input
+// and in raw mode.
 termios saved_terminal;
 volatile sig_atomic_t terminal_is_changed = 0;
 
@@ -43,6 +44,24 @@ bool wants_color(int fd) {
 int terminal_width(int fd) {
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+RawTerminal::RawTerminal(bool wanted) {
+  if (!wanted || ::tcgetattr(STDIN_FILENO, &saved_terminal) != 0) return;
+  for (const int number : {SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    ::sigaction(number, &action, nullptr);
+  }
+  termios raw = saved_terminal;
+  ::cfmakeraw(&raw);
+  terminal_is_changed = 1;
+  raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+RawTerminal::~RawTerminal() {
+  if (raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &saved_terminal);
+  terminal_is_changed = 0;
 }
 
 Result<std::string> ask(const std::string& question) {

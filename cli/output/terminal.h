@@ -17,6 +17,20 @@ bool wants_color(int fd);
 /// Returns the columns of the terminal at `fd`; 80 when unknown.
 int terminal_width(int fd);
 
+/// Switches the terminal of standard input to raw mode: every key is input, Ctrl-C too. The destructor
+/// restores it, as do SIGTERM and SIGHUP. One at a time.
+class RawTerminal {
+ public:
+  /// Does nothing unless `wanted`.
+  explicit RawTerminal(bool wanted);
+  ~RawTerminal();
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+
+ private:
+  bool raw_ = false;
+};
+
 /// Prints `question` to stderr and reads a line of standard input. Errors: kFailedPrecondition (end of
 /// input).
 Result<std::string> ask(const std::string& question);

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <set>
 
-#include "common/archive/archive.h"
 #include "common/base/files.h"
 
 namespace det::cli {
@@ -44,8 +43,8 @@ Result<std::vector<ArchiveEntry>> read_included(const std::string& path) {
 
 }  // namespace
 
-Result<CodeArchive> pack_code_archive(const std::string& directory,
-                                      const std::vector<std::string>& includes) {
+Result<std::vector<ArchiveEntry>> read_code_entries(const std::string& directory,
+                                                    const std::vector<std::string>& includes) {
   std::vector<ArchiveEntry> entries;
   if (!directory.empty()) {
     TRY(require_directory(directory));
@@ -61,6 +60,12 @@ Result<CodeArchive> pack_code_archive(const std::string& directory,
     TRY_ASSIGN(auto more, read_included(include));
     entries.insert(entries.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
+  return entries;
+}
+
+Result<CodeArchive> pack_code_archive(const std::string& directory,
+                                      const std::vector<std::string>& includes) {
+  TRY_ASSIGN(std::vector<ArchiveEntry> entries, read_code_entries(directory, includes));
   CodeArchive archive;
   for (const ArchiveEntry& entry : entries) {
     if (entry.directory) continue;

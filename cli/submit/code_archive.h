@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/output/progress.h"
+#include "common/archive/archive.h"
 #include "common/base/result.h"
 #include "common/client/client.h"
 
@@ -19,9 +20,14 @@ struct CodeArchive {
   std::int64_t content_bytes = 0;  ///< sum of the sizes of `files`
 };
 
+/// Reads `directory` ("" for none) and the included files and directories, each under its own base name.
+/// Errors: kInvalidArgument (a path does not exist, or two entries have the same name); those of
+/// read_directory().
+Result<std::vector<ArchiveEntry>> read_code_entries(const std::string& directory,
+                                                    const std::vector<std::string>& includes);
+
 /// Packs `directory` ("" for none) and the included files and directories, each under its own base name.
-/// Reads everything into memory. Errors: kInvalidArgument (a path does not exist, or two entries have the
-/// same name); those of read_directory().
+/// Reads everything into memory. Errors: those of read_code_entries().
 Result<CodeArchive> pack_code_archive(const std::string& directory, const std::vector<std::string>& includes);
 
 /// Returns the name to print for `directory`: "../<name>" for the current directory, else the argument.

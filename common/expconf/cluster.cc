@@ -60,7 +60,8 @@ void check_pool(const Subject& subject, const ClusterFacts& cluster) {
       subject.slots == "resources.slots" || subject.value("resources.is_single_node") == Json(true));
   if (why.empty()) return;
   if (cluster.launch_error) {
-    subject.problem(subject.slots, "E-CFG-UNSAT", why);
+    // Clients of Determined AI look for the last two words.
+    subject.problem(subject.slots, "E-CFG-UNSAT", why + "; request unfulfillable");
   } else {
     subject.reader.warn(subject.at(subject.slots), subject.slots, "E-CFG-UNSAT",
                         why + "; it waits until there is one");

@@ -37,7 +37,8 @@ Type command_resources_type() {
                           "resource pool; empty: the default pool of the cluster"),
                 defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
                 defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
-                idle("max_slots", whole(0, kMaxSlots)), idle("shm_size", size_in_bytes()),
+                idle("max_slots", whole(0, kMaxSlots)),
+                optional("shm_size", size_in_bytes(), "size of /dev/shm in the sandbox of the command"),
                 idle("is_single_node", boolean()), idle("devices", any()), idle("native_parallel", boolean()),
                 idle("agent_label", text())});
 }
@@ -70,6 +71,8 @@ Json shared_defaults(const nlohmann::ordered_json& defaults) {
   for (const char* name : {"environment", "bind_mounts"}) {
     if (defaults.is_object() && defaults.contains(name)) shared[name] = defaults.at(name);
   }
+  if (defaults.is_object() && defaults.contains("resources") && defaults.at("resources").contains("shm_size"))
+    shared["resources"]["shm_size"] = defaults.at("resources").at("shm_size");
   return shared;
 }
 
@@ -88,7 +91,8 @@ const Type& command_type() {
                 "working directory; default: the directory of the uploaded files"),
        defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
        idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
-       idle("log_policies", any()), idle("preemption_timeout", any())});
+       optional("event_files", any(), "set by the cluster for a TensorBoard"), idle("log_policies", any()),
+       idle("preemption_timeout", any())});
   return type;
 }
 

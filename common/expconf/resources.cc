@@ -41,7 +41,7 @@ Type resources_type() {
                 defaulted("priority", whole(1, 99), 42, "queue priority; smaller values go first"),
                 optional("max_slots", whole(0, kMaxSlots), "maximum number of slots of all trials together"),
                 defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
-                optional("shm_size", size_in_bytes(), "shared memory of the container"),
+                optional("shm_size", size_in_bytes(), "size of /dev/shm in the sandbox of the trial"),
                 defaulted("is_single_node", boolean(), false, "true: all slots of a trial are on one agent"),
                 defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
                           "host devices available in the container"),

@@ -15,6 +15,7 @@
 #include "master/api/cluster/quota_meter.h"
 #include "master/api/experiments/metric_names.h"
 #include "master/api/streams/streams.h"
+#include "master/api/tasks/idle_tasks.h"
 #include "master/db/ingest/bulk.h"
 #include "master/db/pg/disk_watch.h"
 #include "master/db/pg/pool.h"
@@ -50,6 +51,8 @@ struct Settings {
   /// Host paths that experiments may mount. Empty: all.
   std::vector<std::string> allowed_host_paths;
   std::string default_pool = "default";
+  /// Stored name of the role of new users in the default workspace, or "NONE".
+  std::string new_user_role = "EDITOR";
   /// Interval between heartbeats of an agent. Three missed heartbeats end its link.
   Duration heartbeat = std::chrono::seconds(2);
   /// An agent without contact for this long ends its allocations.
@@ -101,6 +104,7 @@ struct Context {
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   std::shared_ptr<QuotaMeter> quotas = std::make_shared<QuotaMeter>(pool);
+  std::shared_ptr<IdleTasks> idle_tasks = std::make_shared<IdleTasks>();
   /// Memory of uploads, over gRPC and HTTP.
   std::shared_ptr<loop::Budget> uploads = std::make_shared<loop::Budget>(kUploadBytes, kUploadBytesPerCaller);
   std::shared_ptr<loop::Budget> paced_streams =

@@ -13,6 +13,7 @@
 #include "master/api/accounts/audit.h"
 #include "master/api/accounts/auth.h"
 #include "master/api/accounts/deletions.h"
+#include "master/api/accounts/group.h"
 #include "master/api/accounts/join.h"
 #include "master/api/accounts/model.h"
 #include "master/api/accounts/policy.h"
@@ -27,6 +28,7 @@
 #include "master/api/cluster/diagnosis.h"
 #include "master/api/cluster/job.h"
 #include "master/api/cluster/master.h"
+#include "master/api/cluster/pilot.h"
 #include "master/api/cluster/prometheus.h"
 #include "master/api/cluster/quota.h"
 #include "master/api/cluster/usage.h"
@@ -46,6 +48,7 @@
 #include "master/api/streams/harness_session.h"
 #include "master/api/submit/code_archive.h"
 #include "master/api/tasks/command.h"
+#include "master/api/tasks/interactive.h"
 #include "master/api/tasks/task.h"
 
 namespace det::api {
@@ -101,10 +104,13 @@ struct Server::Parts {
     add<DiagnosisService>(c);
     add<ExperimentService>(c);
     add<ExplanationService>(c);
+    add<InteractiveService>(c);
+    add<GroupService>(c);
     add<JobService>(c);
     add<LogService>(c);
     add<MediaService>(c);
     add<ModelService>(c);
+    add<PilotService>(c);
     add<ProjectService>(c, deletions);
     add<PrometheusService>(c);
     add<QuotaService>(c);

@@ -1,6 +1,7 @@
 // Keys of a provider of type kubernetes.
 #include <algorithm>
 
+#include "common/base/text.h"
 #include "master/config/provider_reader.h"
 
 namespace det {
@@ -36,11 +37,13 @@ void check_template(ProviderReader& reader, const Json& pods) {
 
 const std::vector<std::string>& kubernetes_keys() {
   static const std::vector<std::string> keys{
-      "type",      "max_pilots",    "slots_per_node",  "max_nodes",      "idle_timeout",
-      "walltime",  "min_time_left", "kubeconfig",      "context",        "namespace",
-      "image",     "agent",         "agent_arguments", "master",         "join_token_secret",
-      "resources", "node_selector", "tolerations",     "priority_class", "labels",
-      "queue",     "grace",         "start_timeout",   "pod_template"};
+      "type",          "pilot",           "max_pilots",  "slots_per_node",
+      "max_nodes",     "idle_timeout",    "walltime",    "min_time_left",
+      "kubeconfig",    "context",         "namespace",   "image",
+      "agent",         "agent_arguments", "master",      "join_token_secret",
+      "resources",     "node_selector",   "tolerations", "priority_class",
+      "labels",        "queue",           "gang",        "grace",
+      "start_timeout", "pod_template"};
   return keys;
 }
 
@@ -53,6 +56,14 @@ void read_kubernetes(ProviderReader& reader, ProviderConfig& config) {
   reader.text("join_token_secret", config.token_secret);
   reader.text("priority_class", config.priority_class);
   reader.text("queue", config.queue);
+  reader.text("gang", config.gang);
+  const std::vector<std::string> gangs{"plain", "pod_group", "volcano"};
+  if (std::find(gangs.begin(), gangs.end(), config.gang) == gangs.end())
+    reader.add("gang", "must be plain, pod_group or volcano" + did_you_mean(config.gang, gangs));
+  if (config.gang == "pod_group" && !config.queue.empty()) {
+    reader.add("gang",
+               "pod_group does not go with queue: Kueue starts all pods of a Job together; remove one");
+  }
   reader.long_options("agent_arguments", config.agent_arguments, own_arguments());
   reader.duration("grace", config.grace, kLeastGrace);
   reader.duration("start_timeout", config.start_timeout);

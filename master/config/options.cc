@@ -123,6 +123,10 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     }
   }
   config.launch_error = options.boolean("launch_error");
+  const std::string role = to_lower(options.text("new_user_role"));
+  if (role != "none" && role != "viewer" && role != "editor")
+    checker.add("new_user_role", "must be none, Viewer or Editor");
+  config.new_user_role = role == "none" ? "NONE" : role == "viewer" ? "VIEWER" : "EDITOR";
   if (const YamlNode* tree = options.tree("allowed_host_paths"))
     config.allowed_host_paths = read_directories(*tree, "allowed_host_paths", checker);
 }
@@ -238,15 +242,22 @@ std::vector<OptionKey> pool_keys() {
       {"resource_pools", Kind::kTree, "",
        "Pools with other scheduling, or with agents that run as jobs of an engine (Slurm or Kubernetes): a "
        "list of maps with pool_name, scheduler and provider. Keys of provider: type (agents, the default, "
-       "slurm or kubernetes), max_pilots (jobs that wait or run; default 1), slots_per_node (required), "
+       "slurm or kubernetes), pilot (shared, the default: a job runs trials one after the other, or "
+       "per_allocation: a job for each run of a trial, for sites that forbid jobs that wait for work), "
+       "max_pilots (jobs that wait or run; default 1), slots_per_node (required), "
        "max_nodes (of a job; default 1), idle_timeout (default 5m), agent (program; default det-agent), "
        "walltime (default: none, or the limit of Slurm's partition), min_time_left (no trial starts on a job "
        "that ends sooner; default 2m). Of slurm only: agent_config "
        "(configuration file on the nodes; required), partition, qos, account, constraint, gres, and "
-       "sbatch_options (a list of further options of sbatch). Of kubernetes only: image, master (address "
+       "sbatch_options (a list of further options of sbatch; {slots} in both is the number of slots that are "
+       "used on a node), or instead of the commands of Slurm rest_url (of slurmrestd), rest_user, "
+       "rest_token_file, rest_version (default v0.0.38) and rest_job (a map of further fields). Of "
+       "kubernetes only: image, master (address "
        "for the agents), join_token_secret (Secret with key token; these three are required), kubeconfig "
        "(default: the service account of the master's pod), context, namespace, resources, node_selector, "
-       "tolerations, priority_class, labels, agent_arguments, queue (of Kueue), grace (from SIGTERM to "
+       "tolerations, priority_class, labels, agent_arguments, queue (of Kueue, or of Volcano with gang: "
+       "volcano), gang (plain, "
+       "pod_group: PodGroups of Kubernetes 1.36 or newer, or volcano; default plain), grace (from SIGTERM to "
        "SIGKILL; default 60s), start_timeout (a pilot with only some of its nodes is then released; "
        "default 10m), and pod_template (merged into the pods)."},
   };
@@ -282,6 +293,8 @@ OptionTable all_options() {
            "preemption_timeout."},
           {"launch_error", Kind::kBool, "true",
            "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait."},
+          {"new_user_role", Kind::kString, "Editor",
+           "Role of new users in the default workspace: none, Viewer or Editor."},
           {"allowed_host_paths", Kind::kTree, "",
            "Directories of agents that experiments may mount, with subdirectories. Empty: any."},
           {"storages", Kind::kTree, "",

@@ -23,10 +23,11 @@ struct SchedulerConfig {
 
 /// Supply of a pool by an engine: its jobs run agents (pilots).
 struct ProviderConfig {
-  std::string type = "slurm";  ///< "slurm" or "kubernetes"
-  int max_pilots = 1;          ///< limit on jobs that wait or run
-  int slots_per_node = 1;      ///< slots that det-agent finds on a node
-  int max_nodes = 1;           ///< limit on the nodes of a job
+  std::string type = "slurm";   ///< "slurm" or "kubernetes"
+  int max_pilots = 1;           ///< limit on jobs that wait or run
+  int slots_per_node = 1;       ///< most slots that det-agent finds on a node
+  int max_nodes = 1;            ///< limit on the nodes of a job
+  bool per_allocation = false;  ///< key `pilot`: a job for each trial or command, instead of shared ones
   Duration idle_timeout = std::chrono::minutes(5);
   Duration min_time_left = std::chrono::minutes(2);  ///< before its end a job takes no new work for this long
   std::string agent = "det-agent";                   ///< program on the nodes, or in the image
@@ -36,6 +37,11 @@ struct ProviderConfig {
   std::string agent_config;  ///< configuration file of the agent on the nodes
   std::string partition, qos, account, constraint, gres;
   std::vector<std::string> sbatch_options;
+  std::string rest_url;         ///< of slurmrestd; "": the commands of Slurm
+  std::string rest_user;        ///< user of the token
+  std::string rest_token_file;  ///< file with a JSON web token, read for each call
+  std::string rest_version = "v0.0.38";
+  Json rest_job;  ///< further fields, merged into the submitted job
 
   // Kubernetes.
   std::string kubeconfig;    ///< file on the master's machine; "": the service account of the master's pod
@@ -44,7 +50,8 @@ struct ProviderConfig {
   std::string image;         ///< container image with det-agent
   std::string master;        ///< address of the master for the agents
   std::string token_secret;  ///< key `join_token_secret`: Secret with the join token at key `token`
-  std::string priority_class, queue;  ///< `queue`: LocalQueue of Kueue
+  std::string priority_class, queue;  ///< `queue`: LocalQueue of Kueue, or Queue of Volcano
+  std::string gang = "plain";         ///< "plain", "pod_group" or "volcano": scheduling of a pilot's pods
   std::vector<std::string> agent_arguments;
   Duration grace = std::chrono::seconds(60);          ///< from SIGTERM to SIGKILL for a pod
   Duration start_timeout = std::chrono::minutes(10);  ///< after it a partial set of nodes is released

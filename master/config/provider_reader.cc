@@ -93,6 +93,10 @@ void ProviderReader::require(const char* key, const std::string& meaning) {
   if (!node_.find(key)) add(key, "is required: " + meaning);
 }
 
+void ProviderReader::refuse(const char* key, const std::string& reason) {
+  if (node_.find(key)) add(key, reason);
+}
+
 void ProviderReader::refuse_others(const std::string& type, const std::vector<std::string>& known) {
   for (const YamlEntry& entry : node_.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;

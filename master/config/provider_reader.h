@@ -27,6 +27,8 @@ class ProviderReader {
   void maps(const char* key, Json& value);
   void map(const char* key, Json& value);
   void require(const char* key, const std::string& meaning);
+  /// Refuses a key that is set.
+  void refuse(const char* key, const std::string& reason);
   /// Refuses keys that are not in `known`.
   void refuse_others(const std::string& type, const std::vector<std::string>& known);
   void add(const std::string& key, const std::string& message);

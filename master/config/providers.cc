@@ -12,9 +12,11 @@ namespace {
 /// Keys of a provider of type slurm.
 const std::vector<std::string>& provider_keys() {
   static const std::vector<std::string> keys{
-      "type",  "max_pilots",   "slots_per_node", "max_nodes",     "idle_timeout",
-      "agent", "agent_config", "walltime",       "min_time_left", "partition",
-      "qos",   "account",      "constraint",     "gres",          "sbatch_options"};
+      "type",           "pilot",    "max_pilots",   "slots_per_node",  "max_nodes",
+      "idle_timeout",   "agent",    "agent_config", "walltime",        "min_time_left",
+      "partition",      "qos",      "account",      "constraint",      "gres",
+      "sbatch_options", "rest_url", "rest_user",    "rest_token_file", "rest_version",
+      "rest_job"};
   return keys;
 }
 
@@ -24,6 +26,28 @@ const std::vector<std::string>& own_options() {
       "parsable",   "job-name", "nodes", "ntasks", "ntasks-per-node", "requeue",  "array",
       "no-requeue", "wait",     "wrap",  "time",   "export",          "test-only"};
   return options;
+}
+
+/// Reads the keys of slurmrestd.
+void read_rest(ProviderReader& reader, ProviderConfig& config) {
+  reader.text("rest_url", config.rest_url);
+  reader.text("rest_user", config.rest_user);
+  reader.text("rest_token_file", config.rest_token_file);
+  reader.text("rest_version", config.rest_version);
+  reader.map("rest_job", config.rest_job);
+  if (config.rest_url.empty()) {
+    for (const char* key : {"rest_user", "rest_token_file", "rest_version", "rest_job"})
+      reader.refuse(key, "has no effect without rest_url");
+    return;
+  }
+  if (!config.rest_url.starts_with("http://") && !config.rest_url.starts_with("https://"))
+    reader.add("rest_url", "must begin with http:// or https://");
+  while (config.rest_url.ends_with('/')) config.rest_url.pop_back();
+  // Later releases of the API have other fields.
+  if (config.rest_version != "v0.0.38") reader.add("rest_version", "must be v0.0.38");
+  reader.require("rest_user", "the user of the token");
+  reader.require("rest_token_file", "a file with a token of scontrol token");
+  reader.refuse("sbatch_options", "is for the commands of Slurm; use rest_job with rest_url");
 }
 
 std::optional<ProviderConfig> read_provider(const YamlNode& node, const std::string& path,
@@ -45,6 +69,15 @@ std::optional<ProviderConfig> read_provider(const YamlNode& node, const std::str
                                                     : std::vector<std::string>{"type"});
   if (type == "agents") return std::nullopt;
   ProviderConfig config{.type = type};
+  std::string pilot = "shared";
+  reader.text("pilot", pilot);
+  config.per_allocation = pilot == "per_allocation";
+  if (!config.per_allocation && pilot != "shared") {
+    reader.add("pilot",
+               "must be shared (a job runs one trial after the other) or per_allocation (a job for "
+               "each trial)" +
+                   did_you_mean(pilot, {"shared", "per_allocation"}));
+  }
   reader.integer("max_pilots", config.max_pilots, 1000);
   reader.integer("slots_per_node", config.slots_per_node, 1024);
   reader.integer("max_nodes", config.max_nodes, 1000);
@@ -67,6 +100,7 @@ std::optional<ProviderConfig> read_provider(const YamlNode& node, const std::str
   reader.text("constraint", config.constraint);
   reader.text("gres", config.gres);
   reader.long_options("sbatch_options", config.sbatch_options, own_options());
+  read_rest(reader, config);
   reader.require("agent_config", "the configuration file of det-agent on the nodes");
   return config;
 }

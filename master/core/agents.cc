@@ -37,12 +37,13 @@ std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
 
 scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
   // Leftovers hold devices although their allocations have ended, so the agent is closed for new work.
-  scheduler::Agent one{.id = agent.id,
-                       .slots = std::vector<scheduler::Slot>(agent.slots.size()),
-                       .open = agent.session != 0 && agent.problem.empty() &&
-                               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
-                               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) &&
-                               owners_.pilots.admits(agent.id)};
+  scheduler::Agent one{
+      .id = agent.id,
+      .slots = std::vector<scheduler::Slot>(agent.slots.size()),
+      .open = agent.session != 0 && (agent.problem.empty() || owners_.is(Mutant::kProblemScheduled)) &&
+              (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
+              (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) && owners_.pilots.admits(agent.id),
+      .exclusive = owners_.pilots.exclusive(agent.id)};
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
     for (const int slot : known->second.disabled_slots) {
@@ -217,7 +218,7 @@ void Agents::remove(Step& step, const AgentId& id, const std::string& how) {
   const std::string pool = agent.pool;
   step.insert(PutCapacity{id, pool, 0, step.now.wall});
   if (agent.ephemeral) {
-    settings_.erase(id);
+    if (!owners_.is(Mutant::kLeftNotForgotten)) settings_.erase(id);
     step.insert(DeleteAgent{id, agent.registered});
   }
   owners_.queues.remove_agent(pool, id);

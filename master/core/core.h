@@ -37,6 +37,7 @@ struct Now {
 
 /// Supply of a pool by pilots. A pool without these rules has agents that administrators start.
 struct PilotRules {
+  std::string engine;      ///< name for people: "slurm" or "kubernetes"
   int max_pilots = 1;      ///< limit on pilots that have not ended
   int slots_per_node = 1;  ///< slots that the agent of a node offers
   int max_nodes = 1;       ///< limit on the nodes of one pilot
@@ -44,6 +45,8 @@ struct PilotRules {
   Duration idle_timeout = std::chrono::minutes(5);
   /// No allocation starts on a pilot whose end is nearer than this. 0: no limit.
   Duration min_time_left{};
+  /// Each pilot is for one allocation, and is released when that has ended.
+  bool per_allocation = false;
 };
 
 /// Timers and pool rules.

@@ -165,6 +165,7 @@ struct SubmitPilot {
   std::string pool;
   std::string name;
   int nodes = 1;
+  int slots = 0;  ///< slots that work will use on each node
 };
 /// To an engine: cancel the jobs of that name. Idempotent. Repeated until the pilot has ended.
 struct CancelPilot {

@@ -261,6 +261,9 @@ struct Pilot {
   std::optional<WallTime> until;  ///< when the engine ends it at the latest
   WallTime submitted;
   std::optional<WallTime> ended;
+  /// Slots of the one allocation that the pilot is for; absent for a pilot that takes any work.
+  std::optional<int> slots;
+  bool used = false;  ///< with `slots`: the allocation has started; the pilot takes no other one
   bool operator==(const Pilot&) const = default;
 };
 

@@ -66,6 +66,14 @@ enum class Mutant {
   kZombieScheduled,     ///< an agent of a released or ended pilot gets work
   kZombieNotCanceled,   ///< a job of a pilot that has ended for the master runs on
   kPilotRefusedAtOnce,  ///< a pilot that the engine refused is replaced without a delay
+  kPilotShared,         ///< a pilot for one allocation takes any work
+  kPilotUsedAgain,      ///< a pilot for one allocation takes a second one after the first
+  kPilotUseForgotten,   ///< after a restart of the master, the use of such a pilot is unknown
+  kSurplusNotReleased,  ///< such a pilot stays after its allocation has ended
+
+  // Agents that come and go.
+  kLeftNotForgotten,  ///< the settings of an agent that has left stay
+  kProblemScheduled,  ///< an agent with a problem gets work
 
   // Damaged checkpoints and leftovers.
   kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from

@@ -28,15 +28,20 @@ std::optional<WallTime> closes_at(const Pilot& pilot, const PilotRules& rules) {
 /// Returns the name of the pilot that an agent would belong to.
 std::string pilot_of(const AgentId& agent) { return agent.value.substr(0, agent.value.rfind('-')); }
 
+/// Slots of a pilot for one allocation that has a request.
+constexpr int kTaken = -1;
+
 /// Takes slots of one node, or of the nodes of one pilot together. Returns false when they do not suffice.
 bool take(PilotRoom& room, int slots, bool single_node) {
-  if (const auto node = std::find_if(room.begin(), room.end(), [&](int free) { return free >= slots; });
-      node != room.end()) {
+  if (room.slots) return *room.slots == slots && (room.slots = kTaken, true);
+  std::vector<int>& nodes = room.nodes;
+  if (const auto node = std::find_if(nodes.begin(), nodes.end(), [&](int free) { return free >= slots; });
+      node != nodes.end()) {
     *node -= slots;
     return true;
   }
-  if (single_node || std::accumulate(room.begin(), room.end(), 0) < slots) return false;
-  for (int& free : room) {
+  if (single_node || std::accumulate(nodes.begin(), nodes.end(), 0) < slots) return false;
+  for (int& free : nodes) {
     const int taken = std::min(free, slots);
     free -= taken;
     slots -= taken;
@@ -49,16 +54,17 @@ bool take(PilotRoom& room, int slots, bool single_node) {
 PilotNeed pack(const std::vector<scheduler::Demand>& demand, std::vector<PilotRoom> coming,
                const PilotRules& rules, int further) {
   const std::size_t known = coming.size();
-  PilotNeed need{.used = std::vector<bool>(known), .nodes = {}};
+  PilotNeed need{.used = std::vector<bool>(known), .further = {}};
   for (const scheduler::Demand& request : demand) {
     const int nodes = std::max(1, (request.slots + rules.slots_per_node - 1) / rules.slots_per_node);
     if (nodes > (request.single_node ? 1 : rules.max_nodes)) continue;
     std::size_t index = 0;
     while (index < coming.size() && !take(coming[index], request.slots, request.single_node)) ++index;
     if (index < known) need.used[index] = true;
-    if (index < coming.size() || static_cast<int>(need.nodes.size()) >= further) continue;
-    need.nodes.push_back(nodes);
-    coming.emplace_back(static_cast<std::size_t>(nodes), rules.slots_per_node);
+    if (index < coming.size() || static_cast<int>(need.further.size()) >= further) continue;
+    need.further.push_back({nodes, rules.per_allocation ? std::optional(request.slots) : std::nullopt});
+    coming.push_back(
+        {std::vector<int>(static_cast<std::size_t>(nodes), rules.slots_per_node), need.further.back().slots});
     take(coming.back(), request.slots, request.single_node);
   }
   return need;
@@ -69,7 +75,16 @@ bool Pilots::admits(const AgentId& agent) const {
   if (owners_.options.cluster.empty() || !agent.value.starts_with(prefix(owners_.options))) return true;
   if (owners_.is(Mutant::kZombieScheduled)) return true;
   const auto live = pilots_.find(pilot_of(agent));
-  return live != pilots_.end() && live->second.row.phase < PilotPhase::kCanceling && !live->second.ending;
+  return live != pilots_.end() && live->second.row.phase < PilotPhase::kCanceling && !live->second.ending &&
+         (!live->second.row.used || owners_.is(Mutant::kPilotUsedAgain));
+}
+
+std::optional<scheduler::Exclusive> Pilots::exclusive(const AgentId& agent) const {
+  const auto live = pilots_.find(pilot_of(agent));
+  if (live == pilots_.end() || !live->second.row.slots || owners_.is(Mutant::kPilotShared))
+    return std::nullopt;
+  const Pilot& row = live->second.row;
+  return scheduler::Exclusive{.set = row.name, .agents = row.nodes, .slots = *row.slots};
 }
 
 void Pilots::close_ending(Now now, const std::string& pool) {
@@ -99,6 +114,13 @@ std::string Pilots::problem(const std::string& name) const {
                               : "the last pilot of pool " + name + " ended without work: " + pool.failure;
 }
 
+SubmitPilot Pilots::submission(const Pilot& row) const {
+  const int most = owners_.options.providers.at(row.pool).slots_per_node;
+  // The slots of one allocation are spread evenly over its nodes.
+  const int slots = row.slots ? (*row.slots + row.nodes - 1) / row.nodes : most;
+  return {row.pool, row.name, row.nodes, slots};
+}
+
 bool Pilots::is_busy(const Pilot& pilot) const {
   for (int node = 0; node < pilot.nodes; ++node) {
     if (owners_.agents.is_held(AgentId(pilot.name + "-" + std::to_string(node)))) return true;
@@ -114,7 +136,7 @@ void Pilots::put_agents(const Pilot& pilot) {
 
 std::optional<PilotRoom> Pilots::room(const Live& live, const PilotRules& rules, Now now) const {
   const Pilot& row = live.row;
-  if (row.phase >= PilotPhase::kCanceling || live.ending) return std::nullopt;
+  if (row.phase >= PilotPhase::kCanceling || live.ending || row.used) return std::nullopt;
   if (row.phase == PilotPhase::kRunning) {
     int connected = 0;
     for (int node = 0; node < row.nodes; ++node) {
@@ -124,7 +146,7 @@ std::optional<PilotRoom> Pilots::room(const Live& live, const PilotRules& rules,
     const bool late = now.mono >= *live.running_since + owners_.options.pilot_start;
     if (connected == row.nodes || late || live.worked) return std::nullopt;
   }
-  return PilotRoom(static_cast<std::size_t>(row.nodes), rules.slots_per_node);
+  return PilotRoom{std::vector<int>(static_cast<std::size_t>(row.nodes), rules.slots_per_node), row.slots};
 }
 
 void Pilots::handle(Step& step, const PilotState& input) {
@@ -170,17 +192,32 @@ void Pilots::agent_connected(Step& step, const AgentId& agent) {
   if (found->second.row.phase < PilotPhase::kRunning) start(step, found->second);
 }
 
-void Pilots::submit(Step& step, const std::string& pool, int nodes) {
+void Pilots::submit(Step& step, const std::string& pool, const PilotSize& size) {
   const std::int64_t id = next_++;
   Live live{.row = {.id = id,
                     .name = prefix(owners_.options) + pool + "-" + std::to_string(id),
                     .pool = pool,
-                    .nodes = nodes,
-                    .submitted = step.now.wall},
+                    .nodes = size.nodes,
+                    .submitted = step.now.wall,
+                    .slots = size.slots},
             .repeat_at = step.now.mono + owners_.options.pilot_repeat};
-  step.send(SubmitPilot{pool, live.row.name, nodes});
+  step.send(submission(live.row));
   const std::string name = live.row.name;
   step.touch(pilots_.emplace(name, std::move(live)).first->second.row);
+}
+
+void Pilots::use(Step& step, Live& live) {
+  // The first work of a pilot shows that the engine and the settings are in order. Its later work does not:
+  // the engine may refuse the others meanwhile.
+  if (!std::exchange(live.worked, true)) {
+    Pool& pool = pools_[live.row.pool];
+    pool.failures = 0;
+    pool.failure.clear();
+    pool.retry_at = {};
+  }
+  if (!live.row.slots || std::exchange(live.row.used, true)) return;
+  put_agents(live.row);
+  step.touch(live.row);
 }
 
 void Pilots::repeat(Step& step, Live& live) {
@@ -189,7 +226,7 @@ void Pilots::repeat(Step& step, Live& live) {
   if (!unconfirmed || step.now.mono < live.repeat_at) return;
   live.repeat_at = step.now.mono + owners_.options.pilot_repeat;
   if (row.phase == PilotPhase::kCanceling) return step.send(CancelPilot{row.pool, row.name});
-  if (!owners_.is(Mutant::kPilotNotRepeated)) step.send(SubmitPilot{row.pool, row.name, row.nodes});
+  if (!owners_.is(Mutant::kPilotNotRepeated)) step.send(submission(row));
 }
 
 void Pilots::release(Step& step, Live& live, const std::string& reason) {
@@ -240,13 +277,7 @@ void Pilots::adapt(Step& step, const std::string& name) {
     repeat(step, live);
     if (live.row.phase == PilotPhase::kCanceling) continue;
     if (is_busy(live.row)) {
-      // The first work of a pilot shows that the engine and the settings are in order. Its later work does
-      // not: the engine may refuse the others meanwhile.
-      if (!std::exchange(live.worked, true)) {
-        pool.failures = 0;
-        pool.failure.clear();
-        pool.retry_at = {};
-      }
+      use(step, live);
       if (!owners_.is(Mutant::kPilotBusyReleased)) {
         live.idle_since.reset();
         continue;
@@ -260,18 +291,27 @@ void Pilots::adapt(Step& step, const std::string& name) {
   const bool bounded = !owners_.is(Mutant::kPilotsUnbounded);
   const int further = std::max(0, bounded ? rules.max_pilots - alive : rules.max_pilots);
   const PilotNeed need = pack(demand, std::move(rooms), rules, further);
+  const auto is_wanted = [&](const Pilot& row) {
+    return std::any_of(demand.begin(), demand.end(),
+                       [&](const auto& one) { return row.slots.value_or(one.slots) == one.slots; });
+  };
   const auto idle = [&](Live& live, const std::string& reason) {
     if (!live.idle_since) live.idle_since = step.now.mono;
-    if (!live.ending && step.now.mono < *live.idle_since + rules.idle_timeout) return;
+    const bool over = live.ending || (live.row.used && !owners_.is(Mutant::kSurplusNotReleased));
+    if (!over && step.now.mono < *live.idle_since + rules.idle_timeout) return;
     if (owners_.is(Mutant::kPilotNeverReleased)) return;
     // The next one would end as soon: the engine gives less time than min_time_left.
     if (live.ending && !live.worked) count_failure(pool, "too little time is left on it", step.now);
     // Requests wait, and the pilot could hold none of them: another one would not either.
-    if (!live.ending && !live.worked && live.row.phase == PilotPhase::kRunning && !demand.empty())
+    if (!live.ending && !live.worked && live.row.phase == PilotPhase::kRunning && is_wanted(live.row))
       count_failure(pool, "none of the waiting requests fits its agents", step.now);
     release(step, live, reason);
   };
-  for (Live* live : present) idle(*live, live->ending ? "its end is near" : "it was idle");
+  for (Live* live : present) {
+    idle(*live, live->row.used ? "its allocation has ended"
+                : live->ending ? "its end is near"
+                               : "it was idle");
+  }
   for (std::size_t i = 0; i < coming.size(); ++i) {
     if (need.used[i]) {
       coming[i]->idle_since.reset();
@@ -280,7 +320,7 @@ void Pilots::adapt(Step& step, const std::string& name) {
     }
   }
   if (step.now.mono >= pool.retry_at) {
-    for (const int nodes : need.nodes) submit(step, name, nodes);
+    for (const PilotSize& size : need.further) submit(step, name, size);
   }
   set_timer(name, step.now);
 }
@@ -319,6 +359,8 @@ Status Pilots::restore(std::vector<Pilot> rows, std::int64_t next, Now now) {
     Live live{.row = std::move(row), .repeat_at = now.mono};
     // Its agents have as long as after a start to connect again.
     if (live.row.phase == PilotPhase::kRunning) live.running_since = now.mono;
+    live.worked = live.row.used;
+    if (owners_.is(Mutant::kPilotUseForgotten)) live.row.used = false;
     owners_.timers.set({TimerKind::kPilots, live.row.pool}, now.mono);
     if (!pilots_.emplace(name, std::move(live)).second)
       return contradiction("pilot " + name + " is there twice");

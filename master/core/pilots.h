@@ -4,6 +4,10 @@
 // A pilot is durable before it is submitted, and its name is never used again, so a submission may be
 // repeated until the engine confirms it. Agents of a pilot that is released or has ended take no new work:
 // late jobs and leftover ones are harmless.
+//
+// A pilot for one allocation (PilotRules::per_allocation) is for a number of slots. The first request of
+// exactly this number takes it, in the order of the policy; the scheduler places it on all of its agents
+// (scheduler::Exclusive). From then on the pilot takes no work, and it is released with its allocation.
 #pragma once
 
 #include <map>
@@ -18,13 +22,22 @@ namespace det::core {
 struct Owners;
 struct Step;
 
-/// The slots of a pilot whose agents have not all connected: free slots of each node.
-using PilotRoom = std::vector<int>;
+/// The slots of a pilot that requests may wait for.
+struct PilotRoom {
+  std::vector<int> nodes;    ///< free slots of each node
+  std::optional<int> slots;  ///< as Pilot::slots
+};
+/// The size of a pilot.
+struct PilotSize {
+  int nodes = 1;
+  std::optional<int> slots;  ///< as Pilot::slots
+  bool operator==(const PilotSize&) const = default;
+};
 
 /// Pilots that a demand needs.
 struct PilotNeed {
-  std::vector<bool> used;  ///< by index of `coming`: the demand needs this one
-  std::vector<int> nodes;  ///< nodes of each further pilot
+  std::vector<bool> used;          ///< by index of `coming`: the demand needs this one
+  std::vector<PilotSize> further;  ///< pilots to submit
 };
 /// Packs requests in their order into pilots that are coming and into at most `further` new ones. A request
 /// that fits no pilot of these rules needs none. Pure.
@@ -47,8 +60,10 @@ class Pilots {
   void adapt(Step& step, const std::string& pool);
   /// An agent has connected, so its pilot runs.
   void agent_connected(Step& step, const AgentId& agent);
-  /// False for an agent of a pilot that is released, has ended, or ends soon.
+  /// False for an agent of a pilot that is released, has ended, ends soon, or has had its one allocation.
   bool admits(const AgentId& agent) const;
+  /// Returns the set of the agents of a pilot for one allocation.
+  std::optional<scheduler::Exclusive> exclusive(const AgentId& agent) const;
 
   std::map<std::string, Pilot> all() const;
   /// Returns why a pool gets no pilots, for people; "" without a known reason.
@@ -75,10 +90,13 @@ class Pilots {
   };
 
   bool is_busy(const Pilot& pilot) const;
+  SubmitPilot submission(const Pilot& row) const;
   /// Returns the free slots of a pilot that is submitted or starts; nothing for any other one.
   std::optional<PilotRoom> room(const Live& live, const PilotRules& rules, Now now) const;
   void start(Step& step, Live& live);
-  void submit(Step& step, const std::string& pool, int nodes);
+  void submit(Step& step, const std::string& pool, const PilotSize& size);
+  /// The agents of a pilot have work.
+  void use(Step& step, Live& live);
   /// Sends an unconfirmed submission or cancellation again when it is due.
   void repeat(Step& step, Live& live);
   void release(Step& step, Live& live, const std::string& reason);

@@ -105,16 +105,6 @@ CREATE TABLE user_settings (
     PRIMARY KEY (user_id, path, key)
 );
 
--- Roles of users in workspaces; a row without a workspace is cluster-wide. Cluster admins are users.admin.
--- Written by roles.
-CREATE TABLE grants (
-    user_id      bigint NOT NULL REFERENCES users ON DELETE CASCADE,
-    role         text NOT NULL CHECK (role IN ('VIEWER', 'EDITOR', 'WORKSPACE_ADMIN')),
-    workspace_id bigint REFERENCES workspaces ON DELETE CASCADE
-);
-CREATE UNIQUE INDEX grants_once ON grants (user_id, role, coalesce(workspace_id, 0));
-CREATE INDEX grants_workspace ON grants (workspace_id);
-
 -- Audit log of changes and refused calls; append-only. Written by audit.
 CREATE TABLE audit (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -352,7 +342,7 @@ ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLU
 
 -- core. After the first write, gc and checkpoints change state, resources and deleting.
 CREATE TABLE checkpoints (
-    uuid            text PRIMARY KEY,
+    uuid text PRIMARY KEY CHECK (state = 'DELETED' OR uuid ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'),
     trial_id        bigint NOT NULL REFERENCES trials,
     run             integer NOT NULL,
     task_id         text NOT NULL,

@@ -9,6 +9,8 @@ CREATE TABLE pilots (
     reason    text NOT NULL,
     until     timestamptz,
     submitted timestamptz NOT NULL,
-    ended     timestamptz
+    ended     timestamptz,
+    slots     integer,
+    used      boolean NOT NULL DEFAULT false
 );
 CREATE INDEX pilots_live ON pilots (id) WHERE ended IS NULL;

@@ -39,3 +39,9 @@ CREATE TABLE webhook_log_matches (
 );
 CREATE TRIGGER experiments_webhooks AFTER UPDATE OF state ON experiments FOR EACH ROW
     WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION queue_state_webhooks();
+
+-- First named log policy that a line of a trial matched. Written by bulk.
+CREATE TABLE log_policy_matches (
+    trial_id bigint PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
+    policy   text NOT NULL
+);

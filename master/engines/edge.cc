@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "master/engines/kubernetes/engine.h"
 #include "master/engines/slurm.h"
+#include "master/engines/slurm_rest.h"
 
 namespace det::engines {
 namespace {
@@ -148,7 +149,7 @@ bool Round::submit(const core::SubmitPilot& pilot) {
     report(there->second.front());
     return true;
   }
-  const auto id = engine_->submit(pilot.pool, pilot.name, pilot.nodes);
+  const auto id = engine_->submit(pilot);
   if (!id && id.error().code == Code::kUnavailable) {
     set_problem(id.error().message);
     return false;
@@ -211,9 +212,12 @@ Engines::Engines(const std::map<std::string, ProviderConfig>& pools, const std::
   std::map<std::string, ProviderConfig> slurm;
   std::set<std::string> of_slurm;
   for (const auto& [pool, config] : pools) {
-    if (config.type == "slurm") {
+    if (config.type == "slurm" && config.rest_url.empty()) {
       slurm.emplace(pool, config);
       of_slurm.insert(pool);
+    } else if (config.type == "slurm") {
+      edges_.push_back(std::make_unique<Edge>(
+          Round({pool}, prefix, std::make_unique<SlurmRest>(config, storage::exchange), core)));
     } else {
       edges_.push_back(
           std::make_unique<Edge>(Round({pool}, prefix, make_kubernetes(config, prefix + pool), core)));

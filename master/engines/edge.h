@@ -93,7 +93,8 @@ class Edge {
   std::thread thread_;
 };
 
-/// The edges of all engines: one for Slurm, and one for each pool on Kubernetes.
+/// The edges of all engines: one for the commands of Slurm, and one for each pool on slurmrestd or
+/// Kubernetes.
 class Engines {
  public:
   /// `prefix`: the beginning of the names of this cluster's pilots, with a hyphen at its end.

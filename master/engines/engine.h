@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "master/core/model.h"
+#include "master/core/effect.h"
 
 namespace det::engines {
 
@@ -32,9 +32,9 @@ class Engine {
   /// Lists the jobs, also those that ended recently. A job that was submitted before the call is
   /// listed, or has ended. Errors: kUnavailable, kDataLoss (the reply is no list of jobs).
   virtual Result<std::vector<EngineJob>> list() = 0;
-  /// Submits a pilot of a pool and returns the id of its job. Errors: kInvalidArgument (the engine refuses
-  /// it), kUnavailable (the engine does not reply; the job may exist).
-  virtual Result<std::string> submit(const std::string& pool, const std::string& name, int nodes) = 0;
+  /// Submits a pilot and returns the id of its job. Errors: kInvalidArgument (the engine refuses it),
+  /// kUnavailable (the engine does not reply; the job may exist).
+  virtual Result<std::string> submit(const core::SubmitPilot& pilot) = 0;
   /// Cancels jobs. Succeeds when they have ended. Errors: kUnavailable.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;
   /// Returns the number of requests to the engine's scheduler since the last call, so that the caller can

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "common/base/text.h"
+#include "master/engines/job_size.h"
 
 namespace det::engines {
 namespace {
@@ -39,17 +40,6 @@ bool is_unreachable(const ProcessResult& result) {
          });
 }
 
-core::PilotPhase phase_of(std::string_view state) {
-  constexpr std::array kPending = {"PENDING",     "CONFIGURING",  "REQUEUED",     "REQUEUE_HOLD",
-                                   "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
-  constexpr std::array kRunning = {"RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "STAGE_OUT"};
-  const auto is = [&](const char* name) { return state == name; };
-  if (std::any_of(kPending.begin(), kPending.end(), is)) return core::PilotPhase::kPending;
-  if (std::any_of(kRunning.begin(), kRunning.end(), is)) return core::PilotPhase::kRunning;
-  // COMPLETING, too: the job takes no new work.
-  return core::PilotPhase::kEnded;
-}
-
 /// Reads one line of squeue.
 Result<EngineJob> read_job(std::string_view line) {
   std::array<std::string_view, 4> fields;
@@ -61,7 +51,7 @@ Result<EngineJob> read_job(std::string_view line) {
   }
   EngineJob job{.id = std::string(fields[0]),
                 .name = std::string(fields[3]),
-                .phase = phase_of(fields[1]),
+                .phase = slurm_phase(fields[1]),
                 .reason = std::string(line),
                 .until = std::nullopt};
   // Ended jobs have no reason more often than not; the state says enough then.
@@ -77,6 +67,17 @@ Result<EngineJob> read_job(std::string_view line) {
 }
 
 }  // namespace
+
+core::PilotPhase slurm_phase(std::string_view state) {
+  constexpr std::array kPending = {"PENDING",     "CONFIGURING",  "REQUEUED",     "REQUEUE_HOLD",
+                                   "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
+  constexpr std::array kRunning = {"RUNNING", "SUSPENDED", "RESIZING", "SIGNALING", "STOPPED", "STAGE_OUT"};
+  const auto is = [&](const char* name) { return state == name; };
+  if (std::any_of(kPending.begin(), kPending.end(), is)) return core::PilotPhase::kPending;
+  if (std::any_of(kRunning.begin(), kRunning.end(), is)) return core::PilotPhase::kRunning;
+  // COMPLETING, too: the job takes no new work.
+  return core::PilotPhase::kEnded;
+}
 
 Result<std::vector<EngineJob>> parse_squeue(std::string_view text) {
   std::vector<EngineJob> jobs;
@@ -157,9 +158,10 @@ Result<std::vector<EngineJob>> Slurm::list() {
   return parse_squeue(result->out);
 }
 
-Result<std::string> Slurm::submit(const std::string& pool, const std::string& name, int nodes) {
-  const ProviderConfig& config = pools_.at(pool);
-  const auto result = run(sbatch_arguments(config, name, nodes), batch_script(config, pool, name));
+Result<std::string> Slurm::submit(const core::SubmitPilot& pilot) {
+  const ProviderConfig config = with_slots(pools_.at(pilot.pool), pilot.slots);
+  const auto result =
+      run(sbatch_arguments(config, pilot.name, pilot.nodes), batch_script(config, pilot.pool, pilot.name));
   if (!result) return fail(Code::kUnavailable, result.error().message);
   if (!result->ok())
     return fail(is_unreachable(*result) ? Code::kUnavailable : Code::kInvalidArgument,

@@ -18,6 +18,9 @@ namespace det::engines {
 /// Limit on the time of one command. A stop of the master waits for the one in progress, and may take 8 s.
 inline constexpr auto kCommandLimit = std::chrono::seconds(5);
 
+/// Returns the phase of a job in a state of Slurm, like "PENDING".
+core::PilotPhase slurm_phase(std::string_view state);
+
 /// Parses the lines of `squeue --format=%i|%T|%e|%j|%r` with end times in seconds since 1970. Errors:
 /// kDataLoss (a line has another form).
 Result<std::vector<EngineJob>> parse_squeue(std::string_view text);
@@ -45,7 +48,7 @@ class Slurm : public Engine {
   std::string name() const override { return "Slurm"; }
   /// Also lists jobs that ended recently (MinJobAge). One call of squeue.
   Result<std::vector<EngineJob>> list() override;
-  Result<std::string> submit(const std::string& pool, const std::string& name, int nodes) override;
+  Result<std::string> submit(const core::SubmitPilot& pilot) override;
   Status cancel(const std::vector<std::string>& ids) override;
   int take_requests() override { return std::exchange(requests_, 0); }
 

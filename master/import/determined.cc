@@ -66,11 +66,9 @@ Result<std::vector<std::string>> notes(db::Connection& from) {
        "experiments had not ended and are canceled; fork them to go on from their checkpoints"},
       {"SELECT count(*) FROM users WHERE coalesce(password_hash, '') IN ('', '*') AND id > 1 AND active",
        "users have no password: set one with `det user change-password NAME`"},
-      {"SELECT count(*) FROM groups WHERE user_id IS NULL",
-       "groups are gone; their members have the roles themselves"},
-      {"SELECT count(*) FROM role_assignments WHERE role_id IN (3, 6, 7, 8, 9, 10)",
-       "assignments are of roles that do not exist here: EditorRestricted, EditorProjectRestricted,"
-       " ModelRegistryViewer and GenAIUser became Viewer, WorkspaceCreator and TokenCreator nothing"},
+      {"SELECT count(*) FROM role_assignments WHERE role_id IN (8, 9, 10)",
+       "assignments are of roles that do not exist here: EditorProjectRestricted and GenAIUser became Viewer,"
+       " TokenCreator nothing"},
       {"SELECT count(*) FROM webhook_triggers", "webhook triggers are not imported"},
       {"SELECT count(*) FROM task_config_policies", "config policies are not imported"},
       {"SELECT count(*) FROM tasks WHERE task_type IN ('NOTEBOOK', 'SHELL', 'COMMAND', 'TENSORBOARD', "

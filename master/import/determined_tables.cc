@@ -26,6 +26,7 @@ UPDATE cluster SET last_experiment = greatest(last_experiment, (SELECT coalesce(
 SELECT setval(pg_get_serial_sequence('users', 'id'), (SELECT max(id) FROM users));
 SELECT setval(pg_get_serial_sequence('workspaces', 'id'), (SELECT max(id) FROM workspaces));
 SELECT setval(pg_get_serial_sequence('projects', 'id'), (SELECT max(id) FROM projects));
+SELECT setval(pg_get_serial_sequence('user_groups', 'id'), (SELECT greatest(max(id), 1) FROM user_groups));
 SELECT setval(pg_get_serial_sequence('models', 'id'), (SELECT greatest(max(id), 1) FROM models));
 SELECT setval(pg_get_serial_sequence('model_versions', 'id'), (SELECT greatest(max(id), 1) FROM model_versions));
 )";
@@ -52,14 +53,23 @@ SELECT id, workspace_id, name, coalesce(description, ''), user_id, archived, cre
   FROM projects WHERE state IS DISTINCT FROM 'DELETED')";
 
 // Without role assignments (the open-source edition) every user may change everything.
-constexpr const char* kGrants = R"(
-SELECT DISTINCT m.user_id, CASE a.role_id WHEN 2 THEN 'WORKSPACE_ADMIN' WHEN 5 THEN 'EDITOR' ELSE 'VIEWER' END,
-       s.scope_workspace_id
-  FROM role_assignments a JOIN user_group_membership m ON m.group_id = a.group_id
-  JOIN role_assignment_scopes s ON s.id = a.scope_id
- WHERE a.role_id IN (2, 4, 5, 6, 7, 8, 9)
- UNION ALL
-SELECT id, 'EDITOR', NULL FROM users WHERE NOT EXISTS (SELECT FROM role_assignments))";
+// A role of a user is one of its personal group. EditorProjectRestricted and GenAIUser become Viewer.
+#define DET_IMPORTED_ROLE                                                                             \
+  "CASE a.role_id WHEN 2 THEN 'WORKSPACE_ADMIN' WHEN 3 THEN 'WORKSPACE_CREATOR' WHEN 5 THEN 'EDITOR'" \
+  " WHEN 6 THEN 'MODEL_REGISTRY_VIEWER' WHEN 7 THEN 'EDITOR_RESTRICTED' ELSE 'VIEWER' END, "          \
+  "s.scope_workspace_id"                                                                              \
+  " FROM role_assignments a JOIN groups g ON g.id = a.group_id"                                       \
+  " JOIN role_assignment_scopes s ON s.id = a.scope_id WHERE a.role_id BETWEEN 2 AND 9 AND g.user_id IS "
+constexpr const char* kGrants =
+    "SELECT DISTINCT g.user_id, " DET_IMPORTED_ROLE
+    "NOT NULL UNION ALL"
+    " SELECT id, 'EDITOR', NULL FROM users WHERE NOT EXISTS (SELECT FROM role_assignments)";
+constexpr const char* kGroups = "SELECT id, group_name FROM groups WHERE user_id IS NULL";
+constexpr const char* kGroupMembers = R"(
+SELECT DISTINCT m.group_id, m.user_id FROM user_group_membership m JOIN groups g ON g.id = m.group_id
+ WHERE g.user_id IS NULL)";
+constexpr const char* kGroupGrants = "SELECT DISTINCT a.group_id, " DET_IMPORTED_ROLE "NULL";
+#undef DET_IMPORTED_ROLE
 
 // Rows with the ids of the first start are updated. The first user keeps its password, and stays an
 // administrator.
@@ -217,6 +227,9 @@ const std::vector<TableCopy>& table_copies() {
        "id, workspace_id, name, description, owner_id, archived, created, key, notes", kProjects, false,
        kMergeProjects},
       {"roles", "grants", "user_id, role, workspace_id", kGrants},
+      {"user groups", "user_groups", "id, name", kGroups},
+      {"members of groups", "group_members", "group_id, user_id", kGroupMembers},
+      {"roles of groups", "group_grants", "group_id, role, workspace_id", kGroupGrants},
       {"templates", "templates", "name, text, workspace_id", kTemplates},
       {"code archives", "model_definitions", "sha256, tgz, size, created", kCodeArchives},
       {"experiments", "experiments",

@@ -85,8 +85,11 @@ struct ToChange {
   std::optional<Change> operator()(const core::AppendTaskLog& write) const {
     return Change{.kind = Change::Kind::kLogs, .task = write.task};
   }
+  /// The list of agents and pilots of the cluster page follows one kind of changes.
+  std::optional<Change> operator()(const core::PutPilot& write) const {
+    return Change{.kind = Change::Kind::kAgent, .name = write.row.name};
+  }
   // No watcher shows these.
-  std::optional<Change> operator()(const core::PutPilot&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutQuota&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::PutCapacity&) const { return std::nullopt; }
   std::optional<Change> operator()(const core::AppendSearcherEvent&) const { return std::nullopt; }

@@ -20,6 +20,8 @@ int enabled(const Agent& agent) {
   return static_cast<int>(
       std::count_if(agent.slots.begin(), agent.slots.end(), [](const Slot& slot) { return slot.enabled; }));
 }
+/// The agent is open, and not kept for one request.
+bool takes_any(const Agent& agent) { return agent.open && !agent.exclusive; }
 /// Finds an element by its `task` or its `id`.
 template <typename Things, typename Id>
 auto find(Things& things, const Id& id) {
@@ -64,7 +66,7 @@ class Explainer {
 
 /// Free usable slots of an agent, with no regard to holds.
 int Explainer::free_on(const Agent& agent) const {
-  if (!agent.open) return 0;
+  if (!takes_any(agent)) return 0;
   int slots = enabled(agent);
   for (const Running& one : pool_.running) {
     for (const Part& part : one.parts) {
@@ -165,7 +167,7 @@ Reason Explainer::reason() {
   if (job_.max_slots && held + request_.slots > *job_.max_slots) return Reason::kMaxSlots;
   if (exceeds_quota()) return Reason::kQuota;
   for (const Agent& agent : pool_.agents) {
-    if (!agent.open) continue;
+    if (!takes_any(agent)) continue;
     most = std::max(most, enabled(agent));
     all += enabled(agent);
     largest_free = std::max(largest_free, free_on(agent));
@@ -196,7 +198,7 @@ void Explainer::name_blockers() {
   // allocations on that agent block it. Without such an agent those of the whole pool do.
   const Agent* nearest = nullptr;
   for (const Agent& agent : pool_.agents) {
-    if (!request_.single_node || !agent.open || enabled(agent) < request_.slots) continue;
+    if (!request_.single_node || !takes_any(agent) || enabled(agent) < request_.slots) continue;
     const bool kept = agent.id == out_.reserved;
     if (kept || !nearest || (nearest->id != out_.reserved && free_on(agent) > free_on(*nearest)))
       nearest = &agent;
@@ -289,6 +291,7 @@ void Explainer::suggest() {
   if (request_.single_node && request_.slots > 1) offer({.what = Suggestion::What::kSpread});
   int tries = 0;
   for (const Agent& agent : pool_.agents) {
+    if (agent.exclusive) continue;
     if (agent.open && enabled(agent) == static_cast<int>(agent.slots.size())) continue;
     if (tries++ == kTries) break;
     offer({.what = Suggestion::What::kAgent, .agent = agent.id});

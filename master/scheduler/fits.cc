@@ -38,6 +38,7 @@ int agents_for(PoolShape pool, int slots) {
 PoolShape shape_of(std::string name, const std::vector<Agent>& agents) {
   PoolShape pool{std::move(name), {}};
   for (const Agent& agent : agents) {
+    if (agent.exclusive) continue;
     pool.agents.push_back(static_cast<int>(std::count_if(agent.slots.begin(), agent.slots.end(),
                                                          [](const Slot& slot) { return slot.enabled; })));
   }

@@ -11,7 +11,7 @@
 namespace det::scheduler {
 
 /// The size of an empty pool: the enabled slots of each agent. Includes agents that are draining or closed
-/// for other reasons.
+/// for other reasons, but none that is for one request (Exclusive).
 struct PoolShape {
   std::string name;
   std::vector<int> agents;  ///< enabled slots of each agent

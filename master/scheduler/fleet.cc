@@ -188,7 +188,8 @@ void Fleet::promise(Node& node, int free, int coming) {
 /// Updates the index by zero-slot allocations. Ignores `hidden`: a reservation keeps slots, and zero-slot
 /// requests take none.
 void Fleet::file_zero_slot(Node& node) {
-  const bool takes = node.known && node.agent.open && node.zero_slot < node.agent.max_zero_slot;
+  const bool takes =
+      node.known && node.agent.open && !node.agent.exclusive && node.zero_slot < node.agent.max_zero_slot;
   const int wanted = takes ? node.zero_slot : -1;
   if (wanted == node.zero_slot_filed) return;
   if (node.zero_slot_filed >= 0) by_zero_slot_.erase(node.zero_slot_filed, node.order);
@@ -196,11 +197,31 @@ void Fleet::file_zero_slot(Node& node) {
   node.zero_slot_filed = wanted;
 }
 
+/// Updates the index of exclusive sets.
+void Fleet::file_set(Node& node) {
+  const bool takes = node.known && node.agent.open && node.agent.exclusive && node.here.empty();
+  const std::string& wanted = takes ? node.agent.exclusive->set : std::string();
+  if (wanted == node.set_filed) return;
+  if (const auto set = sets_.find(node.set_filed); set != sets_.end()) {
+    std::erase(set->second, &node);
+    if (set->second.empty()) sets_.erase(set);
+  }
+  if (takes) {
+    std::vector<Node*>& set = sets_[wanted];
+    set.insert(std::lower_bound(set.begin(), set.end(), &node,
+                                [](const Node* a, const Node* b) { return a->agent.id < b->agent.id; }),
+               &node);
+  }
+  node.set_filed = wanted;
+}
+
 void Fleet::file(Node& node) {
   tally(node);
   file_zero_slot(node);
+  file_set(node);
   // The sums are corrected by subtracting the filed values and adding the new ones.
-  const bool was = std::exchange(node.filed, node.known && node.agent.open && !node.hidden);
+  const bool open = node.known && node.agent.open && !node.agent.exclusive;
+  const bool was = std::exchange(node.filed, open && !node.hidden);
   auto& entry = node.entry;
   if (was) {
     coming_ -= entry.coming;
@@ -290,6 +311,21 @@ std::vector<Node*> Fleet::candidates(int level, int slots) const {
     if (nodes.size() < kMaxCandidates) nodes.push_back(node_at(order));
   }
   return nodes;
+}
+
+std::vector<std::pair<Node*, int>> Fleet::whole_set(int slots, bool single_node) const {
+  for (const auto& [name, nodes] : sets_) {
+    const Exclusive& wanted = *nodes.front()->agent.exclusive;
+    const auto count = static_cast<int>(nodes.size());
+    if (wanted.slots != slots || wanted.agents != count || (single_node && count > 1)) continue;
+    // Even shares; the first agents have the remainder.
+    std::vector<std::pair<Node*, int>> parts;
+    for (Node* node : nodes)
+      parts.emplace_back(node, slots / count + (static_cast<int>(parts.size()) < slots % count ? 1 : 0));
+    if (std::all_of(parts.begin(), parts.end(), [](auto& one) { return one.first->free >= one.second; }))
+      return parts;
+  }
+  return {};
 }
 
 Node* Fleet::least_zero_slot() const {

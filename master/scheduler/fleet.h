@@ -1,6 +1,8 @@
 // Agents of a pool, indexed by free slots, by room at each level and by zero-slot allocations. Internal to
 // master/scheduler; same single thread as the Scheduler.
 //
+// Agents of exclusive sets are in an index of their own and in no other one.
+//
 // An agent is changed first and filed afterwards (Fleet::file). Its index keys are stored beside it, so only
 // the index entries that differ move.
 #pragma once
@@ -75,7 +77,8 @@ struct Node {
     std::vector<std::pair<int, int>> gains;
     std::vector<Room> rooms;  ///< in descending order of the level
   } entry;
-  int zero_slot_filed = -1;  ///< key in the zero-slot index; -1 when not in it
+  int zero_slot_filed = -1;    ///< key in the zero-slot index; -1 when not in it
+  std::string set_filed = {};  ///< key in the index of exclusive sets; "" when not in it
 
   /// Free and coming slots.
   int base() const { return free + coming; }
@@ -149,6 +152,8 @@ class Fleet {
   Node* least_zero_slot() const;
   /// Returns a placement of a gang on free slots: agents and the number of slots on each.
   std::vector<std::pair<Node*, int>> spread(int slots) const;
+  /// Returns a placement on a whole exclusive set for `slots` slots.
+  std::vector<std::pair<Node*, int>> whole_set(int slots, bool single_node) const;
   const std::map<int, Rooms>& levels() const { return levels_; }
 
  private:
@@ -160,6 +165,7 @@ class Fleet {
   std::pair<Room, int> fullest_of(const Rooms& rooms, int capacity) const;
   void tally(Node& node) const;
   void file_zero_slot(Node& node);
+  void file_set(Node& node);
   void file_free(Node& node, bool was);
   void file_rooms(Node& node);
 
@@ -173,6 +179,7 @@ class Fleet {
   std::map<int, int> gains_;       ///< slots of potential victims by level
   std::map<int, int> capacities_;  ///< number of filed agents by capacity
   int free_ = 0, coming_ = 0, capacity_ = 0;
+  std::map<std::string, std::vector<Node*>> sets_;  ///< open and empty agents of exclusive sets, by id
 };
 
 }  // namespace det::scheduler

@@ -74,6 +74,9 @@ bool Pass::run() {
 }
 
 void Pass::serve(const Preemptor& preemptor) {
+  if (const auto set = pool_.fleet.whole_set(preemptor.shape.slots, preemptor.shape.single_node);
+      !set.empty())
+    return start(preemptor, set);
   // A zero-slot request needs no slots, so promises and the reservation do not concern it.
   if (preemptor.shape.slots == 0) {
     if (Node* node = pool_.fleet.least_zero_slot()) return start(preemptor, {{node, 0}});

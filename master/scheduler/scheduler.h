@@ -17,7 +17,7 @@
 //   back-fill    a start of a request that stands behind the reservation
 //
 // Decision. `decide` walks the requests in the order of the policy and applies to each the first rule that
-// fits:
+// fits. A set of agents for one request (Exclusive) precedes these rules, and they leave its agents out:
 //   1. start    on free slots that are promised to no request ahead of it;
 //   2. hold     slots that are coming free, plus the free ones that it needs with them: on one agent, or
 //               anywhere in the pool (for one slot, or where no single agent will have enough);
@@ -116,6 +116,16 @@ struct Quota {
   bool operator==(const Quota&) const = default;
 };
 
+/// A set of agents for one request, such as the nodes of a job that its engine grants to one task. It starts
+/// only a request of exactly `slots` slots, on all of its agents, while all of them are open and empty. Its
+/// agents take no other work, nothing is preempted there, and no slot of them is held or reserved.
+struct Exclusive {
+  std::string set;  ///< name of the set
+  int agents = 1;   ///< agents of the set
+  int slots = 1;    ///< slots of the request; 0: a request without slots
+  bool operator==(const Exclusive&) const = default;
+};
+
 /// A machine of the pool.
 struct Agent {
   AgentId id;
@@ -123,6 +133,7 @@ struct Agent {
   /// Takes new work: connected, enabled, not draining, and free of allocations that ended for the master.
   bool open = true;
   int max_zero_slot = 100;  ///< maximum number of zero-slot allocations
+  std::optional<Exclusive> exclusive = std::nullopt;
   bool operator==(const Agent&) const = default;
 };
 

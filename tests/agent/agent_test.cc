@@ -171,7 +171,7 @@ TEST_CASE("the exit of a command is reported after its complete log, with its ex
   CHECK(exit.message() == "exit code 7\nERROR: bad");
   CHECK(cluster.logged(id, "slots [0] in " + cluster.cluster_id));
   CHECK(cluster.logged(id, "bad"));
-  CHECK(cluster.logged(id, "resources failed with non-zero exit code: 7"));
+  CHECK(cluster.logged(id, "container failed with non-zero exit code: 7"));
   const std::string listed = cluster.order("exit 0", true);
   CHECK(cluster.wait_end(listed).kind() == v1::AllocationExit::KIND_SUCCEEDED);
 }

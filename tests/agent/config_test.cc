@@ -100,9 +100,15 @@ TEST_CASE("of the CUDA devices only those of CUDA_VISIBLE_DEVICES are offered", 
 TEST_CASE("settings of the sandbox are read", "[config]") {
   const Settings defaults = need(settings({}));
   CHECK(defaults.sandbox == SandboxMode::kBestEffort);
+  CHECK(defaults.task_network == TaskNetwork::kHost);
   CHECK(defaults.bind_mounts.empty());
-  const Settings read = need(settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro",
-                                       "--task-uids", "5000:10", "--pass-environment", "A, B"}));
+  const Settings read =
+      need(settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro", "--task-uids",
+                     "5000:10", "--pass-environment", "A, B", "--task-network", "cluster",
+                     "--memory-per-slot", "2 GiB", "--cpus-per-slot", "1.5"}));
+  CHECK(read.memory_per_slot == 2LL << 30);
+  CHECK(read.cpu_millis_per_slot == 1500);
+  CHECK(read.task_network == TaskNetwork::kCluster);
   CHECK(read.sandbox == SandboxMode::kRequired);
   REQUIRE(read.bind_mounts.size() == 3);
   CHECK_FALSE(read.bind_mounts[0].writable);
@@ -116,16 +122,25 @@ TEST_CASE("settings of the sandbox are read", "[config]") {
 
 TEST_CASE("an unsafe setting of the sandbox is refused with its key", "[config]") {
   const std::vector<std::pair<std::string, std::string>> bad{
-      {"sandbox", "maybe"},    {"bind-mounts", "data"},
-      {"bind-mounts", "/"},    {"bind-mounts", "/no/such/dir"},
-      {"task-uids", "0:10"},   {"task-uids", "5000"},
-      {"task-uids", "5000:0"}, {"task-uids", "4294967000:1000"}};
+      {"sandbox", "maybe"},     {"bind-mounts", "data"},
+      {"bind-mounts", "/"},     {"bind-mounts", "/no/such/dir"},
+      {"task-uids", "0:10"},    {"task-uids", "5000"},
+      {"task-network", "none"}, {"cpus-per-slot", "many"},
+      {"cpus-per-slot", "-1"},  {"memory-per-slot", "1 MiB"},
+      {"task-uids", "5000:0"},  {"task-uids", "4294967000:1000"}};
   for (const auto& [key, value] : bad) {
     INFO(key << " " << value);
     const auto refused = settings({"--" + key, value});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().problems.size() == 1);
   }
+}
+
+TEST_CASE("a network of tasks without a sandbox is refused", "[config]") {
+  const auto refused = settings({"--sandbox", "off", "--task-network", "cluster"});
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().problems.at(0).message, Catch::Contains("cluster needs a sandbox"));
+  CHECK_FALSE(settings({"--sandbox", "off", "--cpus-per-slot", "1"}));
 }
 
 TEST_CASE("detected slots match the configured type and count", "[detect]") {

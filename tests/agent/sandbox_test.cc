@@ -58,6 +58,17 @@ struct SandboxBench {
 
 }  // namespace
 
+TEST_CASE("shared memory of a sandbox has the size of the configuration", "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable()) return;
+  bench.sandbox.shm_bytes = 24576;
+  const ProcessResult result =
+      bench.run("df --output=size /dev/shm | tail -1; head -c 30000 /dev/zero > /dev/shm/a");
+  CAPTURE(result.out, result.err);
+  CHECK(trim(result.out) == "24");
+  CHECK_FALSE(result.ok());
+}
+
 TEST_CASE("a sandboxed process has no privileges, and a user of its own if the agent is root", "[sandbox]") {
   SandboxBench bench;
   if (!bench.usable()) return;
@@ -107,6 +118,21 @@ TEST_CASE("a sandboxed process writes only to its own directories", "[sandbox]")
   CAPTURE(result.out, result.err);
   CHECK(result.out == "mine\n");
   CHECK(path_exists(bench.dir.path() + "/tmp/a"));
+}
+
+TEST_CASE("a sandbox with a network of its own has a loopback interface and nothing else", "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable()) return;
+  const SandboxReport report = probe_sandbox(bench.sandbox.uid, kInit, bench.dir.path(), true);
+  if (!report.own_network) WARN(report.missing);
+  if (!report.own_network) return;
+  bench.sandbox.own_network = true;
+  const ProcessResult result =
+      bench.run("tail -n +3 /proc/net/dev | cut -d: -f1; cat /proc/net/route | wc -l");
+  CAPTURE(result.out, result.err);
+  CHECK(std::string(trim(result.out.substr(0, result.out.find('\n')))) == "lo");
+  // The heading of the table of routes.
+  CHECK(result.out.ends_with("\n1\n"));
 }
 
 TEST_CASE("a directory mounted as its owner keeps its owner", "[sandbox]") {

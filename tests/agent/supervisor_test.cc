@@ -321,8 +321,14 @@ TEST_CASE("the supervisor does not wait for a foreign process that holds the tas
 TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
   const TemporaryDirectory dir = need(TemporaryDirectory::create());
   const TaskDir at(dir.path());
-  const TaskSpec spec{
-      .argv = {"a b", "\xff"}, .env = {"X=\n\r=;"}, .cwd = "/x", .attaches = true, .grace = 3s};
+  const TaskSpec spec{.argv = {"a b", "\xff"},
+                      .env = {"X=\n\r=;"},
+                      .cwd = "/x",
+                      .attaches = true,
+                      .grace = 3s,
+                      .sandbox = Sandbox{.tmp = "/t", .own_network = true},
+                      .master = "h:1",
+                      .groups = {"/g"}};
   need(at.write_spec(spec));
   const TaskSpec back = need(at.read_spec());
   CHECK(back.argv == spec.argv);
@@ -330,4 +336,7 @@ TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
   CHECK(back.cwd == spec.cwd);
   CHECK(back.attaches);
   CHECK(back.grace == spec.grace);
+  CHECK(back.sandbox == spec.sandbox);
+  CHECK(back.master == spec.master);
+  CHECK(back.groups == spec.groups);
 }

@@ -61,6 +61,17 @@ TEST_CASE("a checkpoint storage is mounted writable, as its owner", "[task_sandb
   CHECK(sandbox.mounts.back() == SandboxMount{storage, storage, SandboxMount::Access::kWriteAsOwner});
 }
 
+TEST_CASE("resources.shm_size is the size of shared memory", "[task_sandbox]") {
+  CHECK(shared_memory(R"({"resources": {"shm_size": 1610612736}})") == 1'610'612'736);
+  CHECK(shared_memory(R"({"resources": {"shm_size": null}})") == 0);
+  CHECK(shared_memory("") == 0);
+  PlanBench bench;
+  Order order;
+  order.message.set_experiment_config(R"({"resources": {"shm_size": 4096}})");
+  CHECK(need(task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, "")).shm_bytes ==
+        4096);
+}
+
 TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbox]") {
   PlanBench bench;
   const std::string storage = bench.dir.path() + "/checkpoints";
@@ -69,6 +80,33 @@ TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbo
   CHECK(sandbox.mounts.back() == SandboxMount{own, own, SandboxMount::Access::kWriteAsOwner});
   REQUIRE(::symlink((storage + "/vision").c_str(), (storage + "/link").c_str()) == 0);
   CHECK(bench.plan(storage, "link").error().code == Code::kPermissionDenied);
+}
+
+TEST_CASE("event files are mounted read-only below /run/events, and only below their storage",
+          "[task_sandbox]") {
+  PlanBench bench;
+  const std::string storage = bench.dir.path() + "/checkpoints",
+                    events = storage + "/tensorboard/experiment_1";
+  need(make_directories(events));
+  const auto plan = [&](const std::string& below, const std::string& name) {
+    Order order;
+    v1::EventFiles* files = order.message.add_event_files();
+    files->set_base(storage);
+    files->set_below(below);
+    files->set_name(name);
+    return task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, "");
+  };
+  const std::string below = "tensorboard/experiment_1";
+  CHECK(need(plan(below, "experiment_1")).mounts.back() ==
+        SandboxMount{events, "/run/events/experiment_1", SandboxMount::Access::kReadAsOwner});
+  const Sandbox without = need(plan("tensorboard/experiment_2", "experiment_2"));
+  CHECK(without.mounts.back().access != SandboxMount::Access::kReadAsOwner);
+  need(write_file_atomic(bench.dir.path() + "/outside", ""));
+  REQUIRE(::symlink(bench.dir.path().c_str(), (storage + "/link").c_str()) == 0);
+  for (const std::string wrong : {"link", "..", "tensorboard/../..", ""})
+    CHECK(plan(wrong, "x").error().code == Code::kPermissionDenied);
+  for (const std::string wrong : {"../x", "/x", "a/../../x"})
+    CHECK(plan(below, wrong).error().code == Code::kPermissionDenied);
 }
 
 TEST_CASE("a checkpoint storage cannot expose the system or the agent", "[task_sandbox]") {
@@ -86,6 +124,19 @@ TEST_CASE("a checkpoint storage cannot expose the system or the agent", "[task_s
     CHECK(planned.error().code == Code::kPermissionDenied);
     CHECK_THAT(planned.error().message, Catch::Contains("name a directory that holds only checkpoints"));
   }
+  for (const std::string below : {"etc", "../etc", "tmp/../root", "var/lib"}) {
+    INFO(below);
+    CHECK(bench.plan("/", below).error().code == Code::kPermissionDenied);
+  }
+}
+
+TEST_CASE("a checkpoint storage may be below a directory with files of others", "[task_sandbox]") {
+  PlanBench bench;
+  // As a rule /tmp, which is no storage by itself.
+  const std::size_t slash = bench.dir.path().rfind('/');
+  const std::string own = bench.dir.path() + "/checkpoints/vision";
+  const Sandbox sandbox = need(bench.plan(bench.dir.path().substr(0, slash), own.substr(slash + 1)));
+  CHECK(sandbox.mounts.back() == SandboxMount{own, own, SandboxMount::Access::kWriteAsOwner});
 }
 
 TEST_CASE("the build cache is hidden below mounts that contain it, also by another name", "[task_sandbox]") {

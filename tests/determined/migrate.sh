@@ -39,6 +39,10 @@ expect() {
   if grep -qE "^ +$1  $2\$" report; then echo "ok    $1 $2"; else echo "FAIL  $1 $2"; failed=1; fi
 }
 expect 5 users
+expect 1 'roles'
+expect 1 'user groups'
+expect 2 'members of groups'
+expect 2 'roles of groups'
 expect "$experiments" experiments
 expect "$experiments" trials
 expect "$experiments" checkpoints

@@ -4,6 +4,7 @@ DET_UPSTREAM names a copy of Determined's repository, release 0.38.1: a work tre
 are unpacked into build/determined, which git ignores. Ends with a table and `N passed, N failed`."""
 import argparse
 import collections
+import gzip
 import importlib.util
 import io
 import json
@@ -65,6 +66,33 @@ def unpack(upstream):
     partial.rename(SOURCE)
 
 
+def mnist_archive():
+    """Makes the archive of MNIST that fixtures download, from DET_TEST_DATA or ../shared/data. Returns its path or None."""
+    data = pathlib.Path(os.environ.get("DET_TEST_DATA", ROOT.parent / "shared" / "data")) / "mnist"
+    archive = WORK / "torch_dataset_mnist.tgz"
+    if archive.exists() or not data.is_dir():
+        return archive if archive.exists() else None
+    partial = archive.with_suffix(".partial")
+    with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
+        for packed in sorted(data.glob("*-ubyte.gz")):
+            content = gzip.decompress(packed.read_bytes())
+            entry = tarfile.TarInfo(f"MNIST/raw/{packed.stem}")
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    partial.rename(archive)
+    return archive
+
+
+def provide_downloads(venv):
+    """Puts a curl into the environment that has MNIST without a network, and is the real one for other addresses."""
+    archive, real = mnist_archive(), shutil.which("curl", path=os.defpath) or "/usr/bin/curl"
+    curl = venv / "bin" / "curl"
+    curl.unlink(missing_ok=True)
+    if archive:
+        curl.write_text(f"#!/bin/sh\ncase $1 in */{archive.name}) exec cat {archive} ;; esac\nexec {real} \"$@\"\n")
+        curl.chmod(0o755)
+
+
 def environment():
     """Makes a virtual environment with the client. Returns its directory."""
     venv = WORK / "venv"
@@ -78,6 +106,11 @@ def environment():
     det = venv / "bin" / "det"
     det.write_text(f"#!{venv}/bin/python\nfrom determined.cli.cli import main\nmain()\n")
     det.chmod(0o755)
+    # Programs that agents start for notebooks and TensorBoards.
+    for name in ("jupyter-lab", "tensorboard"):
+        shutil.copy(ROOT / "tests" / "e2e" / "fixtures" / "page_server.py", venv / "bin" / name)
+        (venv / "bin" / name).chmod(0o755)
+    provide_downloads(venv)
     return venv
 
 
@@ -130,7 +163,7 @@ def fallen(rows):
             if kind != "passed" and f"{file}::{test}" in floor]
 
 
-def prepare_users(cluster):
+def prepare_users(cluster, with_roles):
     """Gives the two users that the tests know one password."""
     def call(path, body):
         status, answer = cluster.post(path, body, token)
@@ -143,8 +176,9 @@ def prepare_users(cluster):
     token, cluster.user_password = login["token"], "A1a" + secrets.token_hex(8)
     made = call("/api/v1/users", {"user": {"username": "determined", "active": True}, "password": cluster.user_password})
     # Determined without RBAC lets every user manage every workspace.
-    call("/api/v1/roles/add-assignments", {"userRoleAssignments": [
-        {"userId": made["user"]["id"], "roleAssignment": {"role": {"name": "WorkspaceAdmin"}, "scopeCluster": True}}]})
+    if not with_roles:
+        call("/api/v1/roles/add-assignments", {"userRoleAssignments": [
+            {"userId": made["user"]["id"], "roleAssignment": {"role": {"name": "WorkspaceAdmin"}, "scopeCluster": True}}]})
     call(f"/api/v1/users/{login['user']['id']}/password", cluster.user_password)
 
 
@@ -175,6 +209,13 @@ def run_tests(cluster, venv, options):
     return list(outcomes(report))
 
 
+def walk_sdk(cluster, venv):
+    """Runs sdk_walk.py. Returns its exit status."""
+    env = {**cluster.env, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "NO_PROXY": cluster.listen, "HOME": str(cluster.dir)}
+    return subprocess.run([venv / "bin" / "python", HERE / "sdk_walk.py", f"http://{cluster.address}", cluster.user_password,
+                           SOURCE / "e2e_tests" / "tests" / "fixtures" / "noop"], env=env, timeout=600).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), help="build directory with bin/")
@@ -182,6 +223,7 @@ def main():
     parser.add_argument("-m", dest="marker", default="e2e_cpu", help="pytest's expression of marks")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for each test")
     parser.add_argument("--limit", type=int, help="seconds for all tests")
+    parser.add_argument("--sdk", action="store_true", help="call every public method of the SDK instead of the tests")
     parser.add_argument("tests", nargs="*", help="test files, relative to e2e_tests")
     options = parser.parse_args()
     why = missing()
@@ -191,12 +233,19 @@ def main():
     unpack(os.environ["DET_UPSTREAM"])
     venv = environment()
     os.environ["PATH"] = f"{venv / 'bin'}:{os.environ['PATH']}"
-    with Cluster(options.build, ["--webhooks-allowed-hosts", "localhost", "--launch-error=false"],
-                 storage_paths=(".", "/tmp")) as cluster:
+    # Templates of the tests name more slots than one agent has; tests of two agents expect an error instead.
+    settings = ["--webhooks-allowed-hosts", "localhost"] + (["--launch-error=false"] if "2a" not in options.marker else [])
+    # Tests of roles expect that new users have none.
+    settings += ["--new-user-role=none"] if "rbac" in options.marker else []
+    with Cluster(options.build, settings, storage_paths=(".", "/tmp")) as cluster:
         # Tasks see the virtual environment and the Python that it is made from.
         cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix))
         cluster.start_agent(slots=1)
-        prepare_users(cluster)
+        if "2a" in options.marker:
+            cluster.start_agent("a2", slots=1)
+        prepare_users(cluster, with_roles="rbac" in options.marker)
+        if options.sdk:
+            return walk_sdk(cluster, venv)
         rows = run_tests(cluster, venv, options)
     counts = show(rows)
     lost = fallen(rows)

@@ -1,5 +1,6 @@
 """A real Slurm for a test (tests/engines/slurm.sh), a cluster with pilots there, and the evidence that a failed test
 prints."""
+import json
 import os
 import pathlib
 import re
@@ -24,7 +25,6 @@ resource_pools:
       partition: low
       agent: {agent}
       agent_config: {dir}/agent.yaml
-      sbatch_options: ["--output={dir}/pilot-%j.log"]
 """
 AGENT = """
 master: {master}
@@ -44,6 +44,7 @@ class Slurm:
 
     def __init__(self, *options):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="det-slurm-"))
+        self.dir.chmod(0o711)  # slurmrestd is another user
         self.home = self.dir / "slurm"
         started = subprocess.run([SCRIPT, "start", self.home, *options], check=True, text=True,
                                  stdout=subprocess.PIPE, timeout=60)
@@ -123,10 +124,10 @@ class Slurm:
 
 class Pool:
     """A cluster whose default pool is supplied by a Slurm of its own. `provider`: further keys of the provider.
-    `programs`: a directory before the others on the master's PATH."""
+    `programs`: a directory before the others on the master's PATH. `sbatch`: further options of sbatch. `rest`: the master uses slurmrestd, and has no commands of Slurm."""
 
-    def __init__(self, slurm_options=(), master_options=(), programs="", **provider):
-        self.slurm = Slurm("--gpus", "0", *slurm_options)
+    def __init__(self, slurm_options=(), master_options=(), programs="", sbatch=(), rest=False, **provider):
+        self.slurm = Slurm("--gpus", "0", *(["--rest"] if rest else []), *slurm_options)
         self.before = dict(os.environ)
         os.environ.update(self.slurm.settings)
         if programs:
@@ -134,7 +135,8 @@ class Pool:
         dir = self.slurm.dir
         agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
         keys = "".join(f"      {key}: {value}\n" for key, value in provider.items())
-        (dir / "master.yaml").write_text(MASTER.format(agent=agent, dir=dir) + keys)
+        transport = self.rest_keys() if rest else f"      sbatch_options: {json.dumps([f'--output={dir}/pilot-%j.log', *sbatch])}\n"
+        (dir / "master.yaml").write_text(MASTER.format(agent=agent, dir=dir) + transport + keys)
         self.cluster = Cluster(BUILD, ("--config", dir / "master.yaml", *master_options))
         try:
             self.cluster.__enter__()
@@ -143,6 +145,15 @@ class Pool:
             raise
         (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir,
                                                      token=self.cluster.dir / "master" / "agent-join-token"))
+
+    def rest_keys(self):
+        """The keys of slurmrestd, with a token of root."""
+        dir, token = self.slurm.dir, self.slurm.run("scontrol", "token", "username=root", "lifespan=3600")
+        (dir / "token").touch(0o600)
+        (dir / "token").write_text(token.split("=", 1)[1])
+        return (f"      rest_url: {self.slurm.settings['DET_SLURMRESTD_URL']}\n      rest_user: root\n"
+                f"      rest_token_file: {dir}/token\n      rest_job:\n        standard_output: {dir}/pilot-%j.log\n"
+                f"        environment: {{SLURM_CONF: {self.slurm.settings['SLURM_CONF']}}}\n")
 
     def evidence(self):
         return self.slurm.evidence(*self.logs())

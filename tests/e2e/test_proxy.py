@@ -15,12 +15,14 @@ SERVER = pathlib.Path(__file__).parent / "fixtures" / "port_server.py"
 
 
 class Proxy(unittest.TestCase):
+    AGENT = ()
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BUILD)
         cls.cluster.__enter__()
         cls.addClassCleanup(cls.cluster.close)
-        cls.cluster.start_agent(slots=1)
+        cls.cluster.start_agent(slots=1, options=cls.AGENT)
         status, body = cls.cluster.post("/api/v1/auth/login", {"username": "admin", "password": cls.cluster.password()})
         assert status == 200, body
         cls.token = json.loads(body)["token"]
@@ -192,6 +194,16 @@ class Proxy(unittest.TestCase):
         self.assertEqual(one.recv(1), b"")
         self.cluster.start_master()
         wait_until("the agent to be back", lambda: self.call("GET", f"/proxy/{self.task}/")[0] == 200)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class ProxyIntoANetworkOfTheTask(Proxy):
+    """The same for tasks with a network of their own."""
+    AGENT = ("--sandbox", "required", "--task-network", "cluster")
+
+    def test_the_port_is_closed_on_the_machine(self):
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", self.port), timeout=5)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
-"""Pilots on a real Slurm of two nodes: submission, gangs, release, reasons, and a controller that is away."""
+"""Pilots on a real Slurm of two nodes: submission, gangs, release, reasons, and a controller that is away; the same
+through slurmrestd."""
 import os
 import pathlib
 import signal
+import tempfile
 import unittest
 
 from cluster import wait_until
 from pilots import IDLE, PilotTests
 from slurm import Pool, installed
+
+COMMANDS = ("sbatch", "squeue", "scancel")
 
 
 @unittest.skipUnless(installed() and os.geteuid() == 0, "needs Slurm (deploy/deps.sh engines) and root")
@@ -76,5 +80,31 @@ class OnSlurm(PilotTests, unittest.TestCase):
         self.end(id)
 
 
-if __name__ == "__main__":
-    unittest.main()
+class OverRest(OnSlurm):
+    """Through slurmrestd with a JSON web token, without the commands of Slurm."""
+
+    @classmethod
+    def setUpClass(cls):
+        # The master finds commands that fail. Those of the test and of the jobs come from elsewhere.
+        folder = tempfile.TemporaryDirectory(prefix="det-rest-")
+        cls.addClassCleanup(folder.cleanup)
+        for name in COMMANDS:
+            path = pathlib.Path(folder.name) / name
+            path.write_text("#!/bin/sh\nexit 1\n")
+            path.chmod(0o755)
+        pool = Pool(rest=True, programs=folder.name, max_pilots=2, max_nodes=3, idle_timeout=f"{IDLE}s")
+        cls.addClassCleanup(pool.close)
+        cls.pool, cls.slurm, cls.cluster = pool, pool.slurm, pool.cluster
+        cls.empty = cls.cluster.dir / "empty"
+        cls.empty.mkdir()
+
+    def test_an_expired_token_is_explained_and_a_new_one_is_used(self):
+        path = self.slurm.dir / "token"
+        token = path.read_text()
+        path.write_text("expired")
+        try:
+            id = self.create("true")
+            wait_until("the error", lambda: "does not reply" in self.explanation(id))
+        finally:
+            path.write_text(token)
+        self.cluster.wait_state(id, "COMPLETED")

@@ -117,23 +117,19 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
   check_search(core);
 }
 
-void Checker::master_crashes(const core::Core& core) { check_search(core); }
+void Checker::master_crashes(const core::Core& core) {
+  check_search(core);
+  unused_.clear();
+  ephemeral_.clear();
+}
 
 void Checker::after_step(const core::Core& core) {
   for (const std::string& broken : core::broken_invariants(core)) fail(broken);
   check_max_slots(core);
   check_quotas(core);
   check_command_kills(core);
+  check_agents(core);
   check_pilots(core);
-}
-
-void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
-  for (const auto& [id, settings] : disk.agents) {
-    auto known = core.agent_settings().find(id);
-    if (known == core.agent_settings().end() || known->second != settings) {
-      fail("agent " + id.value + " was taken out of service, or back, and the master has forgotten it");
-    }
-  }
 }
 
 void Checker::check_max_slots(const core::Core& core) {
@@ -381,13 +377,18 @@ void Checker::at_end(const MemoryDisk& disk) {
   }
 }
 
-int Checker::restarts_for_good(const Job& job, const core::Trial& trial, int for_good) {
+int Checker::restarts_for_good(const Job& job, const core::Trial& trial, int for_good,
+                               const MemoryDisk& disk) {
   // The exit of a gang may be that of a peer, which only misses the process that failed.
   if (job.config->resources.slots_per_trial > 1) return for_good;
   if (job.failure == Job::Failure::kFinal) return 0;
   // A repetition counts as one only directly after the failure that it repeats; each other run may stand
-  // between two of them.
-  return std::min(for_good, trial.run - for_good + 1);
+  // between two of them. So may a run that failed on an agent that was lost: the master has its loss only.
+  const auto lost = std::count_if(disk.allocations.begin(), disk.allocations.end(), [&](const auto& one) {
+    const core::Allocation& row = one.second;
+    return row.task == TaskKey(trial.id) && row.exit && row.exit->kind == core::ExitKind::kLost;
+  });
+  return std::min(for_good, trial.run - for_good + 1 + static_cast<int>(lost));
 }
 
 void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
@@ -410,7 +411,7 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
     const bool loses_itself = lost_.contains(id);
     if (loses_itself && trial.run <= 20 && trial.restarts > failed)
       fail(is + " with a restart for one of its first 20 losses");
-    if (!loses_itself && trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good))
+    if (!loses_itself && trial.restarts > failed - for_good + restarts_for_good(job, trial, for_good, disk))
       fail(is + " with more restarts than failures that allow one");
     all_failed = all_failed && trial.state == core::State::kError;
     if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) &&

@@ -80,7 +80,13 @@ class Checker {
   void check_resume(const core::Trial& trial, const MemoryDisk& disk);
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_builds(const core::Allocation& row);
+  /// Checks agents that come and go: those with a problem get no work, and those that have left no settings.
+  void check_agents(const core::Core& core);
   void check_pilots(const core::Core& core);
+  /// A new allocation on pilots that are for one allocation each.
+  void check_dedicated(const core::Allocation& allocation, const std::map<std::string, core::Pilot>& pilots);
+  /// A pilot for one allocation ends with it.
+  void check_unused(const core::Core& core);
   void check_stored_pilots(const MemoryDisk& disk);
   void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
@@ -92,7 +98,8 @@ class Checker {
   void check_heard(ExperimentId experiment, const std::string& event);
   void check_stored_events(const MemoryDisk& disk);
   /// How many restarts `for_good` final or repeatable failures of a trial may have consumed.
-  static int restarts_for_good(const Job& job, const core::Trial& trial, int for_good);
+  static int restarts_for_good(const Job& job, const core::Trial& trial, int for_good,
+                               const MemoryDisk& disk);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
   /// Trials that the search stopped before their program finished.
   std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
@@ -129,8 +136,12 @@ class Checker {
   std::map<TrialId, Newest> newest_;
   std::set<CheckpointId> damaged_;
   std::set<AllocationId> killed_commands_;
-  std::set<AllocationId> placed_;  ///< Allocations whose agents have been checked.
+  std::set<AllocationId> seen_;    ///< Allocations with agents that have been checked.
+  std::set<AllocationId> placed_;  ///< Allocations with pilots that have been checked.
   std::set<std::int64_t> ended_pilots_;
+  std::map<std::string, AllocationId> had_;  ///< The allocation of each pilot that is for one.
+  std::map<std::string, MonoTime> unused_;   ///< When the allocation of such a pilot has ended.
+  std::set<AgentId> ephemeral_;              ///< Agents that do not come back.
   /// Slots that users and workspaces held at the last check.
   std::map<scheduler::QuotaKey, int> held_;
 };

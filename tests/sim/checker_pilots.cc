@@ -1,5 +1,6 @@
-// Rules for pilots: their number is bounded, one that works is not canceled, one that is released or has
-// ended gets no work, and no number is used twice.
+// Rules for agents and pilots. An agent with a problem gets no work. The number of pilots is bounded, one
+// that works is not canceled, one that is released or has ended gets no work, and no number is used twice.
+// One for a single allocation gets no second one, shares its agents with no other work, and ends with it.
 #include "tests/sim/checker.h"
 
 namespace det::sim {
@@ -13,6 +14,52 @@ std::string pilot_of(const AgentId& agent) { return agent.value.substr(0, agent.
 
 }  // namespace
 
+void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
+  for (const auto& [id, settings] : disk.agents) {
+    auto known = core.agent_settings().find(id);
+    if (known == core.agent_settings().end() || known->second != settings) {
+      fail("agent " + id.value + " was taken out of service, or back, and the master has forgotten it");
+    }
+  }
+}
+
+void Checker::check_agents(const core::Core& core) {
+  for (const auto& [id, allocation] : core.allocations()) {
+    if (!seen_.insert(id).second) continue;
+    for (const core::AllocationPart& part : allocation.parts) {
+      const auto agent = core.agents().find(part.agent);
+      if (agent != core.agents().end() && !agent->second.problem.empty())
+        fail(id.value + " is placed on " + part.agent.value + ", which has a problem");
+    }
+  }
+  for (const auto& [id, agent] : core.agents()) {
+    if (agent.ephemeral) ephemeral_.insert(id);
+    // After a restart of the master that is unknown.
+    if (!agent.ephemeral) ephemeral_.erase(id);
+  }
+  std::erase_if(ephemeral_, [&](const AgentId& id) {
+    if (core.agents().contains(id)) return false;
+    if (core.agent_settings().contains(id)) fail("the settings of " + id.value + " stay, which has left");
+    return true;
+  });
+}
+
+void Checker::check_dedicated(const core::Allocation& allocation,
+                              const std::map<std::string, core::Pilot>& pilots) {
+  std::set<std::string> names;
+  for (const core::AllocationPart& part : allocation.parts) names.insert(pilot_of(part.agent));
+  for (const std::string& name : names) {
+    const auto pilot = pilots.find(name);
+    if (pilot == pilots.end() || !pilot->second.slots) continue;
+    if (names.size() > 1 || *pilot->second.slots != allocation.slot_count())
+      fail(allocation.id.value + " is placed on " + name + ", a pilot for another allocation");
+    if (static_cast<int>(allocation.parts.size()) != pilot->second.nodes)
+      fail(allocation.id.value + " has not all nodes of " + name);
+    if (!had_.emplace(name, allocation.id).second)
+      fail(allocation.id.value + " is placed on " + name + ", which was for " + had_.at(name).value);
+  }
+}
+
 void Checker::check_pilots(const core::Core& core) {
   if (plan_.options.providers.empty()) return;
   const auto pilots = core.pilots();
@@ -22,6 +69,7 @@ void Checker::check_pilots(const core::Core& core) {
     if (++live[pilot.pool] > most)
       fail("pool " + pilot.pool + " has more pilots than its max_pilots " + std::to_string(most));
   }
+  check_unused(core);
   const auto too_late = [&](const core::Pilot& pilot) {
     const Duration least = plan_.options.providers.at(pilot.pool).min_time_left;
     // The wall clock of a master is one microsecond ahead.
@@ -29,6 +77,7 @@ void Checker::check_pilots(const core::Core& core) {
   };
   for (const auto& [id, allocation] : core.allocations()) {
     if (!placed_.insert(id).second) continue;
+    check_dedicated(allocation, pilots);
     for (const core::AllocationPart& part : allocation.parts) {
       if (!part.agent.value.starts_with("det-sim-")) continue;
       const auto pilot = pilots.find(pilot_of(part.agent));
@@ -37,6 +86,19 @@ void Checker::check_pilots(const core::Core& core) {
       else if (pilot->second.until && too_late(pilot->second))
         fail(id.value + " is placed on " + part.agent.value + ", whose pilot ends too soon");
     }
+  }
+}
+
+void Checker::check_unused(const core::Core& core) {
+  std::set<std::string> busy;
+  for (const auto& [id, allocation] : core.allocations()) {
+    for (const core::AllocationPart& part : allocation.parts) busy.insert(pilot_of(part.agent));
+  }
+  for (const auto& [name, pilot] : core.pilots()) {
+    if (!had_.contains(name) || busy.contains(name) || pilot.phase >= core::PilotPhase::kCanceling) continue;
+    // The release follows with the next decision, in the same moment.
+    if (unused_.emplace(name, engine_.now()).first->second < engine_.now())
+      fail("pilot " + name + " stays although its allocation has ended");
   }
 }
 

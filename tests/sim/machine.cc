@@ -96,6 +96,7 @@ void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>
   core::AgentConnected input{.agent = name_, .instance = instance_, .version = "sim", .held = held};
   input.session = link->session;
   input.ephemeral = ephemeral_;
+  input.problem = problem_;
   input.slots.assign(static_cast<std::size_t>(slots_), core::Device{"ARTIFICIAL", "sim", ""});
   master_.submit(std::move(input), [self = shared_from_this(), link, sent](Answer answer) {
     if (answer) link->accepted = true;
@@ -322,6 +323,26 @@ void Machine::announce() {
   link_->up.send([self = shared_from_this(), link = link_] {
     if (self->master_.up() && self->master_.life() == link->life && link->accepted)
       self->master_.submit(core::AgentStopping{self->name_, link->session});
+  });
+}
+
+void Machine::trouble(Duration duration) {
+  if (dead_ || !problem_.empty()) return;
+  engine_.trace("the disk of " + instance_ + " is full");
+  problem_ = "the disk is full";
+  send_problem();
+  engine_.after(duration, [self = shared_from_this()] {
+    self->problem_.clear();
+    self->send_problem();
+  });
+}
+
+void Machine::send_problem() {
+  // A connection that begins later has it in its first message.
+  if (!link_) return;
+  link_->up.send([self = shared_from_this(), link = link_, problem = problem_] {
+    if (self->master_.up() && self->master_.life() == link->life && link->accepted)
+      self->master_.submit(core::AgentProblem{self->name_, link->session, problem});
   });
 }
 

@@ -25,6 +25,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   /// The agent announces its stop. After `patience` the machine restarts. An ephemeral one leaves instead,
   /// and a machine that holds nothing takes its name.
   void stop_agent(Duration patience, Duration away);
+  /// The agent takes no new work for a while.
+  void trouble(Duration duration);
   void restart_agent(Duration away);
   void reboot(Duration away);
   void die();  ///< Permanent.
@@ -61,6 +63,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent);
   void watch_edge(const LinkPtr& link);
   void announce();
+  void send_problem();
   void leave(Duration away);
   void heartbeat(const LinkPtr& link);
   void renew(MonoTime sent);
@@ -82,6 +85,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   const Plan& plan_;
   AgentId name_;
   std::string instance_;
+  std::string problem_;  ///< As in AgentProblem.
   int slots_;
   const bool ephemeral_;
   bool dead_ = false, agent_up_ = false, stopping_ = false, connecting_ = false, watching_lease_ = false;

@@ -227,6 +227,7 @@ void draw_provider(Plan& plan, Dice dice, int& most_on_one, int& most_slots) {
   most_on_one = rules.slots_per_node;
   most_slots = rules.slots_per_node * rules.max_nodes;
   if (dice.chance(50)) rules.min_time_left = dice.between(seconds(5), minutes(1));
+  rules.per_allocation = dice.chance(35);
   plan.options.providers.emplace(plan.options.default_pool, rules);
   plan.options.cluster = "sim";
   plan.options.pilot_repeat = seconds(10);
@@ -293,6 +294,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   plan.faults.agent_stop = dice.weight(30, 3);
   for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
   plan.faults.quota_change = dice.weight(30, 3);
+  plan.faults.agent_problem = dice.weight(30, 3);
   draw_builds(plan, Dice{Random{seed ^ 0xb1d5, 2}});
   plan.finish_within = minutes(360);
   return plan;
@@ -324,14 +326,16 @@ std::string describe_faults(const Plan& plan) {
                                                  {"pilot_preempted", f.pilot_preempted},
                                                  {"pilot_ended", f.pilot_ended},
                                                  {"pilot_lost", f.pilot_lost},
-                                                 {"quota_change", f.quota_change}};
+                                                 {"quota_change", f.quota_change},
+                                                 {"agent_problem", f.agent_problem}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }
   for (const auto& [pool, rules] : plan.options.providers) {
     text += "  pilots: at most " + std::to_string(rules.max_pilots) + ", of at most " +
             std::to_string(rules.max_nodes) + " nodes of " + std::to_string(rules.slots_per_node) +
-            " slots, released after " + secs(rules.idle_timeout) + "\n";
+            " slots, released after " + secs(rules.idle_timeout) +
+            (rules.per_allocation ? ", one for each allocation\n" : "\n");
   }
   return text;
 }

@@ -25,9 +25,10 @@ TEST_CASE("every seed keeps every rule and finishes") {
 }
 
 TEST_CASE("seeds that once broke a rule pass") {
-  // 2666: trials waited for a build that was lost, and that another experiment made unnecessary.
   // 4170: a killed search resumed a trial before it received the trial's exit.
-  for (const std::uint64_t seed : {std::uint64_t{2666}, std::uint64_t{4170}})
+  // 2454: a run failed on an agent that was lost, between two failures of its trial.
+  // 2666: trials waited for a build that was lost, and that another experiment made unnecessary.
+  for (const std::uint64_t seed : {std::uint64_t{2454}, std::uint64_t{2666}, std::uint64_t{4170}})
     CHECK(simulate(draw_plan(seed)).failure == "");
 }
 
@@ -94,6 +95,12 @@ TEST_CASE("every disabled safety rule is detected") {
       {"work for an agent of a pilot that ends soon", Mutant::kEndingScheduled},
       {"a leftover pilot runs on", Mutant::kZombieNotCanceled},
       {"a refused pilot replaced at once", Mutant::kPilotRefusedAtOnce},
+      {"a pilot for one allocation takes any work", Mutant::kPilotShared},
+      {"a pilot for one allocation used twice", Mutant::kPilotUsedAgain},
+      {"the use of a pilot forgotten", Mutant::kPilotUseForgotten},
+      {"a pilot outlives its allocation", Mutant::kSurplusNotReleased},
+      {"the settings of an agent that has left stay", Mutant::kLeftNotForgotten},
+      {"work for an agent with a problem", Mutant::kProblemScheduled},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
       {"work for an agent that still runs what is over", Mutant::kLeftoversForgotten},
   };

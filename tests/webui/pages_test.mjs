@@ -3,11 +3,14 @@
 // Usage: node pages_test.mjs [BUILD_DIR] [--shots DIR]. Ends with `N passed, N failed`.
 import { cluster, complaints, run } from './driver.mjs';
 import { accounts } from './pages/accounts.mjs';
+import { alerts } from './pages/alerts.mjs';
 import { bulkActions } from './pages/bulk.mjs';
 import { clicking } from './pages/clicking.mjs';
 import { changing } from './pages/changing.mjs';
 import { comparing } from './pages/comparing.mjs';
 import { filling } from './pages/filling.mjs';
+import { finding } from './pages/finding.mjs';
+import { quotas } from './pages/quotas.mjs';
 import { registry } from './pages/registry.mjs';
 import { trial } from './pages/trial.mjs';
 import { media } from './pages/media.mjs';
@@ -32,4 +35,5 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...finding, ...views, ...ending]);
+await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...quotas, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);

@@ -26,6 +26,7 @@ export const paths = {
   task: (id: string) => `/det/tasks/${encodeURIComponent(id)}`,
   cluster: '/det/cluster',
   users: '/det/users',
+  quotas: '/det/quotas',
   webhooks: '/det/webhooks',
   settings: '/det/settings',
   login: (next: string) => (next === '' ? '/det/login' : `/det/login?next=${encodeURIComponent(next)}`),

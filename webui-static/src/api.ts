@@ -177,32 +177,36 @@ export const series = async (
   return answers.flatMap((answer) => answer.trials);
 };
 
-// Trials per request of columns().
-const MAX_COLUMNS = 100;
+// Trials per request of columns(). The first request of many trials is small, so that it is answered early.
+const MAX_COLUMNS = 50;
+const FIRST_COLUMNS = 10;
 
-// Metrics as columns, for charts.
+// Metrics as columns, for charts. `arrived` gets the series of each request before the last one is answered.
 export const columns = async (
   trialIds: readonly number[],
   query: SeriesQuery,
   signal?: AbortSignal,
+  arrived?: (part: MetricSeries[]) => void,
 ): Promise<MetricSeries[]> => {
-  const parts: (readonly number[])[] = [];
-  for (let at = 0; at < trialIds.length; at += MAX_COLUMNS) parts.push(trialIds.slice(at, at + MAX_COLUMNS));
-  const answers = await Promise.all(
-    parts.map((ids) =>
-      get<{ series?: MetricSeries[] }>(
-        address('/api/v1/trials/metric-series', {
-          trialIds: ids,
-          maxDatapoints: query.points,
-          ...(query.from === undefined ? {} : { startBatches: query.from }),
-          ...(query.to === undefined ? {} : { endBatches: query.to }),
-          ...(query.group === undefined ? {} : { group: query.group }),
-        }),
-        signal,
-      ),
-    ),
-  );
-  return answers.flatMap((answer) => answer.series ?? []);
+  const first = trialIds.length > MAX_COLUMNS ? FIRST_COLUMNS : trialIds.length;
+  const parts: (readonly number[])[] = first > 0 ? [trialIds.slice(0, first)] : [];
+  for (let at = first; at < trialIds.length; at += MAX_COLUMNS) parts.push(trialIds.slice(at, at + MAX_COLUMNS));
+  const load = async (ids: readonly number[]): Promise<MetricSeries[]> => {
+    const { series = [] } = await get<{ series?: MetricSeries[] }>(
+      address('/api/v1/trials/metric-series', {
+        trialIds: ids,
+        maxDatapoints: query.points,
+        ...(query.from === undefined ? {} : { startBatches: query.from }),
+        ...(query.to === undefined ? {} : { endBatches: query.to }),
+        ...(query.group === undefined ? {} : { group: query.group }),
+      }),
+      signal,
+    );
+    if (++answered < parts.length) arrived?.(series);
+    return series;
+  };
+  let answered = 0;
+  return (await Promise.all(parts.map(load))).flat();
 };
 
 async function logEntries(url: string, signal?: AbortSignal): Promise<LogEntry[]> {

@@ -2,6 +2,7 @@
 // an event only names the data that is out of date.
 import { signal } from '@preact/signals';
 import type { Experiment } from './wire';
+import { alerts } from './settings';
 import { PING_MS, type Alive, type Request } from './ports';
 import { EventStream, type Change, type Connection, type Notice, type ServerEvent } from './stream';
 
@@ -28,7 +29,7 @@ export const withEvent = (experiment: Experiment, { kind, experimentId, progress
     ? { ...experiment, progress }
     : experiment;
 
-// A hidden page leaves the stream after this time.
+// A hidden page leaves the stream after this time, except with alerts.
 const HIDDEN_MS = 10000;
 // Limit of settled().
 const SETTLE_MS = 300;
@@ -152,8 +153,8 @@ class Events {
   };
 
   private readonly onVisibility = (): void => {
-    if (document.hidden) this.hiddenTimer = window.setTimeout(this.leave, HIDDEN_MS);
-    else this.join();
+    if (!document.hidden) this.join();
+    else if (!alerts.value) this.hiddenTimer = window.setTimeout(this.leave, HIDDEN_MS);
   };
 
   private readonly onNotice = (notice: Notice): void => {

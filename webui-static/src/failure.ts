@@ -4,9 +4,10 @@
 // exception; else the last line with a letter, which leaves out the carets below a Python line.
 export function errorLine(reason: string): string {
   const lines = reason.split('\n').map((line) => line.trim());
-  const output = lines.slice(1).reverse();
+  // Node prints its version last.
+  const output = lines.slice(1).filter((line) => !/^Node\.js v\d/.test(line)).reverse();
   return (
-    output.find((line) => /^[A-Za-z_][\w.]*(Error|Exception|Interrupt)\b/.test(line)) ??
+    output.find((line) => /^([A-Za-z_][\w.]*)?(Error|Exception|Interrupt)\b/.test(line)) ??
     lines.find((line) => /\berror:/i.test(line)) ??
     output.find((line) => /\bwhat\(\):/.test(line)) ??
     output.find((line) => /\p{L}/u.test(line)) ??

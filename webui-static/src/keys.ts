@@ -18,6 +18,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['j, k or ↓, ↑', 'Next, previous row of the table'],
   ['x or Space', 'Choose the row'],
   ['v', 'Draw or remove the curves of the row'],
+  ['p', 'Pin the row above the others, or take it back'],
   ['Enter', 'Open the row'],
   ['?', 'This help'],
 ];

@@ -1,5 +1,6 @@
 // Entry point of the UI.
 import { render } from 'preact';
+import { followAlerts } from './alerts';
 import { App } from './router';
 import { followSettings } from './settings';
 import { findUser, followSession } from './session';
@@ -9,6 +10,7 @@ const root = document.getElementById('app');
 if (root) {
   followSettings();
   followSession();
+  followAlerts();
   void findUser();
   render(<App />, root);
 }

@@ -20,6 +20,7 @@ const ContinuePage = later(async () => (await import('./pages/more')).ContinuePa
 const ForkPage = later(async () => (await import('./pages/more')).ForkPage);
 const ModelPage = later(async () => (await import('./pages/more')).ModelPage);
 const ModelsPage = later(async () => (await import('./pages/more')).ModelsPage);
+const QuotasPage = later(async () => (await import('./pages/more')).QuotasPage);
 const SettingsPage = later(async () => (await import('./pages/more')).SettingsPage);
 const TaskPage = later(async () => (await import('./pages/more')).TaskPage);
 const TasksPage = later(async () => (await import('./pages/more')).TasksPage);
@@ -88,6 +89,7 @@ const OneExperiment = numbered(ExperimentPage);
 const Fork = numbered(ForkPage);
 const GoOn = numbered(ContinuePage);
 const Users = page(UsersPage);
+const Quotas = page(QuotasPage);
 const Webhooks = page(WebhooksPage);
 const Workspaces = page(WorkspacesPage);
 const OneWorkspace = numbered(WorkspacePage);
@@ -121,6 +123,7 @@ export function App() {
         <Route path="/det/tasks" component={Tasks} />
         <Route path="/det/tasks/:id" component={OneTask} />
         <Route path="/det/users" component={Users} />
+        <Route path="/det/quotas" component={Quotas} />
         <Route path="/det/webhooks" component={Webhooks} />
         <Route path="/det/settings" component={Settings} />
         <Route default component={Missing} />

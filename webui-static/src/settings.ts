@@ -1,4 +1,4 @@
-// Settings of this browser: theme, density, share of the table beside its panels. Kept in local storage, never sent.
+// Settings of this browser: theme, density, share of the table beside its panels, alerts. Kept in local storage, never sent.
 import { effect, signal } from '@preact/signals';
 
 export type Theme = 'system' | 'light' | 'dark';
@@ -12,16 +12,18 @@ interface Stored {
   theme: Theme;
   density: Density;
   split: number;
+  alerts: boolean; // show notifications
 }
 
 // Parses the stored settings. Each part is checked separately, so an invalid
 // entry does not affect the others.
 export function readSettings(text: string | null): Stored {
-  const out: Stored = { theme: 'system', density: 'roomy', split: SPLIT.first };
+  const out: Stored = { theme: 'system', density: 'roomy', split: SPLIT.first, alerts: false };
   try {
     const raw = JSON.parse(text ?? '{}');
     if (raw?.theme === 'light' || raw?.theme === 'dark') out.theme = raw.theme;
     if (raw?.density === 'dense') out.density = raw.density;
+    if (raw?.alerts === true) out.alerts = true;
     if (raw?.split >= SPLIT.min && raw?.split <= SPLIT.max) out.split = Number(raw.split);
   } catch {
     // Unreadable: use the defaults.
@@ -41,6 +43,7 @@ const start = typeof localStorage === 'undefined' ? readSettings(null) : load();
 export const theme = signal<Theme>(start.theme);
 export const density = signal<Density>(start.density);
 export const split = signal<number>(start.split);
+export const alerts = signal<boolean>(start.alerts);
 
 export function followSettings(): void {
   effect(() => {
@@ -50,7 +53,7 @@ export function followSettings(): void {
     try {
       localStorage.setItem(
         KEY,
-        JSON.stringify({ theme: theme.value, density: density.value, split: split.value }),
+        JSON.stringify({ theme: theme.value, density: density.value, split: split.value, alerts: alerts.value }),
       );
     } catch {
       // Local storage is full or disabled: the setting lasts until the page is closed.

@@ -201,7 +201,7 @@ Status ModelService::show(const Caller& caller, const std::string& model, std::i
 Status ModelService::GetModels(const Caller& caller, const v1::GetModelsRequest& request,
                                v1::GetModelsResponse* response) {
   db::ModelFilter filter{
-      .visible = caller.grants.visible(),
+      .visible = caller.grants.visible(db::Role::kModelRegistryViewer),
       .name = make_utf8(request.name()),
       .description = make_utf8(request.description()),
       .labels = {request.labels().begin(), request.labels().end()},
@@ -265,7 +265,8 @@ Status ModelService::GetModelLabels(const Caller& caller, const v1::GetModelLabe
                                     v1::GetModelLabelsResponse* response) {
   std::optional<std::int64_t> workspace;
   if (request.workspace_id() != 0) workspace = request.workspace_id();
-  TRY_ASSIGN(const auto labels, db::list_model_labels(context_.pool, workspace, caller.grants.visible()));
+  TRY_ASSIGN(const auto labels, db::list_model_labels(context_.pool, workspace,
+                                                      caller.grants.visible(db::Role::kModelRegistryViewer)));
   response->mutable_labels()->Assign(labels.begin(), labels.end());
   return {};
 }

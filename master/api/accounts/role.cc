@@ -4,9 +4,11 @@
 #include <set>
 
 #include "common/base/text.h"
-#include "master/api/auth/role_names.h"
+#include "master/api/accounts/group.h"
+#include "master/api/accounts/permissions.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
+#include "master/db/accounts/groups.h"
 #include "master/db/queries/workspaces.h"
 
 namespace det::api {
@@ -15,20 +17,16 @@ namespace {
 void to_proto(const ShownRole& role, v1::Role* out) {
   out->set_role_id(role.id);
   out->set_name(std::string(role.name));
-  const bool cluster_only = role.role == db::Role::kClusterAdmin;
   out->mutable_scope_type_mask()->set_cluster(true);
-  out->mutable_scope_type_mask()->set_workspace(!cluster_only);
-  // Permissions are cumulative.
-  const auto add = [out](const char* id, const char* name) {
+  out->mutable_scope_type_mask()->set_workspace(!is_cluster_only(role.role));
+  for (const Permission& each : kPermissions) {
+    if (!permits(role.role, each)) continue;
     v1::Permission* permission = out->add_permissions();
-    permission->set_id(id);
-    permission->set_name(name);
-  };
-  add("PERMISSION_TYPE_VIEW_WORKSPACE", "view");
-  if (role.role >= db::Role::kEditor) add("PERMISSION_TYPE_UPDATE_EXPERIMENT", "create and change");
-  if (role.role >= db::Role::kWorkspaceAdmin)
-    add("PERMISSION_TYPE_UPDATE_WORKSPACE", "manage the workspace and its roles");
-  if (cluster_only) add("PERMISSION_TYPE_ADMINISTRATE_USER", "administer the cluster");
+    permission->set_id(each.id);
+    permission->set_name(each.name);
+    permission->mutable_scope_type_mask()->set_cluster(true);
+    permission->mutable_scope_type_mask()->set_workspace(!each.cluster_only);
+  }
 }
 
 /// The public form of a role.
@@ -38,12 +36,22 @@ const ShownRole& shown(db::Role role) {
   return kRoles.back();
 }
 
-void to_proto(const db::GrantRow& row, v1::UserRoleAssignment* out) {
-  out->set_user_id(static_cast<int>(row.user.value));
-  v1::RoleAssignment* assignment = out->mutable_role_assignment();
-  to_proto(shown(row.role), assignment->mutable_role());
-  assignment->set_scope_cluster(!row.workspace);
-  if (row.workspace) assignment->mutable_scope_workspace_id()->set_value(static_cast<int>(*row.workspace));
+void to_proto(const db::GrantRow& row, v1::RoleAssignment* out) {
+  to_proto(shown(row.role), out->mutable_role());
+  out->set_scope_cluster(!row.workspace);
+  if (row.workspace) out->mutable_scope_workspace_id()->set_value(static_cast<int>(*row.workspace));
+}
+
+void add_assignment(const db::GrantRow& row, v1::RoleWithAssignments* out) {
+  if (row.group != 0) {
+    v1::GroupRoleAssignment* one = out->add_group_role_assignments();
+    one->set_group_id(static_cast<int>(row.group));
+    to_proto(row, one->mutable_role_assignment());
+  } else {
+    v1::UserRoleAssignment* one = out->add_user_role_assignments();
+    one->set_user_id(static_cast<int>(row.user.value));
+    to_proto(row, one->mutable_role_assignment());
+  }
 }
 
 /// Groups assignments by role.
@@ -57,31 +65,68 @@ void by_role(const std::vector<db::GrantRow>& rows, List* out) {
         with = out->Add();
         to_proto(role, with->mutable_role());
       }
-      to_proto(row, with->add_user_role_assignments());
+      add_assignment(row, with);
     }
   }
 }
 
+/// Adds each role of `rows` once, with its scopes, in the order of ids.
+template <typename Response>
+void summarize(const std::vector<db::GrantRow>& rows, Response* response) {
+  std::map<int, std::pair<bool, std::set<int>>> scopes;  // by role: whole cluster, workspaces
+  for (const db::GrantRow& row : rows) {
+    auto& [cluster, workspaces] = scopes[shown(row.role).id];
+    if (row.workspace) workspaces.insert(static_cast<int>(*row.workspace));
+    if (!row.workspace) cluster = true;
+  }
+  for (const auto& [id, scope] : scopes) {
+    to_proto(shown(role_by_id(id)), response->add_roles());
+    v1::RoleAssignmentSummary* summary = response->add_assignments();
+    summary->set_role_id(id);
+    summary->set_scope_cluster(scope.first);
+    summary->mutable_scope_workspace_ids()->Add(scope.second.begin(), scope.second.end());
+  }
+}
+
+/// Reads role and scope of an assignment.
+Result<db::Grant> read_grant(const v1::RoleAssignment& wanted) {
+  // Clients name a role by id or by name.
+  const db::Role role =
+      wanted.role().role_id() != 0 ? role_by_id(wanted.role().role_id()) : role_by_name(wanted.role().name());
+  if (role == db::Role::kNone) {
+    std::vector<std::string> names;
+    for (const ShownRole& each : kRoles)
+      names.push_back(std::string(each.name) + " (" + std::to_string(each.id) + ")");
+    return fail(Code::kInvalidArgument, "role must be one of " + join(names, ", "));
+  }
+  // Without a workspace the role holds for the whole cluster, as in Determined AI.
+  if (wanted.scope_cluster() && wanted.has_scope_workspace_id())
+    return fail(Code::kInvalidArgument, "name scope_cluster or scope_workspace_id, not both");
+  if (is_cluster_only(role) && wanted.has_scope_workspace_id())
+    return fail(
+        Code::kInvalidArgument,
+        std::string(shown_name(role)) + " holds for the whole cluster; in a workspace use WorkspaceAdmin");
+  db::Grant grant{.user = UserId(0), .role = role};
+  if (wanted.has_scope_workspace_id()) grant.workspace = wanted.scope_workspace_id().value();
+  return grant;
+}
+
 Result<std::vector<db::Grant>> read_grants(const v1::AssignRolesRequest& request) {
   constexpr int kMaxAssignments = 1000;
-  if (request.user_role_assignments_size() == 0 || request.user_role_assignments_size() > kMaxAssignments)
-    return fail(Code::kInvalidArgument, "user_role_assignments: name 1 to 1000; groups do not exist here");
+  const int count = request.user_role_assignments_size() + request.group_role_assignments_size();
+  if (count == 0 || count > kMaxAssignments)
+    return fail(Code::kInvalidArgument,
+                "user_role_assignments, group_role_assignments: name 1 to 1000 in total");
   std::vector<db::Grant> grants;
   for (const v1::UserRoleAssignment& one : request.user_role_assignments()) {
-    const v1::RoleAssignment& wanted = one.role_assignment();
-    // Clients name a role by id or by name.
-    const db::Role role = wanted.role().role_id() != 0 ? role_by_id(wanted.role().role_id())
-                                                       : role_by_name(wanted.role().name());
-    if (role == db::Role::kNone)
-      return fail(Code::kInvalidArgument,
-                  "role must be ClusterAdmin (1), WorkspaceAdmin (2), Viewer (4) or Editor (5)");
-    // Without a workspace the role holds for the whole cluster, as in Determined AI.
-    if (wanted.scope_cluster() && wanted.has_scope_workspace_id())
-      return fail(Code::kInvalidArgument, "name scope_cluster or scope_workspace_id, not both");
-    if (role == db::Role::kClusterAdmin && wanted.has_scope_workspace_id())
-      return fail(Code::kInvalidArgument, "ClusterAdmin holds for the whole cluster; use WorkspaceAdmin");
-    db::Grant grant{.user = UserId(one.user_id()), .role = role};
-    if (wanted.has_scope_workspace_id()) grant.workspace = wanted.scope_workspace_id().value();
+    TRY_ASSIGN(db::Grant grant, read_grant(one.role_assignment()));
+    grant.user = UserId(one.user_id());
+    grants.push_back(grant);
+  }
+  for (const v1::GroupRoleAssignment& one : request.group_role_assignments()) {
+    TRY_ASSIGN(db::Grant grant, read_grant(one.role_assignment()));
+    if (one.group_id() <= 0) return fail(Code::kInvalidArgument, "group_id: must be the id of a group");
+    grant.group = one.group_id();
     grants.push_back(grant);
   }
   return grants;
@@ -108,6 +153,7 @@ RoleService::RoleService(const Context& context) : Service(context, "det.v1.Role
   unary("GetRolesByID", &RoleService::GetRolesByID);
   unary("GetPermissionsSummary", &RoleService::GetPermissionsSummary);
   unary("GetRolesAssignedToUser", &RoleService::GetRolesAssignedToUser);
+  unary("GetRolesAssignedToGroup", &RoleService::GetRolesAssignedToGroup);
   unary("GetUsersAssignedToWorkspace", &RoleService::GetUsersAssignedToWorkspace);
   unary("AssignRoles", &RoleService::AssignRoles);
   unary("RemoveAssignments", &RoleService::RemoveAssignments);
@@ -117,7 +163,7 @@ Status RoleService::ListRoles(const Caller&, const v1::ListRolesRequest& request
                               v1::ListRolesResponse* response) {
   std::vector<ShownRole> all(kRoles.begin(), kRoles.end());
   if (request.has_workspace_id())
-    std::erase_if(all, [](const ShownRole& role) { return role.role == db::Role::kClusterAdmin; });
+    std::erase_if(all, [](const ShownRole& role) { return is_cluster_only(role.role); });
   for (const ShownRole& role : page_of(all, request, response->mutable_pagination()))
     to_proto(role, response->add_roles());
   return {};
@@ -128,7 +174,7 @@ Status RoleService::GetRolesByID(const Caller& caller, const v1::GetRolesByIDReq
   // Only cluster admins may list the assignments of other users.
   std::optional<UserId> only;
   if (caller.grants.everywhere() != db::Role::kClusterAdmin) only = caller.user.id;
-  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, only, std::nullopt));
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, {.user = only}));
   // Duplicates in the request are ignored.
   const std::set<int> wanted(request.role_ids().begin(), request.role_ids().end());
   for (const int id : wanted) {
@@ -137,26 +183,24 @@ Status RoleService::GetRolesByID(const Caller& caller, const v1::GetRolesByIDReq
     v1::RoleWithAssignments* out = response->add_roles();
     to_proto(shown(role), out->mutable_role());
     for (const db::GrantRow& row : rows)
-      if (row.role == role) to_proto(row, out->add_user_role_assignments());
+      if (row.role == role) add_assignment(row, out);
   }
   return {};
 }
 
 Status RoleService::GetPermissionsSummary(const Caller& caller, const v1::GetPermissionsSummaryRequest&,
                                           v1::GetPermissionsSummaryResponse* response) {
-  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, caller.user.id, std::nullopt));
-  std::map<int, v1::RoleAssignmentSummary> summaries;
-  for (const db::GrantRow& row : rows) {
-    // A role may be held in several scopes; the summary has one entry for it.
-    v1::RoleAssignmentSummary& summary = summaries[shown(row.role).id];
-    if (row.workspace) summary.add_scope_workspace_ids(static_cast<int>(*row.workspace));
-    if (!row.workspace) summary.set_scope_cluster(true);
-  }
-  for (auto& [id, summary] : summaries) {
-    to_proto(shown(role_by_id(id)), response->add_roles());
-    summary.set_role_id(id);
-    *response->add_assignments() = std::move(summary);
-  }
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, {.user = caller.user.id}));
+  summarize(rows, response);
+  return {};
+}
+
+Status RoleService::GetRolesAssignedToGroup(const Caller&, const v1::GetRolesAssignedToGroupRequest& request,
+                                            v1::GetRolesAssignedToGroupResponse* response) {
+  // Distinguishes an unknown group from one without roles.
+  TRY(db::get_group(context_.pool, request.group_id()));
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, {.group = request.group_id()}));
+  summarize(rows, response);
   return {};
 }
 
@@ -164,7 +208,7 @@ Status RoleService::GetRolesAssignedToUser(const Caller&, const v1::GetRolesAssi
                                            v1::GetRolesAssignedToUserResponse* response) {
   // Distinguishes an unknown user from one without roles.
   TRY(db::get_user(context_.pool, UserId(request.user_id())));
-  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, UserId(request.user_id()), std::nullopt));
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, {.user = UserId(request.user_id())}));
   by_role(rows, response->mutable_roles());
   return {};
 }
@@ -172,9 +216,11 @@ Status RoleService::GetRolesAssignedToUser(const Caller&, const v1::GetRolesAssi
 Status RoleService::members(std::int64_t workspace, v1::GetUsersAssignedToWorkspaceResponse* response) const {
   // Distinguishes an unknown workspace from one without members.
   TRY(db::get_workspace(context_.pool, workspace));
-  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, std::nullopt, workspace));
-  std::set<std::int64_t> users;
-  for (const db::GrantRow& row : rows) users.insert(row.user.value);
+  TRY_ASSIGN(const auto rows, db::list_grants(context_.pool, {.workspace = workspace}));
+  std::set<std::int64_t> users, groups;
+  for (const db::GrantRow& row : rows)
+    (row.group != 0 ? groups : users).insert(row.group != 0 ? row.group : row.user.value);
+  for (const std::int64_t id : groups) TRY(show_group(context_.pool, id, response->add_groups()));
   TRY_ASSIGN(const auto page, db::list_users(context_.pool, {}));
   for (const db::User& user : page.rows)
     if (users.contains(user.id.value)) to_proto(user, response->add_users_assigned_directly());

@@ -1,4 +1,4 @@
-// RoleService: roles of users, for the whole cluster or a workspace.
+// RoleService: roles of users and groups, for the whole cluster or a workspace.
 #pragma once
 
 #include "det/v1/role.pb.h"
@@ -6,7 +6,7 @@
 
 namespace det::api {
 
-/// Roles are fixed; role_names.h lists them. Groups of users do not exist.
+/// Roles are fixed; role_names.h lists them, permissions.h what they permit.
 class RoleService final : public Service {
  public:
   explicit RoleService(const Context& context);
@@ -17,18 +17,21 @@ class RoleService final : public Service {
   /// kNotFound.
   Status GetRolesByID(const Caller& caller, const v1::GetRolesByIDRequest& request,
                       v1::GetRolesByIDResponse* response);
-  /// Returns the roles of the caller, with their scopes.
+  /// Returns the roles of the caller and of its groups, with their scopes.
   Status GetPermissionsSummary(const Caller& caller, const v1::GetPermissionsSummaryRequest& request,
                                v1::GetPermissionsSummaryResponse* response);
   /// Returns the roles of a user. Errors: kNotFound.
   Status GetRolesAssignedToUser(const Caller& caller, const v1::GetRolesAssignedToUserRequest& request,
                                 v1::GetRolesAssignedToUserResponse* response);
-  /// Returns the users with a role in a workspace. Errors: kNotFound.
+  /// Returns the roles of a group. Errors: kNotFound.
+  Status GetRolesAssignedToGroup(const Caller& caller, const v1::GetRolesAssignedToGroupRequest& request,
+                                 v1::GetRolesAssignedToGroupResponse* response);
+  /// Returns the users and groups with a role in a workspace. Errors: kNotFound.
   Status GetUsersAssignedToWorkspace(const Caller& caller,
                                      const v1::GetUsersAssignedToWorkspaceRequest& request,
                                      v1::GetUsersAssignedToWorkspaceResponse* response);
-  /// Assigns up to 1,000 roles, all or none. Idempotent. Cluster admins may assign every role, workspace
-  /// admins those in their workspace. Errors: kInvalidArgument, kPermissionDenied.
+  /// Assigns up to 1,000 roles, all or none. Cluster admins may assign every role, workspace admins those in
+  /// their workspace. Errors: kInvalidArgument, kPermissionDenied, kNotFound, kAlreadyExists.
   Status AssignRoles(const Caller& caller, const v1::AssignRolesRequest& request,
                      v1::AssignRolesResponse* response);
   /// Inverse of AssignRoles, with the same rules.

@@ -59,7 +59,8 @@ Status TokenService::PostAccessToken(const Caller& caller, const v1::PostAccessT
   db::TokenRow row{.user = owner, .description = request.description()};
   if (!request.role().empty()) {
     row.most = role_by_name(request.role());
-    if (row.most == db::Role::kNone || row.most == db::Role::kClusterAdmin) {
+    if (row.most != db::Role::kViewer && row.most != db::Role::kEditor &&
+        row.most != db::Role::kWorkspaceAdmin) {
       // A limit of ClusterAdmin would be no limit.
       return fail(Code::kInvalidArgument,
                   "role must be Viewer, Editor or WorkspaceAdmin (none: as far as the user), got \"" +

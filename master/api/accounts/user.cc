@@ -103,8 +103,8 @@ Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
   TRY(check_password(request.password(), request.is_hashed(), wanted.username()));
   TRY_ASSIGN(const std::string form, password_form(request.password(), request.is_hashed()));
   // Hashing is the reason why this handler runs on the password thread.
-  TRY_ASSIGN(const UserId id,
-             db::create_user(context_.pool, wanted.username(), hash_password(form), wanted.admin()));
+  TRY_ASSIGN(const UserId id, db::create_user(context_.pool, wanted.username(), hash_password(form),
+                                              wanted.admin(), context_.settings.new_user_role));
   if (rest.display_name || rest.agent) TRY(db::change_user(context_.pool, id, rest, ""));
   TRY_ASSIGN(const db::User user, db::get_user(context_.pool, id));
   to_proto(user, response->mutable_user());

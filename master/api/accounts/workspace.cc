@@ -99,9 +99,10 @@ Status WorkspaceService::GetWorkspace(const Caller& caller, const v1::GetWorkspa
 
 Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Caller& caller,
                               v1::Workspace* response) const {
-  // Workspaces have no parent to check, so the right is tied to the default workspace.
-  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(db::kDefaultWorkspace)},
-                context_.pool));
+  // Workspaces have no parent to check, so the right of editors is tied to the default workspace.
+  if (!caller.grants.creates_workspaces())
+    TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(db::kDefaultWorkspace)},
+                  context_.pool));
   TRY(check_title(request.name(), "workspace"));
   TRY_ASSIGN(const auto storage, storage_text(context_, request.checkpoint_storage_config()));
   TRY_ASSIGN(const std::int64_t id,

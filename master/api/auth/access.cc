@@ -6,40 +6,6 @@
 #include <map>
 
 #include "common/base/text.h"
-#include "det/v1/agent.pb.h"
-#include "det/v1/allocation.pb.h"
-#include "det/v1/audit.pb.h"
-#include "det/v1/auth.pb.h"
-#include "det/v1/bracket.pb.h"
-#include "det/v1/checkpoint.pb.h"
-#include "det/v1/cluster.pb.h"
-#include "det/v1/command.pb.h"
-#include "det/v1/detached.pb.h"
-#include "det/v1/diagnosis.pb.h"
-#include "det/v1/experiment.pb.h"
-#include "det/v1/explanation.pb.h"
-#include "det/v1/harness.pb.h"
-#include "det/v1/job.pb.h"
-#include "det/v1/join.pb.h"
-#include "det/v1/log.pb.h"
-#include "det/v1/master.pb.h"
-#include "det/v1/media.pb.h"
-#include "det/v1/model.pb.h"
-#include "det/v1/policy.pb.h"
-#include "det/v1/project.pb.h"
-#include "det/v1/prometheus.pb.h"
-#include "det/v1/quota.pb.h"
-#include "det/v1/role.pb.h"
-#include "det/v1/run.pb.h"
-#include "det/v1/search.pb.h"
-#include "det/v1/task.pb.h"
-#include "det/v1/template.pb.h"
-#include "det/v1/token.pb.h"
-#include "det/v1/trial.pb.h"
-#include "det/v1/usage.pb.h"
-#include "det/v1/user.pb.h"
-#include "det/v1/webhook.pb.h"
-#include "det/v1/workspace.pb.h"
 
 namespace det::api {
 namespace {
@@ -87,8 +53,15 @@ constexpr Entry kTable[] = {
     {"/det.v1.RoleService/GetPermissionsSummary", user(A::kView, T::kNothing)},
     {"/det.v1.RoleService/GetRolesAssignedToUser", user(A::kView, T::kUser, "user_id")},
     {"/det.v1.RoleService/GetUsersAssignedToWorkspace", user(A::kView, T::kWorkspace, "workspace_id")},
+    {"/det.v1.RoleService/GetRolesAssignedToGroup", user(A::kView, T::kNothing)},
     {"/det.v1.RoleService/AssignRoles", user(A::kManage, T::kInside)},
     {"/det.v1.RoleService/RemoveAssignments", user(A::kManage, T::kInside)},
+    {"/det.v1.GroupService/GetGroups", user(A::kView, T::kNothing)},
+    {"/det.v1.GroupService/GetGroup", user(A::kView, T::kNothing)},
+    {"/det.v1.GroupService/CreateGroup", admin("name")},
+    {"/det.v1.GroupService/UpdateGroup", admin("group_id")},
+    {"/det.v1.GroupService/DeleteGroup", admin("group_id")},
+    {"/det.v1.GroupService/AssignMultipleGroups", admin("user_ids")},
     {"/det.v1.AuditService/GetAuditLog", user(A::kAdminister, T::kCluster)},
     {"/det.v1.MasterService/GetMasterConfig", user(A::kAdminister, T::kCluster)},
     {"/det.v1.MasterService/PatchMasterConfig", user(A::kAdminister, T::kCluster)},
@@ -98,7 +71,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.MasterService/MasterLogs", user(A::kAdminister, T::kCluster)},
     {"/det.v1.WorkspaceService/GetWorkspaces", user(A::kView, T::kListed)},
     {"/det.v1.WorkspaceService/GetWorkspace", user(A::kView, T::kWorkspace, "id")},
-    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kEdit, T::kInside)},
+    {"/det.v1.WorkspaceService/PostWorkspace", user(A::kCreateWorkspace, T::kInside)},
     {"/det.v1.WorkspaceService/PatchWorkspace", user(A::kManage, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/ArchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
     {"/det.v1.WorkspaceService/UnarchiveWorkspace", user(A::kManage, T::kWorkspace, "id")},
@@ -166,11 +139,27 @@ constexpr Entry kTable[] = {
     {"/det.v1.MediaService/ReportMedia", allocation()},
     {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
     {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},
-    {"/det.v1.CommandService/LaunchCommand", user(A::kEdit, T::kInside)},
-    {"/det.v1.CommandService/UploadCommand", user(A::kEdit, T::kInside)},
-    {"/det.v1.CommandService/KillCommand", user(A::kEdit, T::kTask, "command_id")},
-    {"/det.v1.CommandService/SetCommandPriority", user(A::kEdit, T::kTask, "command_id")},
+    {"/det.v1.CommandService/LaunchCommand", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.CommandService/UploadCommand", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.CommandService/KillCommand", user(A::kRunTasks, T::kTask, "command_id")},
+    {"/det.v1.CommandService/SetCommandPriority", user(A::kRunTasks, T::kTask, "command_id")},
     {"/det.v1.CommandService/ExplainCommand", user(A::kView, T::kTask, "command_id")},
+    {"/det.v1.InteractiveService/GetNotebooks", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetNotebook", user(A::kView, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/LaunchNotebook", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.InteractiveService/KillNotebook", user(A::kRunTasks, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/SetNotebookPriority", user(A::kRunTasks, T::kTask, "notebook_id")},
+    {"/det.v1.InteractiveService/GetShells", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetShell", user(A::kView, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/LaunchShell", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.InteractiveService/KillShell", user(A::kRunTasks, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/SetShellPriority", user(A::kRunTasks, T::kTask, "shell_id")},
+    {"/det.v1.InteractiveService/GetTensorboards", user(A::kView, T::kListed)},
+    {"/det.v1.InteractiveService/GetTensorboard", user(A::kView, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/LaunchTensorboard", user(A::kRunTasks, T::kInside)},
+    {"/det.v1.InteractiveService/KillTensorboard", user(A::kRunTasks, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/SetTensorboardPriority", user(A::kRunTasks, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/IdleNotebook", user(A::kRunTasks, T::kTask, "notebook_id")},
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
     {"/det.v1.UsageService/ResourceAllocationRaw", user(A::kView, T::kListed)},
     {"/det.v1.UsageService/ResourceAllocationAggregated", user(A::kView, T::kListed)},
@@ -188,6 +177,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.ConfigPolicyService/DeleteWorkspaceConfigPolicies",
      user(A::kManage, T::kWorkspace, "workspace_id")},
     {"/det.v1.ConfigPolicyService/DeleteGlobalConfigPolicies", admin("workload_type")},
+    {"/det.v1.PilotService/GetPilots", user(A::kView, T::kNothing)},
     {"/det.v1.QuotaService/GetQuotas", user(A::kView, T::kListed)},
     {"/det.v1.QuotaService/SetQuota", admin("id")},
     {"/det.v1.QuotaService/DeleteQuota", admin("id")},
@@ -218,10 +208,10 @@ constexpr Entry kTable[] = {
     {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
     {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
     {"/det.v1.TaskService/GetTask", user(A::kView, T::kTask, "task_id")},
-    {"/det.v1.TaskService/CreateGenericTask", user(A::kEdit, T::kInside)},
+    {"/det.v1.TaskService/CreateGenericTask", user(A::kRunTasks, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
-    {"/det.v1.TaskService/Connect", user(A::kEdit, T::kTask, "target.task_id")},
-    {"/det.v1.TaskService/KillGenericTask", user(A::kEdit, T::kTask, "task_id")},
+    {"/det.v1.TaskService/Connect", user(A::kRunTasks, T::kTask, "target.task_id")},
+    {"/det.v1.TaskService/KillGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/GetTaskContextDirectory", either(A::kView, T::kTask, "task_id")},
     {"/det.v1.RunService/RunPrepareForReporting", either(A::kEdit, T::kTrial, "run_id")},
     {"/det.v1.RunService/GetRunMetadata", either(A::kView, T::kTrial, "run_id")},
@@ -274,7 +264,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.DetachedService/PatchTrial", user(A::kEdit, T::kTrial, "trial_id")},
     {"/det.v1.ModelService/GetModels", user(A::kView, T::kListed)},
     {"/det.v1.ModelService/GetModelLabels", user(A::kView, T::kListed)},
-    {"/det.v1.ModelService/GetModel", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModel", user(A::kViewModel, T::kModel, "model_name")},
     {"/det.v1.ModelService/PostModel", user(A::kEdit, T::kInside)},
     {"/det.v1.ModelService/PatchModel", user(A::kEdit, T::kModel, "model_name")},
     {"/det.v1.ModelService/ArchiveModel", user(A::kEdit, T::kModel, "model_name")},
@@ -282,8 +272,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.ModelService/MoveModel",
      user({A::kEdit, T::kModel, "model_name"}, {A::kEdit, T::kWorkspace, "destination_workspace_id"})},
     {"/det.v1.ModelService/DeleteModel", user(A::kEdit, T::kModel, "model_name")},
-    {"/det.v1.ModelService/GetModelVersions", user(A::kView, T::kModel, "model_name")},
-    {"/det.v1.ModelService/GetModelVersion", user(A::kView, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersions", user(A::kViewModel, T::kModel, "model_name")},
+    {"/det.v1.ModelService/GetModelVersion", user(A::kViewModel, T::kModel, "model_name")},
     {"/det.v1.ModelService/PostModelVersion",
      user({A::kEdit, T::kModel, "model_name"}, {A::kView, T::kCheckpoint, "checkpoint_uuid"})},
     {"/det.v1.ModelService/PatchModelVersion", user(A::kEdit, T::kModel, "model_name")},
@@ -381,7 +371,7 @@ const Access* access(std::string_view method) {
 
 bool is_change(const Access& access) {
   for (const Rule& rule : access.rules())
-    if (rule.action != Action::kView) return true;
+    if (rule.action > Action::kView) return true;
   return false;
 }
 
@@ -420,46 +410,6 @@ std::string_view target_name(Target target) {
       "experiment", "trial", "checkpoint", "template", "task", "model", "allocation"};
   static_assert(std::size(kNouns) == static_cast<std::size_t>(Target::kAllocation) + 1);
   return kNouns[static_cast<std::size_t>(target)];
-}
-
-std::vector<const pb::ServiceDescriptor*> services() {
-  // One message of each .proto file leads to its service. Each file defines one service.
-  return {
-      v1::LoginRequest::descriptor()->file()->service(0),
-      v1::GetUsersRequest::descriptor()->file()->service(0),
-      v1::GetAccessTokensRequest::descriptor()->file()->service(0),
-      v1::ListRolesRequest::descriptor()->file()->service(0),
-      v1::GetAuditLogRequest::descriptor()->file()->service(0),
-      v1::GetMasterConfigRequest::descriptor()->file()->service(0),
-      v1::GetWorkspacesRequest::descriptor()->file()->service(0),
-      v1::GetProjectRequest::descriptor()->file()->service(0),
-      v1::GetMasterRequest::descriptor()->file()->service(0),
-      v1::GetJoinTokensRequest::descriptor()->file()->service(0),
-      v1::CreateExperimentRequest::descriptor()->file()->service(0),
-      v1::GetTrialRequest::descriptor()->file()->service(0),
-      v1::GetTrialAllocationsRequest::descriptor()->file()->service(0),
-      v1::SearchExperimentsRequest::descriptor()->file()->service(0),
-      v1::GetCheckpointRequest::descriptor()->file()->service(0),
-      v1::TrialLogsRequest::descriptor()->file()->service(0),
-      v1::GetTemplatesRequest::descriptor()->file()->service(0),
-      v1::GetWebhooksRequest::descriptor()->file()->service(0),
-      v1::GetGlobalConfigPoliciesRequest::descriptor()->file()->service(0),
-      v1::GetJobsRequest::descriptor()->file()->service(0),
-      v1::ExplainTrialRequest::descriptor()->file()->service(0),
-      v1::GetTaskRequest::descriptor()->file()->service(0),
-      v1::GetRunMetadataRequest::descriptor()->file()->service(0),
-      v1::GetCommandsRequest::descriptor()->file()->service(0),
-      v1::ScrapeRequest::descriptor()->file()->service(0),
-      v1::GetQuotasRequest::descriptor()->file()->service(0),
-      v1::ResourceAllocationRawRequest::descriptor()->file()->service(0),
-      v1::GetModelsRequest::descriptor()->file()->service(0),
-      v1::PutTrialRequest::descriptor()->file()->service(0),
-      v1::HarnessMessage::descriptor()->file()->service(0),
-      v1::AgentMessage::descriptor()->file()->service(0),
-      v1::GetDiagnosisRequest::descriptor()->file()->service(0),
-      v1::GetExperimentBracketsRequest::descriptor()->file()->service(0),
-      v1::GetMediaRequest::descriptor()->file()->service(0),
-  };
 }
 
 std::vector<std::string> access_gaps() {

@@ -28,8 +28,16 @@ enum class Requirement {
   kAgent,
 };
 
-/// Each action needs a role: viewer, editor, workspace admin, cluster admin, in this order.
-enum class Action { kView, kEdit, kManage, kAdminister };
+/// Each action needs a role. The order is that of the roles. Actions after kView are changes.
+enum class Action {
+  kViewModel,        ///< ModelRegistryViewer
+  kView,             ///< Viewer
+  kCreateWorkspace,  ///< WorkspaceCreator, or EditorRestricted of the default workspace
+  kEdit,             ///< EditorRestricted
+  kRunTasks,         ///< Editor: start and change tasks that are no trials, and use their ports
+  kManage,           ///< WorkspaceAdmin
+  kAdminister        ///< ClusterAdmin
+};
 
 /// Kind of object a rule protects. Rules up to kCluster do not depend on the ids in the request.
 enum class Target {

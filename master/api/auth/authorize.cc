@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/peer.h"
+#include "master/api/auth/role_names.h"
 #include "master/db/accounts/audit.h"
 
 namespace det::api {
@@ -31,9 +32,14 @@ std::string bearer(std::string_view header) {
 
 db::Role needed(Action action) {
   switch (action) {
+    case Action::kViewModel:
+      return db::Role::kModelRegistryViewer;
     case Action::kView:
       return db::Role::kViewer;
+    case Action::kCreateWorkspace:
     case Action::kEdit:
+      return db::Role::kEditorRestricted;
+    case Action::kRunTasks:
       return db::Role::kEditor;
     case Action::kManage:
       return db::Role::kWorkspaceAdmin;
@@ -41,6 +47,17 @@ db::Role needed(Action action) {
       break;
   }
   return db::Role::kClusterAdmin;
+}
+
+/// Role from which on objects are visible. Models have a role of their own.
+db::Role seeing(Target target) {
+  return target == Target::kModel ? db::Role::kModelRegistryViewer : db::Role::kViewer;
+}
+
+/// Whether the caller has the role of an action somewhere.
+bool may_anywhere(const Caller& caller, Action action) {
+  if (action == Action::kCreateWorkspace && caller.grants.creates_workspaces()) return true;
+  return caller.grants.anywhere() >= needed(action);
 }
 
 /// Targets with a workspace. Nothing for the others.
@@ -78,11 +95,10 @@ tl::unexpected<Error> not_found(Target target, const std::string& id) {
 
 tl::unexpected<Error> denied(const Caller& caller, Action action, Target target, const std::string& id) {
   const std::string who = caller.limited ? "this access token" : "user " + caller.user.name;
-  const char* const role = action == Action::kEdit     ? "Editor"
-                           : action == Action::kManage ? "WorkspaceAdmin"
-                                                       : "ClusterAdmin";
-  return fail(Code::kPermissionDenied, who + " may look at " + std::string(target_name(target)) + " " +
-                                           make_utf8(id) + " but not do this; it needs the role " + role);
+  return fail(Code::kPermissionDenied, "access denied: " + who + " may look at " +
+                                           std::string(target_name(target)) + " " + make_utf8(id) +
+                                           " but not do this; it needs the role " +
+                                           std::string(shown_name(needed(action))));
 }
 
 Status authorize_cluster(const Caller& caller, Action action) {
@@ -202,7 +218,7 @@ Status authorize(const Caller& caller, Action action, Target target, const std::
   TRY_ASSIGN(const auto workspaces, db::workspaces_of(pool, *kind, ids));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const db::Role role = workspaces[i] ? caller.grants.in(*workspaces[i]) : db::Role::kNone;
-    if (role < db::Role::kViewer) return not_found(target, ids[i]);
+    if (role < seeing(target)) return not_found(target, ids[i]);
     if (role < needed(action)) return denied(caller, action, target, ids[i]);
   }
   return {};
@@ -247,11 +263,9 @@ Status roles_allow(const Access& access, const Caller& caller) {
     // Every user may read lists, and change its own account and tokens.
     const bool own = rule.target == Target::kNothing || rule.target == Target::kListed ||
                      rule.target == Target::kUser || rule.target == Target::kToken;
-    if (own || caller.grants.anywhere() >= needed(rule.action)) continue;
-    const char* const role = rule.action == Action::kView   ? "Viewer"
-                             : rule.action == Action::kEdit ? "Editor"
-                                                            : "WorkspaceAdmin";
-    return fail(Code::kPermissionDenied, "user " + caller.user.name + " has the role " + role +
+    if (own || may_anywhere(caller, rule.action)) continue;
+    return fail(Code::kPermissionDenied, "access denied: user " + caller.user.name + " has the role " +
+                                             std::string(shown_name(needed(rule.action))) +
                                              " in no workspace; ask an administrator for it");
   }
   return {};

@@ -15,12 +15,20 @@ struct ShownRole {
   int id;
   std::string_view name;
 };
-// Ordered by id. Id 3 is a role of Determined AI that does not exist here.
-inline constexpr std::array<ShownRole, 4> kRoles = {{{db::Role::kClusterAdmin, 1, "ClusterAdmin"},
-                                                     {db::Role::kWorkspaceAdmin, 2, "WorkspaceAdmin"},
-                                                     {db::Role::kViewer, 4, "Viewer"},
-                                                     {db::Role::kEditor, 5, "Editor"}}};
+// Ordered by id.
+inline constexpr std::array<ShownRole, 7> kRoles = {
+    {{db::Role::kClusterAdmin, 1, "ClusterAdmin"},
+     {db::Role::kWorkspaceAdmin, 2, "WorkspaceAdmin"},
+     {db::Role::kWorkspaceCreator, 3, "WorkspaceCreator"},
+     {db::Role::kViewer, 4, "Viewer"},
+     {db::Role::kEditor, 5, "Editor"},
+     {db::Role::kModelRegistryViewer, 6, "ModelRegistryViewer"},
+     {db::Role::kEditorRestricted, 7, "EditorRestricted"}}};
 
+/// Whether a role holds for the whole cluster only.
+inline bool is_cluster_only(db::Role role) {
+  return role == db::Role::kClusterAdmin || role == db::Role::kWorkspaceCreator;
+}
 /// Returns the public name, e.g. "WorkspaceAdmin"; "" for kNone.
 inline std::string_view shown_name(db::Role role) {
   for (const ShownRole& each : kRoles)

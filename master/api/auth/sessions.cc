@@ -29,7 +29,8 @@ bool changes_rights(std::string_view method) {
   // it concerns agents' certificates.
   for (const std::string_view service :
        {"/det.v1.AuthService/", "/det.v1.UserService/", "/det.v1.TokenService/", "/det.v1.RoleService/",
-        "/det.v1.WorkspaceService/", "/det.v1.ProjectService/", "/det.v1.JoinService/"})
+        "/det.v1.GroupService/", "/det.v1.WorkspaceService/", "/det.v1.ProjectService/",
+        "/det.v1.JoinService/"})
     if (method.starts_with(service)) return true;
   return false;
 }

@@ -121,7 +121,7 @@ void webhook_to_proto(const db::Webhook& webhook, bool whole, v1::Webhook* out) 
 /// Role of the caller where the webhook applies.
 bool may_change(const Caller& caller, const db::Webhook& webhook) {
   if (!webhook.workspace) return caller.grants.everywhere() == db::Role::kClusterAdmin;
-  return caller.grants.in(*webhook.workspace) >= db::Role::kEditor;
+  return caller.grants.in(*webhook.workspace) >= db::Role::kEditorRestricted;
 }
 
 constexpr const char* kAdminsOnly = "only administrators change webhooks of the whole cluster";

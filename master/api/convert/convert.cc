@@ -366,8 +366,18 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   }
   for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(true);
+  // The only part of a command's configuration that agents read.
+  const Json& resources = config.at("resources");
+  if (resources.contains("shm_size"))
+    out->set_experiment_config(dump_json({{"resources", {{"shm_size", resources.at("shm_size")}}}}));
   for (const auto& [name, value] : command.config->environment_variables)
     (*out->mutable_environment())[name] = value;
+  for (const Json& each : config.value("event_files", Json::array())) {
+    v1::EventFiles* files = out->add_event_files();
+    files->set_base(each.at("base").get<std::string>());
+    files->set_below(each.at("below").get<std::string>());
+    files->set_name(each.at("name").get<std::string>());
+  }
 }
 
 void to_proto(const core::StartAllocation& start, v1::StartAllocation* out) {

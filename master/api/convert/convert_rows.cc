@@ -155,6 +155,7 @@ void to_proto(const db::TrialRow& row, v1::Trial* out) {
   out->set_progress(trial.progress);
   out->set_exit_reason(trial.exit_reason);
   out->set_warm_start_checkpoint_uuid(row.source_checkpoint);
+  if (row.log_policy) out->set_log_policy_matched(*row.log_policy);
   // The checkpoint that the next run resumes from.
   out->set_latest_checkpoint_uuid(trial.latest_checkpoint);
 }

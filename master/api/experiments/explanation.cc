@@ -104,8 +104,10 @@ std::string what_else(const core::Core& core, const core::Trial& trial) {
 std::string pilot_lines(const core::Core& core, const std::string& pool) {
   std::string text;
   if (!core.providers().contains(pool)) return text;
+  int count = 0;
   for (const auto& [name, pilot] : core.pilots()) {
     if (pilot.pool != pool) continue;
+    ++count;
     const std::string job = pilot.job.empty() ? "" : " (job " + pilot.job + ")";
     if (pilot.phase == core::PilotPhase::kSubmitted) {
       text += "pilot " + name + " was submitted\n";
@@ -116,6 +118,8 @@ std::string pilot_lines(const core::Core& core, const std::string& pool) {
       text += "pilot " + name + job + " is being canceled: " + make_utf8(pilot.reason) + "\n";
     }
   }
+  const int most = core.providers().at(pool).max_pilots;
+  if (count >= most) text += "pool " + pool + " has all of its max_pilots: " + std::to_string(most) + "\n";
   const std::string problem = core.provider_problem(pool);
   return problem.empty() ? text : text + make_utf8(problem) + "\n";
 }

@@ -39,6 +39,7 @@ void show_run(const db::FoundRun& run, v1::FlatRun* out) {
   out->set_workspace_name(parent.workspace_name);
   out->set_parent_archived(parent.parent_archived);
   out->set_archived(parent.archived);
+  if (run.trial.log_policy) out->set_log_policy_matched(*run.trial.log_policy);
   if (run.metadata) json_to_struct(*run.metadata, out->mutable_metadata());
   v1::Experiment whole;
   to_proto(parent, &whole);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/json.h"
+#include "common/crypto/digest.h"
 #include "common/expconf/parse.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/submit/secrets.h"
@@ -45,6 +46,12 @@ Result<db::SeriesRequest> series_request(const Request& request) {
   return out;
 }
 
+/// Number of a storage for clients of Determined AI: the same for the same location. Storages have no rows.
+int storage_id(const std::string& root) {
+  constexpr std::size_t kHexDigits = 7;  // fits an int32
+  return std::stoi(sha256_hex(root).substr(0, kHexDigits), nullptr, 16);
+}
+
 }  // namespace
 
 std::string storage_root(const std::string& config_json) {
@@ -62,6 +69,7 @@ CheckpointConverter::CheckpointConverter(const std::string& config_json)
 
 void CheckpointConverter::convert(const db::CheckpointRow& row, v1::Checkpoint* out) const {
   to_proto(row, root_, out);
+  if (!root_.empty()) out->mutable_storage_id()->set_value(storage_id(root_));
   *out->mutable_training()->mutable_experiment_config() = *config_;
 }
 

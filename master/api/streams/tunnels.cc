@@ -1,4 +1,4 @@
-// The two ends of a tunnel:
+// The two ends of a tunnel (a port or a shell):
 //
 //   caller: target --authorized, ordered--> waiting --agent's answer--> paired --end of either call-->
 //   finished agent:  answer --authenticated--> paired --end of either call--> finished
@@ -89,13 +89,17 @@ Result<Destination> destination_of(const Context& context, const v1::TunnelTarge
         [running, task, key = facts.key](const core::Core& core) { look_up(core, task, key, *running); }));
   }
   if (!running->known) return fail(Code::kFailedPrecondition, "task " + task.value + " has ended");
-  TRY_ASSIGN(const Json port, select_port(running->ports, target.port(), task.value));
+  Json port;
+  if (!target.has_shell()) {
+    TRY_ASSIGN(port, select_port(running->ports, target.port(), task.value));
+  }
   using State = core::AllocationState;
   if (!running->state || *running->state < State::kStarting)
     return fail(Code::kUnavailable, "task " + task.value + " has not started yet; try again in a moment");
   if (*running->state > State::kRunning)
     return fail(Code::kFailedPrecondition, "task " + task.value + " is ending");
   Destination destination{running->agent, running->allocation, {}};
+  if (target.has_shell()) return destination;
   destination.port.set_port(port.at("proxy_port").get<int>());
   destination.port.set_tcp(port.value("proxy_tcp", false));
   destination.port.set_strip_prefix(port.value("strip_prefix", false));
@@ -138,7 +142,8 @@ class TunnelEnd : public BidiStream<v1::TunnelMessage, v1::TunnelMessage>,
   void relay(const v1::TunnelMessage& message) {
     reading_ = false;
     heard_ = mono_now();
-    if (!message.has_end() && (!message.has_data() || message.data().size() > kMaxTunnelData))
+    const bool known = message.has_end() || message.has_size() || message.has_exit() || message.has_data();
+    if (!known || message.data().size() > kMaxTunnelData)
       return refuse({Code::kInvalidArgument, "a tunnel carries data of at most 64 KiB, and ends", {}});
     if (peer_) peer_->send(message);
   }
@@ -175,6 +180,7 @@ class CallerEnd final : public TunnelEnd {
 
   /// Closes the tunnel after its idle time, or when no agent has answered.
   void check_time(MonoTime now, std::optional<MonoTime> peer_heard) {
+    if (paired()) touch(std::max(*heard(), peer_heard.value_or(*heard())));
     if (!paired() && now - created_ > kTunnelAnswerTime)
       return refuse(
           {Code::kUnavailable,
@@ -189,6 +195,7 @@ class CallerEnd final : public TunnelEnd {
   /// Connects both ends, after the agent has connected to the port.
   void join(const std::shared_ptr<TunnelEnd>& agent) {
     agent_ = agent;
+    touch(mono_now());
     stream_ = context_.streams->open(
         kConnectMethod, credentials_, request_,
         [weak = std::weak_ptr<TunnelEnd>(shared_from_this()), &edge = context_.edge](const Error&) {
@@ -202,6 +209,9 @@ class CallerEnd final : public TunnelEnd {
   }
 
  private:
+  /// The task is in use.
+  void touch(MonoTime when) { context_.idle_tasks->touch(request_->target().task_id(), when); }
+
   void received(const v1::TunnelMessage& message) override {
     if (paired()) return relay(message);
     request_ = std::make_shared<const v1::TunnelMessage>(message);
@@ -240,6 +250,7 @@ class CallerEnd final : public TunnelEnd {
     message.set_tunnel_id(id_);
     message.set_allocation_id(destination.allocation.value);
     message.set_port(destination.port.port());
+    if (request_->target().has_shell()) *message.mutable_shell() = request_->target().shell();
     tunnels_.callers_[id_] = std::static_pointer_cast<CallerEnd>(shared_from_this());
     if (!tunnels_.order_(destination.agent, message))
       refuse({Code::kUnavailable, "agent " + destination.agent.value + " is not connected", {}});
@@ -321,6 +332,7 @@ Tunnels::Reactor* Tunnels::accept(grpc::CallbackServerContext* call) {
 }
 
 void Tunnels::tick(MonoTime now) {
+  context_.idle_tasks->tick(context_, now);
   // A copy, because the end of a tunnel erases it.
   const auto callers = callers_;
   for (const auto& [id, weak] : callers)

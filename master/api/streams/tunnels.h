@@ -1,5 +1,6 @@
-// Tunnels: TCP connections from users to ports of tasks. The master never connects to an agent: it orders a
-// tunnel on the agent's link, and the agent calls AgentService.Tunnel. State belongs to the edge worker.
+// Tunnels: connections from users to ports of tasks and to shells in them. The master never connects to an
+// agent: it orders a tunnel on the agent's link, and the agent calls AgentService.Tunnel. State belongs to
+// the edge worker.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

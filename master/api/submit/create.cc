@@ -55,11 +55,8 @@ Result<expconf::Document> template_of(const Context& context, const Caller& call
   TRY_ASSIGN(const auto all, db::list_templates(context.pool, {.visible = caller.grants.visible()}));
   std::vector<std::string> names;
   for (const db::TemplateRow& row : all.rows) names.push_back(row.name);
-  return fail(
-      {Problem{.code = "E-CFG-REF",
-               .path = "template",
-               .message = "there is no template \"" + make_utf8(name) + "\"" + did_you_mean(name, names),
-               .file = "command line"}});
+  return fail(Code::kNotFound,
+              "there is no template \"" + make_utf8(name) + "\"" + did_you_mean(name, names));
 }
 
 namespace {

@@ -20,6 +20,8 @@
 namespace det::api {
 namespace {
 
+/// Section of a configuration that gives a task directories of a storage.
+constexpr const char* kEventFiles = "event_files";
 constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
 
 /// State as clients see it: the stored one, refined by the live allocation.
@@ -90,7 +92,7 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
   const auto known = db::get_command(context.pool, TaskId(id));
   if (!known && known.error().code == Code::kNotFound) return false;
   if (!known) return tl::unexpected(known.error());
-  if (!authorize(caller, Action::kEdit, Target::kTask, {id}, context.pool))
+  if (!authorize(caller, Action::kRunTasks, Target::kTask, {id}, context.pool))
     return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
   return true;
 }
@@ -98,7 +100,7 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
 Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
                                   const v1::LaunchCommandRequest& request) {
   const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
-  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(id)}, context.pool));
   TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
   if (row.archived)
     return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
@@ -113,10 +115,18 @@ std::string command_name(const expconf::CommandConfig& config) {
   return make_utf8(join(config.entrypoint, " ").substr(0, kMaxBytes));
 }
 
+/// Name of a command, or of an interactive task without a description.
+static std::string task_name(const db::CommandRow& row) {
+  const std::string& kind = row.interactive.kind;
+  if (kind.empty() || !row.command.config->description.empty()) return command_name(*row.command.config);
+  const char* name = kind == "NOTEBOOK" ? "Notebook" : kind == "SHELL" ? "Shell" : "TensorBoard";
+  return std::string(name) + " " + row.command.task.value.substr(0, 8);
+}
+
 void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Command* out) {
   const core::Command& command = row.command;
   out->set_id(command.task.value);
-  out->set_description(command_name(*command.config));
+  out->set_description(task_name(row));
   out->set_state(state_of(row));
   to_proto(command.submitted, out->mutable_start_time());
   if (command.ended) to_proto(*command.ended, out->mutable_end_time());
@@ -134,11 +144,19 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Co
   // Exit code 0 with a failure means that no process was started; then there is no exit code to show.
   const bool began = command.exit->kind == core::ExitKind::kSucceeded || command.exit->code != 0;
   if (began) out->set_exit_code(command.exit->code);
-  out->set_exit_status(command.exit->message);
+  // Clients of Determined AI look for the word.
+  const bool succeeded = command.exit->kind == core::ExitKind::kSucceeded;
+  out->set_exit_status((succeeded ? "success: " : "") + command.exit->message);
 }
 
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
+  return launch_command(context, caller, request, std::move(archive), Json(), response);
+}
+
+Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+                      std::optional<std::string> archive, const Json& event_files,
+                      v1::LaunchCommandResponse* response) {
   const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
   if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
   // A repeat returns the command, whatever its configuration is now.
@@ -147,6 +165,9 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
     TRY(check_agent_account(caller));
     TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
+    if (parsed.config.resolved.contains(kEventFiles))
+      return fail(Code::kInvalidArgument, "event_files: set by the cluster only; remove it");
+    if (!event_files.is_null()) parsed.config.resolved[kEventFiles] = event_files;
     TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings)
       response->add_config_warnings(make_utf8(to_string(warning)));
@@ -172,6 +193,17 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   return {};
 }
 
+Status set_command_priority(const Context& context, const db::CommandRow& row, int priority) {
+  const core::UpdateJob update{.job = row.command.id, .priority = priority};
+  // A command's queue settings are changed like those of an experiment.
+  TRY(check_job_update(context, update));
+  auto done = context.loop.ask(update);
+  if (!done && done.error().code == Code::kNotFound)
+    return fail(Code::kFailedPrecondition, "command " + row.command.task.value + " has ended");
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
 CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
   unary("GetCommands", &CommandService::GetCommands);
   unary("GetCommand", &CommandService::GetCommand);
@@ -193,7 +225,12 @@ grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand
     return part.has_launch() ? part.mutable_launch() : nullptr;
   };
   return new Upload<v1::UploadCommandRequest, v1::LaunchCommandRequest, v1::LaunchCommandResponse>(
-      context_, call, kCommandUploadMethod, first, launch_command, response);
+      context_, call, kCommandUploadMethod, first,
+      [](const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+         std::optional<std::string> archive, v1::LaunchCommandResponse* launched) {
+        return launch_command(context, caller, request, std::move(archive), launched);
+      },
+      response);
 }
 
 Status CommandService::GetCommands(const Caller& caller, const v1::GetCommandsRequest& request,
@@ -246,13 +283,7 @@ Status CommandService::SetCommandPriority(const Caller&, const v1::SetCommandPri
                                           v1::SetCommandPriorityResponse* response) {
   const TaskId task(request.command_id());
   TRY_ASSIGN(const auto row, db::get_command(context_.pool, task));
-  const core::UpdateJob update{.job = row.command.id, .priority = request.priority()};
-  // A command's queue settings are changed like those of an experiment.
-  TRY(check_job_update(context_, update));
-  auto done = context_.loop.ask(update);
-  if (!done && done.error().code == Code::kNotFound)
-    return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
-  if (!done) return tl::unexpected(done.error());
+  TRY(set_command_priority(context_, row, request.priority()));
   return answer(context_, task, response->mutable_command());
 }
 

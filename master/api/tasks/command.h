@@ -45,6 +45,14 @@ class CommandService final : public Service {
 /// another user; kFailedPrecondition for an archived workspace.
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
+/// Same, for a task that reads `event_files`: a list of {base, below, name}, as v1::EventFiles; null for
+/// none.
+Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
+                      std::optional<std::string> archive, const Json& event_files,
+                      v1::LaunchCommandResponse* response);
+
+/// Changes the priority of a command. Errors: those of CommandService::SetCommandPriority but kNotFound.
+Status set_command_priority(const Context& context, const db::CommandRow& row, int priority);
 
 /// Returns the description of a command, else the beginning of its command line, at most 80 bytes.
 std::string command_name(const expconf::CommandConfig& config);

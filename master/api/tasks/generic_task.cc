@@ -53,7 +53,7 @@ Status TaskService::CreateGenericTask(const Caller& caller, const v1::CreateGene
     }
   }
   if (request.project_id() > 0) {
-    TRY(authorize(caller, Action::kEdit, Target::kProject, {std::to_string(request.project_id())},
+    TRY(authorize(caller, Action::kRunTasks, Target::kProject, {std::to_string(request.project_id())},
                   context_.pool));
     TRY_ASSIGN(const db::ProjectRow project, db::get_project(context_.pool, request.project_id()));
     launch.set_workspace_id(static_cast<int>(project.workspace));

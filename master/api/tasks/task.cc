@@ -66,6 +66,13 @@ v1::GenericTaskState generic_task_state(core::State state) {
   return v1::GENERIC_TASK_STATE_ERROR;
 }
 
+v1::TaskType task_type(const std::string& interactive_kind) {
+  if (interactive_kind == "NOTEBOOK") return v1::TASK_TYPE_NOTEBOOK;
+  if (interactive_kind == "SHELL") return v1::TASK_TYPE_SHELL;
+  if (interactive_kind == "TENSORBOARD") return v1::TASK_TYPE_TENSORBOARD;
+  return v1::TASK_TYPE_COMMAND;
+}
+
 /// Returns the policy of a pool as Determined AI names it.
 const char* scheduler_type(const core::Core& core, const std::string& pool) {
   const auto known = core.pools().find(pool);
@@ -169,13 +176,21 @@ Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
 
 Status TaskService::GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest&,
                                         v1::GetActiveTasksCountResponse* response) {
-  // Only commands are counted.
   auto tasks = std::make_shared<std::vector<std::string>>();
   TRY(context_.loop.inspect([tasks](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) tasks->push_back(command.task.value);
   }));
   TRY_ASSIGN(const auto visible, may_see(caller, db::Placed::kTask, *tasks, context_.pool));
-  response->set_commands(static_cast<int>(std::count(visible.begin(), visible.end(), true)));
+  TRY_ASSIGN(const auto kinds, db::interactive_kinds(context_.pool, *tasks));
+  std::map<std::string, int> counts;
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
+    const auto kind = kinds.find((*tasks)[i]);
+    if (visible[i]) ++counts[kind == kinds.end() ? "" : kind->second];
+  }
+  response->set_commands(counts[""]);
+  response->set_notebooks(counts["NOTEBOOK"]);
+  response->set_shells(counts["SHELL"]);
+  response->set_tensorboards(counts["TENSORBOARD"]);
   return {};
 }
 
@@ -192,7 +207,7 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
   } else {
     TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
     TRY_ASSIGN(const auto generic, db::find_generic_task(context_.pool, id));
-    task->set_task_type(generic ? v1::TASK_TYPE_GENERIC : v1::TASK_TYPE_COMMAND);
+    task->set_task_type(generic ? v1::TASK_TYPE_GENERIC : task_type(row.interactive.kind));
     task->set_task_state(generic_task_state(row.command.state));
     if (generic) task->set_no_pause(true);
     if (generic && !generic->forked_from.empty()) task->set_forked_from(generic->forked_from);

@@ -21,7 +21,7 @@ class TaskService final : public Service {
   grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* Connect(grpc::CallbackServerContext* call);
   /// Returns a summary of each live allocation that the caller may see, by id.
   Status GetTasks(const Caller& caller, const v1::GetTasksRequest& request, v1::GetTasksResponse* response);
-  /// Counts live commands that the caller may see. Trials are not counted.
+  /// Counts live commands and interactive tasks that the caller may see. Trials are not counted.
   Status GetActiveTasksCount(const Caller& caller, const v1::GetActiveTasksCountRequest& request,
                              v1::GetActiveTasksCountResponse* response);
   /// Streams the log of a task, as LogService::TrialLogs (task_logs.cc).

@@ -45,8 +45,14 @@ const std::map<Placed, std::string>& lookups() {
 
 std::string_view role_name(Role role) {
   switch (role) {
+    case Role::kWorkspaceCreator:
+      return "WORKSPACE_CREATOR";
+    case Role::kModelRegistryViewer:
+      return "MODEL_REGISTRY_VIEWER";
     case Role::kViewer:
       return "VIEWER";
+    case Role::kEditorRestricted:
+      return "EDITOR_RESTRICTED";
     case Role::kEditor:
       return "EDITOR";
     case Role::kWorkspaceAdmin:
@@ -60,7 +66,8 @@ std::string_view role_name(Role role) {
 }
 
 Role role_of(std::string_view name) {
-  for (const Role role : {Role::kViewer, Role::kEditor, Role::kWorkspaceAdmin, Role::kClusterAdmin})
+  for (const Role role : {Role::kWorkspaceCreator, Role::kModelRegistryViewer, Role::kViewer,
+                          Role::kEditorRestricted, Role::kEditor, Role::kWorkspaceAdmin, Role::kClusterAdmin})
     if (name == role_name(role)) return role;
   return Role::kNone;
 }
@@ -73,10 +80,12 @@ Status take(Rows::Row& row, Role& role) {
 void Grants::add(Role role, std::optional<std::int64_t> workspace) {
   Role& known = workspace ? in_[*workspace] : everywhere_;
   known = std::max(known, role);
+  creates_workspaces_ = creates_workspaces_ || role == Role::kWorkspaceCreator;
 }
 
 void Grants::limit(Role most) {
   everywhere_ = std::min(everywhere_, most);
+  creates_workspaces_ = creates_workspaces_ && most >= Role::kEditorRestricted;
   for (auto& [workspace, role] : in_) role = std::min(role, most);
 }
 
@@ -91,45 +100,80 @@ Role Grants::anywhere() const {
   return best;
 }
 
-Visible Grants::visible() const {
-  if (everywhere_ >= Role::kViewer) return std::nullopt;
+Visible Grants::visible(Role least) const {
+  if (everywhere_ >= least) return std::nullopt;
   std::vector<std::int64_t> workspaces;
   for (const auto& [workspace, role] : in_)
-    if (role >= Role::kViewer) workspaces.push_back(workspace);
+    if (role >= least) workspaces.push_back(workspace);
   return workspaces;
 }
 
-Result<std::vector<GrantRow>> list_grants(Pool& pool, std::optional<UserId> user,
-                                          std::optional<std::int64_t> workspace) {
+Result<std::vector<GrantRow>> list_grants(Pool& pool, const GrantFilter& filter) {
   using G = GrantRow;
-  static const Columns<G> kColumns(column<&G::user>("g.user_id"), column<&G::username>("u.name"),
-                                   column<&G::role>("g.role"), column<&G::workspace>("g.workspace_id"),
-                                   column<&G::workspace_name>("coalesce(w.name, '')"));
+  static const Columns<G> kColumns(column<&G::user>("g.user_id"), column<&G::group>("g.group_id"),
+                                   column<&G::role>("g.role"), column<&G::workspace>("g.workspace_id"));
   // Cluster administrators have no row in grants; the UNION lists them like the others.
   static const std::string sql = kColumns.select(
-      " FROM (SELECT user_id, role, workspace_id FROM grants"
-      "  UNION ALL SELECT id, 'CLUSTER_ADMIN', NULL FROM users WHERE admin) g"
-      " JOIN users u ON u.id = g.user_id LEFT JOIN workspaces w ON w.id = g.workspace_id"
-      " WHERE ($1::bigint IS NULL OR g.user_id = $1)"
+      " FROM (SELECT user_id, 0::bigint AS group_id, role, workspace_id FROM grants"
+      "  UNION ALL SELECT id, 0, 'CLUSTER_ADMIN', NULL FROM users WHERE admin"
+      "  UNION ALL SELECT 0, group_id, role, workspace_id FROM group_grants) g"
+      " WHERE ($1::bigint IS NULL OR g.user_id = $1"
+      "  OR g.group_id IN (SELECT m.group_id FROM group_members m WHERE m.user_id = $1))"
       " AND ($2::bigint IS NULL OR coalesce(g.workspace_id, $2) = $2)"
-      " ORDER BY g.user_id, g.role, g.workspace_id NULLS FIRST");
-  return kColumns.read(pool.query(sql, user, workspace));
+      " AND ($3::bigint IS NULL OR g.group_id = $3)"
+      " ORDER BY g.group_id, g.user_id, g.role, g.workspace_id NULLS FIRST");
+  return kColumns.read(pool.query(sql, filter.user, filter.workspace, filter.group));
 }
+
+namespace {
+
+/// Statements for grants of one kind of holder. $1: the holder, $2: the role, $3: the workspace.
+struct GrantSql {
+  const char *noun, *lock, *insert, *remove;
+};
+constexpr GrantSql kUserGrants = {
+    "user", "SELECT FROM users WHERE id = $1 FOR SHARE",
+    "INSERT INTO grants (user_id, role, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    "DELETE FROM grants WHERE user_id = $1 AND role = $2 AND workspace_id IS NOT DISTINCT FROM $3"};
+constexpr GrantSql kGroupGrants = {
+    "group", "SELECT FROM user_groups WHERE id = $1 FOR SHARE",
+    "INSERT INTO group_grants (group_id, role, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    "DELETE FROM group_grants WHERE group_id = $1 AND role = $2 AND workspace_id IS NOT DISTINCT FROM $3"};
+
+/// Cluster administration is a column of users, every other role a row of grants or group_grants.
+Status add_grant(Connection& connection, const Grant& grant) {
+  const GrantSql& sql = grant.group != 0 ? kGroupGrants : kUserGrants;
+  const std::int64_t holder = grant.group != 0 ? grant.group : grant.user.value;
+  const std::string named = std::string(sql.noun) + " " + std::to_string(holder);
+  if (grant.role == Role::kClusterAdmin && grant.group != 0)
+    return fail(Code::kInvalidArgument, "ClusterAdmin is a role of users; assign it to each of them");
+  TRY_ASSIGN(const Rows known, connection.query(sql.lock, holder));
+  if (known.empty()) return fail(Code::kNotFound, named + " not found");
+  TRY_ASSIGN(const Rows rows,
+             grant.role == Role::kClusterAdmin
+                 ? connection.query("UPDATE users SET admin = true WHERE id = $1 AND NOT admin", holder)
+                 : connection.query(sql.insert, holder, role_name(grant.role), grant.workspace));
+  if (rows.affected() > 0) return {};
+  return fail(Code::kAlreadyExists, named + " has this role in this scope: row already exists");
+}
+
+Status remove_grant(Connection& connection, const Grant& grant) {
+  const GrantSql& sql = grant.group != 0 ? kGroupGrants : kUserGrants;
+  const std::int64_t holder = grant.group != 0 ? grant.group : grant.user.value;
+  TRY_ASSIGN(const Rows rows,
+             grant.role == Role::kClusterAdmin && grant.group == 0
+                 ? connection.query("UPDATE users SET admin = false WHERE id = $1 AND admin", holder)
+                 : connection.query(sql.remove, holder, role_name(grant.role), grant.workspace));
+  if (rows.affected() > 0) return {};
+  return fail(Code::kNotFound, "role assignment not found: " + std::string(sql.noun) + " " +
+                                   std::to_string(holder) + " does not have this role in this scope");
+}
+
+}  // namespace
 
 Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
   Status done = pool.in_transaction([&](Connection& connection) -> Status {
-    for (const Grant& grant : grants) {
-      // Cluster administration is a column of users, every other role a row of grants.
-      const bool admin = grant.role == Role::kClusterAdmin;
-      TRY_ASSIGN(
-          const Rows rows,
-          admin ? connection.query("UPDATE users SET admin = true WHERE id = $1 RETURNING id", grant.user)
-                : connection.query("WITH made AS (INSERT INTO grants (user_id, role, workspace_id)"
-                                   " SELECT id, $2, $3 FROM users WHERE id = $1 ON CONFLICT DO NOTHING)"
-                                   " SELECT id FROM users WHERE id = $1",
-                                   grant.user, role_name(grant.role), grant.workspace));
-      if (rows.empty()) return no_user(grant.user);
-    }
+    for (const Grant& grant : grants) TRY(add_grant(connection, grant));
     return {};
   });
   // The foreign key on workspaces failed.
@@ -141,19 +185,10 @@ Status add_grants(Pool& pool, const std::vector<Grant>& grants) {
 Status remove_grants(Pool& pool, const std::vector<Grant>& grants) {
   std::vector<std::int64_t> admins;
   for (const Grant& grant : grants)
-    if (grant.role == Role::kClusterAdmin) admins.push_back(grant.user.value);
+    if (grant.role == Role::kClusterAdmin && grant.group == 0) admins.push_back(grant.user.value);
   return pool.in_transaction([&](Connection& connection) -> Status {
     if (!admins.empty()) TRY(lock_admins(connection, admins));
-    for (const Grant& grant : grants) {
-      if (grant.role == Role::kClusterAdmin) {
-        TRY(connection.query("UPDATE users SET admin = false WHERE id = $1", grant.user));
-      } else {
-        TRY(
-            connection.query("DELETE FROM grants WHERE user_id = $1 AND role = $2"
-                             " AND workspace_id IS NOT DISTINCT FROM $3",
-                             grant.user, role_name(grant.role), grant.workspace));
-      }
-    }
+    for (const Grant& grant : grants) TRY(remove_grant(connection, grant));
     return admins.empty() ? Status() : check_admin(connection);
   });
 }

@@ -6,6 +6,12 @@ namespace {
 /// Seconds for make_interval(secs => ...) in SQL.
 double token_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+/// Grants of "users u" and of its groups, as g (role, workspace_id).
+const std::string kGrantsOfUser =
+    " FROM (SELECT role, workspace_id FROM grants WHERE user_id = u.id UNION ALL"
+    " SELECT o.role, o.workspace_id FROM group_members m JOIN group_grants o ON o.group_id = m.group_id"
+    " WHERE m.user_id = u.id) g ORDER BY g.role, g.workspace_id";
+
 /// The columns of a session, from "live s" and "users u".
 const Columns<Session>& session_columns() {
   static const Columns<Session> columns(
@@ -13,19 +19,17 @@ const Columns<Session>& session_columns() {
       Column<Session>{user_columns().sql(),
                       [](Rows::Row& row, Session& out) { return user_columns().read(row, out.user); }},
       // Parallel arrays of roles and workspaces; workspace 0 stands for a cluster-wide grant.
-      Column<Session>{
-          "ARRAY(SELECT g.role FROM grants g WHERE g.user_id = u.id ORDER BY g.role, g.workspace_id),"
-          " ARRAY(SELECT coalesce(g.workspace_id, 0) FROM grants g WHERE g.user_id = u.id"
-          " ORDER BY g.role, g.workspace_id)",
-          [](Rows::Row& row, Session& out) -> Status {
-            const auto roles = row.next<std::vector<std::string>>();
-            const auto workspaces = row.next<std::vector<std::int64_t>>();
-            for (std::size_t i = 0; i < roles.size(); ++i)
-              out.grants.add(role_of(roles[i]),
-                             workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]));
-            if (out.user.admin) out.grants.add(Role::kClusterAdmin, std::nullopt);
-            return {};
-          }},
+      Column<Session>{"ARRAY(SELECT g.role" + kGrantsOfUser + "), ARRAY(SELECT coalesce(g.workspace_id, 0)" +
+                          kGrantsOfUser + ")",
+                      [](Rows::Row& row, Session& out) -> Status {
+                        const auto roles = row.next<std::vector<std::string>>();
+                        const auto workspaces = row.next<std::vector<std::int64_t>>();
+                        for (std::size_t i = 0; i < roles.size(); ++i)
+                          out.grants.add(role_of(roles[i]),
+                                         workspaces[i] == 0 ? std::nullopt : std::optional(workspaces[i]));
+                        if (out.user.admin) out.grants.add(Role::kClusterAdmin, std::nullopt);
+                        return {};
+                      }},
       Column<Session>{"coalesce(s.most, '')", [](Rows::Row& row, Session& out) -> Status {
                         // An unknown name grants nothing.
                         const auto most = row.next<std::string>();

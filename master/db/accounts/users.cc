@@ -44,14 +44,15 @@ Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::
   return !rows.empty();
 }
 
-Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash,
-                           bool admin) {
+Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash, bool admin,
+                           const std::string& role) {
   // One statement, so that no user exists without the grant in the default workspace.
   auto rows = pool.query(
       "WITH made AS (INSERT INTO users (name, password_hash, admin) VALUES ($1, $2, $3) RETURNING id),"
-      " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'EDITOR', 1 FROM made)"
+      " granted AS (INSERT INTO grants (user_id, role, workspace_id) SELECT id, $4, 1 FROM made"
+      "  WHERE $4 <> 'NONE')"
       " SELECT id FROM made",
-      name, password_hash, admin);
+      name, password_hash, admin, role);
   if (!rows && rows.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists, "user " + name + " exists already; choose another name");
   TRY(rows);

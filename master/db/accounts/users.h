@@ -33,9 +33,10 @@ struct User {
 /// Creates the first user, an administrator, when there are no users. Otherwise changes nothing and returns
 /// false. Idempotent.
 Result<bool> create_first_admin(Pool& pool, const std::string& name, const std::string& password_hash);
-/// Creates a user with the editor role in the default workspace. Returns its id. kAlreadyExists: the name is
-/// taken (names are compared without case).
-Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash, bool admin);
+/// Creates a user with the stored name of a role in the default workspace, or with no role for "NONE".
+/// Returns its id. kAlreadyExists: the name is taken (names are compared without case).
+Result<UserId> create_user(Pool& pool, const std::string& name, const std::string& password_hash, bool admin,
+                           const std::string& role = "EDITOR");
 /// Finds a user by name, regardless of case. kNotFound.
 Result<User> find_user(Pool& pool, const std::string& name);
 /// Finds a user by id. kNotFound.

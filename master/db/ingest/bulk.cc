@@ -11,6 +11,7 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/queue.h"
+#include "master/db/ingest/log_policies.h"
 #include "master/db/ingest/log_triggers.h"
 #include "master/db/store/locks.h"
 
@@ -319,9 +320,10 @@ void add(const LogBatch& batch, const LogLine& line, CopyRows& rows) {
 }
 
 Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, LogTriggers& triggers,
-                  std::vector<Result<std::int64_t>>& answers) {
+                  LogPolicies& policies, std::vector<Result<std::int64_t>>& answers) {
   TRY(connection.begin());
   TRY(triggers.load(connection));
+  TRY(policies.load(connection, batches));
   TRY_ASSIGN(auto next, positions(connection, batches));
   CopyRows rows;
   std::set<std::string> tasks;
@@ -336,6 +338,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, 
       add(batch, batch.lines[n], rows);
       bytes[{batch.allocation, batch.agent}] += static_cast<std::int64_t>(batch.lines[n].text.size());
       triggers.match(batch, batch.lines[n], matches);
+      policies.match(batch, batch.lines[n]);
       position = number + 1;
     }
     tasks.insert(batch.task.value);
@@ -364,6 +367,7 @@ Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, 
                          " WHERE p.allocation_id = n.allocation AND p.agent_id = n.agent",
                          allocations, agents, lines, added));
     TRY(LogTriggers::queue(connection, matches));
+    TRY(policies.store(connection));
   }
   return connection.commit();
 }
@@ -408,7 +412,7 @@ struct BulkWriter::Impl {
         logs(options, "logs",
              [this](Connection& connection, const std::vector<LogBatch>& batches,
                     std::vector<Result<std::int64_t>>& answers) {
-               return write_logs(connection, batches, triggers, answers);
+               return write_logs(connection, batches, triggers, policies, answers);
              }) {}
 
   /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are
@@ -431,7 +435,9 @@ struct BulkWriter::Impl {
   std::map<std::pair<TrialId, std::string>, std::int64_t> grown;
   Lane<Pack, Status> packs;
   Lane<MetricBatch, Status> metrics;
-  LogTriggers triggers;  ///< precedes `logs`, whose thread uses it
+  // Both precede `logs`, whose thread uses them.
+  LogTriggers triggers;
+  LogPolicies policies;
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
 

@@ -15,11 +15,20 @@ const Columns<CommandRow>& command_columns() {
       column<&CommandRow::username>("u.name"), column<&CommandRow::display_name>("u.display_name"),
       // A terminated allocation holds no slots any more.
       column<&CommandRow::live>(
-          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)"));
+          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)"),
+      Column<CommandRow>{"coalesce(i.kind, ''), coalesce(i.idle_timeout_s, 0),"
+                         " coalesce(i.experiment_ids, '{}'), coalesce(i.trial_ids, '{}')",
+                         [](Rows::Row& row, CommandRow& out) -> Status {
+                           InteractiveTask& task = out.interactive;
+                           row.into(task.kind, task.idle_timeout, task.experiments, task.trials);
+                           return {};
+                         }});
   return columns;
 }
 
-const std::string kCommandTables = " FROM commands c JOIN users u ON u.id = c.owner_id";
+const std::string kCommandTables =
+    " FROM commands c JOIN users u ON u.id = c.owner_id"
+    " LEFT JOIN interactive_tasks i ON i.task_id = c.task_id";
 
 std::string command_order(const CommandFilter& filter) {
   const std::string way = direction(filter.window);
@@ -44,15 +53,42 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
       kCommandTables +
       " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"
       " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3)"
-      " OR c.owner_id = ANY ($4))";
+      " OR c.owner_id = ANY ($4)) AND coalesce(i.kind, '') = $5";
   return list_page(pool, from, command_order(filter),
-                   Params(filter.visible, filter.workspace, filter.users, filter.user_ids), filter.window,
-                   command_columns());
+                   Params(filter.visible, filter.workspace, filter.users, filter.user_ids, filter.kind),
+                   filter.window, command_columns());
 }
 
 Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
   static const std::string sql = command_columns().select(kCommandTables + " WHERE c.task_id = $1");
   return command_columns().one(pool.query(sql, task), "command " + task.value);
+}
+
+Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTask& row) {
+  TRY(
+      pool.query("INSERT INTO interactive_tasks (task_id, kind, idle_timeout_s, experiment_ids, trial_ids)"
+                 " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (task_id) DO NOTHING",
+                 task, row.kind, row.idle_timeout, row.experiments, row.trials));
+  return {};
+}
+
+Result<std::map<std::string, std::string>> interactive_kinds(Pool& pool,
+                                                             const std::vector<std::string>& tasks) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT task_id, kind FROM interactive_tasks WHERE task_id = ANY ($1)", tasks));
+  std::map<std::string, std::string> kinds;
+  for (Rows::Row row : rows) {
+    std::string task, kind;
+    row.into(task, kind);
+    kinds.emplace(std::move(task), std::move(kind));
+  }
+  return kinds;
+}
+
+Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool) {
+  static const std::string sql =
+      command_columns().select(kCommandTables + " WHERE c.ended IS NULL AND i.idle_timeout_s > 0");
+  return command_columns().read(pool.query(sql));
 }
 
 Status put_generic_task(Pool& pool, const TaskId& task, const GenericTask& row) {

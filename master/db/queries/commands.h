@@ -1,21 +1,31 @@
 // Queries of commands, and of tasks of any kind.
 #pragma once
 
+#include <map>
+
 #include "master/db/queries/page.h"
 
 namespace det::db {
 
+/// What makes a command an interactive task.
+struct InteractiveTask {
+  std::string kind;                               ///< NOTEBOOK, SHELL or TENSORBOARD; "": a plain command.
+  std::int64_t idle_timeout = 0;                  ///< Seconds without use until it is killed; 0: never.
+  std::vector<std::int64_t> experiments, trials;  ///< Of a TensorBoard, as requested.
+};
 /// A command with its owner.
 struct CommandRow {
   core::Command command;
   std::string username, display_name;
   std::optional<core::AllocationState> live;  ///< State of its allocation while it holds slots.
+  InteractiveTask interactive;
 };
 /// Filter of list_commands(). A row matches when its owner is in `users` or `user_ids`.
 struct CommandFilter {
   /// kStarted sorts by id, which is the order of submission.
   enum class Sort { kId, kDescription, kStarted, kWorkspace };
   Visible visible;
+  std::string kind;                ///< InteractiveTask::kind.
   std::int64_t workspace = 0;      ///< 0: any.
   std::vector<std::string> users;  ///< Empty, with `user_ids`: any user.
   std::vector<std::int64_t> user_ids;
@@ -26,6 +36,14 @@ struct CommandFilter {
 Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter);
 /// Returns one command by its task. kNotFound.
 Result<CommandRow> get_command(Pool& pool, const TaskId& task);
+
+/// Records what makes a command an interactive task. Idempotent. Fails for a command that does not exist.
+Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTask& row);
+/// Returns the kind of each interactive task among `tasks`, by task.
+Result<std::map<std::string, std::string>> interactive_kinds(Pool& pool,
+                                                             const std::vector<std::string>& tasks);
+/// Returns the commands that run and have an idle timeout.
+Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool);
 
 /// Submission of a generic task, which runs as a command.
 struct GenericTask {

@@ -37,6 +37,7 @@ const Columns<TrialRow>& trial_columns() {
           " ELSE coalesce(held.seconds, 0) END::float8"),
       column<&TrialRow::checkpoint_count>("k.count"), column<&TrialRow::checkpoint_size>("k.size"),
       column<&TrialRow::source_checkpoint>("coalesce(e.config->'searcher'->>'source_checkpoint_uuid', '')"),
+      column<&TrialRow::log_policy>("(SELECT m.policy FROM log_policy_matches m WHERE m.trial_id = t.id)"),
       validation_column<&TrialRow::latest_validation>("latest"),
       validation_column<&TrialRow::best_validation>("best"));
   return columns;

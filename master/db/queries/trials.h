@@ -28,6 +28,7 @@ struct TrialRow {
   double wall_clock = 0;
   std::int64_t checkpoint_count = 0, checkpoint_size = 0;  ///< Completed ones; bytes.
   std::string source_checkpoint;                           ///< That its first run starts from; "": none.
+  std::optional<std::string> log_policy;                   ///< First named log policy that a line matched.
   std::optional<MetricPoint> latest_validation;
   std::optional<MetricPoint> best_validation;  ///< By searcher metric; NaN is never best.
   /// Completed checkpoint with the best validation at its step.

@@ -42,7 +42,7 @@ Result<Page<WorkspaceRow>> list_workspaces(Pool& pool, const WorkspaceFilter& fi
   static const std::string from =
       kWorkspaceTables +
       " WHERE ($2::bigint[] IS NULL OR o.id = ANY ($2))"
-      " AND ($3 = '' OR position(lower($3) IN lower(o.name)) > 0) AND ($4 = '' OR o.name = $4)"
+      " AND ($3 = '' OR lower(o.name) = lower($3)) AND ($4 = '' OR o.name = $4)"
       " AND ($5::boolean IS NULL OR o.archived = $5) AND (cardinality($6::text[]) = 0 OR u.name = ANY ($6))"
       " AND (cardinality($7::bigint[]) = 0 OR o.owner_id = ANY ($7)) AND ($8::boolean IS NULL OR " +
       kWorkspacePinned + " = $8)";

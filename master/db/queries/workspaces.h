@@ -25,7 +25,7 @@ struct WorkspaceRow {
 /// Filter of list_workspaces(). Empty members do not filter.
 struct WorkspaceFilter {
   Visible visible;
-  std::string name;        ///< Substring, case-insensitive.
+  std::string name;        ///< The whole name, case-insensitive.
   std::string exact_name;  ///< The whole name, case-sensitive.
   std::optional<bool> archived;
   std::vector<std::string> users;  ///< Owned by any of these.

@@ -239,6 +239,8 @@ const Table<core::Pilot>& pilots_table() {
                                                 field<&Pilot::until>("until"),
                                                 field<&Pilot::submitted>("submitted", kFirst),
                                                 field<&Pilot::ended>("ended"),
+                                                field<&Pilot::slots>("slots", kFirst),
+                                                field<&Pilot::used>("used"),
                                             });
   return table;
 }

@@ -1,6 +1,8 @@
 #include "master/engines/kubernetes/engine.h"
 
 #include "common/base/log.h"
+#include "master/engines/job_size.h"
+#include "master/engines/kubernetes/gangs.h"
 
 namespace det::engines {
 namespace {
@@ -55,6 +57,7 @@ Result<std::vector<EngineJob>> Kubernetes::list() {
   if (!fleet_.complete())
     return fail(Code::kUnavailable, fleet_.problem().empty() ? "no list within 5 s" : fleet_.problem());
   release_partial();
+  if (const Status made = make_pod_groups(); !made) return tl::unexpected<Error>(made.error());
   auto outdated = fleet_.outdated(mono_now());
   if (outdated.size() > kMaxDeletions) outdated.resize(kMaxDeletions);
   for (const std::string& job : outdated) {
@@ -70,6 +73,36 @@ void Kubernetes::release_partial() {
   release_at_ = now + kBetweenReleases;
   log::warn("a pilot got only some of its nodes and is released", {{"pilot", *partial}});
   if (remove(*partial)) fleet_.end(*partial, "Kubernetes had nodes for only some of its pods");
+}
+
+Status Kubernetes::make_pod_group(const Object& job) {
+  // A server without this kind of PodGroup does not know its path.
+  Status made = fail(Code::kNotFound, "no kind of PodGroup");
+  for (const Resource& kind : pod_group_kinds(config_)) {
+    const auto reply = client_.call("POST", kind, "", pod_group(config_, kind, job));
+    if (reply || reply.error().code == Code::kAlreadyExists) return {};
+    made = tl::unexpected<Error>(reply.error());
+    if (reply.error().code != Code::kNotFound) return made;
+  }
+  return made;
+}
+
+Status Kubernetes::make_pod_groups() {
+  std::set<std::string> names;
+  for (const Object& job : fleet_.live()) {
+    if (!has_pod_group(config_, job.nodes)) continue;
+    names.insert(job.name);
+    if (grouped_.contains(job.name)) continue;
+    const Status made = make_pod_group(job);
+    if (!made && made.error().code == Code::kUnavailable) return tl::unexpected<Error>(lost(made.error()));
+    grouped_.insert(job.name);
+    if (made) continue;
+    log::warn("a PodGroup was refused", {{"pilot", job.name}, {"reason", made.error().message}});
+    TRY(remove(job.name));
+    fleet_.end(job.name, "its PodGroup was refused: " + made.error().message);
+  }
+  std::erase_if(grouped_, [&](const std::string& name) { return !names.contains(name); });
+  return {};
 }
 
 Result<std::string> Kubernetes::owner() {
@@ -95,16 +128,17 @@ Error Kubernetes::lost(Error error) {
   return error;
 }
 
-Result<std::string> Kubernetes::submit(const std::string& pool, const std::string& name, int nodes) {
+Result<std::string> Kubernetes::submit(const core::SubmitPilot& pilot) {
   const auto uid = owner();
   if (!uid) return tl::unexpected<Error>(lost(uid.error()));
-  const Json job = pilot_job(config_, instance_, pool, name, nodes, *uid);
+  const Json job =
+      pilot_job(with_slots(config_, pilot.slots), instance_, pilot.pool, pilot.name, pilot.nodes, *uid);
   const auto made = client_.call("POST", kJobs, "", job);
   // An earlier submission made the Job, and its reply was lost.
   const bool there = !made && made.error().code == Code::kAlreadyExists;
   if (!made && !there) return tl::unexpected<Error>(lost(made.error()));
-  fleet_.expect(name, mono_now());
-  return name;
+  fleet_.expect(pilot.name, mono_now());
+  return pilot.name;
 }
 
 Status Kubernetes::remove(const std::string& job) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "common/base/event.h"
@@ -25,7 +26,7 @@ class Kubernetes : public Engine {
   /// Returns the state of the watches, without a call. The first call starts them and waits for their lists.
   /// Deletes ended Jobs, and a pilot that has only some of its nodes for too long.
   Result<std::vector<EngineJob>> list() override;
-  Result<std::string> submit(const std::string& pool, const std::string& name, int nodes) override;
+  Result<std::string> submit(const core::SubmitPilot& pilot) override;
   Status cancel(const std::vector<std::string>& ids) override;
   void stop() override;
 
@@ -33,6 +34,11 @@ class Kubernetes : public Engine {
   /// Applies the changes of the watches. Waits for their lists, up to kListLimit.
   void refresh();
   void release_partial();
+  /// Creates the PodGroups of new Jobs, which their pods wait for. A refused PodGroup ends its Job. Errors:
+  /// kUnavailable.
+  Status make_pod_groups();
+  /// Creates the PodGroup of one Job. Errors: those of Client::call.
+  Status make_pod_group(const Object& job);
   /// Returns the uid of the ConfigMap that owns the pilots, and creates it.
   Result<std::string> owner();
   Status remove(const std::string& job);
@@ -46,6 +52,7 @@ class Kubernetes : public Engine {
   Queue<Change> changes_;
   Watch jobs_, pods_;
   Fleet fleet_;
+  std::set<std::string> grouped_;  ///< Jobs with a PodGroup
   bool started_ = false;
   MonoTime release_at_;  ///< earliest time of the next release: the freed nodes are assigned first
 };

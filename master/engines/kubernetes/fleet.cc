@@ -115,6 +115,14 @@ std::vector<EngineJob> Fleet::jobs(MonoTime now) const {
   return list;
 }
 
+std::vector<Object> Fleet::live() const {
+  std::vector<Object> found;
+  for (const auto& [name, job] : jobs_) {
+    if (job.object.phase != PilotPhase::kEnded) found.push_back(job.object);
+  }
+  return found;
+}
+
 std::optional<std::string> Fleet::partial(MonoTime now) const {
   const Job* newest = nullptr;
   const auto age = [](const Job& job) {

@@ -31,6 +31,8 @@ class Fleet {
   void end(const std::string& name, const std::string& reason);
 
   std::vector<EngineJob> jobs(MonoTime now) const;
+  /// Returns the Jobs that a watch has reported and that have not ended.
+  std::vector<Object> live() const;
   /// Returns the newest pilot that has had only some of its nodes for `start_timeout`. Two gangs that hold
   /// parts of each other's nodes would wait forever.
   std::optional<std::string> partial(MonoTime now) const;

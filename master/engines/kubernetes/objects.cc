@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "master/engines/engine.h"
+#include "master/engines/kubernetes/gangs.h"
 
 namespace det::engines {
 namespace {
@@ -145,6 +146,7 @@ Json pod_spec(const ProviderConfig& config, const std::string& pool, const std::
 
 Object read_job(const Json& json) {
   Object job{.name = text_at(json, {"metadata", "name"}),
+             .uid = text_at(json, {"metadata", "uid"}),
              .nodes = number(json, {"spec", "parallelism"}),
              .created = text_at(json, {"metadata", "creationTimestamp"})};
   const Json& failed = condition(json, "Failed", "True");
@@ -206,6 +208,7 @@ Json pilot_job(const ProviderConfig& config, const std::string& instance, const 
   Json labels = labels_of(config, instance);
   Json pods = {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(config, pool, name, nodes)}};
   if (config.pod_template.is_object()) merge(pods, config.pod_template);
+  if (has_pod_group(config, nodes)) join_pod_group(config, name, pods);
   // The labels by which pilots are found survive a template.
   merge(pods["metadata"]["labels"], labels_of({}, instance));
   Json spec = {{"parallelism", nodes},
@@ -214,7 +217,7 @@ Json pilot_job(const ProviderConfig& config, const std::string& instance, const 
                {"backoffLimit", 0},
                {"ttlSecondsAfterFinished", kTimeToLive},
                {"template", std::move(pods)}};
-  if (!config.queue.empty()) {
+  if (!config.queue.empty() && config.gang == "plain") {
     // Kueue resumes the Job when all of its pods fit.
     spec["suspend"] = true;
     labels["kueue.x-k8s.io/queue-name"] = config.queue;

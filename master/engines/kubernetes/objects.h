@@ -12,6 +12,7 @@ namespace det::engines {
 /// The parts of a Job or pod that matter.
 struct Object {
   std::string name;
+  std::string uid;                                      ///< of a Job
   std::string job;                                      ///< of a pod: the name of its Job
   core::PilotPhase phase = core::PilotPhase::kPending;  ///< kPending, kRunning or kEnded
   bool assigned = false;                                ///< of a pod: it has a node

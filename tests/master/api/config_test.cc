@@ -187,7 +187,8 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
     return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
   };
   const auto config = with(
-      "{type: slurm, max_pilots: 3, slots_per_node: 4, max_nodes: 2, idle_timeout: 90s, agent: "
+      "{type: slurm, pilot: per_allocation, max_pilots: 3, slots_per_node: 4, max_nodes: 2, idle_timeout: "
+      "90s, agent: "
       "/opt/det-agent,"
       " agent_config: /etc/agent.yaml, walltime: 4h, min_time_left: 5m, partition: gpu, qos: high, account: "
       "physics,"
@@ -196,6 +197,7 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
   const ProviderConfig expected{.max_pilots = 3,
                                 .slots_per_node = 4,
                                 .max_nodes = 2,
+                                .per_allocation = true,
                                 .idle_timeout = std::chrono::seconds(90),
                                 .min_time_left = std::chrono::minutes(5),
                                 .agent = "/opt/det-agent",
@@ -213,6 +215,7 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
       {"{type: nomad}", "provider.type"},
       {"{type: agents, max_pilots: 2}", "provider.max_pilots"},
       {"{type: slurm, agent_config: a}", "slots_per_node"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, pilot: per_alocation}", "did you mean"},
       {"{type: slurm, slots_per_node: 4}", "agent_config"},
       {"{type: slurm, slots_per_node: 0, agent_config: a}", "from 1 to 1024"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, partitions: x}", "did you mean"},
@@ -221,6 +224,13 @@ TEST_CASE("the provider of a pool is read with all of its keys, and other keys a
       {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [-N2]}", "long options"},
       {"{type: slurm, slots_per_node: 1, agent_config: a, sbatch_options: [--requeue]}",
        "the master sets it"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, rest_user: det}", "without rest_url"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, rest_url: 'http://l:6820'}", "rest_token_file"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, rest_url: l, rest_user: det, rest_token_file: /t}",
+       "http://"},
+      {"{type: slurm, slots_per_node: 1, agent_config: a, rest_url: 'http://l:6820', rest_user: det, "
+       "rest_token_file: /t, sbatch_options: [--exclusive]}",
+       "rest_job"},
       {"slurm", "must be a map"}};
   for (const auto& [provider, part] : refused) {
     INFO(provider);
@@ -238,13 +248,13 @@ TEST_CASE("a provider of type kubernetes is read with all of its keys, and other
     return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
   };
   const std::string least = "image: i, master: 'https://m:8080', join_token_secret: s";
-  const auto config =
-      with("gpu",
-           least +
-               ", kubeconfig: /k, context: c, namespace: n, resources: {nvidia.com/gpu: 8}, node_selector: "
-               "{a: b}, tolerations: [{key: k}], priority_class: low, labels: {l: m}, agent: a, "
-               "agent_arguments: [--slot-type=cuda], queue: q, grace: 90s, start_timeout: 5m, pod_template: "
-               "{spec: {hostNetwork: true}}, max_pilots: 2, max_nodes: 4, idle_timeout: 1m, walltime: 2h");
+  const auto config = with(
+      "gpu", least +
+                 ", kubeconfig: /k, context: c, namespace: n, resources: {nvidia.com/gpu: 8}, node_selector: "
+                 "{a: b}, tolerations: [{key: k}], priority_class: low, labels: {l: m}, agent: a, "
+                 "agent_arguments: [--slot-type=cuda], queue: q, gang: volcano, grace: 90s, start_timeout: "
+                 "5m, pod_template: "
+                 "{spec: {hostNetwork: true}}, max_pilots: 2, max_nodes: 4, idle_timeout: 1m, walltime: 2h");
   REQUIRE(config);
   ProviderConfig expected{.type = "kubernetes", .max_pilots = 2, .slots_per_node = 8, .max_nodes = 4};
   expected.idle_timeout = std::chrono::minutes(1);
@@ -258,6 +268,7 @@ TEST_CASE("a provider of type kubernetes is read with all of its keys, and other
   expected.token_secret = "s";
   expected.priority_class = "low";
   expected.queue = "q";
+  expected.gang = "volcano";
   expected.agent_arguments = {"--slot-type=cuda"};
   expected.grace = std::chrono::seconds(90);
   expected.start_timeout = std::chrono::minutes(5);
@@ -271,6 +282,8 @@ TEST_CASE("a provider of type kubernetes is read with all of its keys, and other
       {"image: i", "join_token_secret"},
       {least + ", partition: p", "is no key of provider type kubernetes"},
       {least + ", grace: 5s", "at least 20s"},
+      {least + ", gang: podgroup", "did you mean"},
+      {least + ", gang: pod_group, queue: q", "Kueue"},
       {least + ", tolerations: {a: b}", "list of maps"},
       {least + ", resources: [a]", "map of texts"},
       {least + ", agent_arguments: [--id=x]", "the master sets it"},

@@ -180,7 +180,10 @@ TEST_CASE("a template is checked when set, fills in defaults, and is reported wh
   CHECK(list.templates(0).name() == "net");
   CHECK(list.templates(0).config().fields().contains("searcher"));
 
-  CHECK_THAT(desk.refused("name: x\n", "nett"),
+  v1::CreateExperimentResponse none;
+  const grpc::Status unknown = desk.create("name: x\n", &none, "nett");
+  CHECK(unknown.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK_THAT(unknown.error_message(),
              Catch::Contains("there is no template \"nett\"; did you mean \"net\"?"));
   CHECK_THAT(desk.refused("name: x\n", "net"), Catch::Contains("entrypoint") && !Catch::Contains("searcher"));
   CHECK(desk.experiments() == 0);

@@ -22,8 +22,23 @@ Options supplied(int max_pilots = 2) {
   return options;
 }
 
+/// The same with a pilot for each allocation.
+Options dedicated(int max_pilots = 4) {
+  Options options = supplied(max_pilots);
+  options.providers["default"].per_allocation = true;
+  return options;
+}
+
+/// The nodes of each pilot.
+std::vector<int> nodes(const std::vector<PilotSize>& sizes) {
+  std::vector<int> found;
+  for (const PilotSize& size : sizes) found.push_back(size.nodes);
+  return found;
+}
+
 struct Supplied : Bench {
   explicit Supplied(int max_pilots = 2) : Bench(supplied(max_pilots)) {}
+  explicit Supplied(const Options& options) : Bench(options) {}
   void report(const std::string& name, PilotPhase phase, const std::string& reason = "") {
     step(PilotState{.pool = "default", .name = name, .phase = phase, .job = "7", .reason = reason});
   }
@@ -34,24 +49,24 @@ struct Supplied : Bench {
 TEST_CASE("waiting requests are packed into the pilots that are coming, and the rest into further ones") {
   const PilotRules rules{.max_pilots = 9, .slots_per_node = 4, .max_nodes = 3};
   SECTION("small requests share a node") {
-    CHECK(pack({want(2), want(1), want(1), want(1)}, {}, rules, 9).nodes == std::vector{1, 1});
+    CHECK(nodes(pack({want(2), want(1), want(1), want(1)}, {}, rules, 9).further) == std::vector{1, 1});
   }
   SECTION("a gang has a pilot with enough nodes") {
-    CHECK(pack({want(9)}, {}, rules, 9).nodes == std::vector{3});
+    CHECK(nodes(pack({want(9)}, {}, rules, 9).further) == std::vector{3});
   }
   SECTION("a coming pilot with room is used") {
-    const PilotNeed need = pack({want(3)}, {{2}, {4}}, rules, 9);
+    const PilotNeed need = pack({want(3)}, {{{2}, {}}, {{4}, {}}}, rules, 9);
     CHECK(need.used == std::vector{false, true});
-    CHECK(need.nodes.empty());
+    CHECK(need.further.empty());
   }
   SECTION("a request that no pilot could hold needs none") {
-    CHECK(pack({want(13), want(5, true)}, {}, rules, 9).nodes.empty());
+    CHECK(pack({want(13), want(5, true)}, {}, rules, 9).further.empty());
   }
   SECTION("a request without slots needs one node") {
-    CHECK(pack({want(0), want(0)}, {}, rules, 9).nodes == std::vector{1});
+    CHECK(nodes(pack({want(0), want(0)}, {}, rules, 9).further) == std::vector{1});
   }
   SECTION("the number is bounded, in the order of the requests") {
-    CHECK(pack({want(8), want(4), want(4)}, {}, rules, 2).nodes == std::vector{2, 1});
+    CHECK(nodes(pack({want(8), want(4), want(4)}, {}, rules, 2).further) == std::vector{2, 1});
   }
 }
 
@@ -260,6 +275,93 @@ TEST_CASE("an engine that does not reply is named, and nothing is submitted twic
   CHECK(bench.count() == 1);
   bench.step(ProviderState{"default", ""});
   CHECK(bench.core().provider_problem("default").empty());
+}
+
+TEST_CASE("with a pilot for each allocation, each waiting request has a pilot of its own size") {
+  const PilotRules rules{.max_pilots = 9, .slots_per_node = 4, .max_nodes = 3, .per_allocation = true};
+  CHECK(pack({want(2), want(2), want(9), want(0)}, {}, rules, 9).further ==
+        std::vector<PilotSize>{{1, 2}, {1, 2}, {3, 9}, {1, 0}});
+  const PilotNeed need = pack({want(2), want(2)}, {{{4}, 1}, {{4}, 2}}, rules, 9);
+  CHECK(need.used == std::vector{false, true});
+  CHECK(need.further == std::vector<PilotSize>{{1, 2}});
+}
+
+TEST_CASE("a pilot for one allocation takes one trial of its size, and is released when that has ended") {
+  Supplied bench(dedicated());
+  bench.submit(bench.config(2));
+  REQUIRE(bench.sends<SubmitPilot>().size() == 1);
+  CHECK(bench.sends<SubmitPilot>()[0].slots == 2);
+  bench.submit(bench.config(1));
+  REQUIRE(bench.sends<SubmitPilot>().size() == 1);
+  CHECK(bench.sends<SubmitPilot>()[0].slots == 1);
+  // The pilot for 2 slots has 4, but none of them is for the trial with 1 slot.
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  REQUIRE(bench.live(kTrial));
+  CHECK_FALSE(bench.live(TrialId(2)));
+  CHECK(bench.disk().pilots.at(1).used);
+  bench.submit(bench.config(2));
+  CHECK_FALSE(bench.live(TrialId(3)));
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.pass(minutes(60));
+  CHECK(bench.phase("det-c-default-1") == PilotPhase::kRunning);
+  bench.exit(kTrial, ExitKind::kStopped);
+  CHECK(bench.phase("det-c-default-1") == PilotPhase::kCanceling);
+  CHECK(bench.core().pilots().at("det-c-default-1").reason == "its allocation has ended");
+  CHECK_FALSE(bench.live(TrialId(3)));
+}
+
+TEST_CASE("a gang takes all nodes of its pilot with even shares, once all of them have connected") {
+  Supplied bench(dedicated());
+  bench.submit(bench.config(10));
+  const auto submitted = bench.sends<SubmitPilot>();
+  REQUIRE(submitted.size() == 1);
+  CHECK(submitted[0].nodes == 3);
+  CHECK(submitted[0].slots == 4);
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  REQUIRE(*bench.connect("det-c-default-1-2", 4));
+  CHECK_FALSE(bench.live(kTrial));
+  REQUIRE(*bench.connect("det-c-default-1-1", 4));
+  REQUIRE(bench.live(kTrial));
+  std::vector<std::size_t> shares;
+  for (const AllocationPart& part : bench.live(kTrial)->parts) shares.push_back(part.slots.size());
+  CHECK(shares == std::vector<std::size_t>{4, 3, 3});
+}
+
+TEST_CASE("the first request of the queue takes the first pilot of its size") {
+  Supplied bench(dedicated(1));
+  bench.submit(bench.config(1));
+  auto important = bench.config(1);
+  important->resources.priority = 1;
+  bench.submit(important);
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  CHECK(bench.live(TrialId(2)));
+  CHECK_FALSE(bench.live(kTrial));
+}
+
+TEST_CASE("a used pilot for one allocation takes no work after a restart, and is released") {
+  Supplied bench(dedicated());
+  bench.submit(bench.config(1));
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  REQUIRE(bench.live(kTrial));
+  bench.update(kTrial, AllocationState::kRunning);
+  bench.restart();
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  CHECK_FALSE(bench.core().admits(AgentId("det-c-default-1-0")));
+  // The agent does not have the allocation: it has ended, and its trial waits for another pilot.
+  CHECK(bench.phase("det-c-default-1") == PilotPhase::kCanceling);
+  CHECK_FALSE(bench.live(kTrial));
+  CHECK(bench.phase("det-c-default-2") == PilotPhase::kSubmitted);
+}
+
+TEST_CASE("a pilot for one allocation without a request is released after the idle time") {
+  Supplied bench(dedicated());
+  const ExperimentId first = bench.submit(bench.config(1));
+  REQUIRE(*bench.act(first, ExperimentAction::kKill));
+  REQUIRE(*bench.connect("det-c-default-1-0", 4));
+  bench.pass(minutes(2) - seconds(1));
+  CHECK(bench.phase("det-c-default-1") == PilotPhase::kRunning);
+  bench.pass(seconds(1));
+  CHECK(bench.phase("det-c-default-1") == PilotPhase::kCanceling);
 }
 
 TEST_CASE("a pool with pilots accepts what its largest pilot could hold") {

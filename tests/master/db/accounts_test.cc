@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "common/base/random.h"
+#include "master/db/accounts/groups.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/cluster.h"
@@ -190,8 +191,8 @@ TEST_CASE("roles accumulate, apply to their scope, and are capped by the token")
   CHECK(grants.in(1) == db::Role::kEditor);
   CHECK(grants.in(lab) == db::Role::kNone);
   CHECK(grants.visible() == std::vector<std::int64_t>{1});
-  for (int repeat = 0; repeat < 2; ++repeat)
-    REQUIRE(db::add_grants(pool, {{bob, db::Role::kViewer, lab}, {bob, db::Role::kWorkspaceAdmin, lab}}));
+  REQUIRE(db::add_grants(pool, {{bob, db::Role::kViewer, lab}, {bob, db::Role::kWorkspaceAdmin, lab}}));
+  CHECK(db::add_grants(pool, {{bob, db::Role::kViewer, lab}}).error().code == Code::kAlreadyExists);
   CHECK(db::find_session(pool, "login")->grants.in(lab) == db::Role::kWorkspaceAdmin);
   REQUIRE(db::create_token(pool, {.user = bob, .most = db::Role::kViewer}, "token", std::chrono::hours(1)));
   const auto limited = db::find_session(pool, "token");
@@ -210,7 +211,62 @@ TEST_CASE("roles accumulate, apply to their scope, and are capped by the token")
   CHECK(db::add_grants(pool, {{bob, db::Role::kEditor, lab}, {UserId(99), db::Role::kViewer, lab}})
             .error()
             .code == Code::kNotFound);
-  CHECK(db::list_grants(pool, bob, lab)->size() == 2);  // The grant in lab and the global one.
+  CHECK(db::remove_grants(pool, {{bob, db::Role::kEditor, lab}}).error().code == Code::kNotFound);
+  CHECK(db::list_grants(pool, {.user = bob, .workspace = lab})->size() ==
+        2);  // The grant in lab and the global one.
+}
+
+TEST_CASE("members have the roles of their groups until they or the group leave") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId bob = db::create_user(pool, "bob", "hash", false, "NONE").value();
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  REQUIRE(db::create_session(pool, bob, "login", std::chrono::hours(1)));
+  const auto role = [&](std::int64_t workspace) {
+    return db::find_session(pool, "login")->grants.in(workspace);
+  };
+  CHECK(role(1) == db::Role::kNone);
+  const std::int64_t vision = db::create_group(pool, "vision", {bob}).value();
+  CHECK(db::create_group(pool, "vision", {}).error().code == Code::kAlreadyExists);
+  CHECK(db::create_group(pool, "audio", {UserId(99)}).error().code == Code::kNotFound);
+  const db::Grant editor{UserId(0), db::Role::kEditor, lab, vision};
+  REQUIRE(db::add_grants(pool, {editor}));
+  CHECK(db::add_grants(pool, {editor}).error().code == Code::kAlreadyExists);
+  CHECK(db::add_grants(pool, {{UserId(0), db::Role::kClusterAdmin, std::nullopt, vision}}).error().code ==
+        Code::kInvalidArgument);
+  CHECK(role(lab) == db::Role::kEditor);
+  CHECK(db::list_grants(pool, {.user = bob}).value().at(0).group == vision);
+  CHECK(db::list_grants(pool, {.group = vision})->size() == 1);
+  CHECK(db::list_groups(pool, {.user = UserId(1)})->rows.empty());
+  CHECK(db::list_groups(pool, {.name = "vision"})->rows.at(0).members == 1);
+  REQUIRE(db::change_group(pool, vision, {.name = "images", .remove = {bob}}));
+  CHECK(role(lab) == db::Role::kNone);
+  CHECK(db::change_group(pool, vision, {.remove = {bob}}).error().code == Code::kNotFound);
+  for (int repeat = 0; repeat < 2; ++repeat) REQUIRE(db::assign_groups(pool, {bob}, {vision}, {}));
+  CHECK(role(lab) == db::Role::kEditor);
+  CHECK(db::assign_groups(pool, {bob}, {vision + 1}, {}).error().code == Code::kNotFound);
+  REQUIRE(db::delete_group(pool, vision));
+  CHECK(role(lab) == db::Role::kNone);
+  CHECK(db::delete_group(pool, vision).error().code == Code::kNotFound);
+  CHECK(database.number("SELECT count(*) FROM group_grants") == 0);
+}
+
+TEST_CASE("WorkspaceCreator and ModelRegistryViewer have their own permissions only") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const UserId bob = db::create_user(pool, "bob", "hash", false, "NONE").value();
+  REQUIRE(db::create_session(pool, bob, "login", std::chrono::hours(1)));
+  REQUIRE(db::add_grants(pool, {{bob, db::Role::kModelRegistryViewer, 1}}));
+  auto grants = db::find_session(pool, "login")->grants;
+  CHECK(grants.visible()->empty());
+  CHECK(grants.visible(db::Role::kModelRegistryViewer) == std::vector<std::int64_t>{1});
+  CHECK_FALSE(grants.creates_workspaces());
+  REQUIRE(db::add_grants(pool, {{bob, db::Role::kWorkspaceCreator, std::nullopt}}));
+  grants = db::find_session(pool, "login")->grants;
+  CHECK(grants.creates_workspaces());
+  CHECK(grants.visible()->empty());
+  grants.limit(db::Role::kViewer);
+  CHECK_FALSE(grants.creates_workspaces());
 }
 
 TEST_CASE("a token is listed until it expires, and stays revoked") {
@@ -251,6 +307,7 @@ TEST_CASE("projects are found through their workspace") {
         Code::kNotFound);
   CHECK(db::list_workspaces(pool, {.visible = std::vector<std::int64_t>{1}})->total == 1);
   CHECK(db::list_workspaces(pool, {.name = "LAB"})->rows.at(0).num_projects == 1);
+  CHECK(db::list_workspaces(pool, {.name = "la"})->rows.empty());
   CHECK(db::list_projects(pool, {.workspace = lab, .users = {"ada"}})->rows.at(0).description == "eyes");
   REQUIRE(db::archive_workspace(pool, lab, true));
   CHECK(db::get_project(pool, vision)->archived);
@@ -262,7 +319,7 @@ TEST_CASE("projects are found through their workspace") {
   const db::Container container{db::Container::Kind::kWorkspace, lab};
   REQUIRE(db::delete_container(pool, container));
   CHECK(db::delete_container(pool, container).error().code == Code::kNotFound);
-  CHECK(db::list_grants(pool, UserId(1), lab)->empty());
+  CHECK(db::list_grants(pool, {.user = UserId(1), .workspace = lab})->empty());
 }
 
 TEST_CASE("the destination of an experiment is returned with its policies") {

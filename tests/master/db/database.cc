@@ -143,4 +143,18 @@ std::unique_ptr<db::PgStore> open_store(const Database& database) {
   return std::move(*store);
 }
 
+std::string checkpoint_uuid(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::size_t kDigitsOfName = 12;
+  std::string digits;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    digits += kDigits[byte >> 4U];
+    digits += kDigits[byte & 15U];
+  }
+  REQUIRE(digits.size() <= kDigitsOfName);
+  digits.resize(kDigitsOfName, '0');
+  return "00000000-0000-4000-8000-" + digits;
+}
+
 }  // namespace det::test

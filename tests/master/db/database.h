@@ -51,4 +51,9 @@ class RunningStore {
 };
 std::unique_ptr<db::PgStore> open_store(const Database& database);
 
+/// Returns the UUID of a checkpoint that a test calls `name` (at most six characters). Keeps the order of
+/// names.
+std::string checkpoint_uuid(std::string_view name);
+inline CheckpointId checkpoint_id(std::string_view name) { return CheckpointId(checkpoint_uuid(name)); }
+
 }  // namespace det::test

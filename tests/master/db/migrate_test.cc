@@ -30,14 +30,41 @@ SELECT string_agg(fact, E'\n' ORDER BY fact) FROM (
   UNION ALL SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace) facts)");
 }
 
+/// A user, an experiment and a trial, for the first migrations.
+constexpr char kOldTrial[] =
+    "INSERT INTO users (id, name, password_hash) VALUES (1, 'u', '');"
+    "INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
+    " model_definition, progress, submitted, searcher_events, name, description, labels, resource_pool,"
+    " searcher_name, searcher_metric, smaller_is_better)"
+    " VALUES (1, 'r', 'j', 1, 1, 'ACTIVE', '{}', '', '', 0, now(), 0, '', '', '{}', '', '', '', true);"
+    "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
+    " latest_checkpoint, latest_steps, steps_completed, last_validation, checkpoint_validation, "
+    "searcher_steps,"
+    " early_exit_invalid_hp, progress, exit_reason, started)"
+    " VALUES (1, 1, 'r', 't', 1, '{}', 'ACTIVE', 1, 0, '', 0, 0, -1, -1, -1, false, 0, '', now());";
+/// Number of the first migrations that kOldTrial is for.
+constexpr int kOld = 4;
+
+/// Migrates `database` to the first kOld migrations and adds kOldTrial and `rows`.
+void make_old(const Database& database, const char* rows) {
+  db::Connection connection = database.connection();
+  const auto& all = db::migrations();
+  REQUIRE(db::migrate(connection, {all.begin(), all.begin() + kOld}));
+  for (const char* sql : {kOldTrial, rows}) {
+    const Status done = connection.script(sql);
+    if (!done) FAIL(done.error().message);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the migrations produce exactly schema.sql") {
   const Database migrated;
   const Database written(false);
   db::Connection connection = written.connection();
-  for (const char* file : {"schema_functions.sql", "schema.sql", "schema_webhooks.sql", "schema_pilots.sql",
-                           "schema_tasks.sql", "schema_quotas.sql", "schema_media.sql"}) {
+  for (const char* file :
+       {"schema_functions.sql", "schema.sql", "schema_webhooks.sql", "schema_pilots.sql", "schema_tasks.sql",
+        "schema_quotas.sql", "schema_media.sql", "schema_groups.sql"}) {
     const auto sql = read_file(source_path("/master/db/") + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);
@@ -98,27 +125,13 @@ TEST_CASE("a failed or killed migration leaves the previous step and resumes fro
 
 TEST_CASE("allocations from before multi-agent gangs are migrated to one part") {
   const Database database(false);
-  db::Connection connection = database.connection();
-  const auto& all = db::migrations();
-  REQUIRE(db::migrate(connection, {all.begin(), all.begin() + 4}));
-  const auto run = [&](const char* sql) {
-    const Status done = connection.script(sql);
-    if (!done) FAIL(done.error().message);
-  };
-  run("INSERT INTO users (id, name, password_hash) VALUES (1, 'u', '')");
-  run("INSERT INTO experiments (id, request_id, job_id, owner_id, project_id, state, config, original_config,"
-      " model_definition, progress, submitted, searcher_events, name, description, labels, resource_pool,"
-      " searcher_name, searcher_metric, smaller_is_better)"
-      " VALUES (1, 'r', 'j', 1, 1, 'ACTIVE', '{}', '', '', 0, now(), 0, '', '', '{}', '', '', '', true);"
-      "INSERT INTO trials (id, experiment_id, request_id, task_id, seed, hparams, state, run, restarts,"
-      " latest_checkpoint, latest_steps, steps_completed, last_validation, checkpoint_validation, "
-      "searcher_steps,"
-      " early_exit_invalid_hp, progress, exit_reason, started)"
-      " VALUES (1, 1, 'r', 't', 1, '{}', 'ACTIVE', 1, 0, '', 0, 0, -1, -1, -1, false, 0, '', now());"
+  make_old(
+      database,
       "INSERT INTO allocations (id, trial_id, run, state, pool, agent_id, agent_instance, slots, attached,"
       " preempt_requested, preempt_acknowledged, kill_requested, started)"
       " VALUES ('t.1', 1, 1, 'RUNNING', 'default', 'a', 'i', '{0,2}', true, false, false, false, now());"
       "INSERT INTO log_positions VALUES ('t.1', 7)");
+  db::Connection connection = database.connection();
   REQUIRE(db::migrate(connection));
   auto rows = connection.query("SELECT parts::text FROM allocations");
   REQUIRE(rows);
@@ -129,6 +142,20 @@ TEST_CASE("allocations from before multi-agent gangs are migrated to one part") 
                                                      .slots = {0, 2},
                                                      .state = core::AllocationState::kRunning}});
   CHECK(database.number("SELECT next_line FROM log_positions WHERE agent_id = 'a'") == 7);
+}
+
+TEST_CASE("checkpoints with ids of earlier releases that are no UUIDs become deleted") {
+  const Database database(false);
+  make_old(database,
+           "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources,"
+           " metadata, size, reported) VALUES ('16384', 1, 1, 't', 'a', 1, '{}', '{}', 5, now()),"
+           " ('00000000-0000-4000-8000-000000000001', 1, 1, 't', 'a', 2, '{}', '{}', 7, now())");
+  db::Connection connection = database.connection();
+  const Status migrated = db::migrate(connection);
+  if (!migrated) FAIL(migrated.error().message);
+  CHECK(database.value("SELECT string_agg(state, ' ' ORDER BY steps_completed) FROM checkpoints") ==
+        "DELETED COMPLETED");
+  CHECK(database.number("SELECT checkpoint_bytes FROM experiment_summaries") == 7);
 }
 
 }  // namespace det::test

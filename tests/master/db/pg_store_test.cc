@@ -45,7 +45,7 @@ void take_long_over_deadlocks(const Database& database) {
 
 core::InsertCheckpoint checkpoint(const char* uuid, std::int64_t trial) {
   return core::InsertCheckpoint{
-      CheckpointId(uuid),    TrialId(trial), 1,          TaskId("t"), AllocationId("a"), 5,
+      checkpoint_id(uuid),   TrialId(trial), 1,          TaskId("t"), AllocationId("a"), 5,
       R"({"model.bin":10})", "{}",           WallTime{1}};
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("writing and removing checkpoints of several experiments concurrently 
   db::Pool pool(database.connect());
   std::optional<Result<std::vector<CheckpointId>>> removed;
   std::thread remover([&] {
-    removed = db::mark_for_removal(pool, {CheckpointId("a1"), CheckpointId("a2")});
+    removed = db::mark_for_removal(pool, {checkpoint_id("a1"), checkpoint_id("a2")});
   });
   CHECK(database.wait_for_waiting(1));
   const db::Sequence written = running.store().append({checkpoint("b2", 2), checkpoint("b1", 1)});
@@ -254,10 +254,10 @@ TEST_CASE("deleting an experiment while its checkpoints are removed does not dea
                  checkpoint("a", 1)});
   db::Connection gate = database.connection();
   REQUIRE(gate.begin());
-  REQUIRE(gate.query("SELECT FROM checkpoints WHERE uuid = 'a' FOR UPDATE"));
+  REQUIRE(gate.query("SELECT FROM checkpoints WHERE uuid = $1 FOR UPDATE", checkpoint_uuid("a")));
   db::Pool pool(database.connect());
   std::optional<Status> removed, deleted;
-  std::thread remover([&] { removed = db::set_removed(pool, {CheckpointId("a"), CheckpointId("b")}); });
+  std::thread remover([&] { removed = db::set_removed(pool, {checkpoint_id("a"), checkpoint_id("b")}); });
   CHECK(database.wait_for_waiting(1));
   std::thread deleter([&] { deleted = db::delete_experiment(pool, ExperimentId(1)); });
   CHECK(database.wait_for_waiting(2));
@@ -272,16 +272,31 @@ TEST_CASE("deleting an experiment while its checkpoints are removed does not dea
   CHECK(database.number("SELECT count(*) FROM experiments") == 0);
 }
 
+TEST_CASE("the database refuses a checkpoint whose id is no UUID, unless its files are gone") {
+  const Database database;
+  RunningStore running(open_store(database));
+  running.write(
+      {core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()}, checkpoint("a", 1)});
+  for (const char* id : {"../../etc", "16384", "", "00000000-0000-4000-8000-00000000000A",
+                         "00000000-0000-4000-8000-000000000001/x"}) {
+    CAPTURE(id);
+    const auto refused = database.connection().query("UPDATE checkpoints SET uuid = $1", std::string(id));
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, Catch::Contains("checkpoints_check"));
+  }
+  CHECK(database.connection().query("UPDATE checkpoints SET uuid = '16384', state = 'DELETED'"));
+}
+
 TEST_CASE("the size of a checkpoint is the sum of its files") {
   const Database database;
   RunningStore running(open_store(database));
   running.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()},
-                 core::InsertCheckpoint{CheckpointId("c1"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 5,
+                 core::InsertCheckpoint{checkpoint_id("c1"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 5,
                                         R"({"model.bin":1000,"dir/":0,"state.bin":24})", "{}", WallTime{1}},
-                 core::InsertCheckpoint{CheckpointId("c2"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 6,
+                 core::InsertCheckpoint{checkpoint_id("c2"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 6,
                                         "{}", "{}", WallTime{1}}});
-  CHECK(database.number("SELECT size FROM checkpoints WHERE uuid = 'c1'") == 1024);
-  CHECK(database.number("SELECT size FROM checkpoints WHERE uuid = 'c2'") == 0);
+  CHECK(database.number("SELECT size FROM checkpoints WHERE steps_completed = 5") == 1024);
+  CHECK(database.number("SELECT size FROM checkpoints WHERE steps_completed = 6") == 0);
 }
 
 }  // namespace det::test

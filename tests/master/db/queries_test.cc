@@ -22,7 +22,7 @@ core::InsertValidation validation(std::int64_t trial, std::int64_t steps, double
           WallTime{steps}};
 }
 core::InsertCheckpoint checkpoint(const std::string& uuid, std::int64_t trial, std::int64_t steps) {
-  return {CheckpointId(uuid),
+  return {checkpoint_id(uuid),
           TrialId(trial),
           1,
           TaskId("task"),
@@ -193,12 +193,12 @@ TEST_CASE("a trial is shown with its best and latest validation, and NaN is neve
   CHECK(row->latest_validation->steps_completed == 400);
   CHECK(row->best_validation->steps_completed == 200);
   CHECK(row->best_validation->searcher_metric == 0.9);
-  CHECK(row->best_checkpoint->uuid == CheckpointId("c200"));
+  CHECK(row->best_checkpoint->uuid == checkpoint_id("c200"));
 
   REQUIRE(world.database.connection().query("UPDATE experiments SET smaller_is_better = true"));
   const auto smaller = db::get_trial(world.pool, TrialId(1));
   CHECK(smaller->best_validation->steps_completed == 100);
-  CHECK(smaller->best_checkpoint->uuid == CheckpointId("c300"));
+  CHECK(smaller->best_checkpoint->uuid == checkpoint_id("c300"));
 
   const auto idle = db::get_trial(world.pool, TrialId(2));
   REQUIRE(idle);
@@ -235,7 +235,7 @@ TEST_CASE("trials of an experiment are paged") {
   const auto all = db::list_trials(world.pool, {.experiment = ExperimentId(1)});
   if (!all) FAIL(all.error().message);
   REQUIRE(all->rows.size() == 2);
-  CHECK(all->rows[0].best_checkpoint->uuid == CheckpointId("c200"));
+  CHECK(all->rows[0].best_checkpoint->uuid == checkpoint_id("c200"));
   CHECK_FALSE(all->rows[1].best_checkpoint);
   const auto last = db::list_trials(
       world.pool, {.experiment = ExperimentId(1), .window = {.limit = 1, .descending = true}});
@@ -256,7 +256,7 @@ TEST_CASE("workloads are sorted by batches, filtered and paged") {
     std::string text;
     for (const db::Workload& row : page->rows)
       text += row.kind == db::Workload::Kind::kCheckpoint
-                  ? row.checkpoint.uuid.value + " "
+                  ? "c" + std::to_string(row.checkpoint.steps_completed) + " "
                   : row.metrics.group.substr(0, 1) + std::to_string(row.metrics.steps_completed) + " ";
     return text;
   };
@@ -266,13 +266,14 @@ TEST_CASE("workloads are sorted by batches, filtered and paged") {
   CHECK(show({.groups = {"validation"}, .checkpoints = false, .window = {.limit = 2, .descending = true}}) ==
         "v400 v300 ");
   CHECK(show({.groups = {"training"}, .window = {.offset = 1, .limit = 2}}) == "t200 c200 ");
-  REQUIRE(world.database.connection().query("UPDATE checkpoints SET state = 'DELETED' WHERE uuid = 'c300'"));
+  REQUIRE(world.database.connection().query(
+      "UPDATE checkpoints SET state = 'DELETED' WHERE steps_completed = 300"));
   CHECK(show({.deleted_checkpoints = false}) == "c200 c400 ");
 }
 
 TEST_CASE("checkpoints carry the metrics of their steps") {
   World world;
-  const auto one = db::get_checkpoint(world.pool, CheckpointId("c200"));
+  const auto one = db::get_checkpoint(world.pool, checkpoint_id("c200"));
   if (!one) FAIL(one.error().message);
   CHECK(one->trial == TrialId(1));
   CHECK(one->experiment == ExperimentId(1));
@@ -283,11 +284,11 @@ TEST_CASE("checkpoints carry the metrics of their steps") {
   CHECK(one->validation_metrics == R"({"accuracy":0.9})");
   CHECK(one->training_metrics.empty());
   CHECK(one->hparams == R"({"lr":0.1})");
-  CHECK(db::get_checkpoint(world.pool, CheckpointId("none")).error().code == Code::kNotFound);
+  CHECK(db::get_checkpoint(world.pool, checkpoint_id("none")).error().code == Code::kNotFound);
   const auto newest = db::list_checkpoints(
       world.pool, {.experiment = ExperimentId(1), .window = {.limit = 1, .descending = true}});
   if (!newest) FAIL(newest.error().message);
-  CHECK(newest->rows[0].uuid == CheckpointId("c400"));
+  CHECK(newest->rows[0].uuid == checkpoint_id("c400"));
   CHECK(newest->total == 3);
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(2)})->rows.empty());
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(1), .states = {"DELETED"}})->rows.empty());
@@ -331,17 +332,17 @@ TEST_CASE("a detached trial is shown as running until it ends") {
 TEST_CASE("a damaged checkpoint is replaced by the newest sound one before it") {
   World world;
   const auto older = [&](const char* uuid) {
-    return db::older_checkpoint(world.pool, TrialId(1), CheckpointId(uuid)).value();
+    return db::older_checkpoint(world.pool, TrialId(1), checkpoint_id(uuid)).value();
   };
   REQUIRE(older("c400"));
-  CHECK(older("c400")->uuid == CheckpointId("c300"));
+  CHECK(older("c400")->uuid == checkpoint_id("c300"));
   CHECK(older("c400")->steps_completed == 300);
   CHECK(older("c400")->validation == 300);
-  CHECK(older("c300")->uuid == CheckpointId("c200"));
+  CHECK(older("c300")->uuid == checkpoint_id("c200"));
   CHECK_FALSE(older("c200"));
-  world.store.write({core::MarkDamaged{CheckpointId("c300"), TrialId(1)}});
-  CHECK(world.database.value("SELECT state FROM checkpoints WHERE uuid = 'c300'") == "ERROR");
-  CHECK(older("c400")->uuid == CheckpointId("c200"));
+  world.store.write({core::MarkDamaged{checkpoint_id("c300"), TrialId(1)}});
+  CHECK(world.database.value("SELECT state FROM checkpoints WHERE steps_completed = 300") == "ERROR");
+  CHECK(older("c400")->uuid == checkpoint_id("c200"));
   world.store.write({core::ArchiveMetrics{TrialId(1), 100}});
   CHECK(older("c400")->validation == 100);
 }

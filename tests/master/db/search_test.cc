@@ -215,16 +215,16 @@ TEST_CASE("the search index follows the best trial through validations, rollback
   core::InsertCheckpoint saved;
   saved.trial = TrialId(2);
   for (const char* uuid : {"a", "b"}) {
-    saved.uuid = CheckpointId(uuid);
+    saved.uuid = checkpoint_id(uuid);
     saved.resources = R"({"f":"30"})";
     saved.metadata = "{}";
     store.write({saved});
     store.write({saved});  // A repeated report.
   }
   CHECK((one().row.checkpoint_count == 2 && one().row.checkpoint_size == 60));
-  store.write({core::MarkDamaged{CheckpointId("a")}});
+  store.write({core::MarkDamaged{checkpoint_id("a")}});
   CHECK((one().row.checkpoint_count == 1 && one().row.checkpoint_size == 30));
-  REQUIRE(pool.query("UPDATE checkpoints SET size = 20 WHERE uuid = 'b'"));
+  REQUIRE(pool.query("UPDATE checkpoints SET size = 20 WHERE uuid = $1", checkpoint_uuid("b")));
   CHECK((one().row.checkpoint_count == 1 && one().row.checkpoint_size == 20));
   for (const char* column :
        {"hp.lr=asc", "hp.text=desc", "training.loss=asc", "validation.loss=asc", "numTrials=asc",

@@ -125,7 +125,7 @@ void a_group_that_repeats_the_effect_of_another_changes_nothing(const Open& open
       core::AppendSearcherEvent{ExperimentId(1), 0, "event"},
       core::PutSearcherSnapshot{ExperimentId(1), 0, "snapshot"},
       core::InsertValidation{TrialId(1), 1, 100, R"({"accuracy":0.5})", 0.5, WallTime{1}},
-      core::InsertCheckpoint{CheckpointId("c"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 100,
+      core::InsertCheckpoint{checkpoint_id("c"), TrialId(1), 1, TaskId("t"), AllocationId("a"), 100,
                              R"({"f":3})", "{}", WallTime{1}},
       core::ArchiveMetrics{TrialId(1), 1000}};
   std::string first;

@@ -111,6 +111,24 @@ TEST_CASE("a log trigger fires once per task, also when the lines arrive in seve
   CHECK(lab.database.number("SELECT experiment_id FROM webhook_events ORDER BY id LIMIT 1") == 1);
 }
 
+TEST_CASE("the first named log policy that a line matches is stored once per trial") {
+  Lab lab;
+  REQUIRE(lab.pool.query("UPDATE experiments SET config = json_build_object('log_policies', $1::json)",
+                         R"([{"pattern": "exit"}, {"name": "Code", "pattern": "code [0-9]+"},
+                         {"name": "Memory", "pattern": "memory"}])"));
+  const std::string task = lab.database.value("SELECT task_id FROM trials");
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  ship(bulk, 1, "exit normal", task);
+  CHECK(lab.database.number("SELECT count(*) FROM log_policy_matches") == 0);
+  ship(bulk, 2, "exit code 7", task);
+  ship(bulk, 3, "out of memory", task);
+  CHECK(lab.database.value("SELECT policy FROM log_policy_matches") == "Code");
+  // A writer that starts later keeps the stored match.
+  db::BulkWriter next({.connect = lab.database.connect()});
+  ship(next, 4, "out of memory", task);
+  CHECK(lab.database.value("SELECT policy FROM log_policy_matches") == "Code");
+}
+
 TEST_CASE("log triggers that are added or removed while lines arrive take effect with the next line") {
   Lab lab;
   db::BulkWriter bulk({.connect = lab.database.connect()});

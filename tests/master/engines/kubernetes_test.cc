@@ -5,6 +5,7 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "master/engines/kubernetes/engine.h"
+#include "master/engines/kubernetes/gangs.h"
 
 namespace det::engines {
 namespace {
@@ -275,18 +276,49 @@ TEST_CASE("the Job of a pilot has its settings, and a template changes all but t
   CHECK(pilot_job(config, "i", "gpu", "n", 1, "u")["spec"]["template"]["spec"].contains("affinity") == false);
 }
 
+TEST_CASE("with PodGroups the pods of a gang join one, and its Job owns it") {
+  ProviderConfig config = kubernetes_settings();
+  config.gang = "pod_group";
+  const auto template_of = [&](int nodes) {
+    return pilot_job(config, "i", "gpu", "det-c-gpu-7", nodes, "u")["spec"]["template"];
+  };
+  CHECK(template_of(2)["spec"]["schedulingGroup"]["podGroupName"] == "det-c-gpu-7");
+  CHECK_FALSE(template_of(1)["spec"].contains("schedulingGroup"));
+  const Object job{.name = "det-c-gpu-7", .uid = "u7", .nodes = 2};
+  const Json made = pod_group(config, pod_group_kinds(config)[1], job);
+  CHECK(made == *parse_json(R"({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
+    "metadata": {"name": "det-c-gpu-7", "ownerReferences": [
+      {"apiVersion": "batch/v1", "kind": "Job", "name": "det-c-gpu-7", "uid": "u7"}]},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})"));
+  config.gang = "volcano";
+  config.queue = "team";
+  const Json pods = template_of(2);
+  CHECK(pods["spec"]["schedulerName"] == "volcano");
+  CHECK(pods["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "det-c-gpu-7");
+  CHECK_FALSE(pilot_job(config, "i", "gpu", "n", 2, "u")["spec"].contains("suspend"));
+  const Json group = pod_group(config, pod_group_kinds(config)[0], job);
+  CHECK(group["apiVersion"] == "scheduling.volcano.sh/v1beta1");
+  CHECK(group["spec"] == Json{{"minMember", 2}, {"queue", "team"}});
+}
+
+/// Writes a kubeconfig and returns its path.
+std::string write_kubeconfig(const std::string& directory) {
+  const std::string path = directory + "/config";
+  REQUIRE(write_file_atomic(path, R"({contexts: [{name: c, context: {cluster: k, user: u}}],
+    clusters: [{name: k, cluster: {server: 'https://api/'}}], users: [{name: u, user: {token: secret}}],
+    current-context: c})"));
+  return path;
+}
+
 /// Calls of a pilot's submission against a script.
 Result<std::string> submit(Server& server, std::deque<Step> steps) {
   auto dir = TemporaryDirectory::create("det-kubernetes");
   REQUIRE(dir);
   ProviderConfig config = kubernetes_settings();
-  config.kubeconfig = dir->path() + "/config";
-  REQUIRE(write_file_atomic(config.kubeconfig, R"({contexts: [{name: c, context: {cluster: k, user: u}}],
-    clusters: [{name: k, cluster: {server: 'https://api/'}}], users: [{name: u, user: {token: secret}}],
-    current-context: c})"));
+  config.kubeconfig = write_kubeconfig(dir->path());
   server.steps = std::move(steps);
   Kubernetes engine(config, "det-c-gpu", server.http());
-  return engine.submit("gpu", "det-c-gpu-1", 1);
+  return engine.submit({.pool = "gpu", .name = "det-c-gpu-1"});
 }
 const Step kOwner{"GET", "/api/v1/namespaces/default/configmaps/det-c-gpu", 200,
                   R"({"metadata": {"uid": "u"}})"};
@@ -312,6 +344,49 @@ TEST_CASE("a refused Job and a server that is away are different errors") {
     const auto away = submit(server, {kOwner, {"POST", "/jobs", status, ""}});
     REQUIRE_FALSE(away);
     CHECK(away.error().code == Code::kUnavailable);
+  }
+}
+
+TEST_CASE("a gang gets its PodGroup once, in the version that the server has") {
+  auto dir = TemporaryDirectory::create("det-kubernetes");
+  REQUIRE(dir);
+  ProviderConfig config = kubernetes_settings();
+  config.gang = "pod_group";
+  config.kubeconfig = write_kubeconfig(dir->path());
+  // Calls that change something come from the thread of the test, those of the watches do not.
+  std::vector<std::string> made, removed;
+  int refusal = 0;
+  Kubernetes engine(config, "det-c-gpu", [&](const storage::Exchange& request) -> Result<storage::Answer> {
+    const auto is = [&](const char* part) { return request.url.find(part) != request.url.npos; };
+    if (request.method == "DELETE") removed.push_back(request.url);
+    if (request.method == "POST") {
+      made.push_back(request.url);
+      if (is("v1alpha3")) return storage::Answer{.status = 404, .body = "{}"};
+      return storage::Answer{.status = refusal ? refusal : 201, .body = R"({"message": "not today"})"};
+    }
+    if (is("watch=")) {
+      while (!request.expired()) Event().wait_for(std::chrono::milliseconds(5));
+      return fail(Code::kUnavailable, "ended");
+    }
+    return storage::Answer{
+        .status = 200,
+        .body = list_of("1", is("/jobs") ? job("det-c-gpu-1") + "," + job("det-c-gpu-2") : "")};
+  });
+  SECTION("and no further one") {
+    REQUIRE(engine.list());
+    REQUIRE(engine.list());
+    REQUIRE(made.size() == 4);
+    CHECK_THAT(made[1], Catch::EndsWith("/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"));
+    CHECK(removed.empty());
+  }
+  SECTION("or ends with the reason") {
+    refusal = 403;
+    const auto jobs = engine.list();
+    REQUIRE(jobs);
+    REQUIRE(jobs->size() == 2);
+    CHECK((*jobs)[0].phase == PilotPhase::kEnded);
+    CHECK_THAT((*jobs)[0].reason, Catch::Contains("not today"));
+    CHECK(removed.size() >= 2);
   }
 }
 

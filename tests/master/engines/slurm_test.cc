@@ -5,7 +5,11 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "common/base/files.h"
+#include "common/base/secret.h"
 #include "master/engines/edge.h"
+#include "master/engines/job_size.h"
+#include "master/engines/slurm_rest.h"
 
 namespace det::engines {
 namespace {
@@ -60,6 +64,22 @@ TEST_CASE("every setting of a provider reaches sbatch") {
   CHECK(argv.back() == "--exclusive");
 }
 
+TEST_CASE("the slots of a job replace their placeholder in every setting that has a size") {
+  ProviderConfig config = settings();
+  config.gres = "gpu:{slots}";
+  config.sbatch_options = {"--exclusive", "--cpus-per-task={slots}", "--comment={slots} of {slots}"};
+  config.agent_arguments = {"--cpu-slots={slots}"};
+  config.resources = {{"nvidia.com/gpu", "{slots}"}, {"memory", "32Gi"}};
+  const ProviderConfig sized = with_slots(config, 3);
+  const auto argv = sbatch_arguments(sized, "n", 1);
+  for (const char* one : {"--gres=gpu:3", "--exclusive", "--cpus-per-task=3", "--comment=3 of 3"}) {
+    INFO(one);
+    CHECK(has(argv, one));
+  }
+  CHECK(sized.agent_arguments == std::vector<std::string>{"--cpu-slots=3"});
+  CHECK(sized.resources == Json{{"nvidia.com/gpu", "3"}, {"memory", "32Gi"}});
+}
+
 TEST_CASE("words of the script are quoted, and the agent has its pool and its guard") {
   ProviderConfig config = settings();
   CHECK_THAT(
@@ -67,6 +87,72 @@ TEST_CASE("words of the script are quoted, and the agent has its pool and its gu
       Catch::Contains("--config '/etc/det/agent.yaml' --pool 'gpu' --ephemeral --exit-when-idle 900s"));
   config.agent = "/opt/it's here/det-agent";
   CHECK_THAT(batch_script(config, "gpu", "n"), Catch::Contains("'/opt/it'\\''s here/det-agent'"));
+}
+
+TEST_CASE("jobs of slurmrestd are read in the forms of its releases, and those of other users are left out") {
+  const Json response = *parse_json(R"({"jobs": [
+    {"job_id": 12, "name": "det-c-gpu-1", "user_name": "det", "job_state": "PENDING",
+     "state_reason": "Resources", "end_time": 0},
+    {"job_id": 13, "name": "det-c-gpu-2", "user_name": "det", "job_state": ["RUNNING"],
+     "state_reason": "None", "end_time": {"set": true, "infinite": false, "number": 1700000000}},
+    {"job_id": 14, "name": "det-c-gpu-3", "user_name": "eve", "job_state": "RUNNING"},
+    {"job_id": 15, "name": "det-c-gpu-4", "user_name": "det", "job_state": "TIMEOUT", "state_reason": "None"}
+  ]})");
+  const auto jobs = parse_rest_jobs(response, "det");
+  REQUIRE(jobs);
+  REQUIRE(jobs->size() == 3);
+  CHECK((*jobs)[0] == EngineJob{"12", "det-c-gpu-1", PilotPhase::kPending, "Resources", std::nullopt});
+  CHECK((*jobs)[1] == EngineJob{"13", "det-c-gpu-2", PilotPhase::kRunning, "",
+                                WallTime{std::int64_t{1700000000} * 1'000'000}});
+  CHECK((*jobs)[2].phase == PilotPhase::kEnded);
+  CHECK((*jobs)[2].reason == "TIMEOUT");
+  CHECK_FALSE(parse_rest_jobs(*parse_json(R"({"errors": []})"), "det"));
+}
+
+TEST_CASE("a call of slurmrestd has the token of its file, and its errors are classified") {
+  auto dir = TemporaryDirectory::create("det-rest");
+  REQUIRE(dir);
+  ProviderConfig config = settings();
+  config.rest_url = "http://login:6820";
+  config.rest_user = "det";
+  config.rest_token_file = dir->path() + "/token";
+  config.rest_job = {{"comment", "trials"}};
+  config.gres = "gpu:{slots}";
+  std::vector<storage::Exchange> calls;
+  std::string body;
+  storage::Answer answer{.status = 200};
+  SlurmRest engine(config, [&](const storage::Exchange& request) -> Result<storage::Answer> {
+    calls.push_back(request);
+    body = std::string(request.body);
+    return answer;
+  });
+  const core::SubmitPilot pilot{.pool = "gpu", .name = "det-c-gpu-1", .nodes = 2, .slots = 4};
+  CHECK(engine.submit(pilot).error().code == Code::kUnavailable);  // there is no token
+  REQUIRE(write_file_atomic(config.rest_token_file, "secret\n", 0600));
+  answer.body = R"({"job_id": 7, "errors": []})";
+  CHECK(*engine.submit(pilot) == "7");
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].url == "http://login:6820/slurm/v0.0.38/job/submit");
+  CHECK(calls[0].headers.at("x-slurm-user-name") == "det");
+  CHECK(calls[0].headers.at("x-slurm-user-token") == "secret");
+  const Json sent = *parse_json(body);
+  CHECK(sent["job"]["name"] == "det-c-gpu-1");
+  CHECK(sent["job"]["nodes"] == 2);
+  CHECK(sent["job"]["gres"] == "gpu:4");
+  CHECK(sent["job"]["comment"] == "trials");
+  CHECK(sent["script"] == batch_script(config, "gpu", "det-c-gpu-1"));
+  answer = {.status = 500, .body = R"({"errors": [{"error": "Invalid partition name specified"}]})"};
+  CHECK_FALSE(engine.submit(pilot));
+  answer = {.status = 500, .body = R"({"errors": [{"error": "Unable to contact slurm controller"}]})"};
+  CHECK(engine.submit(pilot).error().code == Code::kUnavailable);
+  // Slurm 22.05, when its controller does not reply or refuses the token.
+  answer.body = R"({"errors": [{"description": "Failed while looking for jobs", "error_number": -1,
+    "error": "Unspecified error", "source": "slurm_load_jobs"}], "jobs": []})";
+  CHECK(engine.list().error().code == Code::kUnavailable);
+  CHECK(engine.list().error().message == "Failed while looking for jobs: Unspecified error");
+  answer = {.status = 401, .body = "Authentication failure"};
+  CHECK(engine.list().error().code == Code::kUnavailable);
+  CHECK(engine.take_requests() == 8);
 }
 
 /// A Slurm in memory, and a core that records its inputs.

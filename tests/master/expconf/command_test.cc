@@ -136,6 +136,19 @@ TEST_CASE("a command with a blank entrypoint is refused") {
   }
 }
 
+TEST_CASE("shared memory of a command has the size of its configuration, or of the master's defaults") {
+  const auto size = [](const CommandConfig& config) {
+    return config.resolved.at("resources").at("shm_size");
+  };
+  const auto parsed = parse_command("entrypoint: x\nresources: {shm_size: 1.5g}", "c.yaml", {});
+  REQUIRE(parsed);
+  CHECK(parsed->warnings.empty());
+  CHECK(size(parsed->config) == 1'610'612'736);
+  Defaults defaults;
+  defaults.task_container_defaults = {{"resources", {{"shm_size", 4096}}}};
+  CHECK(size(read("entrypoint: x", defaults)) == 4096);
+}
+
 TEST_CASE("a command larger than every agent is refused, or accepted with a warning") {
   ClusterFacts facts;
   facts.pools = {"default"};

@@ -31,7 +31,8 @@ struct World {
     REQUIRE(pool.query("UPDATE experiments SET name = $1", kCanary));
     REQUIRE(pool.query(
         "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources,"
-        " metadata, size, reported) VALUES ('c-1', 1, 1, $1, 'a', 1, '{}', '{}', 1, now())",
+        " metadata, size, reported) VALUES ('00000000-0000-4000-8000-000000000001', 1, 1, $1, 'a', 1, '{}', "
+        "'{}', 1, now())",
         kCanary));
     REQUIRE(pool.query("INSERT INTO templates (name, text) VALUES ('net', $1)", kCanary));
     const UserId eve = db::create_user(pool, "eve", "x", false).value();
@@ -68,7 +69,7 @@ struct Door {
 
 /// All routes with parameters of existing objects, and the paths served beside the routes.
 std::vector<Door> doors() {
-  std::vector<Door> all = {{"GET", "/checkpoints/c-1", false},
+  std::vector<Door> all = {{"GET", "/checkpoints/00000000-0000-4000-8000-000000000001", false},
                            {"GET", "/api/v1/events", false},
                            {"GET", "/metrics", false},
                            {"GET", "/prom/det-state-metrics", false},
@@ -79,7 +80,7 @@ std::vector<Door> doors() {
     for (const std::string& segment : route.segments) {
       std::string value = segment;
       if (segment == "{checkpoint_uuid}")
-        value = "c-1";
+        value = "00000000-0000-4000-8000-000000000001";
       else if (segment == "{template_name}")
         value = "net";
       else if (segment == "{username}")

@@ -89,9 +89,9 @@ TEST_CASE("older paths of Determined return responses of the API in their form")
 }
 
 TEST_CASE("a path of the table matches with any parameter, and no other path matches") {
-  REQUIRE(find_not_offered("GET", "/api/v1/notebooks/abc") != nullptr);
-  CHECK(find_not_offered("GET", "/api/v1/notebooks/") == nullptr);
-  CHECK(find_not_offered("PUT", "/api/v1/notebooks/abc") == nullptr);
+  REQUIRE(find_not_offered("GET", "/api/v1/projects/3/metadata/abc") != nullptr);
+  CHECK(find_not_offered("GET", "/api/v1/projects/3/metadata/") == nullptr);
+  CHECK(find_not_offered("PUT", "/api/v1/projects/3/metadata/abc") == nullptr);
   CHECK(find_not_offered("GET", "/api/v1/nothing") == nullptr);
 }
 

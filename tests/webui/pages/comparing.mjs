@@ -50,6 +50,40 @@ export const comparing = [
     },
   ],
   [
+    'the others are compared with a pinned run',
+    async () => {
+      await open(`${COMPARED}&panels=compare&top=3`);
+      await until(() => /^experiment 3/.test(document.querySelector('[aria-label="Summary"] thead th:nth-child(2) .quiet')?.textContent ?? ''));
+      assert.equal(await page.locator('[aria-label="Summary"] thead th').count(), 4);
+    },
+  ],
+  [
+    'a double click on a chart shows its whole range',
+    async () => {
+      await open(`${COMPARED}&layout=panels&charts=loss&zoom=1-100000`);
+      await page.locator('figure[data-panel="loss"] .u-over').dblclick({ position: { x: 100, y: 50 } });
+      await until(() => !location.search.includes('zoom'));
+    },
+  ],
+  [
+    'the values at the pointer are in sight as a whole at both edges of the panels',
+    async () => {
+      await open(`${COMPARED}&charts=grad_norm,loss`);
+      const plots = page.locator('figure.chart .u-over');
+      await plots.nth(1).waitFor();
+      for (const [at, part] of [[0, 0.95], [1, 0.95], [0, 0.05]]) {
+        const { width } = await plots.nth(at).boundingBox();
+        await plots.nth(at).hover({ position: { x: width * part, y: 80 } });
+        const values = page.locator('figure.chart .hover-values');
+        await values.waitFor();
+        const ratio = await values.evaluate(
+          (box) => new Promise((resolve) => new IntersectionObserver(([{ intersectionRatio }]) => resolve(intersectionRatio)).observe(box)),
+        );
+        assert.equal(ratio, 1, `chart ${at} at ${part}`);
+      }
+    },
+  ],
+  [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
       await open(`${COMPARED}&panels=compare`);

@@ -41,7 +41,7 @@ export const registry = [
     async () => {
       if (!(await offered('/api/v1/commands'))) return refused('tasks', 'Tasks');
       await open('tasks');
-      await untilText('No commands yet');
+      await untilText('No tasks yet');
       await page.getByRole('button', { name: 'Run a command…' }).click();
       await dialog().getByLabel('Command line').fill(`echo 'hello ${PROBE}'; exit 3`);
       await dialog().getByLabel('Description').fill(PROBE);

@@ -202,6 +202,21 @@ const commands = [
   ],
 ];
 
+const interactive = [
+  [
+    'a shell is listed with its kind and killed after a question',
+    async () => {
+      const id = (await cluster.det(['shell', 'start', '-d', '--config', 'resources.slots=0'])).trim();
+      await open('tasks');
+      const row = page.getByRole('row', { name: `Shell ${id.slice(0, 8)}` });
+      await row.getByRole('cell', { name: 'Shell', exact: true }).waitFor();
+      await row.getByRole('button', { name: `Kill Shell ${id.slice(0, 8)}` }).click();
+      await sure('Kill');
+      await row.getByText('Terminated').waitFor();
+    },
+  ],
+];
+
 const ports = [
   [
     'the page of a command leads to the page of its port',
@@ -235,4 +250,4 @@ const views = [
   ],
 ];
 
-export const steering = [...experiments, ...registry, ...places, ...commands, ...ports, ...views];
+export const steering = [...experiments, ...registry, ...places, ...commands, ...interactive, ...ports, ...views];

@@ -38,6 +38,32 @@ export const workbench = [
     },
   ],
   [
+    'a pinned run stays above the others, also when the query does not find it, and p takes it back',
+    async () => {
+      await open(`experiments/${search()}?charts=loss`);
+      await rows(TRIALS);
+      const last = page.locator('tbody:not(.top-rows) tr[data-id]').last();
+      const trial = await last.getAttribute('data-id');
+      await last.hover();
+      await last.getByRole('button', { name: `Pin trial ${trial}` }).click();
+      await until((id) => document.querySelector('.top-rows tr')?.dataset.id === id, trial);
+      await page.goto(`${page.url()}&q=${encodeURIComponent(`id != ${trial}`)}`);
+      await until((count) => document.querySelectorAll('tbody:not(.top-rows) tr[data-id]').length === count - 1, TRIALS);
+      assert.equal(await page.locator('.top-rows tr').count(), 1);
+      assert.equal(await page.locator('.top-rows tr.drawn').count(), 1);
+      await audit('pinned-run');
+      await open(`experiments?top=1&q=nothing-is-called-that`);
+      await until(() => document.querySelector('.top-rows tr')?.dataset.id === '1');
+      await open(`experiments?top=2&sort=id`);
+      await until(() => document.querySelectorAll('tbody tr[data-id="2"]').length === 2);
+      await page.locator('h1').click();
+      await page.keyboard.press('j');
+      await page.keyboard.press('j');
+      await page.keyboard.press('p');
+      await until(() => document.querySelector('.top-rows') === null);
+    },
+  ],
+  [
     'groups show mean and deviation, close, and are drawn as one curve each',
     async () => {
       await open(`experiments/${search()}?charts=loss`);

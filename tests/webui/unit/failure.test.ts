@@ -28,6 +28,12 @@ test('of a C++ exception it is its text', () => {
   );
 });
 
+test('of a script of Node it is the error, not the version below', () => {
+  const reason = "exit code 1\nError: connect ECONNREFUSED 127.0.0.1:8080\n    at emit (node:net:1555:16) {\n  code: 'ECONNREFUSED'\n}\nNode.js v20.20.2";
+  assert.equal(errorLine(reason), 'Error: connect ECONNREFUSED 127.0.0.1:8080');
+  assert.equal(errorLine("exit code 1\n    port: 8080\n  }\n}\nNode.js v20.20.2"), 'port: 8080');
+});
+
 test('otherwise it is the last line of text, or the exit', () => {
   assert.equal(errorLine('exit code 3\nfirst\nlast words\n^^^'), 'last words');
   assert.equal(errorLine('exit code 3'), 'exit code 3');

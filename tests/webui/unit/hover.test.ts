@@ -1,7 +1,7 @@
 // Values at the pointer of a chart.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { hoverRows, nearest } from '../../../webui-static/src/charts/hover';
+import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
 test('the nearest value is searched in x on both sides', () => {
@@ -50,4 +50,19 @@ test('of many rows the ones around the focused series are kept', () => {
 test('both forms of color become transparent', () => {
   assert.equal(faint('rgb(1, 2, 3)'), 'rgba(1, 2, 3, 0.3)');
   assert.equal(faint('hsl(1 60% 40%)'), 'hsl(1 60% 40% / 0.3)');
+});
+
+test('a box has the room beside the pointer, on the right unless it is too narrow', () => {
+  assert.deepEqual(placed(100, 50, 1400, 900), { left: '114px', top: '50px', maxWidth: '1272px' });
+  assert.deepEqual(placed(1300, 800, 1400, 900), { right: '114px', bottom: '100px', maxWidth: '1272px' });
+  assert.deepEqual(placed(100, 50, 390, 844), { left: '114px', top: '50px', maxWidth: '262px' });
+  assert.deepEqual(placed(300, 50, 390, 844), { right: '104px', top: '50px', maxWidth: '272px' });
+});
+
+test('rows of a panel with one group leave the group out', () => {
+  const series = (label: string, group: string) => ({ label, group }) as never;
+  const labels = (all: never[]) => hoverRows([[0], [2], [1]], [0, 0, 0], { series: all }, undefined).map(({ label }) => label);
+  assert.deepEqual(labels([series('a · b · validation', 'validation'), series('c · validation (val_x)', 'validation')]), ['a · b', 'c']);
+  assert.deepEqual(labels([series('a · training', 'training'), series('a · validation', 'validation')]), ['a · training', 'a · validation']);
+  assert.deepEqual(labels([series('training', 'training'), series('training (x)', 'training')]), ['training', 'training (x)']);
 });

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Media } from '../../../webui-static/src/calls/media';
 import { Recent } from '../../../webui-static/src/media/contents';
 import { arranged, lastAtMost } from '../../../webui-static/src/media/steps';
+import { cornerOf, distinct, GAP, LABEL, tiled, within } from '../../../webui-static/src/media/tiles';
 
 const entry = (trialId: number, name: string, step: number): Media => ({
   trialId,
@@ -46,4 +47,59 @@ test('values beyond the limit are dropped, the least recently used first', () =>
   assert.equal(recent.full(), false);
   recent.set('large', 'L', 100);
   assert.deepEqual(['a', 'c', 'large'].map((key) => recent.has(key)), [false, false, true]);
+});
+
+test('a part of the limit has room for values of average weight', () => {
+  const recent = new Recent<string>(100);
+  assert.equal(recent.room(0.5), Infinity);
+  recent.set('a', 'A', 4);
+  recent.set('b', 'B', 6);
+  assert.equal(recent.room(0.5), 10);
+  recent.clear();
+  assert.equal(recent.has('a'), false);
+});
+
+test('entries around a step come nearest first, the earlier one of two equally near', () => {
+  const steps = arranged([entry(1, 'a', 10), entry(1, 'a', 20), entry(2, 'a', 20), entry(1, 'a', 30), entry(1, 'a', 35), entry(1, 'a', 90)]);
+  const near = (step: number, limit: number) => steps.around(new Set([1]), step, limit).map((one) => one.step);
+  assert.deepEqual(near(25, 9), [20, 30, 35, 10, 90]);
+  assert.deepEqual(near(25, 2), [20, 30]);
+  assert.deepEqual(near(1, 2), [10, 20]);
+  assert.deepEqual(near(100, 2), [90, 35]);
+  assert.deepEqual(steps.around(new Set(), 25, 9), []);
+});
+
+test('names with images only are known as such', () => {
+  const image = { ...entry(1, 'pictures', 1), kind: 'KIND_IMAGE' as const };
+  const mixed = { ...entry(1, 'both', 1), kind: 'KIND_IMAGE' as const };
+  assert.deepEqual([...arranged([image, mixed, entry(1, 'both', 2), entry(1, 'texts', 1)]).images], ['pictures']);
+});
+
+test('tiles fit into the width, and into the height if any size does', () => {
+  for (const count of [1, 2, 9, 100, 200])
+    for (const width of [240, 390, 1200])
+      for (const room of [200, 600, 900]) {
+        const found = tiled(count, width, room);
+        assert.ok(found.columns >= 1 && found.side >= 56 && found.side <= 240);
+        assert.ok(found.columns * (found.side + GAP) - GAP <= width, `${count} in ${width}`);
+        const last = cornerOf(found, count - 1);
+        assert.equal(last.y + found.side + LABEL, found.height);
+        if (found.height > room) assert.ok(found.side < 128, 'only small tiles may be higher than the room');
+      }
+  assert.ok(tiled(100, 1200, 580).height <= 580);
+});
+
+test('an image fills its tile or is centered in it', () => {
+  const tiling = { columns: 2, side: 100, height: 0 };
+  assert.deepEqual(within(tiling, 0, 25, 25), { x: 0, y: 0, width: 100, height: 100 });
+  assert.deepEqual(within(tiling, 3, 200, 100), { x: 108, y: 153, width: 100, height: 50 });
+});
+
+test('names on tiles leave out the words that all of them begin with', () => {
+  assert.deepEqual(distinct(['trial 720', 'trial 721']), ['720', '721']);
+  assert.deepEqual(distinct(['vit lr=0.1', 'vit lr=0.3']), ['lr=0.1', 'lr=0.3']);
+  assert.deepEqual(distinct(['vit', 'vit long']), ['vit', 'vit long']);
+  assert.deepEqual(distinct(['seed 1']), ['seed 1']);
+  assert.deepEqual(distinct(['same', 'same']), ['same', 'same']);
+  assert.deepEqual(distinct([]), []);
 });

@@ -1,7 +1,7 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, farthest, lanes, marks, objective, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, farthest, fromBegin, lanes, marks, objective, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
 import { smooth, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -170,4 +170,13 @@ test('an axis names every word, and of numbers the ends and the middle of its sc
   assert.deepEqual(at('log', [], 0.001, 0.1), ['0 0.001', '0.5 0.01', '1 0.1']);
   assert.deepEqual(at('linear', [], 10, 30), ['0 10', '0.5 20', '1 30']);
   assert.deepEqual(at('linear', [], 5, 5), ['0.5 5']);
+});
+
+test('the line of a trial begins when its training did, not when the trial was created', () => {
+  const reports = [{ length: 100, seconds: 50 }, { length: 200, seconds: 60 }];
+  assert.deepEqual(fromBegin(reports, 5)[0], { length: 0, seconds: 40 });
+  assert.deepEqual(fromBegin(reports, 45)[0], { length: 0, seconds: 45 });
+  assert.deepEqual(fromBegin(reports.slice(0, 1), 5), [{ length: 0, seconds: 5 }, { length: 100, seconds: 50 }]);
+  assert.deepEqual(fromBegin([], 5), [{ length: 0, seconds: 5 }]);
+  assert.deepEqual(fromBegin([{ length: 100, seconds: 4 }], 9)[0], { length: 0, seconds: 4 });
 });

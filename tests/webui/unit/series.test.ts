@@ -1,7 +1,7 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ledBy, onGrid, panelName, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -108,4 +108,22 @@ test('the panel of the objective comes first, also when the panel has its name w
   assert.deepEqual(names('accuracy'), ['accuracy', 'a', 'loss']);
   assert.deepEqual(names(undefined), ['a', 'accuracy', 'loss']);
   assert.deepEqual(names('unknown'), ['a', 'accuracy', 'loss']);
+});
+
+test('ticks of long axes are thousands and millions, and stay different', () => {
+  assert.deepEqual(tickTexts('batches', [2000, 4000, 6000]), ['2000', '4000', '6000']);
+  assert.deepEqual(tickTexts('batches', [0, 10000, 20000]), ['0', '10k', '20k']);
+  assert.deepEqual(tickTexts('batches', [10000, 10050, 10100]), ['10k', '10.05k', '10.1k']);
+  assert.deepEqual(tickTexts('batches', [500000, 1000000, 1500000]), ['500k', '1M', '1.5M']);
+  assert.deepEqual(tickTexts('time', [0, 36000]), ['0s', '10h 00m']);
+  assert.deepEqual(tickTexts('epochs', []), []);
+});
+
+test('panels are found by words of their names, in any order and case', () => {
+  const panels = ['train/loss', 'val/loss', 'val/Accuracy'].map((name) => ({ name, series: [] }));
+  const found = (text: string) => matching(panels, text).map(({ name }) => name);
+  assert.deepEqual(found('LOSS'), ['train/loss', 'val/loss']);
+  assert.deepEqual(found('acc val'), ['val/Accuracy']);
+  assert.deepEqual(found('  val  '), ['val/loss', 'val/Accuracy']);
+  assert.deepEqual(found('none'), []);
 });

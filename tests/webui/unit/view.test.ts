@@ -1,7 +1,7 @@
 // The view of the experiments table: conversion to and from its address and to the request.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/workbench/view';
+import { flipTop, keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/workbench/view';
 import { available, column } from '../../../webui-static/src/workbench/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/workbench/heat';
 import { parse } from '../../../webui-static/src/workbench/query';
@@ -12,13 +12,20 @@ import { readSettings } from '../../../webui-static/src/settings';
 import type { FoundExperiment } from '../../../webui-static/src/wire';
 
 test('a view survives its address', () => {
-  const view = readView({ q: 'mnist', sort: '-hp.lr,name', cols: 'id,hp.lr', group: 'hp.act', drawn: '7,3', archived: '1' });
+  const view = readView({ q: 'mnist', sort: '-hp.lr,name', cols: 'id,hp.lr', group: 'hp.act', drawn: '7,3', archived: '1', top: '9' });
   assert.deepEqual(readView(writeView(view)), view);
   assert.deepEqual(view.sorts, [
     { column: 'hp.lr', descending: true },
     { column: 'name', descending: false },
   ]);
   assert.deepEqual([view.drawn, view.groups], [[7, 3], ['hp.act']]);
+});
+
+test('runs are pinned and taken back; the first one makes room for a sixth', () => {
+  assert.deepEqual(flipTop([1, 2], 3), [1, 2, 3]);
+  assert.deepEqual(flipTop([1, 2, 3], 2), [1, 3]);
+  assert.deepEqual(flipTop([1, 2, 3, 4, 5], 6), [2, 3, 4, 5, 6]);
+  assert.deepEqual(readView({ top: '4,x,2' }).top, [4, 2]);
 });
 
 test('a broken address shows what can be read of it; no drawn run differs from no choice', () => {
@@ -70,7 +77,7 @@ test('the pages in sight are the ones that hold its rows', () => {
 });
 
 test('settings that cannot be read are the defaults, each for itself', () => {
-  assert.deepEqual(readSettings('{"theme":"dark","density":7,"split":99}'), { theme: 'dark', density: 'roomy', split: 46 });
+  assert.deepEqual(readSettings('{"theme":"dark","density":7,"split":99}'), { theme: 'dark', density: 'roomy', split: 46, alerts: false });
   assert.equal(readSettings('{"split":30}').split, 30);
   assert.equal(readSettings('nonsense').theme, 'system');
 });

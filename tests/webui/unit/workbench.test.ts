@@ -124,6 +124,8 @@ test('runs without a reported metric are not among the first that are drawn', ()
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100), reported(3, 5)], undefined).map(({ id }) => id), [2, 3]);
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 0)], undefined).map(({ id }) => id), [1, 2]);
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], [1]).map(({ id }) => id), [1]);
+  assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], undefined, [1]).map(({ id }) => id), [1, 2]);
+  assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], [2], [1]).map(({ id }) => id), [2]);
 });
 
 test('a comparison marks the best value and gives the difference from the first', () => {

@@ -67,3 +67,30 @@ export const setSlot = (agent: string, slot: string, on: boolean, drain = false)
 // token text is returned only once.
 export const makeJoinToken = async (pool: string, uses: number, lifespan: string): Promise<string> =>
   (await change<{ token: string }>('POST', '/api/v1/join-tokens', { pool, uses, lifespan })).token;
+
+// Jobs of Slurm or Kubernetes that run the agents of a pool.
+export interface Pilot {
+  name: string;
+  resourcePool: string;
+  state: string; // "SUBMITTED", "PENDING", "RUNNING" or "CANCELING"
+  job: string; // id in the engine; "" before it has confirmed the job
+  reason: string;
+  nodes: number;
+  agents: number; // that are connected
+  allocations: number;
+  slots?: number | null; // of its one allocation; absent: it takes any work
+  submittedTime?: string | null;
+  endTime?: string | null;
+}
+export interface PilotPool {
+  name: string;
+  engine: string;
+  maxPilots: number;
+  perAllocation: boolean;
+  problem: string; // why the pool gets no pilots
+}
+export interface Pilots {
+  pilots: Pilot[];
+  pools: PilotPool[];
+}
+export const pilots = (signal?: AbortSignal): Promise<Pilots> => get<Pilots>('/api/v1/pilots', signal);

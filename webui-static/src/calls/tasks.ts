@@ -1,4 +1,5 @@
-// API calls for commands, which run once, with or without slots.
+// API calls for commands, which run once, with or without slots, and for notebooks, shells and TensorBoards,
+// which are commands whose program the cluster chooses.
 import { address, change, get } from '../http';
 
 export interface Command {
@@ -20,9 +21,26 @@ export const hasEnded = (one: Command): boolean => one.state === 'STATE_TERMINAT
 
 const at = (id: string): string => `/api/v1/commands/${encodeURIComponent(id)}`;
 
-// All commands, newest first.
-export const commands = async (signal?: AbortSignal): Promise<Command[]> =>
-  (await get<{ commands: Command[] }>(address('/api/v1/commands', { orderBy: 'ORDER_BY_DESC' }), signal)).commands;
+export interface Task extends Command {
+  kind: string; // as users read it
+  serviceAddress?: string; // path of the pages of a notebook or TensorBoard
+}
+const KINDS = [
+  { path: 'commands', kind: 'Command' },
+  { path: 'notebooks', kind: 'Notebook' },
+  { path: 'shells', kind: 'Shell' },
+  { path: 'tensorboards', kind: 'TensorBoard' },
+];
+// All tasks, newest first.
+export const tasks = async (signal?: AbortSignal): Promise<Task[]> => {
+  const lists = await Promise.all(
+    KINDS.map(async ({ path, kind }) => {
+      const page = await get<Record<string, Command[]>>(address(`/api/v1/${path}`, { orderBy: 'ORDER_BY_DESC' }), signal);
+      return (page[path] ?? []).map((one): Task => ({ ...one, kind }));
+    }),
+  );
+  return lists.flat().sort((a, b) => (b.startTime ?? '').localeCompare(a.startTime ?? ''));
+};
 // A port that the command offers. A program behind a TCP port has no page.
 export interface ProxyPort {
   proxy_port: number;

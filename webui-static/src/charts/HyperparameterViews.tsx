@@ -86,18 +86,28 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
   const pointed = trials.find(({ id }) => id === hovered.value);
   const axes = metricAxis ? [...all, metricAxis] : all;
   const last = axes.length - 1;
-  const place = (i: number): number => SIDE + (i * (width - 2 * SIDE)) / Math.max(1, last);
+  const side = Math.min(SIDE, width / 9); // less beside the outer axes on a phone
+  const place = (i: number): number => side + (i * (width - 2 * side)) / Math.max(1, last);
   const height = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-  // A line with a gap at each axis on which the trial has no value.
+  // A curve that crosses each axis level, so that trials of one value keep apart between axes; with a gap at each axis on
+  // which the trial has no value.
   const line = (trial: Trial): string => {
     const parts = all.map((dimension) => position(dimension, trial));
     const value = metricOf(trial);
     if (metricAxis && value !== undefined) parts.push(share(metricAxis, value));
-    const drawn = (part: number | undefined): boolean => part !== undefined && !Number.isNaN(part);
-    return parts.map((part, i) => (drawn(part) ? `${drawn(parts[i - 1]) ? 'L' : 'M'}${place(i)},${height(part)}` : '')).join('');
+    const drawn = (part: number | undefined): part is number => part !== undefined && !Number.isNaN(part);
+    return parts
+      .map((part, i) => {
+        const before = parts[i - 1];
+        if (!drawn(part)) return '';
+        if (!drawn(before)) return `M${place(i)},${height(part)}`;
+        const middle = (place(i - 1) + place(i)) / 2;
+        return `C${middle},${height(before)} ${middle},${height(part)} ${place(i)},${height(part)}`;
+      })
+      .join('');
   };
   // Names that would overlap are in two rows.
-  const room = (width - 2 * SIDE) / Math.max(1, last);
+  const room = (width - 2 * side) / Math.max(1, last);
   const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));

@@ -4,14 +4,14 @@ import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { duration, metric } from '../format';
+import { metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
 import { PanelTools } from './PanelTools';
-import { onGrid, smooth, type Axis, type Panel } from './series';
+import { onAxis, onGrid, smooth, tickTexts, type Axis, type Panel } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -42,9 +42,6 @@ interface Props {
   zoom: (from: number, to: number) => void; // in axis units
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
-
-const onAxis = (axis: Axis, value: number): string =>
-  axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number): uPlot.Range.MinMax => {
   const only = places?.length === 1 ? places[0] : undefined;
@@ -127,7 +124,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
         labelFont: axis.font,
         labelSize: 16,
         size: 30,
-        values: (_, ticks) => ticks.map((v) => onAxis(look.axis, v)),
+        values: (_, ticks) => tickTexts(look.axis, ticks),
       },
       // The axis is as wide as its longest label.
       {
@@ -166,9 +163,8 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
             return hover(undefined);
           }
           hover({
-            left: left + plot.over.offsetLeft,
-            top: top + plot.over.offsetTop,
-            width: plot.width,
+            left: left + plot.rect.left,
+            top: top + plot.rect.top,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused).map((row) => ({
               label: row.label,
@@ -225,15 +221,23 @@ export function summary(panel: Panel): string {
   return `Chart of ${panel.name}: ${parts.join('; ')}`;
 }
 
+type Formatted = Pick<Props, 'panel' | 'text'>;
+
+// The newest value of a series.
+function Newest({ panel, text, at }: Formatted & { at: number }) {
+  const value = panel.series[at]?.y.slice(-1)[0];
+  return value == null ? null : <span class="quiet newest">{text ? text(panel.name, value) : metric(value)}</span>;
+}
+
 // The key of a panel with one trial. Panels of several trials share the key of the page.
-function Key({ panel }: Pick<Props, 'panel'>) {
+function Key({ panel, text }: Formatted) {
   if (panel.series.length < 2) return null;
   const colors = colorsOf({ panel, colors: undefined });
   return (
     <ul class="plain-list legend">
       {panel.series.map((series, at) => (
         <li key={series.label}>
-          <Swatch color={colors[at] ?? ''} /> {series.label}
+          <Swatch color={colors[at] ?? ''} /> {series.label} <Newest panel={panel} text={text} at={at} />
         </li>
       ))}
     </ul>
@@ -298,13 +302,14 @@ export function MetricChart(props: Props) {
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <figcaption>
         {panel.name}
+        {panel.series.length === 1 && <Newest panel={panel} text={props.text} at={0} />}
         <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />
       </figcaption>
       <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>
         <div ref={host} />
         <HoverValues at={hover.value} />
       </div>
-      {!props.colors && <Key panel={panel} />}
+      {!props.colors && <Key panel={panel} text={props.text} />}
     </figure>
   );
 }

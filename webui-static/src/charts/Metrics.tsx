@@ -1,7 +1,9 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
+import { useClosing } from '../closing';
 import { ErrorNote } from '../components/notes';
+import { SearchField } from '../components/SearchField';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
 import type { MetricSeries } from '../wire';
@@ -9,7 +11,7 @@ import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
 import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
 import { metric } from '../format';
-import { SYSTEM_GROUPS, ledBy, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
 import { unitText } from './spent';
 import { unevenGpu, unevenText } from './uneven';
 
@@ -22,12 +24,15 @@ const ONE_GAP_MS = 400;
 const MANY_GAP_MS = 5000;
 // Number of charts shown without a selection in the address.
 const DEFAULT_PANELS = 6;
+// With more metrics a text finds them; most charts that it shows.
+const MANY_PANELS = 16;
+const MAX_FOUND = 24;
 
 // Counters that libraries report along with metrics. They serve as axes and are not drawn.
 const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
-// "roomy" is not offered: few charts of one trial have it by themselves.
+// "roomy" is not offered: few charts on a wide page have it by themselves.
 const SIZES = (Object.keys(HEIGHTS) as Size[]).filter((size) => size !== 'roomy');
 const ROOMY_PANELS = 4;
 const WIDE = '(min-width: 60rem)';
@@ -94,9 +99,10 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
           value={look.smoothing}
           onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
         />
+        {look.smoothing > 0 && <output>{look.smoothing.toFixed(2)}</output>}
       </label>
       {zoomed && (
-        <button type="button" onClick={() => setQuery({ zoom: '' })}>
+        <button type="button" title="Also by a double click on a chart" onClick={() => setQuery({ zoom: '' })}>
           Whole range
         </button>
       )}
@@ -104,13 +110,23 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
   );
 }
 
-function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
+interface ChoiceProps {
+  panels: Panel[];
+  shown: Panel[];
+}
+
+// Panels chosen by their names.
+const useToggle = (shown: readonly Panel[]): ((name: string) => void) => {
   const { setQuery } = useQuery();
-  const toggle = (name: string): void => {
+  return (name) => {
     const names = shown.map((panel) => panel.name);
     const next = names.includes(name) ? names.filter((other) => other !== name) : [...names, name];
-    setQuery({ charts: next.length === 0 ? ',' : next.join(',') });
+    setQuery({ charts: next.length === 0 ? ',' : next.join(','), find: '' });
   };
+};
+
+function Chips({ panels, shown }: ChoiceProps) {
+  const toggle = useToggle(shown);
   return (
     <div class="chips" role="group" aria-label="Metrics shown">
       {panels.map((panel) => (
@@ -128,8 +144,37 @@ function Chips({ panels, shown }: { panels: Panel[]; shown: Panel[] }) {
   );
 }
 
+// Many metrics: a text finds panels, and a menu chooses them.
+function Finder({ panels, shown }: ChoiceProps) {
+  const { query, setQuery } = useQuery();
+  const toggle = useToggle(shown);
+  const host = useRef<HTMLDivElement>(null);
+  useClosing(host);
+  return (
+    <div class="finder" role="group" aria-label="Metrics shown" ref={host}>
+      <SearchField label="Find metrics" value={query.find ?? ''} say={(find) => setQuery({ find })} />
+      <details class="tool">
+        <summary>
+          {shown.length} of {panels.length} metrics
+        </summary>
+        <div class="tool-body">
+          {panels.map((panel) => (
+            <label class="check" key={panel.name}>
+              <input type="checkbox" checked={shown.includes(panel)} onChange={() => toggle(panel.name)} />
+              {panel.name}
+            </label>
+          ))}
+        </div>
+      </details>
+    </div>
+  );
+}
+
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
+
+// Places of charts while the first data are loaded.
+const GHOSTS = [0, 1, 2, 3];
 
 // A longer key scrolls.
 const MANY_KEYS = 24;
@@ -172,10 +217,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   const ids = curves.map(({ id }) => id);
   const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
   const live = useSeries(ids, points, zoom, ids.length > 1 ? MANY_GAP_MS : ONE_GAP_MS);
-  // While a zoomed range is loading, the previous data stays visible.
-  const held = useRef<{ ids: string; data: MetricSeries[] }>();
-  if (live.data) held.current = { ids: ids.join(), data: live.data };
-  const data = live.data ?? (held.current?.ids === ids.join() ? held.current.data : undefined);
+  const { data } = live;
   // Panels are rebuilt only with their data, because a new panel object redraws the chart.
   const starts = curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)?.label].join()).join('\n');
   const panels = useMemo(() => {
@@ -197,11 +239,13 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   );
   const wanted = query.charts?.split(',').filter((name) => name !== '');
   const telling = panels.filter((panel) => !COUNTERS.includes(panel.name));
-  const shown = wanted
+  const shown = query.find
+    ? matching(panels, query.find).slice(0, MAX_FOUND)
+    : wanted
     ? panels.filter((panel) => wanted.includes(panel.name))
     : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
-  // Few charts of one trial fill a wide page.
-  const roomy = single && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
+  // Few charts fill a wide page without a table.
+  const roomy = (single || keyed) && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
   const drawnLook: Look = roomy ? { ...look, size: 'roomy' } : look;
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
@@ -218,12 +262,19 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
     <section aria-labelledby="metrics-title">
       <div class="section-head metrics-tools">
         <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
-        {panels.length > 0 && <Chips panels={panels} shown={shown} />}
+        {panels.length > 0 && (panels.length > MANY_PANELS ? <Finder panels={panels} shown={shown} /> : <Chips panels={panels} shown={shown} />)}
         <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />
       </div>
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
         <p class="quiet">{ended ? nothing : `${nothing} New ones appear here.`}</p>
+      )}
+      {!data && !live.error && (
+        <div class={`charts charts-${drawnLook.size} ghosts`} aria-hidden="true">
+          {GHOSTS.map((at) => (
+            <div key={at} class="chart" />
+          ))}
+        </div>
       )}
       {uneven && (
         <p class="note note-wait" role="status">
@@ -231,7 +282,8 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
         </p>
       )}
       {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
-      <div class={`charts charts-${drawnLook.size}`}>
+      {query.find && panels.length > 0 && shown.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
+      <div class={`charts charts-${drawnLook.size}`} onDblClick={() => zoom && setQuery({ zoom: '' })}>
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}

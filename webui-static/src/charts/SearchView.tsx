@@ -9,7 +9,7 @@ import { useWidth } from '../components/width';
 import { counted, duration, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
-import { bestOf, farthest, lanes, ranks, reached, type Lane } from './search';
+import { bestOf, farthest, fromBegin, lanes, ranks, reached, type Lane } from './search';
 import { shade } from './Scatter';
 
 const HEIGHT = 320;
@@ -162,13 +162,12 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
       trial.id,
       {
         trial,
-        points: [
-          { length: 0, seconds: seconds(trial.startTime) },
-          ...(metrics[0]?.data ?? []).map((point) => ({
-            length: reached(point, timeMetric) ?? NaN,
-            seconds: seconds(point.time),
-          })),
-        ].filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
+        points: fromBegin(
+          (metrics[0]?.data ?? [])
+            .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time) }))
+            .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
+          Math.max(0, seconds(trial.startTime) || 0),
+        ),
       },
     ]),
   );

@@ -1,6 +1,6 @@
 // Values of the series at the pointer: search, order, and the box that shows them.
 import { Swatch } from '../components/Swatch';
-import type { Panel } from './series';
+import type { Panel, Series } from './series';
 
 // Rows of the box; with more series the ones around the focused one.
 const MAX_ROWS = 12;
@@ -26,6 +26,12 @@ export interface HoverRow {
   raw: number | undefined; // value before smoothing
 }
 
+// The label of a series in a panel with one group of metrics: the name of its trial.
+const ungrouped = ({ label, group }: Pick<Series, 'label' | 'group'>): string => {
+  const at = label.lastIndexOf(` · ${group}`);
+  return at > 0 ? label.slice(0, at) : label;
+};
+
 // The values at the indices `idxs` (as uPlot reports them: x first), largest first, at most MAX_ROWS. The tables
 // of `data` are x, the drawn series, and with smoothing the raw series.
 export function hoverRows(
@@ -35,8 +41,10 @@ export function hoverRows(
   focused: number | undefined,
 ): HoverRow[] {
   const count = panel.series.length;
+  const oneGroup = panel.series.every(({ group }) => group === panel.series[0]?.group);
   const rows = panel.series
-    .flatMap(({ label }, at): HoverRow[] => {
+    .flatMap((series, at): HoverRow[] => {
+      const label = oneGroup ? ungrouped(series) : series.label;
       const index = idxs[at + 1];
       const value = index == null ? undefined : data[at + 1]?.[index];
       if (index == null || value == null) return [];
@@ -49,24 +57,37 @@ export function hoverRows(
 }
 
 export interface Hover {
-  left: number; // pixels in the plot
+  left: number; // of the pointer, pixels of the window
   top: number;
-  width: number; // of the plot
   title: string;
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
 }
 
+const DISTANCE = 14; // from the pointer, pixels
+const ROOM = 340; // of the box beside the pointer
+
+// Styles that keep the box within the window: to the right of the pointer if it has room there, below it in the upper
+// half.
+export function placed(left: number, top: number, width: number, height: number): Record<string, string> {
+  const isRight = width - left >= ROOM || left < width / 2;
+  const room = Math.max(0, (isRight ? width - left : left) - 2 * DISTANCE);
+  return {
+    ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - left + DISTANCE}px` }),
+    ...(top < height / 2 ? { top: `${top}px` } : { bottom: `${height - top}px` }),
+    maxWidth: `${room}px`,
+  };
+}
+
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
-  const side = at.left < at.width / 2 ? { left: `${at.left + 14}px` } : { right: `${at.width - at.left + 14}px` };
   return (
-    <div class="hover-values" style={{ ...side, top: `${at.top}px` }}>
+    <div class="hover-values" style={placed(at.left, at.top, innerWidth, innerHeight)}>
       <div class="quiet">{at.title}</div>
       <table>
         <tbody>
           {at.rows.map((row, place) => (
             <tr key={place} class={row.focused ? 'focused' : ''}>
-              <td>
+              <td class="hover-label">
                 <Swatch color={row.color} /> {row.label}
               </td>
               <td class="number">{row.value}</td>

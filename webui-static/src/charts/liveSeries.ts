@@ -1,5 +1,6 @@
 // Metric series of running trials: loaded once, then only the points after the newest ones.
-import { useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
 import { useLive, type Live } from '../live';
 import type { MetricSeries } from '../wire';
@@ -61,15 +62,19 @@ interface Held {
   stale: Stale;
 }
 
+// A part of the series is shown before the others if they take longer than this time.
+const EARLY_MS = 200;
+
 const hold = (scope: string): Held => ({ scope, trials: new Set(), data: [], stale: new Map() });
 
-// Series of trials within a range of batches, at most 100 trials a request. Series of trials that stay are kept when
+// Series of trials within a range of batches; a part of many may be shown before the others are loaded. Series of trials that stay are kept when
 // `ids` changes. Without a range only new points are requested, until a series has twice the requested points.
 export function useSeries(ids: readonly number[], points: number, range: readonly [number, number] | undefined, gapMs: number): Live<MetricSeries[]> {
   const scope = `${range?.join() ?? ''} ${points}`;
   const held = useRef<Held>(hold(scope));
   const wanted = useRef(ids);
   wanted.current = ids;
+  const early = useSignal<MetricSeries[]>([]);
   const load = async (signal: AbortSignal): Promise<MetricSeries[]> => {
     if (held.current.scope !== scope) held.current = hold(scope);
     const own = held.current;
@@ -79,21 +84,29 @@ export function useSeries(ids: readonly number[], points: number, range: readonl
     const whole = ids.filter((id) => !own.trials.has(id) || long.has(id) || (range !== undefined && [...stale.values()].some((all) => all.has(id))));
     const loaded = new Set(whole);
     const part = new Map([...stale].map(([group, all]) => [group, new Set([...all].filter((id) => own.trials.has(id) && !loaded.has(id) && ids.includes(id)))] as const).filter(([, all]) => all.size > 0));
+    const begun = performance.now();
+    const parts: MetricSeries[] = [];
+    const arrived = (series: MetricSeries[]): void => {
+      parts.push(...series);
+      if (performance.now() - begun > EARLY_MS && !signal.aborted) early.value = [...kept, ...parts];
+    };
+    const kept = own.data.filter(({ trialId }) => ids.includes(trialId) && !loaded.has(trialId));
     try {
       const [fresh, newer] = await Promise.all([
-        api.columns(whole, { points, from: range?.[0], to: range?.[1] }, signal),
+        api.columns(whole, { points, from: range?.[0], to: range?.[1] }, signal, arrived),
         Promise.all(requestsOf(part, own.data).map(({ trialIds, ...query }) => api.columns(trialIds, { points, ...query }, signal))),
       ]);
-      const kept = own.data.filter(({ trialId }) => ids.includes(trialId) && !loaded.has(trialId));
       own.data = merge([...kept, ...fresh], newer.flat());
       own.trials = new Set(ids);
     } catch (cause) {
       own.trials.clear();
       throw cause;
+    } finally {
+      if (!signal.aborted) early.value = [];
     }
     return own.data;
   };
-  return useLive(
+  const live = useLive(
     `series ${ids.join()} ${scope}`,
     load,
     (change) => {
@@ -107,4 +120,10 @@ export function useSeries(ids: readonly number[], points: number, range: readonl
     },
     gapMs,
   );
+  // Until the series are there: a part of them, or those that were shown before.
+  const shown = useRef<MetricSeries[]>([]);
+  if (live.data) shown.current = live.data;
+  const known = useMemo(() => shown.current.filter(({ trialId }) => ids.includes(trialId)), [ids.join(), shown.current]);
+  const data = live.data ?? (early.value.length > 0 ? early.value : known);
+  return data === live.data || data.length === 0 ? live : { ...live, data };
 }

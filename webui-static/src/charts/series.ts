@@ -1,5 +1,6 @@
 // Converts metric groups of trials to charts: one panel per metric with all groups and
 // trials; x axes; smoothing. Pure.
+import { duration, metric } from '../format';
 import type { MetricSeries } from '../wire';
 
 // "batches", "time", "epochs", or the name of a metric.
@@ -29,6 +30,18 @@ export interface Source {
   startMs: number;
   metrics: MetricSeries[];
 }
+
+// A position on an x axis as text.
+export const onAxis = (axis: Axis, value: number): string =>
+  axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
+
+// Labels of the ticks of an x axis. Thousands are "k" where all digits would not fit.
+const LONG_TICK = 10_000;
+export const tickTexts = (axis: Axis, ticks: readonly number[]): string[] => {
+  const isLong = axis !== 'time' && Math.max(...ticks.map(Math.abs)) >= LONG_TICK;
+  const short = (value: number): string => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(6))}M` : value === 0 ? '0' : `${Number((value / 1000).toPrecision(6))}k`);
+  return ticks.map((value) => (isLong ? short(value) : onAxis(axis, value)));
+};
 
 // Groups that describe the machine, not the model.
 export const SYSTEM_GROUPS: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
@@ -212,4 +225,10 @@ export function onGrid(all: readonly XY[], cells: number): (number | null | unde
   });
   const places = [...used.keys()].filter((at) => used[at]);
   return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
+}
+
+// The panels whose names contain every word of a text.
+export function matching(panels: readonly Panel[], text: string): Panel[] {
+  const words = text.toLowerCase().split(/\s+/);
+  return panels.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
 }

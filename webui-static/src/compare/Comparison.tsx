@@ -6,7 +6,7 @@ import { ErrorNote, StateBadge } from '../components/notes';
 import { counted, isEnded, metric, span } from '../format';
 import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
-import { readView } from '../workbench/view';
+import { readView, type View } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, Sides, useSides } from './CodeCompare';
 import { CompareTable, ValueTable } from './CompareTable';
@@ -77,9 +77,11 @@ function Configuration({ all }: { all: Subject[] }) {
   );
 }
 
-// The runs in the order of the address: the first one is what the others are compared with.
-const inAddressOrder = (drawn: readonly Run[], ids: readonly number[]): Run[] =>
-  ids.length === 0 ? [...drawn] : [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+// Pinned runs, then the others in the order of the address: the others are compared with the first one.
+function compareOrder(drawn: readonly Run[], { top, drawn: chosen }: View): Run[] {
+  const ids = [...top, ...(chosen ?? drawn.map(({ id }) => id))];
+  return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+}
 
 export interface Props {
   drawn: readonly Run[];
@@ -89,7 +91,7 @@ export interface Props {
 
 export function Comparison({ drawn, colors, objective }: Props) {
   const { query, setQuery } = useQuery();
-  const runs = inAddressOrder(drawn, readView(query).drawn ?? []).slice(0, MAX_COMPARED);
+  const runs = compareOrder(drawn, readView(query)).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(
@@ -119,6 +121,7 @@ export function Comparison({ drawn, colors, objective }: Props) {
         <span class="quiet">
           {counted(all.length, trials.length === 0 ? 'experiment' : 'trial')}
           {drawn.length > MAX_COMPARED && `, the first of ${drawn.length} drawn`}
+          {all.length > 1 && part === 'Values' && '; differences are from the first'}
         </span>
       </div>
       {part === 'Values' && <Values all={all} smallerIsBetter={objective?.smallerIsBetter ?? true} />}

@@ -27,6 +27,7 @@ const PAGES: Entry[] = (
     ['Cluster: queue', `${paths.cluster}?tab=queue`],
     ['Cluster: usage', `${paths.cluster}?tab=usage`],
     ['Users', paths.users],
+    ['Quotas', paths.quotas],
     ['Webhooks', paths.webhooks],
     ['Settings', paths.settings],
   ] as const

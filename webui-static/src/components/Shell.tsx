@@ -45,6 +45,7 @@ const PLACES: [string, string, IconName][] = [
 const BELOW: Record<string, string[]> = {
   [paths.experiments]: ['/det/trials', '/det/compare'],
   [paths.workspaces]: ['/det/projects/'],
+  [paths.users]: [paths.quotas],
 };
 
 function Navigation() {

@@ -42,7 +42,7 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
 export function LogFilter({ kinds, children }: { kinds: readonly ('rank' | 'time')[]; children?: ComponentChildren }) {
   const { query, setQuery } = useQuery();
   return (
-    <div class="tools" role="group" aria-label="Filter of the log">
+    <div class="tools log-tools" role="group" aria-label="Filter of the log">
       <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
       <label class="check">
         <input

@@ -12,6 +12,7 @@ import { sessionEnded } from '../session';
 import { LogFilter, readFilter } from './LogFilter';
 import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
+import { useAbove } from '../components/above';
 import { Icon } from '../components/Icon';
 import { ErrorNote } from '../components/notes';
 
@@ -94,12 +95,12 @@ export function LogView({ of, name, taskId }: Props) {
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
   const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
-  const host = useRef<HTMLDivElement>(null);
+  const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
+  const error = useSignal<api.ApiError | undefined>(undefined);
+  const host = useAbove(`${of} ${status.value === undefined} ${error.value !== undefined}`);
   // A view that starts at a given line or time does not follow the end.
   const fixed = line !== undefined || filter.timestampAfter !== undefined;
   const follow = useSignal(!fixed);
-  const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
-  const error = useSignal<api.ApiError | undefined>(undefined);
   const sheet = useRef<LogSheet>();
   const refresher = useRef<Refresher>();
 

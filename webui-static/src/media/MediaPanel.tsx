@@ -1,9 +1,9 @@
-// The panel "Media": runs as rows, names as columns, and one step for all of them. Contents are loaded for the cells
-// in sight, first those of the current step.
+// The panel "Media": runs as rows and names as columns, or images of many runs as a wall, at one step for all of them.
+// Contents are loaded for what is in sight, first those of the current step.
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { media, type Media } from '../calls/media';
+import { media } from '../calls/media';
 import type { Curve } from '../charts/Metrics';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
@@ -12,8 +12,12 @@ import { useLive } from '../live';
 import { Contents } from './contents';
 import { MediaCell } from './MediaCell';
 import { arranged, lastAtMost, type Steps } from './steps';
+import { Wall } from './Wall';
 
 const RELOAD_GAP_MS = 2000;
+const WANT_GAP_MS = 60;
+const MAX_NEAR = 20_000; // entries around the current step to load
+const MAX_TABLE = 8; // runs; images of more are shown as a wall
 
 export interface Props {
   curves: readonly Curve[]; // of the drawn runs
@@ -43,14 +47,6 @@ function useSight(): [ReadonlySet<number>, (element: HTMLElement | null) => void
   return [seen.value, observe.current];
 }
 
-// Entries around the current step, the nearest first.
-function around(steps: Steps, trials: readonly number[], step: number): Media[] {
-  const found: { one: Media; distance: number }[] = [];
-  for (const trial of trials)
-    for (const name of steps.names) for (const one of steps.all(trial, name)) found.push({ one, distance: Math.abs(one.step - step) });
-  return found.sort((a, b) => a.distance - b.distance).map(({ one }) => one);
-}
-
 function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: number; move: (at: number) => void; keep: () => void }) {
   return (
     <label class="media-step">
@@ -69,7 +65,101 @@ function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: n
   );
 }
 
-function MediaTable({ steps, curves }: { steps: Steps; curves: readonly Curve[] }) {
+interface ViewProps {
+  steps: Steps;
+  curves: readonly Curve[];
+}
+
+interface TableProps {
+  rows: readonly Curve[];
+  names: readonly string[];
+  steps: Steps;
+  current: number; // step
+  contents: Contents;
+  seen: ReadonlySet<number>;
+  observe: (element: HTMLElement | null) => void;
+}
+
+function MediaTable({ rows, names, steps, current, contents, seen, observe }: TableProps) {
+  const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : 240; // many runs: more of them in sight
+  return (
+    <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            {names.map((name) => (
+              <th scope="col" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ id, name: run, color }) => (
+            <tr key={id} data-trial={id} ref={observe}>
+              <th scope="row">
+                {color !== '' && <Swatch color={color} />} {run || `trial ${id}`}
+              </th>
+              {names.map((name) => {
+                const one = seen.has(id) ? steps.at(id, name, current) : undefined;
+                return (
+                  <td key={name}>
+                    {one && <MediaCell key={one.kind} one={one} contents={contents} width={width} />}
+                    {one?.caption && <p class="quiet">{one.caption}</p>}
+                    {one && one.step !== current && <p class="quiet">step {one.step.toLocaleString()}</p>}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// The contents that a view has in memory. Drawn again when some have come.
+function useContents(): Contents {
+  const arrivals = useSignal(0);
+  const contents = useMemo(() => new Contents(() => arrivals.value++), []);
+  useEffect(() => () => contents.close(), []);
+  void arrivals.value;
+  return contents;
+}
+
+// Loads what is in sight and then what is near, at most every WANT_GAP_MS while the step moves.
+function useWanted(contents: Contents, steps: Steps, current: number, visible: readonly number[], names: readonly string[]): void {
+  const latest = useRef({ steps, current, visible, names });
+  latest.current = { steps, current, visible, names };
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const want = (): void => {
+    timer.current = undefined;
+    const own = latest.current;
+    const shown = own.visible.flatMap((id) => own.names.flatMap((name) => own.steps.at(id, name, own.current) ?? []));
+    contents.want(shown, own.steps.around(new Set(own.visible), own.current, MAX_NEAR));
+  };
+  useEffect(() => {
+    timer.current ??= setTimeout(want, WANT_GAP_MS);
+  }, [steps, current, visible.join()]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+}
+
+function FormChoice({ isWall }: { isWall: boolean }) {
+  const { setQuery } = useQuery();
+  return (
+    <div class="segments" role="group" aria-label="Form of media">
+      <button type="button" aria-pressed={isWall} onClick={() => setQuery({ media: 'wall' })}>
+        Wall
+      </button>
+      <button type="button" aria-pressed={!isWall} onClick={() => setQuery({ media: 'table' })}>
+        Table
+      </button>
+    </div>
+  );
+}
+
+function MediaView({ steps, curves }: ViewProps) {
   const { query, setQuery } = useQuery();
   const last = steps.steps.length - 1;
   const step = (position: number): number => steps.steps[position] ?? 0;
@@ -77,20 +167,16 @@ function MediaTable({ steps, curves }: { steps: Steps; curves: readonly Curve[] 
   const chosen = useSignal<number | undefined>(query.step === undefined ? undefined : Number(query.step));
   const position = chosen.value === undefined ? last : Math.max(0, lastAtMost(steps.steps.length, step, chosen.value));
   const current = step(position);
-  const drawn = useSignal(0);
-  const contents = useMemo(() => new Contents(() => drawn.value++), []);
-  useEffect(() => () => contents.close(), []);
-  void drawn.value;
+  const contents = useContents();
   const [seen, observe] = useSight();
-  const rows = curves.filter(({ id }) => steps.names.some((name) => steps.all(id, name).length > 0));
-  const width = rows.length > 30 ? 64 : rows.length > 8 ? 120 : 240; // many runs: more of them in sight
-  const visible = rows.map(({ id }) => id).filter((id) => seen.has(id));
-  const shown = visible.flatMap((id) => steps.names.flatMap((name) => steps.at(id, name, current) ?? []));
-  useEffect(() => {
-    // Sorting all entries for each position of the slider would cost frames.
-    const timer = setTimeout(() => contents.want(shown, around(steps, visible, current)), 60);
-    return () => clearTimeout(timer);
-  }, [steps, current, visible.join()]);
+  const key = curves.map(({ id, name, color }) => `${id} ${color} ${name}`).join();
+  const rows = useMemo(() => curves.filter(({ id }) => steps.names.some((name) => steps.all(id, name).length > 0)), [key, steps]);
+  const isWall = steps.images.size > 0 && (query.media === 'wall' || (query.media !== 'table' && rows.length > MAX_TABLE));
+  const walls = isWall ? [...steps.images] : [];
+  const names = steps.names.filter((name) => !walls.includes(name));
+  const all = rows.map(({ id }) => id);
+  useWanted(contents, steps, current, isWall ? all : all.filter((id) => seen.has(id)), steps.names);
+  if (!isWall) contents.limitSide(Infinity);
   const move = (to: number): void => {
     const next = Math.max(0, Math.min(last, to));
     chosen.value = next === last ? undefined : step(next);
@@ -105,40 +191,14 @@ function MediaTable({ steps, curves }: { steps: Steps; curves: readonly Curve[] 
   };
   return (
     <section class="media" aria-label="Media" aria-busy={contents.busy()} onKeyDown={onKey}>
-      <StepSlider steps={steps.steps} at={position} move={move} keep={keep} />
-      <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Run</th>
-              {steps.names.map((name) => (
-                <th scope="col" key={name}>
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ id, name: run, color }) => (
-              <tr key={id} data-trial={id} ref={observe}>
-                <th scope="row">
-                  {color !== '' && <Swatch color={color} />} {run || `trial ${id}`}
-                </th>
-                {steps.names.map((name) => {
-                  const one = seen.has(id) ? steps.at(id, name, current) : undefined;
-                  return (
-                    <td key={name}>
-                      {one && <MediaCell key={one.kind} one={one} contents={contents} width={width} />}
-                      {one?.caption && <p class="quiet">{one.caption}</p>}
-                      {one && one.step !== current && <p class="quiet">step {one.step.toLocaleString()}</p>}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      <div class="media-bar">
+        <StepSlider steps={steps.steps} at={position} move={move} keep={keep} />
+        {steps.images.size > 0 && rows.length > 1 && <FormChoice isWall={isWall} />}
       </div>
+      {walls.map((name) => (
+        <Wall key={name} name={name} rows={rows} steps={steps} current={current} contents={contents} arrivals={contents.arrivals()} walls={walls.length} />
+      ))}
+      {names.length > 0 && <MediaTable {...{ rows, names, steps, current, contents, seen, observe }} />}
     </section>
   );
 }
@@ -161,7 +221,7 @@ export function MediaPanel({ curves }: Props) {
             context.report_image and the like.
           </Empty>
         ) : (
-          <MediaTable steps={steps} curves={curves} />
+          <MediaView steps={steps} curves={curves} />
         )
       }
     </Loaded>

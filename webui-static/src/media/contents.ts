@@ -3,6 +3,7 @@ import { contents, type Media } from '../calls/media';
 
 const MAX_BYTES = 256 << 20; // of contents
 const MAX_PIXELS = 48 << 20; // of decoded images: 4 bytes each
+const AHEAD = 0.6; // part of MAX_PIXELS that is decoded before it is shown
 const MAX_TOGETHER = 200; // entries of one request
 const BYTES_TOGETHER = 4 << 20;
 
@@ -34,6 +35,25 @@ export class Recent<T> {
   full(): boolean {
     return this.total > this.limit * 0.9;
   }
+  // Number of values of average weight within a part of the limit. Infinite without values.
+  room(part: number): number {
+    return this.total === 0 ? Infinity : Math.floor((part * this.limit * this.values.size) / this.total);
+  }
+  clear(): void {
+    this.values.clear();
+    this.total = 0;
+  }
+}
+
+// An image with at most `side` pixels on its longer side.
+async function reduced(content: Uint8Array<ArrayBuffer>, side: number): Promise<ImageBitmap> {
+  const image = await createImageBitmap(new Blob([content]));
+  const part = side / Math.max(image.width, image.height);
+  if (part >= 1) return image;
+  const size = { resizeWidth: Math.max(1, Math.round(image.width * part)), resizeHeight: Math.max(1, Math.round(image.height * part)) };
+  const small = await createImageBitmap(image, { ...size, resizeQuality: 'medium' });
+  image.close();
+  return small;
 }
 
 export class Contents {
@@ -45,8 +65,9 @@ export class Contents {
   private later: readonly Media[] = [];
   private running = false;
   private closed = false;
-
   private told = false;
+  private count = 0; // of arrivals
+  private side = Infinity;
 
   // `changed` is called, at most once a frame, when contents have come or could not be loaded.
   constructor(private readonly changed: () => void) {}
@@ -54,11 +75,15 @@ export class Contents {
   // Contents are being loaded or decoded.
   busy = (): boolean => this.running || this.decoding.size > 0;
 
+  // Differs after contents have come.
+  arrivals = (): number => this.count;
+
   private arrived(): void {
     if (this.told) return;
     this.told = true;
     requestAnimationFrame(() => {
       this.told = false;
+      this.count++;
       if (!this.closed) this.changed();
     });
   }
@@ -73,11 +98,26 @@ export class Contents {
     return known;
   }
 
+  // Decoded images have at most this many pixels on their longer side: tiles of many runs need no more.
+  limitSide(side: number): void {
+    if (side === this.side) return;
+    this.side = side;
+    this.images.clear();
+  }
+
   // Loads `now`, then `later` as far as memory allows. Replaces earlier wishes.
   want(now: readonly Media[], later: readonly Media[]): void {
     this.wanted = now;
     this.later = later;
+    this.decodeAhead();
     void this.run();
+  }
+
+  // Decodes the nearest images again that were dropped, as far as memory allows.
+  private decodeAhead(): void {
+    const all = [...this.wanted, ...this.later];
+    for (const { digest, kind } of all.slice(0, this.images.room(AHEAD)))
+      if (kind === 'KIND_IMAGE' && !this.images.has(digest)) this.decode(digest);
   }
   close(): void {
     this.closed = true;
@@ -128,10 +168,12 @@ export class Contents {
     const content = this.bytes.get(digest);
     if (!content || this.decoding.has(digest) || this.failed.has(digest)) return;
     this.decoding.add(digest);
-    createImageBitmap(new Blob([content])).then(
+    const { side } = this;
+    reduced(content, side).then(
       (image) => {
-        this.images.set(digest, image, image.width * image.height);
         this.decoding.delete(digest);
+        if (side !== this.side) return this.arrived(); // of another size: it is decoded again when it is shown
+        this.images.set(digest, image, image.width * image.height);
         this.arrived();
       },
       () => {

@@ -4,10 +4,13 @@ import type { Media } from '../calls/media';
 export interface Steps {
   steps: readonly number[]; // of all entries, ascending
   names: readonly string[];
+  images: ReadonlySet<string>; // names with images only
   // The entry of a trial and a name at a step: the newest that is not later.
   at: (trialId: number, name: string, step: number) => Media | undefined;
   // Its entries, ascending by step.
   all: (trialId: number, name: string) => readonly Media[];
+  // Entries of trials from the nearest step outwards, at most `limit`.
+  around: (trials: ReadonlySet<number>, step: number, limit: number) => Media[];
 }
 
 // The position of the last number that is at most `limit`; -1 if all are greater. `numbers` ascend.
@@ -21,23 +24,44 @@ export function lastAtMost(count: number, at: (position: number) => number, limi
   return low - 1;
 }
 
+// Entries ascend by step.
+function outwards(entries: readonly Media[], trials: ReadonlySet<number>, step: number, limit: number): Media[] {
+  const found: Media[] = [];
+  let left = lastAtMost(entries.length, (position) => entries[position]?.step ?? 0, step);
+  let right = left + 1;
+  while (found.length < limit) {
+    const [before, after] = [entries[left], entries[right]];
+    if (!before && !after) break;
+    const isLeft = before !== undefined && (after === undefined || step - before.step <= after.step - step);
+    const next = isLeft ? before : after;
+    if (isLeft) left--;
+    else right++;
+    if (next && trials.has(next.trialId)) found.push(next);
+  }
+  return found;
+}
+
 export function arranged(entries: readonly Media[]): Steps {
   const series = new Map<string, Media[]>();
-  const [steps, names] = [new Set<number>(), new Set<string>()];
+  const [steps, names, others] = [new Set<number>(), new Set<string>(), new Set<string>()];
   const key = (trialId: number, name: string): string => `${trialId} ${name}`;
   for (const one of entries) {
     steps.add(one.step);
     names.add(one.name);
+    if (one.kind !== 'KIND_IMAGE') others.add(one.name);
     const own = series.get(key(one.trialId, one.name));
     if (own) own.push(one);
     else series.set(key(one.trialId, one.name), [one]);
   }
   for (const own of series.values()) own.sort((a, b) => a.step - b.step);
+  const ascending = [...entries].sort((a, b) => a.step - b.step);
   const all = (trialId: number, name: string): readonly Media[] => series.get(key(trialId, name)) ?? [];
   return {
     steps: [...steps].sort((a, b) => a - b),
     names: [...names].sort(),
+    images: new Set([...names].filter((name) => !others.has(name))),
     all,
+    around: (trials, step, limit) => outwards(ascending, trials, step, limit),
     at: (trialId, name, step) => {
       const own = all(trialId, name);
       return own[lastAtMost(own.length, (position) => own[position]?.step ?? 0, step)];

@@ -4,6 +4,7 @@ import { useQuery, useTitle } from '../address';
 import { AgentCard } from '../cluster/Agents';
 import { Join } from '../cluster/Join';
 import { MasterLog } from '../cluster/MasterLog';
+import { Pilots } from '../cluster/Pilots';
 import { Queue } from '../cluster/Queue';
 import { Usage } from '../cluster/Usage';
 import { useNow } from '../components/clock';
@@ -85,6 +86,7 @@ function Agents() {
           Experiments wait until one joins.
         </Empty>
       )}
+      <Pilots now={now} />
       {list.map((agent) => (
         <AgentCard key={agent.id} agent={agent} now={now} />
       ))}

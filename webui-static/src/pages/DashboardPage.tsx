@@ -133,7 +133,7 @@ export function DashboardPage() {
       <div class="dashboard">
         <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
         {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
-        <List title="Recently finished" id="lately-title" all={ended} none="Nothing has finished yet." />
+        <List title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />
       </div>
     </>
   );

@@ -1,11 +1,12 @@
 // Settings of this browser and of the signed-in user.
 import { useTitle } from '../address';
+import { refusal, setAlerts } from '../alerts';
 import { Tokens } from '../accounts/Tokens';
 import { patchUser } from '../calls/accounts';
 import { field, FormDialog } from '../components/FormDialog';
 import { KeyList } from '../components/KeyList';
 import { user } from '../session';
-import { density, theme, type Density, type Theme } from '../settings';
+import { alerts, density, theme, type Density, type Theme } from '../settings';
 
 function Choice<T extends string>(props: {
   name: string;
@@ -28,6 +29,25 @@ function Choice<T extends string>(props: {
           {label}
         </label>
       ))}
+    </fieldset>
+  );
+}
+
+function Alerts() {
+  const why = refusal();
+  return (
+    <fieldset>
+      <legend>Alerts</legend>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={alerts.value}
+          disabled={why !== '' && !alerts.value}
+          onChange={(event) => void setAlerts(event.currentTarget.checked)}
+        />
+        Notify me when an experiment of mine ends while this page is hidden
+      </label>
+      {why !== '' && <p class="quiet">{why}</p>}
     </fieldset>
   );
 }
@@ -93,6 +113,7 @@ export function SettingsPage() {
           ]}
           choose={(value) => (density.value = value)}
         />
+        <Alerts />
       </div>
       <Password />
       <Tokens />

@@ -1,7 +1,8 @@
-// All commands: state, starting and killing.
+// All commands, notebooks, shells and TensorBoards: state, pages, starting and killing.
 import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
-import { commands, hasEnded, killCommand, launch } from '../calls/tasks';
+import { hasEnded, killCommand, launch, tasks } from '../calls/tasks';
+import type { Task } from '../calls/tasks';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
 import { Empty } from '../components/Empty';
@@ -41,11 +42,21 @@ function Launch() {
   );
 }
 
+// The name of the kind; for a running task with pages, a link to them.
+const Kind = ({ one }: { one: Task }) =>
+  one.serviceAddress && one.state === 'STATE_RUNNING' ? (
+    <a href={one.serviceAddress} target="_blank" rel="noopener" aria-label={`Open ${one.kind} ${one.description}`}>
+      {one.kind}
+    </a>
+  ) : (
+    <>{one.kind}</>
+  );
+
 export function TasksPage() {
   useTitle('Tasks');
   const live = useLive(
     'commands',
-    (signal) => commands(signal),
+    (signal) => tasks(signal),
     (change) => change === 'everything' || change.kind === 'command',
     500,
   );
@@ -60,16 +71,20 @@ export function TasksPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <Empty icon="tasks" title="No commands yet" command="det command run nvidia-smi">
-              A command runs one program on the cluster, with or without slots.
+            <Empty icon="tasks" title="No tasks yet" command="det command run nvidia-smi">
+              A command runs one program on the cluster, with or without slots. det shell, det notebook and det
+              tensorboard start tasks to work in.
             </Empty>
           ) : (
-            <Table label="Commands" heads={['Command', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
+            <Table label="Tasks" heads={['Task', 'Kind', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
               {all.map((one) => (
                 <tr key={one.id}>
                   <th scope="row">
                     <a href={paths.task(one.id)}>{one.description || one.id}</a>
                   </th>
+                  <td>
+                    <Kind one={one} />
+                  </td>
                   <td>
                     <StateBadge state={one.state} />
                   </td>
@@ -86,7 +101,7 @@ export function TasksPage() {
                       <Confirm
                         label="Kill…"
                         name={`Kill ${one.description || one.id}`}
-                        title="Kill this command?"
+                        title="Kill this task?"
                         yes="Kill"
                         no="Keep it running"
                         plain

@@ -1,5 +1,5 @@
 // User accounts and roles. Only administrators can change them.
-import { useTitle } from '../address';
+import { paths, useTitle } from '../address';
 import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
 import { makeUser, patchUser, users, type Account } from '../calls/accounts';
 import { field, FormDialog } from '../components/FormDialog';
@@ -103,6 +103,7 @@ export function UsersPage() {
       <div class="section-head">
         <h1>Users</h1>
         <span class="spring" />
+        <a href={paths.quotas}>Quotas</a>
         {admin && <NewUser reload={live.reload} />}
       </div>
       <Loaded live={live}>

@@ -10,7 +10,7 @@ import { Loaded } from '../components/Loaded';
 import { PlaceActions } from '../components/PlaceActions';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
-import { dateTime } from '../format';
+import { Time } from '../components/Time';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
@@ -41,7 +41,9 @@ function Projects({ id }: { id: number }) {
                 <td class="reason">{one.description}</td>
                 <td class="number">{one.numExperiments}</td>
                 <td class="number">{one.numActiveExperiments}</td>
-                <td>{dateTime(one.lastExperimentStartedAt)}</td>
+                <td>
+                  <Time at={one.lastExperimentStartedAt} />
+                </td>
               </tr>
             ))}
           </Table>

@@ -11,6 +11,7 @@ export { ContinuePage } from './ContinuePage';
 export { ForkPage } from './ForkPage';
 export { ModelPage } from './ModelPage';
 export { ModelsPage } from './ModelsPage';
+export { QuotasPage } from './QuotasPage';
 export { SettingsPage } from './SettingsPage';
 export { TaskPage } from './TaskPage';
 export { TasksPage } from './TasksPage';

@@ -4,6 +4,7 @@ import { useLocation } from 'preact-iso';
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { useNow } from '../components/clock';
+import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
 import { isEnded, metric } from '../format';
@@ -22,8 +23,9 @@ export type Item = { run: Run; group?: undefined } | { group: Group; run?: undef
 
 // Rows rendered above and below the visible ones.
 const MARGIN = 8;
-// Width of the first column: the round button, and a check box before it.
-const CHOICE_WIDTH = 36;
+// Width of the first column: the round button with the pin, and a check box before it.
+const CHOICE_WIDTH = 54;
+const PHONE_WIDTH = 36;
 const BOX_WIDTH = 24;
 // Widths on a phone, so that name, state and metric fit.
 const NARROW: Record<string, number> = { id: 40, name: 124, state: 106, searcherMetricsVal: 68 };
@@ -41,6 +43,8 @@ interface Props {
   colors: ReadonlyMap<number, string>; // of the drawn runs, by id
   closed: Signal<ReadonlySet<string>>; // groups whose runs are hidden
   draw: (run: Run) => void; // draws or removes its curves
+  top: readonly Run[]; // stay below the head while the others scroll
+  pin: (run: Run) => void; // puts a run there or takes it away
   sort: (column: string, add: boolean) => void;
 }
 
@@ -51,7 +55,8 @@ function pinned(columns: readonly Column[], pins: readonly string[], key: string
   return { left: `${before.reduce((sum, one) => sum + one.width, first)}px` };
 }
 
-const firstWidth = (chosen: Props['chosen']): number => CHOICE_WIDTH + (chosen ? BOX_WIDTH : 0);
+const onPhone = (): boolean => matchMedia('(max-width: 40rem)').matches;
+const firstWidth = (chosen: Props['chosen']): number => (onPhone() ? PHONE_WIDTH : CHOICE_WIDTH) + (chosen ? BOX_WIDTH : 0);
 
 function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
   return (
@@ -112,18 +117,19 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
       const element = frame.current;
       if (!element) return;
       const top = next * rowHeight();
-      const room = element.clientHeight - 2 * rowHeight();
+      const room = element.clientHeight - (2 + latest.current.top.length) * rowHeight();
       if (top < element.scrollTop) element.scrollTop = top;
       else if (top > element.scrollTop + room) element.scrollTop = top - room;
     };
     const onKey = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-      const { items, chosen, draw } = latest.current;
+      const { items, chosen, draw, pin } = latest.current;
       const onControl = (event.target as HTMLElement).closest?.('a, button, [role="separator"]') !== null;
       const run = items.at(cursor.value)?.run;
       if (event.key === 'j' || (event.key === 'ArrowDown' && !onControl)) move(1);
       else if (event.key === 'k' || (event.key === 'ArrowUp' && !onControl)) move(-1);
       else if (run && event.key === 'v') draw(run);
+      else if (run && event.key === 'p') pin(run);
       else if (run && chosen && (event.key === 'x' || (event.key === ' ' && !onControl))) chosen.value = toggled(chosen.value, run);
       else if (run && event.key === 'Enter' && !onControl) route(addressOf(run));
       else return;
@@ -134,13 +140,14 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
   }, []);
 }
 
-interface RowProps extends Pick<Props, 'columns' | 'pins' | 'heat' | 'chosen' | 'colors' | 'draw'> {
-  index: number;
+interface RowProps extends Pick<Props, 'columns' | 'pins' | 'heat' | 'chosen' | 'colors' | 'draw' | 'pin' | 'top'> {
+  index: number | undefined; // undefined: the row stays below the head
   run: Run;
   now: number;
 }
 
-function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw }: RowProps) {
+function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pin, top }: RowProps) {
+  const isTop = top.some(({ id }) => id === run.id);
   const color = colors.get(run.id);
   const isChosen = chosen?.value.has(run.id) ?? false;
   const shown = color !== undefined;
@@ -148,7 +155,7 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw }: 
     <tr
       style={{ height: `${rowHeight()}px` }}
       class={`${index === cursor.value ? 'cursor' : ''} ${isChosen ? 'chosen' : ''} ${shown ? 'drawn' : ''}`}
-      aria-rowindex={index + 2}
+      aria-rowindex={index === undefined ? undefined : index + 2}
       data-id={run.id}
       data-trial={trialOf(run)}
       onPointerEnter={() => (hovered.value = shown ? trialOf(run) : undefined)}
@@ -173,6 +180,16 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw }: 
             style={shown ? { background: color } : undefined}
             onClick={() => draw(run)}
           />
+          <button
+            type="button"
+            class="plain pin"
+            aria-label={`Pin ${run.kind} ${run.id}`}
+            aria-pressed={isTop}
+            title={isTop ? 'Take it back to the other rows' : 'Keep it above the other rows'}
+            onClick={() => pin(run)}
+          >
+            <Icon name="pin" />
+          </button>
         </span>
       </td>
       {columns.map((column) =>
@@ -232,7 +249,7 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
 }
 
 // On a phone the name, the state and the metric fit; the name, which is a link, stands for the id.
-const onPhone = (columns: Column[]): Column[] =>
+const forPhone = (columns: Column[]): Column[] =>
   columns
     .filter(({ key }) => key !== 'id' || !columns.some((one) => one.key === 'name'))
     .map((column) => ({ ...column, width: NARROW[column.key] ?? column.width }));
@@ -244,7 +261,8 @@ function useHovered(frame: { current: HTMLElement | null }): void {
       effect(() => {
         const trial = hovered.value;
         for (const row of frame.current?.querySelectorAll('tr.hovered') ?? []) row.classList.remove('hovered');
-        if (trial !== undefined) frame.current?.querySelector(`tr[data-trial="${trial}"]`)?.classList.add('hovered');
+        if (trial === undefined) return;
+        for (const row of frame.current?.querySelectorAll(`tr[data-trial="${trial}"]`) ?? []) row.classList.add('hovered');
       }),
     [],
   );
@@ -258,9 +276,8 @@ export function RunTable(props: Props) {
     frame.current = element;
     measured(element);
   }, []);
-  const phone = matchMedia('(max-width: 40rem)').matches;
   const choiceWidth = firstWidth(props.chosen);
-  const columns = fitted(phone ? onPhone(props.columns) : props.columns, frameWidth - choiceWidth);
+  const columns = fitted(onPhone() ? forPhone(props.columns) : props.columns, frameWidth - choiceWidth);
   const total = items.total ?? 0;
   const height = rowHeight();
   const look = (): void => {
@@ -315,6 +332,13 @@ export function RunTable(props: Props) {
           ))}
         </colgroup>
         <Head columns={columns} sorts={props.sorts} sort={props.sort} pins={pins} chosen={props.chosen} />
+        {props.top.length > 0 && (
+          <tbody class="top-rows">
+            {props.top.map((run) => (
+              <RunRow key={run.id} {...props} columns={columns} index={undefined} run={run} now={now} />
+            ))}
+          </tbody>
+        )}
         <tbody>
           {gap(first)}
           {rows.map(row)}

@@ -2,9 +2,10 @@
 // over both; the view is part of the address.
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { colorsOf, useColors } from '../colors';
+import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
@@ -18,7 +19,7 @@ import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { drawnRuns, MAX_DRAWN, numbered } from './selection';
 import { TableTools } from './TableTools';
-import { nextSorts, readView, writeView, type Sort, type View } from './view';
+import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
 
 export const LAYOUTS = ['table', 'both', 'panels'] as const;
 export type Layout = (typeof LAYOUTS)[number];
@@ -144,20 +145,6 @@ function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: P
   );
 }
 
-// Sets how much of the page is above the element, so that it ends with the window. Measured again when `key` changes,
-// not in every render: reading the position makes the browser lay the page out.
-const BELOW = 16;
-function useAbove(key: string): { current: HTMLDivElement | null } {
-  const host = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const element = host.current;
-    if (!element) return;
-    const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
-    element.style.setProperty('--above', `${above}px`);
-  }, [key]);
-  return host;
-}
-
 export function Workbench(props: Props) {
   const { kind, source, chosen } = props;
   const { query, setQuery } = useQuery();
@@ -171,9 +158,11 @@ export function Workbench(props: Props) {
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
   // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
-  const loaded = source.grouped ?? source.rows.loaded();
+  const found = source.grouped ?? source.rows.loaded();
+  const above = source.top.filter(({ id }) => !found.some((run) => run.id === id));
+  const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
-  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn);
+  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
   const colors = useRunColors(drawn, groups);
   const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
@@ -211,7 +200,7 @@ export function Workbench(props: Props) {
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
         {layout !== 'panels' && (
           <div class="workbench-table">
-            {source.mistake ? null : total === 0 ? (
+            {source.mistake ? null : total === 0 && source.top.length === 0 ? (
               props.none
             ) : (
               <RunTable
@@ -225,11 +214,14 @@ export function Workbench(props: Props) {
                 colors={colors}
                 closed={closed}
                 draw={draw}
+                top={source.top}
+                pin={(run) => change({ top: flipTop(view.top, run.id) })}
                 sort={(key, add) =>
                   change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && props.objective?.smallerIsBetter === false) })
                 }
               />
             )}
+            {total === 0 && source.top.length > 0 && props.none}
             {source.cut !== undefined && (
               <p class="quiet">The first {source.cut.toLocaleString()} experiments are shown; a narrower query finds the others.</p>
             )}
@@ -248,7 +240,7 @@ export function Workbench(props: Props) {
             setTests={setTests}
             query={source.query}
             search={props.search}
-            drawing={<Drawing drawn={drawn.length} found={loaded} change={change} />}
+            drawing={<Drawing drawn={drawn.length} found={found} change={change} />}
           />
         )}
       </div>

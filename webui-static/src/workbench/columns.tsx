@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
 import { Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, metric, progressOf, span } from '../format';
+import { bytes, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
 import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
@@ -79,7 +79,7 @@ const FIXED: Column[] = [
     width: 144,
     cell: (run) => (
       <Progress
-        value={partOf(run)}
+        value={isEnded(run.state) ? undefined : partOf(run)}
         label={`Progress of ${run.kind} ${run.id}`}
       />
     ),
@@ -121,11 +121,19 @@ export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
 export const titled = (one: Column, metricName: string | undefined): Column =>
   one.key === 'searcherMetricsVal' && metricName ? { ...one, title: metricName, width: Math.max(one.width, Math.min(200, 40 + 8 * metricName.length)) } : one;
 
-// The column as text if none of the rows has a number in it.
+// Pixels of a character of a cell and of a head, and of the padding with the arrow of an order.
+const CELL_CHARACTER = 8;
+const HEAD_CHARACTER = 7;
+const PADDING = 24;
+
+// An open column as wide as its values, and as text if none of the rows has a number in it.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (!openPrefix(one.key)) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
-  return values.length > 0 && values.every((value) => typeof value !== 'number') ? { ...one, number: false } : one;
+  if (values.length === 0) return one;
+  const longest = Math.max(...values.map((value) => valueText(value).length));
+  const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
+  return { ...one, width: Math.min(200, Math.max(56, width)), number: values.some((value) => typeof value === 'number') };
 };
 
 export const valueText = (value: JsonValue | undefined): string =>

@@ -16,11 +16,12 @@ export const trialOf = (run: Run): number | undefined => run.trial?.id || run.ex
 const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
   kind === 'trial' ? (trial?.totalBatchesProcessed ?? 0) > 0 : experiment.bestTrialSearcherMetric != null;
 
-// The runs drawn, in the order of the rows: those chosen in the address, or the first ones with curves.
-export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined): Run[] {
+// The runs drawn, in the order of the rows: those chosen in the address, or the pinned and the first ones with curves.
+export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined, top: readonly number[] = []): Run[] {
   if (chosen === undefined) {
     const curved = rows.filter(hasCurves);
-    return (curved.length > 0 ? curved : rows).slice(0, FIRST_DRAWN);
+    const first = (curved.length > 0 ? curved : rows).slice(0, FIRST_DRAWN);
+    return rows.filter((run) => first.includes(run) || top.includes(run.id));
   }
   const wanted = new Set(chosen);
   return rows.filter(({ id }) => wanted.has(id)).slice(0, MAX_DRAWN);

@@ -18,6 +18,7 @@ export interface RunSource {
   query: Query | undefined;
   mistake: boolean; // the query cannot be read, so there are no rows
   grouped: Run[] | undefined; // the rows to group
+  top: Run[]; // those that stay above the others, also if the query does not find them
   cut: number | undefined; // rows that were loaded, if the master has more than are loaded at once
 }
 
@@ -82,6 +83,20 @@ function useNames(): { names: string[]; see: (rows: readonly Run[]) => void } {
   return { names, see };
 }
 
+// The experiments that stay above the others, in the order of the view.
+function useTop(ids: readonly number[]): Run[] {
+  const search = withIds({ text: '', sort: '', filter: JSON.stringify({ showArchived: true }) }, ids);
+  const live = useLive(
+    `top ${ids.join()}`,
+    async (signal) => (ids.length === 0 ? [] : (await api.searchExperiments({ ...search, projectId: 0 }, 0, ids.length, signal)).experiments.map(ofExperiment)),
+    (change) => change === 'everything' || (isOfRow(change) && ids.includes(change.experimentId ?? 0)),
+    SORTED_GAP_MS,
+  );
+  return useMemo(() => ordered(live.data ?? [], ids), [live.data, ids.join()]);
+}
+
+const ordered = (runs: readonly Run[], ids: readonly number[]): Run[] => ids.flatMap((id) => runs.find((run) => run.id === id) ?? []);
+
 // The experiments of a project, or of all (0), that the view's query finds.
 export function useExperimentRuns(view: View, projectId: number): RunSource {
   const { names, see } = useNames();
@@ -103,6 +118,7 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
   const grouping = view.groups.length > 0;
   const finer = isFiner(query);
   const all = useAll(grouping || finer ? search : undefined, projectId);
+  const top = useTop(view.top);
   see(rows.loaded());
   const found = useMemo(() => (finer ? all.runs?.filter(matcher(query, valueOf)) : all.runs), [all.runs, finer, view.text]);
   return {
@@ -112,6 +128,7 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
     query,
     mistake,
     grouped: grouping ? (found ?? []) : undefined,
+    top,
     cut: all.runs && (all.total ?? 0) > all.runs.length ? all.runs.length : undefined,
   };
 }
@@ -159,7 +176,8 @@ export function useRunsInMemory(view: View, runs: readonly Run[]): RunSource {
   const { query, mistake } = useMemo(() => read(view.text, known), [view.text, known]);
   const order = JSON.stringify(view.sorts);
   const rows = useMemo(() => inMemory(mistake ? [] : inOrder(runs.filter(matcher(query, valueOf)), view.sorts)), [runs, query, mistake, order]);
-  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, cut: undefined };
+  const top = useMemo(() => ordered(runs, view.top), [runs, view.top.join()]);
+  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, top, cut: undefined };
 }
 
 // The trials of an experiment.

@@ -15,9 +15,18 @@ export interface View {
   heat: string[]; // columns colored by value
   groups: string[]; // columns whose values group the rows
   drawn: number[] | undefined; // ids of the runs with curves; undefined: the first rows
+  top: number[]; // ids of the runs that stay above the others
 }
 
 const names = (text: string | undefined): string[] => (text ?? '').split(',').filter((one) => one !== '');
+
+const idsOf = (text: string | undefined): number[] => names(text).map(Number).filter((id) => id > 0);
+
+// Runs above the others at most: more would hide these.
+const MAX_TOP = 5;
+
+// With a run above the others, or without it. Beyond MAX_TOP the first one makes room.
+export const flipTop = (top: readonly number[], id: number): number[] => (top.includes(id) ? top.filter((one) => one !== id) : [...top, id].slice(-MAX_TOP));
 
 export function readView(query: Record<string, string | undefined>): View {
   return {
@@ -30,7 +39,8 @@ export function readView(query: Record<string, string | undefined>): View {
     pins: names(query.pin),
     heat: names(query.heat),
     groups: names(query.group),
-    drawn: !query.drawn ? undefined : names(query.drawn).map(Number).filter((id) => id > 0),
+    drawn: !query.drawn ? undefined : idsOf(query.drawn),
+    top: idsOf(query.top).slice(0, MAX_TOP),
   };
 }
 
@@ -44,6 +54,7 @@ export function writeView(change: Partial<View>): Record<string, string> {
   if (change.pins !== undefined) out.pin = change.pins.join(',');
   if (change.heat !== undefined) out.heat = change.heat.join(',');
   if (change.groups !== undefined) out.group = change.groups.join(',');
+  if (change.top !== undefined) out.top = change.top.join(',');
   if ('columns' in change) out.cols = change.columns?.join(',') ?? '';
   if ('drawn' in change) out.drawn = change.drawn === undefined ? '' : change.drawn.length === 0 ? '0' : change.drawn.join(',');
   return out;

@@ -6,9 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
-#include "cli/commands/port_forward.h"
 #include "cli/output/logs.h"
 #include "cli/output/print.h"
+#include "cli/tasks/port_forward.h"
 #include "common/base/text.h"
 #include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/task.grpc.pb.h"

@@ -1,5 +1,5 @@
 // Each connection of a local client is one call of TaskService.Connect, with a thread for each direction.
-#include "cli/commands/port_forward.h"
+#include "cli/tasks/port_forward.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "cli/output/print.h"
+#include "cli/tasks/tunnel_call.h"
 #include "common/base/fd.h"
 #include "common/base/text.h"
-#include "det/v1/task.grpc.pb.h"
 
 namespace det::cli {
 namespace {
@@ -27,11 +27,6 @@ struct ForwardOptions {
     app.add_option("TASK", task, "Task id, as shown by `det task list`.")->required();
     app.add_option("PORT", ports, "Port of the task, or LOCAL:PORT; default: the task's default port.");
   }
-};
-
-/// Port on this machine, 0 for any, and port of the task, 0 for its default one.
-struct PortPair {
-  int local = 0, task = 0;
 };
 
 Result<PortPair> parse_ports(const std::string& text) {
@@ -53,48 +48,40 @@ Result<PortPair> parse_ports(const std::string& text) {
   return pair;
 }
 
-/// One call of TaskService.Connect.
+/// A connection to a port of a task.
 class TaskConnection {
  public:
-  TaskConnection(Client& client, const std::string& task, int port)
-      : client_(client), stub_(v1::TaskService::NewStub(client.channel())) {
-    client.prepare(context_, Duration(0));
-    stream_ = stub_->Connect(&context_);
-    v1::TunnelMessage first;
-    first.mutable_target()->set_task_id(task);
-    first.mutable_target()->set_port(port);
-    stream_->Write(first);
-  }
+  TaskConnection(Client& client, const std::string& task, int port) : call_(client, target_of(task, port)) {}
   /// Waits until the port is connected. Returns its number. Errors: those of TaskService.Connect.
   Result<int> opened() {
-    v1::TunnelMessage message;
-    if (stream_->Read(&message) && message.has_opened()) return message.opened().port();
-    const grpc::Status status = stream_->Finish();
-    // The message of the task's side is of more use than that the call was UNAVAILABLE.
-    if (client_.channel()->GetState(false) == GRPC_CHANNEL_READY && !status.ok())
-      return fail(static_cast<Code>(status.error_code()), status.error_message());
-    TRY(client_.to_status(status));
-    return fail(Code::kUnavailable, "the master closed the connection");
+    TRY_ASSIGN(const v1::TunnelOpened port, call_.opened());
+    return port.port();
   }
   /// Passes data both ways until either side has closed. Blocks.
   void relay(const UniqueFd& socket) {
     std::thread up([this, &socket] { send_all(socket); });
     v1::TunnelMessage message;
-    while (stream_->Read(&message)) {
+    while (call_.stream().Read(&message)) {
       if (message.has_end()) ::shutdown(socket.get(), SHUT_WR);
       if (message.has_data() && !write_all(socket, message.data())) break;
     }
-    context_.TryCancel();
+    call_.cancel();
     ::shutdown(socket.get(), SHUT_RDWR);
     up.join();
-    (void)stream_->Finish();
+    (void)call_.finish();
   }
   void cancel() {
-    context_.TryCancel();
-    (void)stream_->Finish();
+    call_.cancel();
+    (void)call_.finish();
   }
 
  private:
+  static v1::TunnelTarget target_of(const std::string& task, int port) {
+    v1::TunnelTarget target;
+    target.set_task_id(task);
+    target.set_port(port);
+    return target;
+  }
   void send_all(const UniqueFd& socket) {
     std::array<char, kPiece> piece;
     for (;;) {
@@ -105,7 +92,7 @@ class TaskConnection {
         message.set_data(piece.data(), static_cast<std::size_t>(count));
       else
         message.mutable_end();
-      if (!stream_->Write(message) || count <= 0) return;
+      if (!call_.stream().Write(message) || count <= 0) return;
     }
   }
   static bool write_all(const UniqueFd& socket, std::string_view bytes) {
@@ -118,10 +105,7 @@ class TaskConnection {
     return true;
   }
 
-  Client& client_;
-  const std::unique_ptr<v1::TaskService::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::TunnelMessage, v1::TunnelMessage>> stream_;
+  TunnelCall call_;
 };
 
 /// Listens on loopback. `port` 0 picks a free one and is set to it.
@@ -144,21 +128,28 @@ Result<UniqueFd> listen_on(int& port) {
   return listener;
 }
 
-Status forward_port(Client& client, const ForwardOptions& options) {
-  TRY_ASSIGN(PortPair ports, parse_ports(options.ports));
+Status forward_chosen_port(Client& client, const ForwardOptions& options) {
+  TRY_ASSIGN(const PortPair ports, parse_ports(options.ports));
+  return forward_port(client, options.task, ports);
+}
+
+}  // namespace
+
+Status forward_port(Client& client, const std::string& task, PortPair ports, const std::string& path) {
   // A first connection shows now whether the task, its port and its program are there.
-  TaskConnection first(client, options.task, ports.task);
+  TaskConnection first(client, task, ports.task);
   TRY_ASSIGN(ports.task, first.opened());
   first.cancel();
   TRY_ASSIGN(const UniqueFd listener, listen_on(ports.local));
-  std::cout << "Forwarding 127.0.0.1:" << ports.local << " to port " << ports.task << " of task "
-            << options.task << ". Press Ctrl-C to end." << std::endl;
+  std::cout << "Forwarding 127.0.0.1:" << ports.local << " to port " << ports.task << " of task " << task
+            << ". Press Ctrl-C to end." << std::endl;
+  if (!path.empty()) std::cout << "Open http://127.0.0.1:" << ports.local << printable(path) << std::endl;
   for (;;) {
     const int accepted = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (accepted < 0) return fail(Code::kInternal, std::string("accept: ") + std::strerror(errno));
     // Detached: the process ends by a signal.
-    std::thread([&client, task = options.task, port = ports.task, fd = accepted] {
+    std::thread([&client, task, port = ports.task, fd = accepted] {
       const UniqueFd socket(fd);
       TaskConnection connection(client, task, port);
       if (const auto opened = connection.opened(); !opened) return print_error(opened.error());
@@ -167,10 +158,8 @@ Status forward_port(Client& client, const ForwardOptions& options) {
   }
 }
 
-}  // namespace
-
 Command port_forward_command() {
-  return {{"port-forward"}, "Forward a local port to a port of a task.", action(forward_port)};
+  return {{"port-forward"}, "Forward a local port to a port of a task.", action(forward_chosen_port)};
 }
 
 }  // namespace det::cli

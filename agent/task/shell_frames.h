@@ -1,0 +1,63 @@
+// Frames between the agent and det-task-shell, over a SOCK_SEQPACKET socket: one frame a packet, its kind in
+// the first byte. The agent connects to the supervisor, which passes the connection to det-task-init, which
+// starts det-task-shell with it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/task/task_dir.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
+
+namespace det::agent {
+
+enum class ShellFrame : char {
+  kStart = 's',   ///< agent, first: encode(ShellRequest)
+  kData = 'd',    ///< both: at most kMaxShellData bytes
+  kSize = 'r',    ///< agent: encode(TerminalSize)
+  kEnd = 'e',     ///< agent: end of the input
+  kOpened = 'o',  ///< shell, first: the process runs
+  kFailed = 'f',  ///< shell, first and last: a message
+  kExit = 'x',    ///< shell, last: exit code as text, 128 + n for signal n
+};
+
+constexpr std::size_t kMaxShellData = 32 << 10;
+/// Bytes of an encoded request, and with it of a command line.
+constexpr std::size_t kMaxShellRequest = 64 << 10;
+
+struct TerminalSize {
+  int rows = 0, columns = 0;
+  bool operator==(const TerminalSize&) const = default;
+};
+
+/// Process that a shell runs.
+struct ShellRequest {
+  std::vector<std::string> command;      ///< empty: an interactive shell
+  std::optional<TerminalSize> terminal;  ///< none: pipes in place of a terminal
+  std::string term;                      ///< TERM of the user
+  bool operator==(const ShellRequest&) const = default;
+};
+
+std::string encode(const TerminalSize& size);
+/// Errors: kInvalidArgument unless both numbers are from 1 to 9999.
+Result<TerminalSize> decode_terminal_size(std::string_view text);
+std::string encode(const ShellRequest& request);
+/// Errors: kInvalidArgument.
+Result<ShellRequest> decode_shell_request(std::string_view text);
+
+/// Sends a frame without waiting. Errors: kUnavailable if the other side is gone; kResourceExhausted if it
+/// does not read.
+Status send_frame(int socket, ShellFrame kind, std::string_view bytes = {});
+/// Receives a frame into `kind` and `bytes` without waiting. Returns false if there is none. Errors:
+/// kUnavailable if the other side is gone.
+Result<bool> receive_frame(int socket, ShellFrame& kind, std::string& bytes);
+
+/// Listens for shells of an allocation. Only the user of this process may connect.
+Result<UniqueFd> listen_for_shells(const TaskDir& dir);
+/// Connects to listen_for_shells(). Errors: the allocation has no supervisor.
+Result<UniqueFd> connect_shell(const TaskDir& dir);
+
+}  // namespace det::agent

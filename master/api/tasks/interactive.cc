@@ -1,0 +1,293 @@
+#include "master/api/tasks/interactive.h"
+
+#include "common/base/secret.h"
+#include "master/api/accounts/policy.h"
+#include "master/api/cluster/job.h"
+#include "master/api/convert/convert.h"
+#include "master/api/submit/secrets.h"
+#include "master/api/tasks/command.h"
+#include "master/api/tasks/idle_tasks.h"
+#include "master/api/tasks/interactive_launch.h"
+#include "master/db/queries/workspaces.h"
+
+namespace det::api {
+namespace {
+
+// Messages of the kinds. `noun` is the name in errors.
+struct NotebookKind {
+  static constexpr const char* kind = "NOTEBOOK";
+  static constexpr const char* noun = "notebook";
+  using Task = v1::Notebook;
+  using ListRequest = v1::GetNotebooksRequest;
+  using ListResponse = v1::GetNotebooksResponse;
+  using GetRequest = v1::GetNotebookRequest;
+  using GetResponse = v1::GetNotebookResponse;
+  using LaunchRequest = v1::LaunchNotebookRequest;
+  using LaunchResponse = v1::LaunchNotebookResponse;
+  using KillRequest = v1::KillNotebookRequest;
+  using KillResponse = v1::KillNotebookResponse;
+  using PriorityRequest = v1::SetNotebookPriorityRequest;
+  using PriorityResponse = v1::SetNotebookPriorityResponse;
+  static constexpr const char* calls[] = {"GetNotebooks", "GetNotebook", "LaunchNotebook", "KillNotebook",
+                                          "SetNotebookPriority"};
+  template <typename Request>
+  static TaskId id(const Request& request) {
+    return TaskId(request.notebook_id());
+  }
+  template <typename Response>
+  static Task* task(Response* response) {
+    return response->mutable_notebook();
+  }
+  static Task* add(ListResponse* response) { return response->add_notebooks(); }
+};
+struct ShellKind {
+  static constexpr const char* kind = "SHELL";
+  static constexpr const char* noun = "shell";
+  using Task = v1::Shell;
+  using ListRequest = v1::GetShellsRequest;
+  using ListResponse = v1::GetShellsResponse;
+  using GetRequest = v1::GetShellRequest;
+  using GetResponse = v1::GetShellResponse;
+  using LaunchRequest = v1::LaunchShellRequest;
+  using LaunchResponse = v1::LaunchShellResponse;
+  using KillRequest = v1::KillShellRequest;
+  using KillResponse = v1::KillShellResponse;
+  using PriorityRequest = v1::SetShellPriorityRequest;
+  using PriorityResponse = v1::SetShellPriorityResponse;
+  static constexpr const char* calls[] = {"GetShells", "GetShell", "LaunchShell", "KillShell",
+                                          "SetShellPriority"};
+  template <typename Request>
+  static TaskId id(const Request& request) {
+    return TaskId(request.shell_id());
+  }
+  template <typename Response>
+  static Task* task(Response* response) {
+    return response->mutable_shell();
+  }
+  static Task* add(ListResponse* response) { return response->add_shells(); }
+};
+
+struct TensorboardKind {
+  static constexpr const char* kind = "TENSORBOARD";
+  static constexpr const char* noun = "TensorBoard";
+  using Task = v1::Tensorboard;
+  using ListRequest = v1::GetTensorboardsRequest;
+  using ListResponse = v1::GetTensorboardsResponse;
+  using GetRequest = v1::GetTensorboardRequest;
+  using GetResponse = v1::GetTensorboardResponse;
+  using LaunchRequest = v1::LaunchTensorboardRequest;
+  using LaunchResponse = v1::LaunchTensorboardResponse;
+  using KillRequest = v1::KillTensorboardRequest;
+  using KillResponse = v1::KillTensorboardResponse;
+  using PriorityRequest = v1::SetTensorboardPriorityRequest;
+  using PriorityResponse = v1::SetTensorboardPriorityResponse;
+  static constexpr const char* calls[] = {"GetTensorboards", "GetTensorboard", "LaunchTensorboard",
+                                          "KillTensorboard", "SetTensorboardPriority"};
+  template <typename Request>
+  static TaskId id(const Request& request) {
+    return TaskId(request.tensorboard_id());
+  }
+  template <typename Response>
+  static Task* task(Response* response) {
+    return response->mutable_tensorboard();
+  }
+  static Task* add(ListResponse* response) { return response->add_tensorboards(); }
+};
+
+/// Fields that all kinds have.
+template <typename Task>
+void to_task(const db::CommandRow& row, const std::string& default_pool, Task* out) {
+  v1::Command command;
+  to_proto(row, default_pool, &command);
+  out->set_id(command.id());
+  out->set_description(command.description());
+  out->set_state(command.state());
+  *out->mutable_start_time() = command.start_time();
+  if (command.has_end_time()) *out->mutable_end_time() = command.end_time();
+  out->set_username(command.username());
+  out->set_display_name(command.display_name());
+  out->set_user_id(command.user_id());
+  out->set_resource_pool(command.resource_pool());
+  out->set_exit_status(command.exit_status());
+  out->set_job_id(command.job_id());
+  out->set_workspace_id(command.workspace_id());
+  out->set_slots(command.slots());
+  out->set_idle_timeout_seconds(row.interactive.idle_timeout);
+}
+
+/// `secret`: the address contains the token of the task.
+void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Notebook* out) {
+  to_task(row, default_pool, out);
+  out->set_service_address(service_address(row, secret));
+}
+void to_proto(const db::CommandRow& row, const std::string& default_pool, bool, v1::Shell* out) {
+  to_task(row, default_pool, out);
+  // Clients of Determined AI read the user of their ssh from here.
+  to_struct(Json{{"user", ""}, {"group", ""}}, out->mutable_agent_user_group());
+}
+
+void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Tensorboard* out) {
+  to_task(row, default_pool, out);
+  out->set_service_address(service_address(row, secret));
+  for (const std::int64_t id : row.interactive.experiments) out->add_experiment_ids(static_cast<int>(id));
+  for (const std::int64_t id : row.interactive.trials) out->add_trial_ids(static_cast<int>(id));
+}
+
+template <typename Kind>
+Result<db::CommandRow> find_task(const Context& context, const TaskId& task) {
+  auto row = db::get_command(context.pool, task);
+  if (row && row->interactive.kind == Kind::kind) return row;
+  if (!row && row.error().code != Code::kNotFound) return row;
+  return fail(Code::kNotFound, std::string(Kind::noun) + " " + task.value + " not found");
+}
+
+template <typename Kind, typename Response>
+Status answer_task(const Context& context, const TaskId& task, Response* response) {
+  TRY_ASSIGN(const auto row, find_task<Kind>(context, task));
+  to_proto(row, context.settings.default_pool, true, Kind::task(response));
+  return {};
+}
+
+template <typename Request>
+db::CommandFilter::Sort sort_of(const Request& request) {
+  using Sort = db::CommandFilter::Sort;
+  if (request.sort_by() == Request::SORT_BY_ID) return Sort::kId;
+  if (request.sort_by() == Request::SORT_BY_DESCRIPTION) return Sort::kDescription;
+  return request.sort_by() == Request::SORT_BY_WORKSPACE_ID ? Sort::kWorkspace : Sort::kStarted;
+}
+
+bool is_preview(const v1::LaunchNotebookRequest& request) { return request.preview(); }
+template <typename Request>
+bool is_preview(const Request&) {
+  return false;
+}
+
+/// Adds what a TensorBoard shows to `task`, and returns its event files. Null for other kinds.
+template <typename Request>
+Result<Json> sources_of(const Context&, const Caller&, const Request&, db::InteractiveTask&) {
+  return Json();
+}
+Result<Json> sources_of(const Context& context, const Caller& caller,
+                        const v1::LaunchTensorboardRequest& request, db::InteractiveTask& task) {
+  if (request.has_filters())
+    return fail(Code::kUnimplemented, "filters: not supported; name the experiments in experiment_ids");
+  std::vector<std::string> experiments, trials;
+  for (const int id : request.experiment_ids()) experiments.push_back(std::to_string(id));
+  for (const int id : request.trial_ids()) trials.push_back(std::to_string(id));
+  TRY(authorize(caller, Action::kView, Target::kExperiment, experiments, context.pool));
+  TRY(authorize(caller, Action::kView, Target::kTrial, trials, context.pool));
+  task.experiments.assign(request.experiment_ids().begin(), request.experiment_ids().end());
+  task.trials.assign(request.trial_ids().begin(), request.trial_ids().end());
+  return event_files_of(context, task);
+}
+
+}  // namespace
+
+template <typename Kind>
+Status InteractiveService::list(const Caller& caller, const typename Kind::ListRequest& request,
+                                typename Kind::ListResponse* response) {
+  db::CommandFilter filter{.visible = caller.grants.visible(),
+                           .kind = Kind::kind,
+                           .workspace = request.workspace_id(),
+                           .users = {},
+                           .user_ids = {request.user_ids().begin(), request.user_ids().end()},
+                           .sort = sort_of(request),
+                           .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  for (const std::string& user : request.users()) filter.users.push_back(make_utf8(user));
+  TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
+  for (const db::CommandRow& row : page.rows)
+    to_proto(row, context_.settings.default_pool, false, Kind::add(response));
+  to_pagination(page, filter.window, response->mutable_pagination());
+  return {};
+}
+
+template <typename Kind>
+Status InteractiveService::get(const Caller& caller, const typename Kind::GetRequest& request,
+                               typename Kind::GetResponse* response) {
+  TRY_ASSIGN(const auto row, find_task<Kind>(context_, Kind::id(request)));
+  const bool secret =
+      authorize(caller, Action::kRunTasks, Target::kTask, {row.command.task.value}, context_.pool)
+          .has_value();
+  to_proto(row, context_.settings.default_pool, secret, Kind::task(response));
+  Json config = row.command.config->resolved;
+  mask_secrets(config);
+  to_struct(config, response->mutable_config());
+  return {};
+}
+
+template <typename Kind>
+Status InteractiveService::launch(const Caller& caller, const typename Kind::LaunchRequest& request,
+                                  typename Kind::LaunchResponse* response) {
+  const int workspace =
+      request.workspace_id() == 0 ? static_cast<int>(db::kDefaultWorkspace) : request.workspace_id();
+  // Before the configuration and the experiments, which are then of interest.
+  TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
+  v1::LaunchCommandRequest launch;
+  launch.set_request_id(request.request_id().empty() ? uuid4() : request.request_id());
+  launch.set_template_name(request.template_name());
+  *launch.mutable_files() = request.files();
+  launch.set_workspace_id(workspace);
+  launch.set_validate_only(is_preview(request));
+  TRY_ASSIGN(InteractiveConfig config,
+             interactive_config(Kind::kind, from_struct(request.config()), launch.request_id(),
+                                random_task_port(), random_token()));
+  TRY_ASSIGN(const Json event_files, sources_of(context_, caller, request, config.task));
+  to_struct(config.command, launch.mutable_config());
+  v1::LaunchCommandResponse launched;
+  TRY(launch_command(context_, caller, launch, std::nullopt, event_files, &launched));
+  *response->mutable_config() = launched.config();
+  *response->mutable_config_warnings() = launched.config_warnings();
+  if (is_preview(request)) return {};
+  const TaskId task(launched.command().id());
+  TRY(db::put_interactive_task(context_.pool, task, config.task));
+  return answer_task<Kind>(context_, task, response);
+}
+
+template <typename Kind>
+Status InteractiveService::kill(const Caller&, const typename Kind::KillRequest& request,
+                                typename Kind::KillResponse* response) {
+  const TaskId task = Kind::id(request);
+  TRY(find_task<Kind>(context_, task));
+  auto done = context_.loop.ask(core::KillCommand{.task = task});
+  // The core drops ended commands. Killing one is a success.
+  if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
+  return answer_task<Kind>(context_, task, response);
+}
+
+template <typename Kind>
+Status InteractiveService::set_priority(const Caller&, const typename Kind::PriorityRequest& request,
+                                        typename Kind::PriorityResponse* response) {
+  const TaskId task = Kind::id(request);
+  TRY_ASSIGN(const auto row, find_task<Kind>(context_, task));
+  TRY(set_command_priority(context_, row, request.priority()));
+  return answer_task<Kind>(context_, task, response);
+}
+
+Status InteractiveService::report_idle(const Caller&, const v1::IdleNotebookRequest& request,
+                                       v1::IdleNotebookResponse*) {
+  TRY(find_task<NotebookKind>(context_, TaskId(request.notebook_id())));
+  if (request.idle()) return {};
+  context_.edge.post([idle = context_.idle_tasks, task = request.notebook_id(), now = mono_now()] {
+    idle->touch(task, now);
+  });
+  return {};
+}
+
+template <typename Kind>
+void InteractiveService::offer() {
+  unary(Kind::calls[0], &InteractiveService::list<Kind>);
+  unary(Kind::calls[1], &InteractiveService::get<Kind>);
+  unary(Kind::calls[2], &InteractiveService::launch<Kind>, context_.pools.submit);
+  unary(Kind::calls[3], &InteractiveService::kill<Kind>);
+  unary(Kind::calls[4], &InteractiveService::set_priority<Kind>);
+}
+
+InteractiveService::InteractiveService(const Context& context)
+    : Service(context, "det.v1.InteractiveService") {
+  offer<NotebookKind>();
+  offer<ShellKind>();
+  offer<TensorboardKind>();
+  unary("IdleNotebook", &InteractiveService::report_idle);
+}
+
+}  // namespace det::api
