@@ -54,8 +54,13 @@ std::vector<std::string> trial_command(const BuildRequest& request, const std::s
       header.empty() ? compile_command(recipe, recipe.compiler, recipe.cxx_flags)
                      : compile_command(recipe, recipe.precompiled->compiler, recipe.precompiled->cxx_flags);
   if (!header.empty()) argv.insert(argv.end(), {"-include-pch", header});
-  argv.insert(argv.end(), {"-x", "c++", "-", "-x", "none", "-o", output});
+  argv.insert(argv.end(), {"-x", "c++", "-"});
+  // Libraries that are named as files are no C++. Clang 19 warns if there are none.
+  const bool has_files = std::any_of(recipe.link_flags.begin(), recipe.link_flags.end(),
+                                     [](const std::string& flag) { return !flag.starts_with('-'); });
+  if (has_files) argv.insert(argv.end(), {"-x", "none"});
   argv.insert(argv.end(), recipe.link_flags.begin(), recipe.link_flags.end());
+  argv.insert(argv.end(), {"-o", output});
   return argv;
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "harness/src/base/symbolize.h"
 
@@ -121,6 +122,25 @@ void report_crash(int signal, const siginfo_t& info, const ucontext_t& context) 
   line.write_to(STDERR_FILENO);
 }
 
+/// sigaction() of libc. UCX, which LibTorch of Debian 13 loads, defines a function of this name that keeps
+/// its own handlers of crashes.
+using SetAction = int (*)(int, const struct sigaction*, struct sigaction*);
+SetAction set_action = ::sigaction;
+
+void find_set_action() {
+  void* const libc = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  void* const found = libc != nullptr ? ::dlsym(libc, "sigaction") : nullptr;
+  if (found != nullptr) set_action = reinterpret_cast<SetAction>(found);
+}
+
+/// Whether a handler may be replaced: there is none, or it is that of UCX, which names no line of the trial.
+bool is_replaceable(const struct sigaction& action) {
+  if (action.sa_handler == SIG_DFL) return true;
+  Dl_info module{};
+  return ::dladdr(reinterpret_cast<void*>(action.sa_handler), &module) != 0 && module.dli_fname != nullptr &&
+         std::strstr(module.dli_fname, "/libucs.") != nullptr;
+}
+
 void on_crash(int signal, siginfo_t* info, void* context) {
   static std::atomic<long> reporter{0};
   const long self = ::syscall(SYS_gettid);
@@ -135,7 +155,9 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   }
   // The default action follows when the handler returns and the instruction runs again, or at once for a
   // signal that was sent.
-  ::signal(signal, SIG_DFL);
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  (void)set_action(signal, &action, nullptr);
   (void)::raise(signal);
 }
 
@@ -146,12 +168,12 @@ void install_handlers() {
   if (::sigaltstack(&stack, nullptr) != 0) return;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     struct sigaction before {};
-    if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    if (set_action(signal, nullptr, &before) != 0 || !is_replaceable(before)) continue;
     struct sigaction action {};
     action.sa_sigaction = on_crash;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    (void)::sigaction(signal, &action, nullptr);
+    (void)set_action(signal, &action, nullptr);
   }
 }
 
@@ -168,6 +190,7 @@ void install_crash_report() {
   // The first call loads libgcc, which a signal handler could not.
   void* frame = nullptr;
   (void)::backtrace(&frame, 1);
+  find_set_action();
   install_handlers();
   records_throws.store(true);
 }
