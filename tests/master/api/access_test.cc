@@ -186,6 +186,14 @@ struct Lab {
                          " ON CONFLICT DO NOTHING"));
   }
 
+  /// Makes the editor one of trials only, in the workspace "lab".
+  void restrict_editor() {
+    const UserId editor = users_.at("editor");
+    REQUIRE(db::remove_grants(bench.pool, {{editor, db::Role::kEditor, 2}}));
+    REQUIRE(db::add_grants(bench.pool, {{editor, db::Role::kEditorRestricted, 2}}));
+    log_in();
+  }
+
   Answer call(const std::string& method, const std::string& request,
               const std::vector<std::pair<std::string, std::string>>& metadata) {
     grpc::GenericStub stub(channel);
@@ -284,6 +292,25 @@ TEST_CASE("every method admits exactly the callers listed in access.case") {
       if (kCallers[i] == "stranger") CHECK(answer.text.find(kCanary) == std::string::npos);
     }
   }
+}
+
+TEST_CASE("a restricted editor starts, changes and enters no tasks that are no trials") {
+  const std::set<std::string> more{"TaskService/CreateGenericTask", "TaskService/KillGenericTask",
+                                   "TaskService/Connect"};
+  Lab lab;
+  lab.restrict_editor();
+  std::size_t refused = 0;
+  for (const Line& line : read_cases()) {
+    const bool of_tasks = line.method.starts_with("CommandService/") ||
+                          line.method.starts_with("InteractiveService/") || more.contains(line.method);
+    // The editor may, and the viewer may not.
+    if (!of_tasks || line.expected[2] != "ok" || line.expected[1] != "no") continue;
+    lab.make_interactive(line.method);
+    INFO(line.method);
+    CHECK(outcome_of(lab.call_as("editor", line)) == "no");
+    ++refused;
+  }
+  CHECK(refused >= 16);
 }
 
 TEST_CASE("GetAllocation reports a failure of the database as such") {
