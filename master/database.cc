@@ -7,7 +7,9 @@ namespace det {
 Result<Database> open_database(const MasterConfig& config) {
   Database database;
   if (config.database_url.empty()) {
-    TRY_ASSIGN(database.own, db::PrivateServer::start({.directory = config.data_dir + "/postgres"}));
+    TRY_ASSIGN(db::PrivateServer server,
+               db::PrivateServer::start({.directory = config.data_dir + "/postgres"}));
+    database.own = std::make_shared<db::PrivateServer>(std::move(server));
     database.connect.url = database.own->url();
     database.disk = std::make_unique<db::DiskWatch>(config.data_dir + "/postgres");
   } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "master/config/options.h"
 #include "master/db/pg/private_server.h"
@@ -12,8 +11,8 @@ namespace det {
 
 /// The database connection settings, the store, and the private server if there is one.
 struct Database {
-  std::unique_ptr<db::DiskWatch> disk;  ///< of the private server
-  std::optional<db::PrivateServer> own;
+  std::unique_ptr<db::DiskWatch> disk;     ///< of the private server
+  std::shared_ptr<db::PrivateServer> own;  ///< null with an external one
   db::ConnectOptions connect;
   std::unique_ptr<db::PgStore> store;
 };

@@ -18,6 +18,7 @@
 #include "common/base/options.h"
 #include "common/base/queue.h"
 #include "common/base/secret.h"
+#include "common/base/shared.h"
 #include "database.h"
 #include "first_start.h"
 #include "import_command.h"
@@ -54,7 +55,7 @@ struct End {
 using Ends = Queue<End>;
 
 /// Receives SIGTERM and SIGINT on one thread; all other threads start with them blocked. A second signal
-/// exits at once.
+/// ends the private database and exits at once.
 class Signals {
  public:
   Signals() {
@@ -65,19 +66,25 @@ class Signals {
     ::signal(SIGPIPE, SIG_IGN);
   }
   void watch(Ends& ends) {
-    std::thread([set = set_, &ends] {
+    std::thread([this, &ends] {
       int number = 0;
-      ::sigwait(&set, &number);
+      ::sigwait(&set_, &number);
       log::info("stopping", {{"signal", number}});
       ends.try_push(End{});
-      ::sigwait(&set, &number);
+      ::sigwait(&set_, &number);
       std::fprintf(stderr, "det-master: second signal, exiting at once\n");
+      if (const auto server = database_.get(); server && *server) (*server)->end_now();
       ::_exit(1);
     }).detach();
+  }
+  /// `server`: the private database, or null.
+  void set_database(std::shared_ptr<db::PrivateServer> server) {
+    database_.set(std::make_shared<std::shared_ptr<db::PrivateServer>>(std::move(server)));
   }
 
  private:
   sigset_t set_;
+  Shared<std::shared_ptr<db::PrivateServer>> database_;
 };
 
 /// Watchdog: if an orderly stop takes longer than kStopLimit, ends the private database and exits the
@@ -389,6 +396,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
                                           .tls = tls}));
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
+  signals.set_database(database.own);
   db::Pool pool(database.connect, kConnections), stream_pool(database.connect, kStreamConnections);
   TRY(protect_secrets(config, pool));
   TRY(create_admin(pool, config));
@@ -407,7 +415,7 @@ Status serve(const MasterConfig& config, Signals& signals) {
   log::info("serving", {{"address", host}, {"port", port}, {"version", DET_VERSION}});
 
   const std::optional<End> end = ends.pop();
-  StopLimit limit(database.own ? &*database.own : nullptr);
+  StopLimit limit(database.own.get());
   if (end && end->error) {
     // The core's memory is ahead of the store: nothing more may be sent or written. The next start reloads.
     log::error("store failed", {{"error", end->error->message}});

@@ -1,5 +1,5 @@
 """Two masters on one database: the second is refused with the name of the first while that exists, even
-frozen, and takes over afterwards."""
+frozen, and takes over afterwards. A master that is interrupted twice leaves no private database."""
 import os
 import pathlib
 import re
@@ -104,6 +104,20 @@ class TwoMasters(unittest.TestCase):
         self.assertEqual([e["id"] for e in cluster.det_json("experiment", "list", "--json")], [id])
         cluster.start_agent()
         cluster.wait_state(id, "COMPLETED")
+
+
+class SecondSignal(unittest.TestCase):
+    def test_a_second_signal_ends_the_master_and_its_private_database_at_once(self):
+        with Cluster(BUILD) as cluster:
+            pid = int((cluster.dir / "master" / "postgres" / "data" / "postmaster.pid").read_text().split()[0])
+            os.kill(cluster.master.pid, signal.SIGSTOP)
+            # Both are pending when it goes on.
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+                os.kill(cluster.master.pid, number)
+            self.assertEqual(cluster.master.wait(20), 1)
+            wait_until("the database to end", lambda: not pathlib.Path(f"/proc/{pid}").exists(), timeout=5)
+            cluster.start_master()
+            self.assertEqual(cluster.det_json("experiment", "list", "--json"), [])
 
 
 if __name__ == "__main__":
