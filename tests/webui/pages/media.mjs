@@ -109,7 +109,7 @@ export const media = [
       assert.deepEqual(await page.$$eval('.media thead th', (all) => all.map((one) => one.textContent)), ['Run', 'notes', 'table', 'weights']);
       const tile = page.locator('.wall li').last();
       await tile.hover();
-      assert.match(await tile.getAttribute('title'), /^number 1 +· step 10 · <img src=x .*> 10$/);
+      assert.match(await tile.getAttribute('title'), /^(number 1 |renamed <img src=x .*>) · step 10 · <img src=x .*> 10$/);
       await page.getByRole('slider', { name: 'Step' }).focus();
       await page.keyboard.press('ArrowRight');
       await pixels([220, 120]);
