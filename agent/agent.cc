@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "agent/master_link/messages.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/secret.h"
@@ -22,53 +25,6 @@ using namespace std::chrono_literals;
 constexpr Duration kDefaultLease = 10min;  // until the master sets one
 constexpr Duration kCloseTimeout = 3s;     // for the orderly end of the stream
 constexpr int kBackgroundNice = 10;
-
-/// Converts the state of an allocation to the protocol.
-v1::AllocationUpdate update_of(const AllocationId& id, Phase phase, const std::optional<Exit>& exit) {
-  v1::AllocationUpdate update;
-  update.set_allocation_id(id.value);
-  switch (phase) {
-    case Phase::kPreparing:
-      update.set_state(v1::AllocationUpdate::STATE_PULLING);
-      break;
-    case Phase::kStarting:
-      update.set_state(v1::AllocationUpdate::STATE_STARTING);
-      break;
-    case Phase::kRunning:
-      update.set_state(v1::AllocationUpdate::STATE_RUNNING);
-      break;
-    case Phase::kTerminated:
-      update.set_state(v1::AllocationUpdate::STATE_TERMINATED);
-      break;
-  }
-  if (!exit) return update;
-  update.mutable_exit()->set_code(exit->code);
-  update.mutable_exit()->set_message(exit->message);
-  switch (exit->kind) {
-    case Exit::Kind::kSucceeded:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_SUCCEEDED);
-      break;
-    case Exit::Kind::kFailed:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_FAILED);
-      break;
-    case Exit::Kind::kLost:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_LOST);
-      break;
-    case Exit::Kind::kStopped:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STOPPED);
-      break;
-    case Exit::Kind::kOutOfMemory:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_OUT_OF_MEMORY);
-      break;
-    case Exit::Kind::kStorageFull:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_STORAGE_FULL);
-      break;
-    case Exit::Kind::kHung:
-      update.mutable_exit()->set_kind(v1::AllocationExit::KIND_HUNG);
-      break;
-  }
-  return update;
-}
 
 /// Seed of the reconnect jitter: agents that start together must not retry together.
 std::uint64_t random_seed() {
@@ -97,6 +53,24 @@ void log_exit(const TaskDir& dir, const Exit& exit) {
                   : "ERROR: resources failed with non-zero exit code: container failed with non-zero exit "
                     "code: " +
                         std::to_string(exit.code));
+}
+
+/// The slots of a task that an earlier agent started.
+std::vector<int> slots_of(const Result<TaskSpec>& spec) {
+  constexpr std::string_view kName = "DET_SLOT_IDS=";
+  if (!spec) return {};
+  for (const std::string& variable : spec->env) {
+    if (!variable.starts_with(kName)) continue;
+    const auto list = parse_json(variable.substr(kName.size()));
+    if (list && list->is_array()) return list->get<std::vector<int>>();
+  }
+  return {};
+}
+
+/// The words of the setting, or the check of this installation.
+std::vector<std::string> check_command(const Settings& settings, const std::string& prefix) {
+  if (settings.device_check.empty()) return {prefix + "/bin/det-harness", "--check-device", "cuda"};
+  return settings.device_check;
 }
 
 std::uint64_t number_of(const std::string& text) {
@@ -177,6 +151,11 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
       tunnels_(settings_.master, master.trust, settings_.id),
+      gpus_(site_.devices, data_.path() + "/device-faults.json", check_command(settings_, prefix),
+            {.fault = [events = events_](DeviceFault fault) { events->push(Input(std::move(fault))); },
+             .condition = [events = events_](DeviceCondition now) { events->push(Input(std::move(now))); },
+             .checked = [events = events_](CheckDone done) { events->push(Input(std::move(done))); },
+             .readings = [events = events_](std::vector<GpuReading> all) { events->push(std::move(all)); }}),
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
@@ -201,6 +180,7 @@ void Agent::prepare_header() {
 
 void Agent::run() {
   reattach_allocations();
+  for (const DeviceFault& fault : gpus_.stored()) feed(fault);
   prepare_header();
   const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
   log::info("agent started",
@@ -238,13 +218,13 @@ void Agent::reattach_allocations() {
     const auto dir = data_.allocation(id);
     if (!dir) continue;
     logs_.follow(id, *dir);
-    if (const auto spec = dir->read_spec(); spec && spec->sandbox && spec->sandbox->uid)
-      uids_.keep(id, *spec->sandbox->uid);
+    const auto spec = dir->read_spec();
+    if (spec && spec->sandbox && spec->sandbox->uid) uids_.keep(id, *spec->sandbox->uid);
     if (auto outcome = read_outcome(*dir)) {
       feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome)});
     } else if (const auto phase = runtime_.reattach(id)) {
       log::info("re-attached to allocation", {{"allocation", id}});
-      feed(Found{id, *phase, read_stop(*dir), std::nullopt});
+      feed(Found{id, *phase, read_stop(*dir), std::nullopt, slots_of(spec)});
     } else {
       // Cleanup happens before slots are offered: leftovers must not meet the next allocation.
       Exit exit = conclude_end(id, *dir);
@@ -315,6 +295,12 @@ void Agent::execute(const v1::AgentCommand& command) {
       return work(command.storage_work());
     case v1::AgentCommand::kOpenTunnel:
       return open_tunnel(command.open_tunnel());
+    case v1::AgentCommand::kCheckSlot: {
+      const int slot = command.check_slot().slot();
+      if (slot >= 0 && slot < static_cast<int>(site_.devices.size()) && gpus_.active())
+        feed(CheckRequest{slot, command.check_slot().number()});
+      return;
+    }
     case v1::AgentCommand::kHeartbeat:
     case v1::AgentCommand::COMMAND_NOT_SET:
       return;
@@ -327,7 +313,7 @@ void Agent::start(const v1::StartAllocation& command) {
   if (auto dir = data_.allocation(id); !dir) return log::error(dir.error().message);
   auto order = std::make_shared<Order>(Order{command, cluster_id_, grace_});
   if (site_.sandboxed && ::geteuid() == 0) order->uid = uids_.take(id);
-  feed(Start{id, std::move(order)});
+  feed(Start{id, std::move(order), {command.slots().begin(), command.slots().end()}});
 }
 
 void Agent::work(const v1::StorageWork& command) {
@@ -372,6 +358,12 @@ void Agent::take(const v1::StorageDone& done) {
   storage_jobs_.erase(done.number());
 }
 
+void Agent::take(const std::vector<GpuReading>& readings) {
+  v1::AgentMessage message;
+  *message.mutable_readings() = readings_of(readings);
+  link_.send(std::move(message));
+}
+
 v1::Hello Agent::hello() const {
   v1::Hello hello;
   hello.set_agent_id(settings_.id);
@@ -382,6 +374,8 @@ v1::Hello Agent::hello() const {
   hello.set_sandbox(to_string(sandbox_.level));
   hello.set_sandbox_missing(sandbox_.missing);
   hello.set_problem(disk_.problem());
+  hello.set_checks_slots(gpus_.active());
+  add_problems(core_.slot_health(), hello.mutable_slot_problems());
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();
     out->set_type(device.type);
@@ -453,6 +447,14 @@ void Agent::perform(const Drop& effect) {
     if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
     return Removed{id};
   });
+}
+
+void Agent::perform(const ReportSlots&) {
+  gpus_.store(core_.slot_health().reasons());
+  v1::AgentMessage message;
+  add_problems(core_.slot_health(), message.mutable_slot_problems()->mutable_problems());
+  message.mutable_slot_problems()->set_checks(core_.check_number());
+  link_.send(std::move(message));
 }
 
 void Agent::perform(const Announce&) {

@@ -13,6 +13,7 @@
 #include "agent/core/core.h"
 #include "agent/data_dir.h"
 #include "agent/disk_state.h"
+#include "agent/gpu/gpu_monitor.h"
 #include "agent/log_ship.h"
 #include "agent/master_link/join.h"
 #include "agent/master_link/link.h"
@@ -52,7 +53,8 @@ class Agent {
   struct Removed {
     AllocationId id;
   };
-  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone>;
+  using Event =
+      std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone, std::vector<GpuReading>>;
   using Events = Queue<Event>;
 
   /// Connection to the master.
@@ -83,6 +85,7 @@ class Agent {
     uids_.release(event.id);
   }
   void take(const v1::StorageDone& done);
+  void take(const std::vector<GpuReading>& readings);
   // Handlers of the master's commands.
   void execute(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
@@ -100,6 +103,8 @@ class Agent {
   void perform(const Conclude& effect);
   void perform(const Report& effect);
   void perform(const Drop& effect);
+  void perform(const RunCheck& effect) { gpus_.check(effect.slot); }
+  void perform(const ReportSlots&);
   void perform(const Announce&);
   void perform(const Finish&);
 
@@ -122,6 +127,7 @@ class Agent {
   Renewal renewal_;
   LogShip logs_;
   Tunnels tunnels_;
+  GpuMonitor gpus_;
   GrpcKeepAlive keepalive_;
   Link link_;
   Core core_;

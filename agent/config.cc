@@ -184,9 +184,8 @@ const OptionTable& option_table() {
            "second signal, their processes are ended. 0s: end them at once."},
           {"until", Kind::kString, "",
            "Time at which this machine is taken away: seconds since 1970, a time such as "
-           "2030-01-31T12:00:00Z, "
-           "or a duration from the start such as 2h. The agent stops early enough for its trials to save: "
-           "stop_timeout and the kill grace before. Empty: none."},
+           "2030-01-31T12:00:00Z, or a duration from the start such as 2h. The agent stops early enough for "
+           "its trials to save: stop_timeout and the kill grace before. Empty: none."},
           {"exit_when_idle", Kind::kString, "",
            "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
           {"ephemeral", Kind::kBool, "false",
@@ -201,8 +200,7 @@ const OptionTable& option_table() {
            "refused."},
           {"memory_per_slot", Kind::kBytes, "0",
            "Memory limit of a task for each of its slots; a task without slots has that of one. Needs "
-           "control "
-           "groups and a sandbox. 0: none."},
+           "control groups and a sandbox. 0: none."},
           {"cpus_per_slot", Kind::kString, "",
            "Limit of processor time of a task for each of its slots, in CPUs: 2 or 0.5. As memory_per_slot. "
            "Empty: none."},
@@ -214,8 +212,10 @@ const OptionTable& option_table() {
           {"pass_environment", Kind::kString, "",
            "Variables of the agent that tasks get, with commas. Of others they get PATH, locale and GPU "
            "settings."},
-          {"log_level", Kind::kString, "info",
-           "Level of the agent's log: trace, debug, info, warn or error."},
+          {"device_check", Kind::kString, "",
+           "Program with arguments that checks the GPU in CUDA_VISIBLE_DEVICES before its slot returns to "
+           "service. It exits with 0 if the GPU is good. Empty: det-harness --check-device cuda."},
+          {"log_level", Kind::kString, "info", "Level of the log: trace, debug, info, warn or error."},
           {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
       }};
   return table;
@@ -262,6 +262,8 @@ Result<Settings> read_settings(const Options& options) {
   if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
     problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});
   settings.pass_environment = words_of(options.text("pass_environment"));
+  for (const std::string& word : split(options.text("device_check"), ' '))
+    if (!word.empty()) settings.device_check.push_back(word);
   settings.data_dir = options.text("data_dir");
   if (settings.data_dir.empty())
     problems.push_back({"E-CFG-RANGE", "data_dir", "must name a directory", "", 0, 0});

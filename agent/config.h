@@ -66,6 +66,8 @@ struct Settings {
   std::uint32_t task_uid_first = 0, task_uid_count = 0;
   /// Names of further variables of the agent's environment that tasks get.
   std::vector<std::string> pass_environment;
+  /// Argument vector that checks a CUDA device; empty: that of the installation.
+  std::vector<std::string> device_check;
   LogOptions log;
 };
 

@@ -3,22 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "agent/gpu/nvml.h"
 #include "common/base/files.h"
-#include "common/base/log.h"
-#include "common/base/shared_library.h"
 #include "common/base/text.h"
 
 namespace det::agent {
 namespace {
-
-// The subset of NVML's stable C interface in use (docs.nvidia.com/deploy/nvml-api), declared here so that its
-// header is not needed for the build.
-using NvmlDevice = struct NvmlDeviceTag*;
-using NvmlResult = int;  // 0 is success
-using NvmlPlain = NvmlResult();
-using NvmlCount = NvmlResult(unsigned*);
-using NvmlByIndex = NvmlResult(unsigned, NvmlDevice*);
-using NvmlText = NvmlResult(NvmlDevice, char*, unsigned);
 
 std::string cpu_brand() {
   const auto info = read_file("/proc/cpuinfo");
@@ -41,34 +31,11 @@ std::vector<Device> numbered(const std::string& type, const std::string& brand, 
 }  // namespace
 
 std::vector<Device> detect_cuda() {
-  auto library = SharedLibrary::open("libnvidia-ml.so.1");
-  if (!library) return {};
-  NvmlPlain *init, *shutdown;
-  NvmlCount* count;
-  NvmlByIndex* by_index;
-  NvmlText *name, *uuid;
-  library->find(init, "nvmlInit_v2")
-      .find(shutdown, "nvmlShutdown")
-      .find(count, "nvmlDeviceGetCount_v2")
-      .find(by_index, "nvmlDeviceGetHandleByIndex_v2")
-      .find(name, "nvmlDeviceGetName")
-      .find(uuid, "nvmlDeviceGetUUID");
-  if (!library->complete() || init() != 0) return {};
   std::vector<Device> devices;
-  unsigned number = 0;
-  if (count(&number) != 0) number = 0;
-  for (unsigned i = 0; i < number; ++i) {
-    NvmlDevice device = nullptr;
-    char brand[96] = {}, id[96] = {};
-    // A device without UUID cannot be selected by CUDA_VISIBLE_DEVICES.
-    if (by_index(i, &device) != 0 || uuid(device, id, sizeof id - 1) != 0) {
-      log::warn("CUDA device does not respond and is not offered", {{"index", i}});
-      continue;
-    }
-    if (name(device, brand, sizeof brand - 1) != 0) brand[0] = '\0';
-    devices.push_back({"CUDA", brand, id, static_cast<int>(i)});
-  }
-  shutdown();
+  const auto nvml = Nvml::load();
+  if (!nvml) return devices;
+  for (GpuName& gpu : nvml->gpus())
+    devices.push_back({"CUDA", std::move(gpu.brand), std::move(gpu.uuid), static_cast<int>(gpu.index)});
   return devices;
 }
 

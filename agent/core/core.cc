@@ -30,6 +30,7 @@ std::vector<Effect> Core::step(const Input& input, MonoTime now) {
   effects_.clear();
   std::visit([this](const auto& value) { handle(value); }, input);
   check_deadlines();
+  check_slots();
   check_departure();
   check_stop_request();
   check_shutdown();
@@ -45,7 +46,8 @@ void Core::handle(const Start& input) {
   if (const Allocation* known = find(input.id)) return report(input.id, *known);
   // The master soon sees the end of this agent and gives the allocation to another one.
   if (shutting_down_) return;
-  const Allocation& allocation = allocations_[input.id];
+  Allocation& allocation = allocations_[input.id];
+  allocation.slots = input.slots;
   effects_.push_back(Prepare{input.id, input.order});
   report(input.id, allocation);
 }
@@ -84,6 +86,8 @@ void Core::handle(const Connected& input) {
     // The state may have changed since Hello was sent.
     report(id, allocation);
   }
+  check_number_ = 0;
+  report_slots(slots_changed_);
   // The master has forgotten the announcement with the earlier link.
   if (stop_by_ && !shutting_down_) effects_.push_back(Announce{});
 }
@@ -144,10 +148,23 @@ void Core::handle(const Found& input) {
   Allocation& allocation = allocations_[input.id];
   allocation.phase = input.phase;
   allocation.stop = input.stop;
+  allocation.slots = input.slots;
   if (input.exit) return end(input.id, allocation, *input.exit);
   if (!allocation.stop) return;
   allocation.kill_at = now_ + grace_ + kKillMargin;
   effects_.push_back(Terminate{input.id, *allocation.stop});
+}
+
+void Core::report_slots(bool expected) {
+  if (!expected) return;
+  // Hello may have been sent before the change.
+  slots_changed_ = !connected_;
+  effects_.push_back(ReportSlots{});
+}
+
+void Core::handle(const CheckRequest& input) {
+  check_number_ = input.number;
+  report_slots(slot_health_.handle(input, now_, busy_slots().contains(input.slot)));
 }
 
 void Core::handle(const StopRequest& input) {
@@ -223,6 +240,19 @@ void Core::check_deadlines() {
   }
 }
 
+std::set<int> Core::busy_slots() const {
+  std::set<int> busy;
+  for (const auto& [id, allocation] : allocations_) {
+    if (allocation.phase != Phase::kTerminated) busy.insert(allocation.slots.begin(), allocation.slots.end());
+  }
+  return busy;
+}
+
+void Core::check_slots() {
+  if (shutting_down_ || slot_health_.problems().empty()) return;
+  for (const int slot : slot_health_.begin_checks(now_, busy_slots())) effects_.push_back(RunCheck{slot});
+}
+
 std::optional<MonoTime> Core::leave_by() const {
   if (!departure_.until) return std::nullopt;
   return *departure_.until + -(grace_ + kFarewell);
@@ -276,6 +306,8 @@ std::optional<MonoTime> Core::next_deadline() const {
     if (connected_) earliest(next, allocation.report_at);
   }
   if (leased) earliest(next, heard_ + lease_);
+  if (!shutting_down_ && !slot_health_.problems().empty())
+    earliest(next, slot_health_.next_check(busy_slots()));
   return next;
 }
 

@@ -17,10 +17,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "agent/core/slot_health.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/stop_signal.h"
@@ -51,6 +53,7 @@ struct Exit {
 struct Start {
   AllocationId id;
   std::shared_ptr<const Order> order;
+  std::vector<int> slots = {};
 };
 /// From the master: end an allocation.
 struct Kill {
@@ -95,6 +98,7 @@ struct Found {
   Phase phase = Phase::kStarting;
   std::optional<Exit> stop;
   std::optional<Exit> exit;
+  std::vector<int> slots = {};
 };
 /// Announce that this agent stops, and ShutDown when no allocation runs any more, at the latest after
 /// `timeout`. A second one, and one without a timeout, is a ShutDown. With `echoes`, a second one within
@@ -109,7 +113,8 @@ struct ShutDown {};
 struct Tick {};
 
 using Input = std::variant<Start, Kill, Forget, Connected, MessageReceived, Disconnected, Prepared, Launched,
-                           Ended, LogsShipped, Found, StopRequest, ShutDown, Tick>;
+                           Ended, LogsShipped, Found, DeviceFault, DeviceCondition, CheckRequest, CheckDone,
+                           StopRequest, ShutDown, Tick>;
 
 // Effects, to be performed in order.
 
@@ -150,13 +155,19 @@ struct Report {
 struct Drop {
   AllocationId id;
 };
+/// Check the device of a slot. Answered by CheckDone.
+struct RunCheck {
+  int slot = 0;
+};
+/// The slots out of service have changed, or the master expects a report: store them and send them.
+struct ReportSlots {};
 /// Send Stopping to the master.
 struct Announce {};
 /// After ShutDown: the agent may exit.
 struct Finish {};
 
 using Effect = std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop,
-                            Announce, Finish>;
+                            RunCheck, ReportSlots, Announce, Finish>;
 
 /// When an agent stops by itself, as after a StopRequest.
 struct Departure {
@@ -187,9 +198,13 @@ class Core {
   std::optional<MonoTime> next_deadline() const;
   /// Returns all allocations, as they are reported when a connection opens.
   std::vector<Held> held() const;
+  const SlotHealth& slot_health() const { return slot_health_; }
+  /// Number of the latest CheckRequest of this connection.
+  std::int64_t check_number() const { return check_number_; }
 
  private:
   struct Allocation {
+    std::vector<int> slots;
     Phase phase = Phase::kPreparing;
     /// The phase before it ended; reported until the exit may be.
     Phase before = Phase::kPreparing;
@@ -217,6 +232,10 @@ class Core {
   void handle(const Ended& input);
   void handle(const LogsShipped& input);
   void handle(const Found& input);
+  void handle(const DeviceFault& input) { report_slots(slot_health_.handle(input, now_)); }
+  void handle(const DeviceCondition& input) { report_slots(slot_health_.handle(input, now_)); }
+  void handle(const CheckRequest& input);
+  void handle(const CheckDone& input) { report_slots(slot_health_.handle(input, now_)); }
   void handle(const StopRequest& input);
   void handle(const ShutDown& input);
   void handle(const Tick&) {}
@@ -231,6 +250,9 @@ class Core {
   void conclude(const AllocationId& id, Allocation& allocation, Exit exit);
   // Emits a Report if connected and the state may be reported.
   void report(const AllocationId& id, const Allocation& allocation);
+  void report_slots(bool expected);
+  // Slots that allocations have.
+  std::set<int> busy_slots() const;
   // Lease, SIGKILL and report deadlines.
   void check_deadlines();
   // Latest time of ShutDown, so that all processes have ended before the machine is taken away.
@@ -239,6 +261,8 @@ class Core {
   std::optional<MonoTime> departs_at() const;
   // Begins to stop: announces it, and sets the time of ShutDown.
   void begin_stop(MonoTime by);
+  // Begins the checks of devices that are due.
+  void check_slots();
   // Stops before the machine is taken away, and when idle.
   void check_departure();
   // Shuts down when nothing is left to wait for.
@@ -249,6 +273,9 @@ class Core {
 
   Departure departure_;
   std::map<AllocationId, Allocation> allocations_;
+  SlotHealth slot_health_;
+  std::int64_t check_number_ = 0;
+  bool slots_changed_ = false;  ///< while the master could not be notified
   std::vector<Effect> effects_;
   Duration lease_;
   Duration grace_ = kDefaultKillGrace;

@@ -22,6 +22,22 @@ std::string pools_text(const v1::Agent& agent) {
   return join({agent.resource_pools().begin(), agent.resource_pools().end()}, ", ");
 }
 
+/// Orders slots by number. The ids are strings on the wire: comparing the length first sorts "10" after "9".
+std::map<std::pair<std::size_t, std::string>, const v1::Slot*> sorted_slots(const v1::Agent& agent) {
+  std::map<std::pair<std::size_t, std::string>, const v1::Slot*> slots;
+  for (const auto& [id, slot] : agent.slots()) slots[{id.size(), id}] = &slot;
+  return slots;
+}
+
+/// Why the agent, or slots of it, take no work.
+std::string problems_text(const v1::Agent& agent) {
+  std::vector<std::string> problems;
+  if (!agent.problem().empty()) problems.push_back(agent.problem());
+  for (const auto& [order, slot] : sorted_slots(agent))
+    if (!slot->problem().empty()) problems.push_back("slot " + slot->id() + ": " + slot->problem());
+  return join(problems, "; ");
+}
+
 Status list_agents(Client& client, const ListOutput& output) {
   TRY_ASSIGN(const auto response, get_agents(client));
   Table table{{"Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled",
@@ -32,7 +48,7 @@ Status list_agents(Client& client, const ListOutput& output) {
         {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),
          std::to_string(each.slots().size()), std::to_string(each.containers().size()), pools_text(each),
          yes_or_no(each.enabled()), yes_or_no(each.draining()), yes_or_no(each.connected()), each.sandbox(),
-         each.problem(), join({each.addresses().begin(), each.addresses().end()}, ", ")});
+         problems_text(each), join({each.addresses().begin(), each.addresses().end()}, ", ")});
   }
   return output.print(table, [&] { return list_to_json(response.agents()); });
 }
@@ -132,13 +148,6 @@ std::string device_type(v1::Device::Type type) {
   return name.starts_with("TYPE_") ? to_lower(name.substr(5)) : name;
 }
 
-/// Orders slots by number. The ids are strings on the wire: comparing the length first sorts "10" after "9".
-std::map<std::pair<std::size_t, std::string>, const v1::Slot*> sorted_slots(const v1::Agent& agent) {
-  std::map<std::pair<std::size_t, std::string>, const v1::Slot*> slots;
-  for (const auto& [id, slot] : agent.slots()) slots[{id.size(), id}] = &slot;
-  return slots;
-}
-
 /// The slot's JSON with the id and the pools of its agent.
 Result<Json> slot_to_json(const v1::Agent& agent, const v1::Slot& slot) {
   TRY_ASSIGN(const Json fields, to_json(slot));
@@ -151,7 +160,7 @@ Result<Json> slot_to_json(const v1::Agent& agent, const v1::Slot& slot) {
 Status list_slots(Client& client, const ListOutput& output) {
   TRY_ASSIGN(const auto response, get_agents(client));
   Table table{{"Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name",
-               "Type", "Device"},
+               "Type", "Device", "Problem"},
               {},
               {0, 2}};
   Json list = Json::array();
@@ -164,7 +173,7 @@ Status list_slots(Client& client, const ListOutput& output) {
                             free                    ? ""
                             : holder.trial_id() > 0 ? "Trial " + std::to_string(holder.trial_id())
                                                     : holder.task_id(),
-                            device_type(slot->device().type()), slot->device().brand()});
+                            device_type(slot->device().type()), slot->device().brand(), slot->problem()});
       TRY_ASSIGN(Json value, slot_to_json(agent, *slot));
       list.push_back(std::move(value));
     }
@@ -207,8 +216,10 @@ Status enable_slot(Client& client, const SlotOptions& options) {
   v1::EnableSlotRequest request;
   request.set_agent_id(options.agent);
   request.set_slot_id(options.slot);
-  TRY(client.call(&ClusterStub::EnableSlot, request));
+  TRY_ASSIGN(const auto response, client.call(&ClusterStub::EnableSlot, request));
   print_slot("Enabled", options);
+  const std::string& problem = response.slot().problem();
+  if (!problem.empty()) std::cout << "It takes no work yet: " << printable(problem) << '\n';
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "master/api/call_stats.h"
 #include "master/api/cluster/quota_meter.h"
 #include "master/api/experiments/metric_names.h"
+#include "master/api/streams/device_readings.h"
 #include "master/api/streams/streams.h"
 #include "master/api/tasks/idle_tasks.h"
 #include "master/db/ingest/bulk.h"
@@ -101,6 +102,8 @@ struct Context {
   webhooks::Sender* webhooks = nullptr;
   /// Disk of the private database; null with an external one.
   const db::DiskWatch* disk = nullptr;
+  /// Written by the edge worker.
+  std::shared_ptr<DeviceReadings> readings = std::make_shared<DeviceReadings>();
   std::shared_ptr<CallStats> calls = std::make_shared<CallStats>();
   std::shared_ptr<MetricNames> metric_names = std::make_shared<MetricNames>();
   std::shared_ptr<QuotaMeter> quotas = std::make_shared<QuotaMeter>(pool);

@@ -222,6 +222,7 @@ void Server::send(core::Send send) {
         if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(std::move(command));
         if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
         if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
+        if constexpr (std::is_same_v<T, core::CheckSlot>) parts_->agent.check(std::move(command));
         if constexpr (std::is_same_v<T, core::PreemptAllocation>) {
           // A process uses either the gRPC session or the HTTP long poll.
           parts_->harness.preempt(command.allocation);

@@ -1,10 +1,23 @@
 #include "master/core/agents.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "master/core/owners.h"
 
 namespace det::core {
+namespace {
+
+constexpr const char* kChecked = "its device is checked before it takes work";
+
+/// Drops slots that the agent does not have, so that its list is bounded.
+std::map<int, std::string> known_slots(std::map<int, std::string> problems, const Agent& agent) {
+  const int slots = static_cast<int>(agent.slots.size());
+  std::erase_if(problems, [&](const auto& one) { return one.first < 0 || one.first >= slots; });
+  return problems;
+}
+
+}  // namespace
 
 Agent& Agents::add(const AgentId& id) {
   Agent& agent = agents_[id];
@@ -44,12 +57,16 @@ scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) && owners_.pilots.admits(agent.id),
       .exclusive = owners_.pilots.exclusive(agent.id)};
+  const auto close_slot = [&](int slot) {
+    if (static_cast<std::size_t>(slot) < one.slots.size())
+      one.slots[static_cast<std::size_t>(slot)].enabled = false;
+  };
+  for (const auto& [slot, problem] : agent.slot_problems) {
+    if (!owners_.is(Mutant::kFaultScheduled)) close_slot(slot);
+  }
   if (auto known = settings_.find(agent.id); known != settings_.end()) {
     one.open = one.open && (known->second.enabled || owners_.is(Mutant::kDisabledScheduled));
-    for (const int slot : known->second.disabled_slots) {
-      if (static_cast<std::size_t>(slot) < one.slots.size())
-        one.slots[static_cast<std::size_t>(slot)].enabled = false;
-    }
+    for (const int slot : known->second.disabled_slots) close_slot(slot);
   }
   return one;
 }
@@ -103,11 +120,11 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.version = input.version;
   agent.address = input.address;
   agent.pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
-  agent.slots = input.slots;
   agent.sandbox = input.sandbox;
   agent.sandbox_missing = input.sandbox_missing;
   agent.problem = input.problem;
   agent.session = input.session;
+  take_slots(step, agent, input);
   agent.ephemeral = input.ephemeral;
   agent.stopping = false;
   agent.lost_at.reset();
@@ -164,6 +181,16 @@ void Agents::handle(Step&, const AgentProblem& input) {
   Agent* const agent = in_session(input.agent, input.session);
   if (!agent || agent->problem == input.problem) return;
   agent->problem = input.problem;
+  put(*agent);
+}
+
+void Agents::handle(Step&, const SlotProblems& input) {
+  Agent* const agent = in_session(input.agent, input.session);
+  if (!agent) return;
+  agent->slot_problems = known_slots(input.problems, *agent);
+  // The report may have been sent before the agent received the latest CheckSlot.
+  std::erase_if(agent->pending_checks, [&](const auto& one) { return one.second <= input.checks; });
+  for (const auto& [slot, number] : agent->pending_checks) agent->slot_problems.try_emplace(slot, kChecked);
   put(*agent);
 }
 
@@ -226,8 +253,25 @@ void Agents::remove(Step& step, const AgentId& id, const std::string& how) {
   agents_.erase(id);
 }
 
+void Agents::take_slots(Step& step, Agent& agent, const AgentConnected& input) {
+  agent.slots = input.slots;
+  agent.slot_problems = known_slots(input.slot_problems, agent);
+  agent.checks_slots = input.checks_slots;
+  agent.checks = 0;
+  for (const auto& [slot, number] : std::exchange(agent.pending_checks, {})) {
+    if (agent.checks_slots && slot < static_cast<int>(agent.slots.size())) check_slot(step, agent, slot);
+  }
+}
+
+void Agents::check_slot(Step& step, Agent& agent, int slot) {
+  step.send(CheckSlot{agent.id, agent.session, slot, ++agent.checks});
+  if (owners_.is(Mutant::kCheckSkipped)) return;
+  agent.pending_checks[slot] = agent.checks;
+  agent.slot_problems.try_emplace(slot, kChecked);
+}
+
 Result<ReplyValue> Agents::handle(Step& step, const SetService& input) {
-  const Agent* const agent = find(input.agent);
+  Agent* const agent = find(input.agent);
   if (!agent && !settings_.contains(input.agent)) {
     return fail(Code::kNotFound, "agent " + input.agent.value + " not found");
   }
@@ -239,6 +283,10 @@ Result<ReplyValue> Agents::handle(Step& step, const SetService& input) {
   }
   AgentSettings& settings = settings_[input.agent];
   settings.agent = input.agent;
+  const bool out = input.slot && (settings.disabled_slots.contains(*input.slot) ||
+                                  agent->slot_problems.contains(*input.slot));
+  if (out && input.enabled && agent->checks_slots && agent->session != 0)
+    check_slot(step, *agent, *input.slot);
   if (!input.slot) {
     settings.enabled = input.enabled;
     settings.draining = !input.enabled && input.drain;

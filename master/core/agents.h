@@ -27,6 +27,7 @@ class Agents {
   void handle(Step& step, const AgentDisconnected& input);
   void handle(Step& step, const AgentStopping& input);
   void handle(Step& step, const AgentProblem& input);
+  void handle(Step& step, const SlotProblems& input);
   void handle(Step& step, const AgentLeft& input);
   void handle(Step& step, const AllocationUpdated& input);
   Result<ReplyValue> handle(Step& step, const SetService& input);
@@ -48,7 +49,7 @@ class Agents {
   /// Returns the agent, or null.
   Agent* find(const AgentId& id) const;
   /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping, without
-  /// a problem and leftovers, and not of a released pilot.
+  /// a problem and leftovers, and not of a released pilot. Its slots are enabled without a problem.
   scheduler::Agent to_scheduler(const Agent& agent) const;
 
   void restore(std::vector<AgentSettings> rows);
@@ -72,6 +73,10 @@ class Agents {
   void reconcile(Step& step, Agent& agent, const std::vector<HeldAllocation>& held);
   /// Applies the reported state of one allocation.
   void update(Step& step, Agent& agent, const HeldAllocation& held);
+  /// Sets the slots of a new session. Checks that the earlier one has not answered are repeated.
+  void take_slots(Step& step, Agent& agent, const AgentConnected& input);
+  /// Sends CheckSlot for a slot that returns to service, and keeps it out of service until the answer.
+  void check_slot(Step& step, Agent& agent, int slot);
   /// Returns the agent of a session, or null when the session is not the current one.
   Agent* in_session(const AgentId& id, std::uint64_t session) const;
 

@@ -154,6 +154,13 @@ struct AllocationForgotten {
   std::uint64_t session = 0;
   AllocationId allocation;
 };
+/// To an agent: check the device of a slot. Answered by SlotProblems. Idempotent.
+struct CheckSlot {
+  AgentId agent;
+  std::uint64_t session = 0;
+  int slot = 0;
+  std::int64_t number = 0;  ///< counts from 1 in a session
+};
 /// To a harness: save a checkpoint at the next batch boundary and exit. Idempotent.
 struct PreemptAllocation {
   AllocationId allocation;
@@ -173,7 +180,7 @@ struct CancelPilot {
   std::string name;
 };
 
-using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, PreemptAllocation,
+using Send = std::variant<StartAllocation, KillAllocation, AllocationForgotten, CheckSlot, PreemptAllocation,
                           SubmitPilot, CancelPilot>;
 
 // ---- Replies ----

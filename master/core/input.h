@@ -165,6 +165,8 @@ struct AgentConnected {
   std::string sandbox = {};          ///< sandbox of tasks: "full", "partial", "off"; "" if unknown
   std::string sandbox_missing = {};  ///< reason and remedy
   std::string problem = {};          ///< as in AgentProblem
+  std::map<int, std::string> slot_problems = {};  ///< as in SlotProblems
+  bool checks_slots = false;                      ///< the agent executes CheckSlot
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {
@@ -183,6 +185,14 @@ struct AgentProblem {
   AgentId agent;
   std::uint64_t session = 0;
   std::string problem;  ///< reason and remedy, for people; "": none
+};
+/// Slots that an agent takes out of service because of their devices. Replaces its earlier list. Their
+/// allocations go on. Idempotent. Ignored when `session` is not the current one.
+struct SlotProblems {
+  AgentId agent;
+  std::uint64_t session = 0;
+  std::map<int, std::string> problems;  ///< reasons by slot id; unknown slots are ignored
+  std::int64_t checks = 0;              ///< number of the latest CheckSlot that the agent has received
 };
 /// An ephemeral agent has no process of an allocation any more and does not come back. Removes it at once,
 /// without the wait for its lease; its allocations end as kLost. Ignored when `session` is not the current
@@ -348,8 +358,8 @@ struct Tick {};
 
 using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
                            ContinueSearch, BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments,
-                           AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, AgentLeft,
-                           AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
+                           AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, SlotProblems,
+                           AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
                            ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive,
                            EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 

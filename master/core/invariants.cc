@@ -321,6 +321,14 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
           agent.open == (its->second.session != 0 && enabled && its->second.problem.empty() &&
                          !its->second.stopping && its->second.leftovers.empty() && core.admits(agent.id));
       if (!same) broken.push_back("pool " + name_of_pool + " is wrong about agent " + agent.id.value);
+      for (std::size_t i = 0; same && i < agent.slots.size(); ++i) {
+        const int slot = static_cast<int>(i);
+        const bool disabled =
+            settings != core.agent_settings().end() && settings->second.disabled_slots.contains(slot);
+        if (agent.slots[i].enabled == (disabled || its->second.slot_problems.contains(slot)))
+          broken.push_back("pool " + name_of_pool + " is wrong about slot " + std::to_string(slot) + " of " +
+                           agent.id.value);
+      }
     }
   }
   if (running != core.allocations().size()) broken.push_back("the pools lack an allocation");

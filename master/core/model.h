@@ -278,6 +278,12 @@ struct Agent {
   std::string sandbox, sandbox_missing;  ///< as in AgentConnected
   std::string problem;                   ///< as in AgentProblem
   std::vector<Device> slots;             ///< by slot id
+  /// Why slots are out of service, by slot id: as in SlotProblems, and because a check is not answered yet.
+  std::map<int, std::string> slot_problems;
+  bool checks_slots = false;  ///< as in AgentConnected
+  /// CheckSlot messages of this session; and by slot the one that no SlotProblems has answered.
+  std::int64_t checks = 0;
+  std::map<int, std::int64_t> pending_checks;
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;
   /// The agent has announced in this session that it stops.

@@ -74,6 +74,8 @@ enum class Mutant {
   // Agents that come and go.
   kLeftNotForgotten,  ///< the settings of an agent that has left stay
   kProblemScheduled,  ///< an agent with a problem gets work
+  kFaultScheduled,    ///< a slot with a problem gets work
+  kCheckSkipped,      ///< an enabled slot gets work before the check of its device has been answered
 
   // Damaged checkpoints and leftovers.
   kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from

@@ -57,12 +57,21 @@ struct Play {
     CHECK(concluded.contains(e.id));
     CHECK(dropped.insert(e.id).second);
   }
+  void perform(const RunCheck& e) {
+    CHECK(checking.insert(e.slot).second);
+    for (const AllocationId& id : prepared) CHECK((concluded.contains(id) || slots_of(id).empty()));
+  }
+  void perform(const ReportSlots&) {}
   void perform(const Announce&) { CHECK(connected); }
   void perform(const Finish&) {
     CHECK(alive.empty());
     ++finished;
   }
 
+  /// Half of the allocations have slot 0.
+  static std::vector<int> slots_of(const AllocationId& id) {
+    return (id.value.back() - '0') % 2 == 0 ? std::vector{0} : std::vector<int>();
+  }
   AllocationId any() { return AllocationId("1.t." + std::to_string(random.below(6))); }
   template <typename Set>
   std::optional<AllocationId> one_of(const Set& set) {
@@ -73,11 +82,12 @@ struct Play {
   }
 
   void random_move() {
-    switch (random.below(12)) {
+    switch (random.below(14)) {
       case 0:
       case 1: {
         const AllocationId id = any();
-        if (!dropped.contains(id)) step(Start{id, nullptr});  // each run number is started at most once
+        if (!dropped.contains(id))
+          step(Start{id, nullptr, slots_of(id)});  // each run number is started at most once
         break;
       }
       case 2:
@@ -109,6 +119,12 @@ struct Play {
         break;
       case 10:
         if (auto id = any(); concluded.contains(id)) step(LogsShipped{id});
+        break;
+      case 11:
+        step(random.below(2) == 0 ? Input(DeviceFault{0, "Xid 79"}) : Input(CheckRequest{0, 1}));
+        break;
+      case 12:
+        if (checking.erase(0) > 0) step(CheckDone{0, random.below(2) == 0 ? "" : "failed"});
         break;
       default:
         now = now + Duration(static_cast<std::int64_t>(random.below(40'000'000)));
@@ -144,6 +160,7 @@ struct Play {
   int finished = 0;
   std::set<AllocationId> prepared, preparing, launched, launching, alive, told, forgotten, dropped;
   std::map<AllocationId, Exit> concluded;
+  std::set<int> checking;
 };
 
 }  // namespace

@@ -118,12 +118,12 @@ class Cluster:
         return self.master.wait(timeout)
 
     # ---- agents ----
-    def start_agent(self, name="a1", slots=1, options=()):
-        self.launch_agent(name, slots, options)
+    def start_agent(self, name="a1", slots=1, options=(), environment=None):
+        self.launch_agent(name, slots, options, environment)
         wait_until(f"agent {name} to connect", lambda: any(
             a["id"] == name and a.get("connected") for a in self.det_json("agent", "list", "--json")))
 
-    def launch_agent(self, name, slots, options=()):
+    def launch_agent(self, name, slots, options=(), environment=None):
         """Starts an agent without waiting for its connection. It joins with the token of the master's machine,
         unless `options` name another one."""
         if "--stop-timeout" not in options:
@@ -134,7 +134,7 @@ class Cluster:
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",
              "--id", name, "--artificial-slots", str(slots), "--bind-mounts", self.bind_mounts, *options],
-            stdout=log, stderr=log, start_new_session=True)
+            stdout=log, stderr=log, start_new_session=True, env={**os.environ, **(environment or {})})
 
     def kill_agent(self, name="a1"):
         os.kill(self.agents[name].pid, signal.SIGKILL)

@@ -1,6 +1,7 @@
-// Rules for agents and pilots. An agent with a problem gets no work. The number of pilots is bounded, one
-// that works is not canceled, one that is released or has ended gets no work, and no number is used twice.
-// One for a single allocation gets no second one, shares its agents with no other work, and ends with it.
+// Rules for agents and pilots. An agent or a slot with a problem gets no work. The number of pilots is
+// bounded, one that works is not canceled, one that is released or has ended gets no work, and no number is
+// used twice. One for a single allocation gets no second one, shares its agents with no other work, and ends
+// with it.
 #include "tests/sim/checker.h"
 
 namespace det::sim {
@@ -30,6 +31,11 @@ void Checker::check_agents(const core::Core& core) {
       const auto agent = core.agents().find(part.agent);
       if (agent != core.agents().end() && !agent->second.problem.empty())
         fail(id.value + " is placed on " + part.agent.value + ", which has a problem");
+      for (const int slot : part.slots) {
+        if (agent != core.agents().end() && agent->second.slot_problems.contains(slot))
+          fail(id.value + " is placed on slot " + std::to_string(slot) + " of " + part.agent.value +
+               ", which has a problem");
+      }
     }
   }
   for (const auto& [id, agent] : core.agents()) {

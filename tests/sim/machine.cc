@@ -78,6 +78,7 @@ void Machine::connect() {
   if (!master_.up() || engine_.now() < cut_until_) return reconnect();
   auto link = link_ = std::make_shared<Link>(engine_);
   link->agent_heard = engine_.now();
+  checks_ = 0;
   link->up.send([self = shared_from_this(), link, held = held(), sent = engine_.now()] {
     self->hello(link, held, sent);
   });
@@ -97,6 +98,8 @@ void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>
   input.session = link->session;
   input.ephemeral = ephemeral_;
   input.problem = problem_;
+  input.slot_problems = slot_problems();
+  input.checks_slots = true;
   input.slots.assign(static_cast<std::size_t>(slots_), core::Device{"ARTIFICIAL", "sim", ""});
   master_.submit(std::move(input), [self = shared_from_this(), link, sent](Answer answer) {
     if (answer) link->accepted = true;
@@ -115,6 +118,8 @@ void Machine::welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent)
   }
   renew(sent);
   if (stopping_) announce();
+  // Changes since the first message.
+  send_slots();
 }
 
 void Machine::watch_edge(const LinkPtr& link) {
@@ -168,6 +173,7 @@ void Machine::watch_lease() {
 }
 
 void Machine::command(const core::Send& send) {
+  if (auto* check_slot = std::get_if<core::CheckSlot>(&send)) return check(*check_slot);
   if (auto* start = std::get_if<core::StartAllocation>(&send)) return begin(*start);
   if (auto* stop = std::get_if<core::KillAllocation>(&send)) {
     if (!held_.contains(stop->allocation)) {
@@ -190,6 +196,10 @@ void Machine::command(const core::Send& send) {
 void Machine::begin(const core::StartAllocation& start) {
   const AllocationId id = start.allocation.id;
   if (!held_.contains(id)) {
+    for (const int slot : start.allocation.parts.at(static_cast<std::size_t>(start.part)).slots) {
+      if (checked_.contains(slot))
+        checker_.fail(id.value + " starts on slot " + std::to_string(slot) + ", which is being checked");
+    }
     const auto row = master_.disk().allocations.find(id);
     if (row == master_.disk().allocations.end() || !row->second.has_token(sha256_hex(start.token)))
       checker_.fail(id.value + " starts with a token that is not durable");
@@ -289,6 +299,7 @@ void Machine::restart_agent(Duration away) {
   engine_.trace("agent " + instance_ + " restarts");
   agent_up_ = false;
   ++agent_life_;
+  checked_.clear();
   link_.reset();
   engine_.after(away, [self = shared_from_this()] {
     if (!self->dead_) self->start();
@@ -343,6 +354,53 @@ void Machine::send_problem() {
   link_->up.send([self = shared_from_this(), link = link_, problem = problem_] {
     if (self->master_.up() && self->master_.life() == link->life && link->accepted)
       self->master_.submit(core::AgentProblem{self->name_, link->session, problem});
+  });
+}
+
+std::map<int, std::string> Machine::slot_problems() const {
+  std::map<int, std::string> problems;
+  for (const int slot : faulty_) problems[slot] = "Xid 79";
+  for (const int slot : checked_) problems.emplace(slot, "is being checked");
+  return problems;
+}
+
+void Machine::trouble_slot(Duration duration) {
+  if (dead_ || slots_ == 0) return;
+  const int slot = static_cast<int>(engine_.between(0, slots_ - 1));
+  engine_.trace("the device of slot " + std::to_string(slot) + " of " + instance_ + " has a fault");
+  faulty_.insert(slot);
+  send_slots();
+  engine_.after(duration, [self = shared_from_this(), slot] {
+    self->faulty_.erase(self->faulty_.find(slot));
+    self->send_slots();
+  });
+}
+
+void Machine::check(const core::CheckSlot& send) {
+  checks_ = send.number;
+  const bool busy = std::any_of(held_.begin(), held_.end(), [&](const auto& one) {
+    const core::Allocation& allocation = one.second.start.allocation;
+    if (one.second.exit || allocation.parts.empty()) return false;
+    const auto& slots = allocation.parts.at(static_cast<std::size_t>(one.second.start.part)).slots;
+    return std::find(slots.begin(), slots.end(), send.slot) != slots.end();
+  });
+  if (!busy) {
+    checked_.insert(send.slot);
+    engine_.after(engine_.between(seconds(1), minutes(1)),
+                  [self = shared_from_this(), slot = send.slot, life = agent_life_] {
+                    if (life != self->agent_life_) return;
+                    self->checked_.erase(slot);
+                    self->send_slots();
+                  });
+  }
+  send_slots();
+}
+
+void Machine::send_slots() {
+  if (!link_) return;
+  link_->up.send([self = shared_from_this(), link = link_, problems = slot_problems(), checks = checks_] {
+    if (self->master_.up() && self->master_.life() == link->life && link->accepted)
+      self->master_.submit(core::SlotProblems{self->name_, link->session, problems, checks});
   });
 }
 

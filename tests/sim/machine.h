@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tests/sim/process.h"
@@ -27,6 +28,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void stop_agent(Duration patience, Duration away);
   /// The agent takes no new work for a while.
   void trouble(Duration duration);
+  /// The device of a slot has a fault for a while.
+  void trouble_slot(Duration duration);
   void restart_agent(Duration away);
   void reboot(Duration away);
   void die();  ///< Permanent.
@@ -64,6 +67,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void watch_edge(const LinkPtr& link);
   void announce();
   void send_problem();
+  void send_slots();
+  void check(const core::CheckSlot& send);
+  std::map<int, std::string> slot_problems() const;
   void leave(Duration away);
   void heartbeat(const LinkPtr& link);
   void renew(MonoTime sent);
@@ -85,7 +91,10 @@ class Machine : public std::enable_shared_from_this<Machine> {
   const Plan& plan_;
   AgentId name_;
   std::string instance_;
-  std::string problem_;  ///< As in AgentProblem.
+  std::string problem_;        ///< As in AgentProblem.
+  std::multiset<int> faulty_;  ///< Slots with a fault, once for each.
+  std::set<int> checked_;      ///< Slots whose device is being checked.
+  std::int64_t checks_ = 0;    ///< Number of the latest CheckSlot of this link.
   int slots_;
   const bool ephemeral_;
   bool dead_ = false, agent_up_ = false, stopping_ = false, connecting_ = false, watching_lease_ = false;

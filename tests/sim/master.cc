@@ -168,15 +168,18 @@ void Master::deliver(const core::Send& send) {
           engine_link_(value);
         } else if constexpr (!std::is_same_v<T, core::PreemptAllocation>) {
           std::string what = " forgets ";
-          AllocationId allocation;
+          std::string object;
           if constexpr (std::is_same_v<T, core::StartAllocation>) {
             what = " starts ";
-            allocation = value.allocation.id;
+            object = value.allocation.id.value;
+          } else if constexpr (std::is_same_v<T, core::CheckSlot>) {
+            what = " checks slot ";
+            object = std::to_string(value.slot);
           } else {
             if (std::is_same_v<T, core::KillAllocation>) what = " kills ";
-            allocation = value.allocation;
+            object = value.allocation.value;
           }
-          engine_.trace("master: " + value.agent.value + what + allocation.value);
+          engine_.trace("master: " + value.agent.value + what + object);
           auto link = agent_links_.find(value.session);
           if (link != agent_links_.end()) link->second(value);
         }

@@ -295,6 +295,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   for (MachinePlan& machine : plan.machines) machine.ephemeral = dice.chance(30);
   plan.faults.quota_change = dice.weight(30, 3);
   plan.faults.agent_problem = dice.weight(30, 3);
+  plan.faults.slot_fault = dice.weight(30, 3);
   draw_builds(plan, Dice{Random{seed ^ 0xb1d5, 2}});
   plan.finish_within = minutes(360);
   return plan;
@@ -327,7 +328,8 @@ std::string describe_faults(const Plan& plan) {
                                                  {"pilot_ended", f.pilot_ended},
                                                  {"pilot_lost", f.pilot_lost},
                                                  {"quota_change", f.quota_change},
-                                                 {"agent_problem", f.agent_problem}};
+                                                 {"agent_problem", f.agent_problem},
+                                                 {"slot_fault", f.slot_fault}};
   for (const auto& [name, weight] : weights) {
     if (weight > 0) text += "  fault " + std::string(name) + " x" + std::to_string(weight) + "\n";
   }

@@ -90,7 +90,7 @@ struct Faults {
   int master_crash = 0, link_cut = 0, link_stall = 0, agent_restart = 0, machine_reboot = 0,
       machine_death = 0, harness_cut = 0, process_crash = 0, impostor = 0, slow_store = 0, queue_change = 0,
       service_change = 0, agent_stop = 0, engine_outage = 0, engine_refusal = 0, pilot_preempted = 0,
-      pilot_ended = 0, pilot_lost = 0, quota_change = 0, agent_problem = 0;
+      pilot_ended = 0, pilot_lost = 0, quota_change = 0, agent_problem = 0, slot_fault = 0;
   Duration every{};  ///< Mean time between faults.
   Duration until{};  ///< Everything must finish after this point.
 };

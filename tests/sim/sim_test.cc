@@ -101,6 +101,8 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a pilot outlives its allocation", Mutant::kSurplusNotReleased},
       {"the settings of an agent that has left stay", Mutant::kLeftNotForgotten},
       {"work for an agent with a problem", Mutant::kProblemScheduled},
+      {"work for a slot with a problem", Mutant::kFaultScheduled},
+      {"work for an enabled slot before its check", Mutant::kCheckSkipped},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
       {"work for an agent that still runs what is over", Mutant::kLeftoversForgotten},
   };

@@ -49,6 +49,7 @@ class World {
   void change_service();
   void change_quota();
   void trouble_agent() { some_machine().trouble(engine_.between(seconds(1), minutes(2))); }
+  void trouble_slot() { some_machine().trouble_slot(engine_.between(seconds(1), minutes(2))); }
   void enable_all();
   bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
   void watch_end();
@@ -144,7 +145,7 @@ void World::inject() {
   // Before the first pilot starts there is no machine to disturb.
   if (machines_.empty()) return crash_master();
   const Faults& f = plan_.faults;
-  const std::array<std::pair<int, Fault>, 20> kinds = {
+  const std::array<std::pair<int, Fault>, 21> kinds = {
       {{f.master_crash, &World::crash_master},     {f.link_cut, &World::cut_link},
        {f.link_stall, &World::stall_link},         {f.agent_restart, &World::restart_agent},
        {f.machine_reboot, &World::reboot_machine}, {f.machine_death, &World::kill_machine},
@@ -154,7 +155,8 @@ void World::inject() {
        {f.agent_stop, &World::stop_agent},         {f.engine_outage, &World::outage},
        {f.engine_refusal, &World::refusal},        {f.pilot_preempted, &World::preempt_pilot},
        {f.pilot_ended, &World::end_pilot},         {f.pilot_lost, &World::lose_pilot},
-       {f.quota_change, &World::change_quota},     {f.agent_problem, &World::trouble_agent}}};
+       {f.quota_change, &World::change_quota},     {f.agent_problem, &World::trouble_agent},
+       {f.slot_fault, &World::trouble_slot}}};
   std::int64_t total = 0;
   for (const auto& [weight, fault] : kinds) total += weight;
   if (total == 0) return;

@@ -179,6 +179,20 @@ export interface Slot {
   enabled: boolean;
   draining: boolean;
   container?: Maybe<{ id: string; trialId: number; taskId: string; state: string }>;
+  /** Why the agent has taken the slot out of service; "" without a reason. */
+  problem: string;
+  reading?: Maybe<DeviceReading>;
+}
+
+/** State of a GPU. Values that it does not support are absent. */
+export interface DeviceReading {
+  utilization?: Maybe<number>; // 0 to 1
+  memoryUsed?: Maybe<number>; // bytes
+  memoryTotal?: Maybe<number>;
+  temperature?: Maybe<number>; // °C
+  power?: Maybe<number>; // W
+  smClock?: Maybe<number>; // Hz
+  slowdown: string; // why its clocks are reduced
 }
 
 export interface Agent {

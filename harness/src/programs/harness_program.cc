@@ -13,6 +13,7 @@
 
 #include "det/trainer.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/programs/check_device.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ constexpr char kUsage[] =
     "  --checkpoint-dir DIR   default: checkpoint_storage of the configuration, else ./checkpoints\n"
     "  --resume               continue from the newest complete checkpoint there\n"
     "  --test-mode            train, validate and save one batch\n"
+    "  --check-device TYPE    check the first device of this type, cuda or cpu: multiply and copy, and exit\n"
     "  --version, --help\n";
 
 /// Parsed command line.
@@ -40,6 +42,7 @@ Arguments read_arguments(int argc, char** argv) {
                             {"checkpoint-dir", required_argument, nullptr, 'd'},
                             {"resume", no_argument, nullptr, 'r'},
                             {"test-mode", no_argument, nullptr, 't'},
+                            {"check-device", required_argument, nullptr, 'C'},
                             {"version", no_argument, nullptr, 'v'},
                             {"help", no_argument, nullptr, 'h'},
                             {nullptr, 0, nullptr, 0}};
@@ -61,6 +64,8 @@ Arguments read_arguments(int argc, char** argv) {
       case 't':
         arguments.test_mode = true;
         break;
+      case 'C':
+        std::exit(det::check_device(optarg));
       case 'v':
         std::cout << "det-harness " DET_VERSION " (" DET_LIBTORCH ")\n";
         std::exit(0);

@@ -112,8 +112,16 @@ Result<std::vector<v1::Agent>> ClusterService::agents(const Caller& caller,
   std::map<AgentId, std::vector<RunningPart>> running;
   for (auto& [agent, part] : seen->running) running[agent].push_back(std::move(part));
   std::vector<v1::Agent> list;
-  for (const core::Agent& agent : seen->agents)
-    to_proto(agent, seen->settings[agent.id], running[agent.id], &list.emplace_back());
+  const auto readings = context_.readings->get();
+  for (const core::Agent& agent : seen->agents) {
+    v1::Agent& out = list.emplace_back();
+    to_proto(agent, seen->settings[agent.id], running[agent.id], &out);
+    for (auto& [id, slot] : *out.mutable_slots()) {
+      const auto number = static_cast<std::size_t>(slot.device().id());
+      if (const v1::DeviceReading* reading = find_reading(*readings, agent.id, number))
+        *slot.mutable_reading() = *reading;
+    }
+  }
   TRY(hide_invisible(caller, context_.pool, list));
   return list;
 }

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "common/base/json.h"
 #include "common/base/text.h"
@@ -33,6 +35,8 @@ struct CoreFigures {
   std::vector<std::pair<std::int64_t, std::string>> labels;
   struct Agent {
     std::string id, pool, address;
+    std::vector<std::string> uuids;  ///< by slot id
+    std::set<int> out;               ///< slots that the agent has taken out of service
   };
   std::vector<Agent> agents;
 };
@@ -65,7 +69,9 @@ void look(const core::Core& core, CoreFigures& seen) {
     PoolState& pool = seen.pools[agent.pool];
     ++pool.agents;
     pool.slots += static_cast<int>(agent.slots.size());
-    seen.agents.push_back({id.value, agent.pool, agent.address});
+    seen.agents.push_back({id.value, agent.pool, agent.address, {}, {}});
+    for (const core::Device& device : agent.slots) seen.agents.back().uuids.push_back(device.uuid);
+    for (const auto& [slot, problem] : agent.slot_problems) seen.agents.back().out.insert(slot);
   }
   for (const auto& [id, allocation] : core.allocations()) {
     PoolState& pool = seen.pools[allocation.pool];
@@ -134,12 +140,54 @@ void add_relations(const CoreFigures& seen, PromText& text) {
     text.sample({{"experiment_id", std::to_string(id)}, {"label", label}}, 1);
 }
 
+/// State of the devices of connected agents. Values that a device does not support are left out.
+void add_devices(const CoreFigures& seen, const DeviceReadings::Agents& readings, PromText& text) {
+  const auto each = [&](const char* name, const char* help, const auto& value) {
+    text.metric(name, "gauge", help);
+    for (const CoreFigures::Agent& agent : seen.agents) {
+      for (std::size_t i = 0; i < agent.uuids.size(); ++i) {
+        const std::optional<double> found = value(agent, i);
+        if (!found) continue;
+        text.sample({{"agent", agent.id},
+                     {"pool", agent.pool},
+                     {"slot", std::to_string(i)},
+                     {"gpu_uuid", agent.uuids[i]}},
+                    *found);
+      }
+    }
+  };
+  each("det_slot_out_of_service", "1 if the agent has taken the slot out of service because of its device.",
+       [](const CoreFigures::Agent& agent, std::size_t slot) -> std::optional<double> {
+         return agent.out.contains(static_cast<int>(slot)) ? 1 : 0;
+       });
+  const auto reading = [&](const char* name, const char* help, bool (v1::DeviceReading::*has)() const,
+                           double (v1::DeviceReading::*value)() const) {
+    each(name, help, [&](const CoreFigures::Agent& agent, std::size_t slot) -> std::optional<double> {
+      const v1::DeviceReading* const found = find_reading(readings, AgentId(agent.id), slot);
+      if (!found || !(found->*has)()) return std::nullopt;
+      return (found->*value)();
+    });
+  };
+  using Reading = v1::DeviceReading;
+  reading("det_gpu_utilization_ratio", "Part of the time in which a kernel ran.", &Reading::has_utilization,
+          &Reading::utilization);
+  reading("det_gpu_memory_used_bytes", "Memory in use.", &Reading::has_memory_used, &Reading::memory_used);
+  reading("det_gpu_memory_total_bytes", "Memory of the device.", &Reading::has_memory_total,
+          &Reading::memory_total);
+  reading("det_gpu_temperature_celsius", "Temperature.", &Reading::has_temperature, &Reading::temperature);
+  reading("det_gpu_power_watts", "Power draw.", &Reading::has_power, &Reading::power);
+  reading("det_gpu_sm_clock_hertz", "Clock of the processors.", &Reading::has_sm_clock, &Reading::sm_clock);
+  reading("det_gpu_memory_clock_hertz", "Clock of the memory.", &Reading::has_memory_clock,
+          &Reading::memory_clock);
+}
+
 Result<std::string> state_text(const Context& context) {
   TRY_ASSIGN(const auto seen, see(context));
   PromText text;
   TRY(add_counts(context, text));
   add_pools(*seen, text);
   add_relations(*seen, text);
+  add_devices(*seen, *context.readings->get(), text);
   return text.take();
 }
 

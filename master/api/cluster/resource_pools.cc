@@ -39,9 +39,10 @@ void add_agent(const core::Agent& agent, const core::AgentSettings& settings, v1
   const int slots = static_cast<int>(agent.slots.size());
   pool.set_num_agents(pool.num_agents() + 1);
   pool.set_slots_per_agent(std::max(pool.slots_per_agent(), slots));
+  std::set<int> out = settings.disabled_slots;
+  for (const auto& [slot, problem] : agent.slot_problems) out.insert(slot);
   if (settings.enabled)
-    pool.set_slots_available(pool.slots_available() + slots -
-                             static_cast<int>(settings.disabled_slots.size()));
+    pool.set_slots_available(pool.slots_available() + slots - static_cast<int>(out.size()));
   // The first slot decides for the agent, and the last agent for the pool.
   if (agent.slots.empty()) return;
   pool.set_slot_type(agent.slots[0].type == "CUDA" ? v1::Device::TYPE_CUDA : v1::Device::TYPE_CPU);

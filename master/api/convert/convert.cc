@@ -191,7 +191,7 @@ v1::State container_state(core::AllocationState state) {
 
 void count(const v1::Slot& slot, v1::DeviceStats& stats) {
   stats.set_total(stats.total() + 1);
-  if (!slot.enabled()) stats.set_disabled(stats.disabled() + 1);
+  if (!slot.enabled() || !slot.problem().empty()) stats.set_disabled(stats.disabled() + 1);
   if (slot.draining()) stats.set_draining(stats.draining() + 1);
   if (slot.has_container()) ++(*stats.mutable_states())[v1::State_Name(slot.container().state())];
 }
@@ -217,6 +217,9 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     v1::Slot& slot = (*out->mutable_slots())[id];
     slot.set_id(id);
     slot.set_enabled(!settings.disabled_slots.contains(static_cast<int>(i)));
+    if (const auto problem = agent.slot_problems.find(static_cast<int>(i));
+        problem != agent.slot_problems.end())
+      slot.set_problem(problem->second);
     v1::Device* device = slot.mutable_device();
     device->set_id(static_cast<int>(i));
     device->set_brand(agent.slots[i].brand);

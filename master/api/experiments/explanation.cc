@@ -25,6 +25,7 @@ struct Sight {
   std::map<TaskKey, double> progress;     ///< of the trials that hold slots
   int waiting = 0, running = 0;
   std::string pilots;     ///< text about the pilots that the pool waits for
+  std::string problems;   ///< text about agents and slots of the pool that are out of service by themselves
   std::string otherwise;  ///< state of the object, if nothing waits
 };
 
@@ -124,7 +125,26 @@ std::string pilot_lines(const core::Core& core, const std::string& pool) {
   return problem.empty() ? text : text + make_utf8(problem) + "\n";
 }
 
+/// Describes the agents and slots of a pool that take no work because of a problem, one line each.
+std::string problem_lines(const core::Core& core, const std::string& pool) {
+  constexpr int kMaxLines = 20;
+  std::vector<std::string> lines;
+  for (const auto& [id, agent] : core.agents()) {
+    if (agent.pool != pool || agent.session == 0) continue;
+    if (!agent.problem.empty()) lines.push_back("agent " + id.value + " takes no new work: " + agent.problem);
+    for (const auto& [slot, problem] : agent.slot_problems)
+      lines.push_back("slot " + number(slot) + " of agent " + id.value + " is out of service: " + problem);
+  }
+  const int more = static_cast<int>(lines.size()) - kMaxLines;
+  if (more > 0) {
+    lines.resize(kMaxLines);
+    lines.push_back("and " + number(more) + " more agents and slots");
+  }
+  return lines.empty() ? "" : join(lines, "\n") + "\n";
+}
+
 void copy_pool(const core::Core& core, Sight& sight) {
+  sight.problems = problem_lines(core, sight.pool);
   sight.pilots = pilot_lines(core, sight.pool);
   sight.image = core.pools().at(sight.pool).image();
   for (const auto& [id, command] : core.commands()) sight.commands[id] = command.task;
@@ -206,7 +226,7 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   out->set_reason(scheduler::reason_name(found.reason));
   std::map<TaskKey, std::string> names;
   for (const auto& [id, task] : sight.commands) names[id] = "command " + task.value;
-  out->set_text(scheduler::to_text(found, names) + sight.pilots);
+  out->set_text(scheduler::to_text(found, names) + sight.problems + sight.pilots);
   out->set_slots(found.slots);
   out->set_position(found.position);
   out->set_queued(found.queued);

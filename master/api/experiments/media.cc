@@ -35,7 +35,7 @@ void convert_media(const db::MediaRow& row, v1::Media& out) {
   out.set_digest(row.digest);
   out.set_size(row.size);
   out.set_file_name(row.file_name);
-  to_proto(row.reported, out.mutable_report_time());
+  api::to_proto(row.reported, out.mutable_report_time());
 }
 
 /// Path of an entry among the files of its trial.

@@ -45,6 +45,16 @@ storage::Done to_done(const v1::StorageDone& message) {
   return done;
 }
 
+/// Reasons by slot id, as text of bounded size.
+std::map<int, std::string> texts_of(const google::protobuf::Map<std::int32_t, std::string>& problems) {
+  std::map<int, std::string> texts;
+  for (const auto& [slot, problem] : problems) {
+    if (slot >= 0 && static_cast<std::size_t>(slot) < kMaxDevices)
+      texts[slot] = make_utf8(problem.substr(0, kMaxSandboxText));
+  }
+  return texts;
+}
+
 int seconds(Duration duration) {
   return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
 }
@@ -93,6 +103,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     if (session_ == 0) return;
     service_.links_.erase(session_);
     service_.storage_calls_.expire(session_);
+    // A newer link of the agent brings its own readings.
+    context_.readings->remove(agent_);
     if (live_) log::info("agent disconnected", {{"agent", agent_}, {"reason", status.error_message()}});
     context_.loop.submit(core::AgentDisconnected{agent_, session_});
     publish();
@@ -119,6 +131,12 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         break;
       case v1::AgentMessage::kProblem:
         problem(message.problem());
+        break;
+      case v1::AgentMessage::kSlotProblems:
+        slot_problems(message.slot_problems());
+        break;
+      case v1::AgentMessage::kReadings:
+        readings(message.readings());
         break;
       case v1::AgentMessage::kStopping:
         if (!live_) break;
@@ -185,6 +203,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     input.sandbox = make_utf8(hello.sandbox().substr(0, kMaxSandboxText));
     input.sandbox_missing = make_utf8(hello.sandbox_missing().substr(0, kMaxSandboxText));
     input.problem = make_utf8(hello.problem().substr(0, kMaxSandboxText));
+    input.slot_problems = texts_of(hello.slot_problems());
+    input.checks_slots = hello.checks_slots();
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;
@@ -239,6 +259,23 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     }
     context_.loop.submit(core::AgentProblem{agent_, session_, problem});
     publish();
+  }
+
+  void slot_problems(const v1::SlotProblems& message) {
+    if (!live_) return;
+    auto problems = texts_of(message.problems());
+    for (const auto& [slot, problem] : problems)
+      log::warn("slot out of service", {{"agent", agent_}, {"slot", slot}, {"reason", problem}});
+    if (problems.empty()) log::info("all slots of the agent are in service", {{"agent", agent_}});
+    context_.loop.submit(core::SlotProblems{agent_, session_, std::move(problems), message.checks()});
+    publish();
+  }
+
+  void readings(const v1::DeviceReadings& message) {
+    if (!live_ || static_cast<std::size_t>(message.readings_size()) > kMaxDevices) return;
+    // A page that shows them loads all agents at each change.
+    if (context_.readings->put(agent_, {message.readings().begin(), message.readings().end()}, mono_now()))
+      publish();
   }
 
   void refuse(const Error& error) { finish(to_grpc(error)); }
@@ -307,6 +344,13 @@ void AgentService::start(core::StartAllocation command) {
 void AgentService::kill(core::KillAllocation command) {
   v1::AgentCommand message;
   message.mutable_kill()->set_allocation_id(command.allocation.value);
+  send(command.agent, command.session, std::move(message));
+}
+
+void AgentService::check(core::CheckSlot command) {
+  v1::AgentCommand message;
+  message.mutable_check_slot()->set_slot(command.slot);
+  message.mutable_check_slot()->set_number(command.number);
   send(command.agent, command.session, std::move(message));
 }
 

@@ -41,6 +41,7 @@ class AgentService final : public Service {
   void start(core::StartAllocation command);
   void kill(core::KillAllocation command);
   void forget(core::AllocationForgotten command);
+  void check(core::CheckSlot command);
   /// Runs storage work (removal, listing) on an agent that can reach the storage. Blocks for at most 60 s;
   /// must not be called on the edge worker. Errors: kUnavailable when the agent is not connected,
   /// kDeadlineExceeded.

@@ -1,6 +1,7 @@
 #include "master/api/tasks/interactive.h"
 
 #include "common/base/secret.h"
+#include "common/base/text.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
 #include "master/api/convert/convert.h"

@@ -4,6 +4,7 @@ import { setAgent, setSlot } from '../calls/cluster';
 import { field, FormDialog } from '../components/FormDialog';
 import { ErrorNote } from '../components/notes';
 import { span } from '../format';
+import { readingParts } from './reading';
 import { useWork } from '../work';
 import type { Agent, Slot } from '../wire';
 
@@ -54,11 +55,27 @@ function Switch({ what, on, small, set }: Switch) {
   );
 }
 
+// Why a slot is out of service. Enabling it checks its device.
+function Check({ what, problem, check }: { what: string; problem: string; check: () => Promise<unknown> }) {
+  const { busy, error, run } = useWork();
+  return (
+    <>
+      <span class="slot-problem">{problem}</span>
+      <button type="button" class="plain" aria-label={`Check ${what}`} disabled={busy} onClick={() => void run(check)}>
+        Check
+      </button>
+      <ErrorNote error={error} />
+    </>
+  );
+}
+
 function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
   const holder = slot.container;
   const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
-  const state = !slot.enabled ? 'off' : holder ? 'held' : 'free';
-  const text = slot.draining ? 'draining' : slot.enabled ? 'free' : 'disabled';
+  const broken = slot.problem !== '';
+  const state = !slot.enabled || broken ? 'off' : holder ? 'held' : 'free';
+  const text = slot.draining ? 'draining' : !slot.enabled ? 'disabled' : broken ? 'out of service' : 'free';
+  const what = `slot ${slot.id} of agent ${agent.id}`;
   return (
     <div class={`slot slot-${state}`}>
       <span class="slot-number">{slot.id}</span>
@@ -68,8 +85,10 @@ function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
         <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>a command</a> : text}</span>
       )}
       <span class="quiet">{device}</span>
+      {slot.reading && <span class="quiet slot-reading">{readingParts(slot.reading).join(' · ')}</span>}
+      {broken && <Check what={what} problem={slot.problem} check={() => setSlot(agent.id, slot.id, true)} />}
       <Switch
-        what={`slot ${slot.id} of agent ${agent.id}`}
+        what={what}
         on={slot.enabled}
         small
         set={(on, drain) => setSlot(agent.id, slot.id, on, drain)}

@@ -1,0 +1,189 @@
+#include "agent/gpu/nvml.h"
+
+#include <algorithm>
+
+#include "common/base/log.h"
+#include "common/base/shared_library.h"
+
+namespace det::agent {
+namespace {
+
+// The subset of NVML's stable C interface in use (docs.nvidia.com/deploy/nvml-api), declared here so that its
+// header is not needed for the build.
+using NvmlDevice = void*;
+using NvmlResult = int;
+constexpr NvmlResult kSuccess = 0, kGpuIsLost = 15, kResetRequired = 16;
+constexpr unsigned kTemperatureGpu = 0, kClockSm = 1, kClockMemory = 2;
+constexpr unsigned kUncorrected = 1, kSinceDriverLoad = 0;
+constexpr unsigned long long kEventEcc = 0x2, kEventXid = 0x8;
+constexpr unsigned kTextSize = 96;
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct EventData {
+  NvmlDevice device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+
+}  // namespace
+
+struct Nvml::Functions {
+  NvmlResult (*init)();
+  NvmlResult (*shutdown)();
+  NvmlResult (*count)(unsigned*);
+  NvmlResult (*by_index)(unsigned, NvmlDevice*);
+  NvmlResult (*by_uuid)(const char*, NvmlDevice*);
+  NvmlResult (*name)(NvmlDevice, char*, unsigned);
+  NvmlResult (*uuid)(NvmlDevice, char*, unsigned);
+  NvmlResult (*utilization)(NvmlDevice, Utilization*);
+  NvmlResult (*memory)(NvmlDevice, Memory*);
+  NvmlResult (*temperature)(NvmlDevice, unsigned, unsigned*);
+  NvmlResult (*power)(NvmlDevice, unsigned*);
+  NvmlResult (*clock)(NvmlDevice, unsigned, unsigned*);
+  NvmlResult (*slowdown)(NvmlDevice, unsigned long long*);
+  NvmlResult (*ecc_errors)(NvmlDevice, unsigned, unsigned, unsigned long long*);
+  NvmlResult (*remapped_rows)(NvmlDevice, unsigned*, unsigned*, unsigned*, unsigned*);
+  NvmlResult (*event_types)(NvmlDevice, unsigned long long*);
+  NvmlResult (*new_events)(void**);
+  NvmlResult (*add_events)(NvmlDevice, unsigned long long, void*);
+  NvmlResult (*wait_event)(void*, EventData*, unsigned);
+  NvmlResult (*free_events)(void*);
+  bool readable = false;  ///< the library has all functions; else those of gpus() only
+};
+
+std::unique_ptr<Nvml> Nvml::load() {
+  auto library = SharedLibrary::open("libnvidia-ml.so.1");
+  if (!library) return nullptr;
+  auto f = std::make_unique<Functions>();
+  library->find(f->init, "nvmlInit_v2")
+      .find(f->shutdown, "nvmlShutdown")
+      .find(f->count, "nvmlDeviceGetCount_v2")
+      .find(f->by_index, "nvmlDeviceGetHandleByIndex_v2")
+      .find(f->name, "nvmlDeviceGetName")
+      .find(f->uuid, "nvmlDeviceGetUUID");
+  if (!library->complete() || f->init() != kSuccess) return nullptr;
+  library->find(f->by_uuid, "nvmlDeviceGetHandleByUUID")
+      .find(f->utilization, "nvmlDeviceGetUtilizationRates")
+      .find(f->memory, "nvmlDeviceGetMemoryInfo")
+      .find(f->temperature, "nvmlDeviceGetTemperature")
+      .find(f->power, "nvmlDeviceGetPowerUsage")
+      .find(f->clock, "nvmlDeviceGetClockInfo")
+      .find(f->slowdown, "nvmlDeviceGetCurrentClocksThrottleReasons")
+      .find(f->ecc_errors, "nvmlDeviceGetTotalEccErrors")
+      .find(f->remapped_rows, "nvmlDeviceGetRemappedRows")
+      .find(f->event_types, "nvmlDeviceGetSupportedEventTypes")
+      .find(f->new_events, "nvmlEventSetCreate")
+      .find(f->add_events, "nvmlDeviceRegisterEvents")
+      .find(f->wait_event, "nvmlEventSetWait_v2")
+      .find(f->free_events, "nvmlEventSetFree");
+  f->readable = library->complete().has_value();
+  return std::unique_ptr<Nvml>(new Nvml(std::move(f)));
+}
+
+Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
+
+Nvml::~Nvml() {
+  if (events_ != nullptr) functions_->free_events(events_);
+  functions_->shutdown();
+}
+
+std::vector<GpuName> Nvml::gpus() const {
+  std::vector<GpuName> gpus;
+  unsigned number = 0;
+  if (functions_->count(&number) != kSuccess) return gpus;
+  for (unsigned i = 0; i < number; ++i) {
+    NvmlDevice device = nullptr;
+    char brand[kTextSize] = {}, id[kTextSize] = {};
+    // A device without UUID cannot be selected by CUDA_VISIBLE_DEVICES.
+    if (functions_->by_index(i, &device) != kSuccess ||
+        functions_->uuid(device, id, kTextSize - 1) != kSuccess) {
+      log::warn("CUDA device does not respond and is not offered", {{"index", i}});
+      continue;
+    }
+    if (functions_->name(device, brand, kTextSize - 1) != kSuccess) brand[0] = '\0';
+    gpus.push_back({i, brand, id});
+  }
+  return gpus;
+}
+
+bool Nvml::readable() const { return functions_->readable; }
+
+bool Nvml::watch(const std::vector<std::string>& uuids) {
+  uuids_ = uuids;
+  bool events = functions_->new_events(&events_) == kSuccess;
+  if (!events) events_ = nullptr;
+  for (const std::string& uuid : uuids) {
+    NvmlDevice device = nullptr;
+    if (functions_->by_uuid(uuid.c_str(), &device) != kSuccess) device = nullptr;
+    watched_.push_back(device);
+    if (device == nullptr || !events) continue;
+    unsigned long long types = 0;
+    events = functions_->event_types(device, &types) == kSuccess &&
+             functions_->add_events(device, types & (kEventEcc | kEventXid), events_) == kSuccess;
+  }
+  return events;
+}
+
+std::vector<GpuReading> Nvml::read() const {
+  std::vector<GpuReading> readings;
+  for (void* const device : watched_) readings.push_back(read(device));
+  return readings;
+}
+
+GpuReading Nvml::read(void* device) const {
+  GpuReading reading;
+  reading.lost = device == nullptr;
+  if (reading.lost) return reading;
+  // An unsupported value is absent. A GPU that has fallen off the bus fails every call.
+  const auto good = [&](NvmlResult result) {
+    reading.lost = reading.lost || result == kGpuIsLost || result == kResetRequired;
+    return result == kSuccess;
+  };
+  const Functions& f = *functions_;
+  Utilization utilization{};
+  Memory memory{};
+  unsigned value = 0, corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  unsigned long long number = 0;
+  if (good(f.utilization(device, &utilization))) reading.utilization = utilization.gpu / 100.0;
+  if (good(f.memory(device, &memory))) {
+    reading.memory_used = static_cast<double>(memory.used);
+    reading.memory_total = static_cast<double>(memory.total);
+  }
+  if (good(f.temperature(device, kTemperatureGpu, &value))) reading.temperature = value;
+  if (good(f.power(device, &value))) reading.power = value / 1e3;
+  if (good(f.clock(device, kClockSm, &value))) reading.sm_clock = value * 1e6;
+  if (good(f.clock(device, kClockMemory, &value))) reading.memory_clock = value * 1e6;
+  if (good(f.slowdown(device, &number))) reading.slowdown = number;
+  if (good(f.ecc_errors(device, kUncorrected, kSinceDriverLoad, &number))) reading.ecc_errors = number;
+  if (good(f.remapped_rows(device, &corrected, &uncorrected, &pending, &failed))) {
+    reading.remap_pending = pending != 0;
+    reading.remap_failed = failed != 0;
+  }
+  return reading;
+}
+
+std::optional<GpuEvent> Nvml::wait(Duration timeout) const {
+  EventData data{};
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+  if (events_ == nullptr ||
+      functions_->wait_event(events_, &data, static_cast<unsigned>(milliseconds)) != kSuccess)
+    return std::nullopt;
+  GpuEvent event;
+  while (event.gpu < watched_.size() && watched_[event.gpu] != data.device) ++event.gpu;
+  // The driver may have opened the GPU again under another handle.
+  char id[kTextSize] = {};
+  if (event.gpu == watched_.size() && functions_->uuid(data.device, id, kTextSize - 1) == kSuccess) {
+    const auto place = std::find(uuids_.begin(), uuids_.end(), id);
+    event.gpu = static_cast<std::size_t>(place - uuids_.begin());
+  }
+  if (event.gpu == watched_.size()) return std::nullopt;
+  if (data.type == kEventXid) event.xid = data.data;
+  return event;
+}
+
+}  // namespace det::agent
