@@ -132,11 +132,14 @@ class Preparation {
     if (auto exit = check_network()) return exit;
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: must not be empty");
-    // A list is never a trial class; a single string is one, or a shell command.
+    // A list is never a trial class or a compiled step; a single string is one of them, or a shell command.
     if (!order_.message.entrypoint_is_list()) {
       if (const auto trial = build::parse_trial_name(command[0])) {
         if (auto exit = build(*trial)) return exit;
-        command = harness_command(*trial);
+        command = harness_command(model_ + "/model.so:" + trial->trial_class);
+        spec.attaches = true;
+      } else if (is_compiled_step(command[0])) {
+        command = harness_command(dir_.workdir() + "/" + command[0]);
         spec.attaches = true;
       } else {
         command = {"/bin/sh", "-c", command[0]};
@@ -313,9 +316,10 @@ class Preparation {
     };
   }
 
-  std::vector<std::string> harness_command(const build::TrialName& trial) const {
+  /// `target`: the argument of det-harness, a trial class or a compiled step.
+  std::vector<std::string> harness_command(const std::string& target) const {
     std::vector<std::string> command{site_.prefix + "/bin/det-harness", "--model-dir", dir_.workdir(),
-                                     model_ + "/model.so:" + trial.trial_class};
+                                     target};
     // Several processes form the trial: det-launch starts one for each slot.
     if (order_.message.slots_size() > 1 || order_.message.gang_size() > 1)
       command.insert(command.begin(), {site_.prefix + "/bin/det-launch", "--"});

@@ -29,6 +29,10 @@ Result<build::TrialName> local_trial_name(const expconf::ExperimentConfig& confi
   const auto trial =
       config.entrypoint.size() == 1 ? build::parse_trial_name(config.entrypoint[0]) : std::nullopt;
   if (trial) return *trial;
+  if (const std::string step = config.compiled_step(); !step.empty())
+    return fail(Code::kInvalidArgument,
+                command + " compiles and runs a trial class; a compiled step runs without it: " +
+                    "det-harness --config const.yaml " + step);
   return fail(Code::kInvalidArgument,
               command + " runs a trial class (entrypoint: model_def:MyTrial); run a command line yourself");
 }

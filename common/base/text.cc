@@ -125,6 +125,12 @@ bool is_variable_name(std::string_view text) {
          text.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
+bool is_compiled_step(std::string_view entrypoint) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+  return entrypoint.ends_with(".pt2") && entrypoint.find_first_not_of(kAllowed) == entrypoint.npos &&
+         entrypoint.front() != '/' && entrypoint.front() != '-' && entrypoint.find("..") == entrypoint.npos;
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);

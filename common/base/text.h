@@ -32,6 +32,10 @@ bool has_control_characters(std::string_view text);
 /// first.
 bool is_variable_name(std::string_view text);
 
+/// True for an entrypoint that is a compiled step: a relative path of letters, digits and `_-./` that ends in
+/// .pt2 and has no part "..".
+bool is_compiled_step(std::string_view entrypoint);
+
 /// Levenshtein distance in bytes. O(|a| * |b|).
 int edit_distance(std::string_view a, std::string_view b);
 /// Returns the candidate with the smallest edit distance to `word`, at most 2 and less than the length of

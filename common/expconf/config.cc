@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "common/base/text.h"
+
 namespace det::expconf {
 namespace {
 
@@ -47,6 +49,12 @@ std::optional<std::pair<std::string, std::string>> ExperimentConfig::trial_class
   std::pair trial(text.substr(0, colon), text.substr(colon + 1));
   if (!is_dotted_name(trial.first) || !is_dotted_name(trial.second)) return std::nullopt;
   return trial;
+}
+
+std::string ExperimentConfig::compiled_step() const {
+  return !entrypoint_is_list && entrypoint.size() == 1 && is_compiled_step(entrypoint.front())
+             ? entrypoint.front()
+             : "";
 }
 
 std::shared_ptr<const ExperimentConfig> with_totals(std::shared_ptr<const ExperimentConfig> config,

@@ -142,6 +142,8 @@ struct ExperimentConfig {
   /// the harness.
   nlohmann::ordered_json resolved;
 
+  /// Path of the package in the model directory if the entrypoint is a compiled step ("step.pt2"), else "".
+  std::string compiled_step() const;
   /// Returns (module, class) if the entrypoint has the form "module:Class".
   std::optional<std::pair<std::string, std::string>> trial_class() const;
 };

@@ -26,6 +26,21 @@ std::string program_of(const ExperimentConfig& config) {
   return word.find_first_of("\"'\\$`*?[]{}()=~#!") == std::string::npos ? word : "";
 }
 
+/// A compiled step consists of three files with the same stem.
+Status check_compiled_step(const std::string& step, const std::vector<std::string>& files,
+                           const std::string& config_name) {
+  const std::string stem =
+      std::filesystem::path(step).lexically_normal().replace_extension().generic_string();
+  std::vector<std::string> missing;
+  for (const char* extension : {".pt2", ".json", ".safetensors"}) {
+    if (!holds(files, stem + extension)) missing.push_back(stem + extension);
+  }
+  if (missing.empty() || holds(files, "startup-hook.sh")) return {};
+  return refuse(join(missing, ", ") + (missing.size() == 1 ? " is" : " are") +
+                    " not in the code archive; export the compiled step into the model directory",
+                config_name);
+}
+
 }  // namespace
 
 Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::string>& files,
@@ -41,6 +56,8 @@ Status check_entrypoint(const ExperimentConfig& config, const std::vector<std::s
             trial_class->second,
         config_name);
   }
+  if (const std::string step = config.compiled_step(); !step.empty())
+    return check_compiled_step(step, files, config_name);
   const std::string program = program_of(config);
   // Absolute paths and names without a slash are resolved on the agent.
   if (program.find('/') == std::string::npos || program.starts_with('/')) return {};

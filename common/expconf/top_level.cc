@@ -220,7 +220,7 @@ Type make_top_level() {
       defaulted("workspace", text({.max = 128}), "", "workspace of the experiment; requires project"),
       defaulted("project", text({.max = 128}), "", "project of the experiment; requires workspace"),
       required("entrypoint", {"command line, or list of string", read_entrypoint},
-               "trial class (model_def:Class), or the command line to run"),
+               "trial class (model_def:Class), compiled step (step.pt2), or the command line to run"),
       defaulted("max_restarts", whole(0, 1'000'000), 5, "maximum number of restarts of a failed trial"),
       defaulted("hyperparameters", hyperparameters_type(), Json::object(),
                 "hyperparameters to search, and constants"),

@@ -13,6 +13,7 @@ namespace det {
 namespace {
 
 const std::map<std::string, std::vector<std::string>> kConfigurations{
+    {"compiled_step", {"const", "search"}},
     {"core_api",
      {"1_start", "2_metrics", "3_checkpoints", "4_search", "5_distributed", "over_http",
       "over_http_distributed"}},

@@ -45,6 +45,13 @@ inline std::string shape_text(const torch::Tensor& tensor) {
   return text + "]";
 }
 
+/// Functions that AOTInductor compiled (.pt2) run from LibTorch 2.6 on.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
+#define DET_HAS_AOT_INDUCTOR 1
+#else
+#define DET_HAS_AOT_INDUCTOR 0
+#endif
+
 /// The version of LibTorch that this library was compiled with, such as "2.1.0".
 inline std::string torch_version() { return TORCH_VERSION; }
 

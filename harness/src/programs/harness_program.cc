@@ -13,13 +13,16 @@
 
 #include "det/trainer.h"
 #include "harness/src/client/trial_info.h"
+#include "harness/src/compiled/compiled_step_trial.h"
 #include "harness/src/programs/check_device.h"
 
 namespace {
 
 constexpr char kUsage[] =
     "usage: det-harness [options] MODULE.so:Class\n"
-    "Trains the trial `Class` of a shared object that DET_TRIAL(Class) is compiled into.\n"
+    "       det-harness [options] STEP.pt2\n"
+    "Trains the trial `Class` of a shared object that DET_TRIAL(Class) is compiled into, or a compiled "
+    "step.\n"
     "  --config FILE          experiment configuration (on a cluster: the cluster's)\n"
     "  --model-dir DIR        kept in checkpoints as code/\n"
     "  --checkpoint-dir DIR   default: checkpoint_storage of the configuration, else ./checkpoints\n"
@@ -31,7 +34,7 @@ constexpr char kUsage[] =
 /// Parsed command line.
 struct Arguments {
   det::InitOptions init;
-  std::string library, trial_class;
+  std::string library, trial_class;  ///< trial_class is "" for a compiled step
   bool resume = false, test_mode = false;
 };
 
@@ -78,6 +81,10 @@ Arguments read_arguments(int argc, char** argv) {
     }
   }
   const std::string target = optind + 1 == argc ? argv[optind] : "";
+  if (target.ends_with(".pt2")) {
+    arguments.library = std::filesystem::absolute(target).string();
+    return arguments;
+  }
   const std::size_t colon = target.find(".so:");
   if (colon == std::string::npos) {
     std::cerr << kUsage;
@@ -99,6 +106,8 @@ Function* symbol(void* library, const std::string& path, const char* name) {
 }
 
 std::unique_ptr<det::Trial> make_trial(const Arguments& arguments, det::TrialContext& context) {
+  if (arguments.trial_class.empty())
+    return std::make_unique<det::CompiledStepTrial>(context, arguments.library);
   // The library is never unloaded: the trial's code may be in use until the process ends.
   void* library = ::dlopen(arguments.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(std::string("cannot load the trial: ") + ::dlerror());

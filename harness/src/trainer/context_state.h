@@ -38,6 +38,8 @@ struct ContextState {
   bool auto_to_device = true;
   /// Training over a BatchSource is an error.
   bool reproducible_data = true;
+  /// The trial steps its wrapped models itself, without an optimizer (a compiled step).
+  bool steps_itself = false;
   /// Batches trained before this start.
   std::int64_t initial_batch = 0;
   /// Step of reported media: batches trained, with the one that train_batch works on.

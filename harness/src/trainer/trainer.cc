@@ -61,7 +61,7 @@ class Fit {
     trial.build();
     if (state_.wrapped.models.empty())
       throw std::invalid_argument("the trial wraps no model; call context.wrap_model");
-    if (state_.wrapped.optimizers.empty()) {
+    if (state_.wrapped.optimizers.empty() && !state_.steps_itself) {
       throw std::invalid_argument("the trial wraps no optimizer; call context.wrap_optimizer");
     }
     asking_for("build_callbacks");

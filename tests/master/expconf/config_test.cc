@@ -118,6 +118,17 @@ TEST_CASE("module:Class names a trial class, everything else is a command") {
   CHECK_FALSE(config_of("entrypoint: [\"model_def:MNistTrial\"]").trial_class());
 }
 
+TEST_CASE("a relative path that ends in .pt2 is a compiled step, everything else is a command") {
+  CHECK(config_of("entrypoint: step.pt2").compiled_step() == "step.pt2");
+  CHECK(config_of("entrypoint: ./exported/mnist-2.pt2").compiled_step() == "./exported/mnist-2.pt2");
+  for (const char* command : {"/steps/step.pt2", "../step.pt2", "python3 train.py step.pt2",
+                              "step.pt2 --fast", "step.pt", "'[\"step.pt2\"]'", "-step.pt2", "$STEP.pt2"}) {
+    INFO(command);
+    CHECK(config_of(std::string("entrypoint: ") + command).compiled_step().empty());
+  }
+  CHECK(config_of("entrypoint: [step.pt2]").compiled_step().empty());
+}
+
 TEST_CASE("checkpoint paths are under the storage's root") {
   CheckpointStorage storage;
   storage.host_path = "/shared";
