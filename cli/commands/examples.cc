@@ -146,6 +146,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"trial files", "det trial files 12"},
     {"trial kill", "det trial kill 12"},
     {"trial logs", "det trial logs 12 -f"},
+    {"trial profile", "det trial profile 12 --batches 5 -o trace.json.gz"},
     {"trial shell", "det trial shell 12"},
     {"trial support-bundle", "det trial support-bundle 12 -o /tmp"},
     {"user activate", "det user activate alice"},

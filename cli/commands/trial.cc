@@ -197,6 +197,7 @@ Command trial_command() {
                   action(write_support_bundle)},
                  {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
   for (Command& verb : trial_file_verbs()) trial.verbs.push_back(std::move(verb));
+  trial.verbs.push_back(trial_profile_verb());
   return trial;
 }
 

@@ -21,6 +21,8 @@ Command list_checkpoints_verb(std::vector<std::string> names);
 std::vector<Command> life_verbs();
 /// `det trial files` and `det trial download-files`.
 std::vector<Command> trial_file_verbs();
+/// `det trial profile`.
+Command trial_profile_verb();
 /// Adds the flags of `create` to `app` and returns its action.
 Action declare_create(CLI::App& app);
 

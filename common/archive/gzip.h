@@ -1,4 +1,4 @@
-// gzip compression in memory, and streaming decompression. Private to common/archive/.
+// gzip compression in memory, and streaming decompression.
 #pragma once
 
 #include <cstdint>

@@ -108,7 +108,7 @@ struct Server::Parts {
     add<GroupService>(c);
     add<JobService>(c);
     add<LogService>(c);
-    add<MediaService>(c);
+    add<MediaService>(c, harness);
     add<ModelService>(c);
     add<PilotService>(c);
     add<ProjectService>(c, deletions);

@@ -368,6 +368,25 @@ struct Media : v1::MediaService::Service {
     }
     return Status::OK;
   }
+  Status ProfileTrial(ServerContext* context, const v1::ProfileTrialRequest* request,
+                      v1::TrialProfile* response) override {
+    NEEDS_TOKEN(context);
+    world.profile_requests.push_back(*request);
+    return next_profile(response);
+  }
+  Status GetTrialProfile(ServerContext* context, const v1::GetTrialProfileRequest* request,
+                         v1::TrialProfile* response) override {
+    NEEDS_TOKEN(context);
+    if (request->request_id() != world.profile_requests.back().request_id()) return missing("request");
+    return next_profile(response);
+  }
+  /// The next scripted progress; one without a state stands for a process that has forgotten the request.
+  Status next_profile(v1::TrialProfile* response) {
+    if (world.profiles.empty()) return {grpc::StatusCode::FAILED_PRECONDITION, "trial 3 has ended"};
+    *response = world.profiles.front();
+    world.profiles.erase(world.profiles.begin());
+    return response->state() == v1::ProfileStatus::STATE_UNSPECIFIED ? missing("request") : Status::OK;
+  }
   Status DownloadTrialFile(ServerContext* context, const v1::DownloadTrialFileRequest* request,
                            grpc::ServerWriter<v1::DownloadTrialFileResponse>* writer) override {
     NEEDS_TOKEN(context);

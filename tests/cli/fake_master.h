@@ -35,6 +35,8 @@ struct World {
   std::vector<v1::LogEntry> log;
   std::map<std::string, std::string> checkpoint_archives;  ///< uuid → tar.gz
   std::map<std::string, std::string> trial_files;          ///< path → content, of every trial
+  std::vector<v1::TrialProfile> profiles;                  ///< replies to profile calls, in order
+  std::vector<v1::ProfileTrialRequest> profile_requests;
   std::vector<v1::Agent> agents;
   std::map<std::string, std::string> templates;  ///< name → YAML
   std::string policies;                          ///< config policies of experiments, YAML

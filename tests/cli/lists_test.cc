@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/archive/archive.h"
+#include "common/archive/gzip.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "fake_master.h"
@@ -219,6 +220,66 @@ TEST_CASE("files of a trial are listed, selected and downloaded, and none escape
   master.world.trial_files = {{"../escaped", "x"}};
   CHECK(master.det({"trial", "download-files", "3", "-o", "bad"}, home->path()).status.code != 0);
   CHECK_FALSE(path_exists(home->path() + "/escaped"));
+}
+
+v1::TrialProfile profile_of(v1::ProfileStatus::State state, int batches = 0, const std::string& path = "") {
+  v1::TrialProfile out;
+  out.set_state(state);
+  out.set_batches(batches);
+  out.set_path(path);
+  return out;
+}
+
+TEST_CASE("a trace is requested, awaited and written, compressed or not by the name of the file") {
+  FakeMaster master;
+  fill(master.world);
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  const std::string path = "media/profile/r/8-d-batches-4-7.pt.trace.json.gz",
+                    text = R"({"traceEvents": []})";
+  master.world.trial_files[path] = gzip(text);
+  const std::vector replies{profile_of(v1::ProfileStatus::STATE_WAITING),
+                            profile_of(v1::ProfileStatus::STATE_RECORDING, 2),
+                            profile_of(v1::ProfileStatus::STATE_DONE, 4, path)};
+  master.world.profiles = replies;
+  const auto done = master.det({"trial", "profile", "3", "--batches", "4", "--memory"}, home->path());
+  CHECK(done.out ==
+        "Wrote trial_3.trace.json.gz. Open it at https://ui.perfetto.dev or in chrome://tracing\n");
+  CHECK(read_file(home->path() + "/trial_3.trace.json.gz").value() == gzip(text));
+  REQUIRE(master.world.profile_requests.size() == 1);
+  CHECK(master.world.profile_requests[0].batches() == 4);
+  CHECK(master.world.profile_requests[0].profile_memory());
+  CHECK_FALSE(master.world.profile_requests[0].with_stack());
+
+  // A restarted process has forgotten the request: it is sent again, with the same id.
+  master.world.profile_requests.clear();
+  master.world.profiles = replies;
+  master.world.profiles.insert(master.world.profiles.begin() + 1, v1::TrialProfile());
+  master.world.profiles.back().set_message("training has ended");
+  const auto again = master.det({"trial", "profile", "3", "--batches", "9", "-o", "t.json"}, home->path());
+  CHECK(again.status.ok());
+  CHECK(has(again.err, "note: 4 of 9 batches were recorded: training has ended"));
+  CHECK(read_file(home->path() + "/t.json").value() == text);
+  REQUIRE(master.world.profile_requests.size() == 2);
+  CHECK(master.world.profile_requests[0].request_id() == master.world.profile_requests[1].request_id());
+}
+
+TEST_CASE("a trace that cannot be recorded ends with the reason") {
+  FakeMaster master;
+  fill(master.world);
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  auto failed = profile_of(v1::ProfileStatus::STATE_FAILED);
+  failed.set_message("the program has no batches");
+  master.world.profiles = {profile_of(v1::ProfileStatus::STATE_WAITING), failed};
+  auto result = master.det({"trial", "profile", "3"}, home->path());
+  CHECK(result.status.code == 1);
+  CHECK(has(result.err, "trial 3 has recorded no trace: the program has no batches"));
+  result = master.det({"trial", "profile", "3"}, home->path());
+  CHECK(result.status.code == 1);
+  CHECK(has(result.err, "trial 3 has ended"));
+  CHECK(master.det({"trial", "profile", "3", "--batches", "1001"}, home->path()).status.code != 0);
+  CHECK_FALSE(path_exists(home->path() + "/trial_3.trace.json.gz"));
 }
 
 TEST_CASE("an archive that escapes its directory is refused and leaves no file") {

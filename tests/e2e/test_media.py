@@ -1,6 +1,7 @@
 """Media of trials: reported over HTTP and from C++, listed, read, replaced, downloaded, and deleted with the
-experiment."""
+experiment. Traces of running trials on request."""
 import base64
+import gzip
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import urllib.request
 import zlib
 
 from cluster import Cluster, wait_until
+from test_main_job import command
 
 BUILD = os.environ["DET_E2E_BUILD"]
 FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "media"
@@ -180,6 +182,76 @@ class Media(unittest.TestCase):
         self.cluster.det("trial", "download-files", trial, "tensorboard/none", expect=1)
         go.touch()
         self.cluster.wait_state(experiment, "COMPLETED")
+
+
+class Profile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BUILD)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        cls.cluster.start_agent()
+
+    def refused(self, trial):
+        done = self.cluster.run_det("trial", "profile", trial, cwd=self.cluster.dir, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_batches_of_a_running_trial_are_traced_until_it_is_paused(self):
+        id = self.cluster.create(FIXTURE.parent / "tiny", "\n".join([
+            "name: traced", "entrypoint: model_def:TinyTrial", "max_restarts: 0",
+            "hyperparameters: {learning_rate: 0.001, global_batch_size: 32}",
+            "searcher: {name: single, metric: validation_loss, max_length: {batches: 100000000}}",
+            "scheduling_unit: 100", ""]))
+        trial = self.cluster.trial_id(id)
+        wait_until("training", lambda: self.cluster.metrics(trial, "training"), timeout=400)
+        file = self.cluster.dir / "trace.json"
+        told = self.cluster.det("trial", "profile", trial, "--batches", 5, "--shapes", "--memory", "-o", file)
+        self.assertIn(f"Wrote {file}. Open it at https://ui.perfetto.dev", told)
+        trace = json.loads(file.read_text())
+        spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        batches = [int(span["name"].split()[1]) for span in spans if span["name"].startswith("batch ")]
+        self.assertEqual(batches, list(range(batches[0], batches[0] + 5)))
+        names = [span["name"] for span in spans]
+        # Two layers; the batch has 32 records of 8 numbers.
+        self.assertEqual(names.count("aten::addmm"), 10)
+        self.assertLessEqual({"data", "forward", "backward", "optimizer"}, set(names))
+        shapes = [span["args"]["Input Dims"] for span in spans if span["name"] == "aten::addmm"]
+        self.assertEqual(shapes[0][:3], [[32], [32, 8], [8, 32]])
+        self.assertTrue(any(event["name"] == "[memory]" for event in trace["traceEvents"]))
+        # Each operator of the training thread lies within a batch.
+        steps = [span for span in spans if span["name"].startswith("batch ")]
+        for span in spans:
+            if span["name"] == "aten::addmm":
+                self.assertTrue(any(step["ts"] <= span["ts"] and span["ts"] + span["dur"] <= step["ts"] + step["dur"] + 1
+                                    for step in steps), span)
+        # The same trace is a file of the trial.
+        files = [one["path"] for one in self.cluster.det_json("trial", "files", trial) if "/profile/" in one["path"]]
+        self.assertEqual(len(files), 1)
+        self.assertTrue(files[0].endswith(f"-batches-{batches[0]}-{batches[-1]}.pt.trace.json.gz"), files)
+        self.cluster.det("trial", "download-files", trial, files[0], "-o", self.cluster.dir / "files")
+        stored = (self.cluster.dir / "files" / files[0]).read_bytes()
+        self.assertEqual(gzip.decompress(stored), file.read_bytes())
+        # A second request is another trace; training goes on.
+        self.cluster.det("trial", "profile", trial, "--batches", 1, "-o", self.cluster.dir / "one.json.gz")
+        one = json.loads(gzip.decompress((self.cluster.dir / "one.json.gz").read_bytes()))
+        self.assertEqual(sum(event["name"].startswith("batch ") for event in one["traceEvents"]), 1)
+        self.cluster.det("experiment", "pause", id)
+        self.cluster.wait_state(id, "PAUSED")
+        wait_until("the process to end", lambda: not self.cluster.task_processes(trial))
+        self.assertIn("no training process of the library is connected", self.refused(trial))
+        self.cluster.det("experiment", "kill", id)
+        self.cluster.wait_state(id, "CANCELED")
+        self.assertIn(f"trial {trial} has ended (CANCELED); only running trials can be traced", self.refused(trial))
+
+    def test_a_program_without_the_library_and_an_unknown_trial_are_refused(self):
+        empty = self.cluster.dir / "empty"
+        empty.mkdir()
+        id = self.cluster.create(empty, command("sleep 600", max_restarts=0))
+        self.cluster.wait_state(id, "RUNNING")
+        self.assertIn("no training process of the library is connected", self.refused(self.cluster.trial_id(id)))
+        self.cluster.det("experiment", "kill", id)
+        self.assertIn("not found", self.refused(999999))
 
 
 if __name__ == "__main__":

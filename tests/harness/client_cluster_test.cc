@@ -28,7 +28,10 @@ struct Master {
   std::atomic<int> break_after{-1};                             ///< reports until the next break; -1 never
   std::string token, user_token;
   std::string allocation;
-  std::atomic<int> alive{0};      ///< number of heartbeats received
+  std::atomic<int> alive{0};  ///< number of heartbeats received
+  std::atomic<bool> takes_profiles{false};
+  std::string profile;  ///< id of a request that every session sends; "" for none
+  Queue<v1::ProfileStatus> profiles{1000};
   std::atomic<bool> ends{false};  ///< the trial has ended: every call is answered with ABORTED
 };
 
@@ -52,7 +55,18 @@ class Service final : public v1::HarnessService::Service {
     if (!master_.user_token.empty()) out.mutable_attached()->set_alive_milliseconds(5);
     master_.allocation = in.attach().allocation_id();
     stream->Write(out);
+    master_.takes_profiles = in.attach().profiles();
+    if (!master_.profile.empty()) {
+      v1::MasterMessage request;
+      request.mutable_profile()->set_request_id(master_.profile);
+      request.mutable_profile()->set_batches(3);
+      stream->Write(request);
+    }
     while (stream->Read(&in)) {
+      if (in.has_profile()) {
+        master_.profiles.push(v1::ProfileStatus(in.profile()));
+        continue;
+      }
       if (master_.ends) return {grpc::StatusCode::ABORTED, "the trial has ended"};
       if (in.has_alive()) {
         ++master_.alive;
@@ -221,6 +235,37 @@ TEST_CASE("preemption arrives through the stream") {
   client->acknowledge_preemption();
   CHECK(client->flush(std::chrono::seconds(30)));
   CHECK(master.reports.pop()->has_preemption_acknowledged());
+}
+
+TEST_CASE("a request for a trace reaches the program once, and its progress every session") {
+  Master master;
+  master.profile = "r1";
+  auto server = std::make_unique<Server>(master);
+  const int port = server->port();
+  const auto client = connect(port);
+  std::optional<ProfileRequest> request;
+  REQUIRE(wait_until([&] { return (request = client->take_profile_request()).has_value(); },
+                     std::chrono::seconds(30)));
+  CHECK(master.takes_profiles);
+  CHECK(request->id == "r1");
+  CHECK(request->batches == 3);
+  CHECK(master.profiles.pop()->state() == v1::ProfileStatus::STATE_WAITING);
+  client->report_profile({.id = "r1", .state = ProfileProgress::State::kRecording, .batches = 2});
+  const auto status = master.profiles.pop();
+  CHECK(status->state() == v1::ProfileStatus::STATE_RECORDING);
+  CHECK(status->batches() == 2);
+  server.reset();
+  server = std::make_unique<Server>(master, port);
+  // The new session repeats the request; the process sends its progress.
+  CHECK(master.profiles.pop()->batches() == 2);
+  CHECK_FALSE(client->take_profile_request());
+  client->refuse_profiles("no batches");
+  master.profile = "r2";
+  server.reset();
+  server = std::make_unique<Server>(master, port);
+  v1::ProfileStatus refused;
+  while (refused.request_id() != "r2") refused = *master.profiles.pop();
+  CHECK(refused.state() == v1::ProfileStatus::STATE_FAILED);
 }
 
 TEST_CASE("a client without a master can be destroyed") {

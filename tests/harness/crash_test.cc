@@ -1,21 +1,28 @@
 // How failures and crashes of a training program are reported.
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 
 #include "common/base/exit_codes.h"
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
 
 namespace det {
 namespace {
 
-ProcessResult run_failing(const std::string& how) {
-  const auto storage = TemporaryDirectory::create().value();
-  const ProcessOptions options{.argv = {DET_FAILING_TRIAL, storage.path(), how},
-                               .env = environment_with({"OMP_NUM_THREADS=1"}),
-                               .cwd = ""};
+ProcessResult run_failing(const std::string& how, const std::string& storage) {
+  const ProcessOptions options{
+      .argv = {DET_FAILING_TRIAL, storage, how}, .env = environment_with({"OMP_NUM_THREADS=1"}), .cwd = ""};
   return run_process(options, {.timeout = std::chrono::seconds(60)}).value();
+}
+
+ProcessResult run_failing(const std::string& how) {
+  return run_failing(how, TemporaryDirectory::create().value().path());
 }
 
 std::string last_line(const std::string& text) { return split(trim(text), '\n').back(); }
@@ -36,6 +43,8 @@ TEST_CASE("an exception ends a trial with a code that tells whether a restart ca
       {"evaluate", kExitRepeatable, "error: evaluate_batch (batch 0): no such class (failing_trial.cc:", ")"},
       {"thread", kExitRepeatable, "error: train_batch (batch 3): no such class (failing_trial.cc:", ")"},
       {"memory", kExitFailed, "error: train_batch (batch 3): ", ")"},
+      {"nan", kExitRepeatable, "error: train_batch (batch 3): the loss is nan; lower the learning rate", ""},
+      {"device", kExitFailed, "error: train_batch (batch 3): CUDA error: an illegal memory access", ")"},
       {"full", kExitStorageFull, "error: train_batch (batch 3): not saved: no space", ")"},
       {"exit", 3, "error: train_batch (batch 3): the trial called exit(3)", ""},
       {"exit 0", kExitFailed, "error: train_batch (batch 3): the trial called exit(0)", ""},
@@ -68,6 +77,59 @@ TEST_CASE("a crash is reported with its batch and its line, and keeps its signal
   CHECK(result.status.signal == row.signal);
   CHECK(last_line(result.err).starts_with(row.line));
   CHECK(result.err.find(row.function) != std::string::npos);
+}
+
+/// The line about records in a report; "" without one.
+std::string records_line(const ProcessResult& result) {
+  for (const std::string& line : split(result.err, '\n'))
+    if (line.starts_with("  record")) return line;
+  return "";
+}
+
+TEST_CASE("a report names the records of the batch, whatever ended the training") {
+  const std::string how = GENERATE(as<std::string>(), "throw", "shape", "segfault", "abort", "division",
+                                   "overflow", "memory", "exit", "thread", "nan", "device");
+  const ProcessResult result = run_failing(how);
+  INFO(how << ": " << result.err);
+  // The seed and the epoch alone decide the order of the 18 records, of which batch 3 has four.
+  static const std::string expected = records_line(run_failing("throw"));
+  CHECK(records_line(result) == expected);
+  CHECK(std::regex_match(expected, std::regex("  records [0-9]+, [0-9]+, [0-9]+, [0-9]+ of epoch 0")));
+}
+
+TEST_CASE("errors outside of batches and in other batches name their own records, or none") {
+  CHECK(records_line(run_failing("hparam")).empty());
+  const ProcessResult result = run_failing("evaluate");
+  INFO(result.err);
+  CHECK(records_line(result) == "  records 0, 1, 2, 3, 4 of epoch 0");
+}
+
+TEST_CASE("a crash of a thread that reads data names the records that it reads") {
+  const ProcessResult result = run_failing("read");
+  INFO(result.err);
+  CHECK(result.status.signal == SIGSEGV);
+  CHECK(records_line(result) == "  records 12, 13, 14, 15 of epoch 0");
+}
+
+TEST_CASE("with stacks, operators of a trace name the lines of the program that call them") {
+  const auto storage = TemporaryDirectory::create().value();
+  const ProcessResult result = run_failing("stack", storage.path());
+  INFO(result.err);
+  REQUIRE(result.ok());
+  std::string trace;
+  for (const auto& entry : std::filesystem::directory_iterator(storage.path() + "/tensorboard"))
+    if (entry.path().string().ends_with(".pt.trace.json")) trace = read_file(entry.path().string()).value();
+  std::set<std::string> stacks;
+  const Json read = parse_json(trace, {.bytes = 64 << 20}).value();
+  for (const Json& event : read.at("traceEvents"))
+    if (event.at("name") == "aten::addmm")
+      stacks.insert(event.at("args").at("Call stack").get<std::string>());
+  REQUIRE_FALSE(stacks.empty());
+  for (const std::string& stack : stacks) {
+    INFO(stack);
+    CHECK(std::regex_search(
+        stack, std::regex(R"(_batch.*\(fixture\.h:[0-9]+\);.*_batch.*\(failing_trial\.cc:[0-9]+\))")));
+  }
 }
 
 TEST_CASE("a forked child that exits does not end the training") {

@@ -1,5 +1,5 @@
 // Program for crash_test: failing_trial STORAGE HOW. Trains a small network and fails in batch 3 in the way
-// HOW, or earlier.
+// HOW, or earlier; with "stack" it writes a trace of batch 0 and does not fail.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -22,16 +22,42 @@ volatile int zero = 0;
   return recurse(depth + 1) + frame[0];
 }
 
+/// Crashes where it reads record 13.
+struct BrokenDataset final : det::Dataset {
+  std::int64_t size() const override { return 18; }
+  det::Batch get_batch(const std::vector<std::int64_t>& records) const override {
+    for (const std::int64_t record : records)
+      if (record == 13) *reinterpret_cast<volatile int*>(static_cast<std::intptr_t>(zero)) = 1;
+    return data_.get_batch(records);
+  }
+  using Dataset::get_batch;
+
+ private:
+  det::TensorDataset data_ = det::testing::small_data();
+};
+
 class FailingTrial final : public det::testing::SmallTrial {
  public:
   FailingTrial(det::TrialContext& context, det::testing::Record& record, std::string how)
       : SmallTrial(context, record), how_(std::move(how)) {
     if (how_ == "hparam") (void)context.get_hparam<double>("learning_rat");
+    if (how_ == "stack") {
+      det::ProfilerOptions options;
+      options.repeat = 1;
+      options.with_stack = true;
+      context.set_profiler(options);
+    }
     if (how_ == "file") throw std::runtime_error("cannot open the data");
   }
   det::Metrics train_batch(det::Batch& batch, int64_t epoch, int64_t number) override {
     if (number == 3) fail(batch);
-    return SmallTrial::train_batch(batch, epoch, number);
+    det::Metrics metrics = SmallTrial::train_batch(batch, epoch, number);
+    if (number == 3 && how_ == "nan") return {{"loss", std::numeric_limits<double>::quiet_NaN()}};
+    return metrics;
+  }
+  det::DataLoader build_training_data_loader() override {
+    if (how_ != "read") return SmallTrial::build_training_data_loader();
+    return {BrokenDataset(), {.batch_size = 4, .num_workers = 2}};
   }
   det::Metrics evaluate_batch(det::Batch& batch) override {
     if (how_ == "evaluate") throw std::runtime_error("no such class");
@@ -39,7 +65,8 @@ class FailingTrial final : public det::testing::SmallTrial {
   }
 
  private:
-  void fail(det::Batch& batch) {
+  // Not inlined: reports name it.
+  [[gnu::noinline]] void fail(det::Batch& batch) {
     if (how_ == "throw") throw std::runtime_error("no such class");
     if (how_ == "shape") (void)torch::mm(batch.data(), torch::ones({5, 2}));
     if (how_ == "segfault") *reinterpret_cast<volatile int*>(static_cast<std::intptr_t>(zero)) = 1;
@@ -47,6 +74,7 @@ class FailingTrial final : public det::testing::SmallTrial {
     if (how_ == "division") zero = 7 / zero;
     if (how_ == "overflow") zero = recurse(0);
     if (how_ == "memory") (void)std::vector<char>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (how_ == "device") TORCH_CHECK(false, "CUDA error: an illegal memory access was encountered");
     if (how_ == "exit") std::exit(3);
     if (how_ == "exit 0") std::exit(0);
     if (how_ == "thread") std::thread([] { throw std::runtime_error("no such class"); }).join();

@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "det/profiler.h"
+#include "optim/optim_golden.h"
 
 namespace det {
 namespace {
@@ -61,6 +63,32 @@ TEST_CASE("the schedule follows torch.profiler") {
   CHECK(plan({.wait = 0, .warmup = 0, .active = 1, .repeat = 1}, 3) == "l--");
   CHECK(plan({.skip_first = 2, .wait = 1, .warmup = 0, .active = 3, .repeat = 0}, 10) == "---aal-aal");
   CHECK(trace_step({.wait = 1, .active = 1}, 5).cycle == 2);
+}
+
+TEST_CASE("the schedule equals torch.profiler.schedule at every step") {
+  std::vector<ProfilerOptions> schedules;
+  Json input = Json::array();
+  for (const std::int64_t skip : {0, 3})
+    for (const std::int64_t wait : {0, 1, 4})
+      for (const std::int64_t warmup : {0, 2})
+        for (const std::int64_t active : {1, 3})
+          for (const std::int64_t repeat : {0, 1, 2}) {
+            schedules.push_back(
+                {.skip_first = skip, .wait = wait, .warmup = warmup, .active = active, .repeat = repeat});
+            input.push_back({{"skip_first", skip},
+                             {"wait", wait},
+                             {"warmup", warmup},
+                             {"active", active},
+                             {"repeat", repeat},
+                             {"steps", 40}});
+          }
+  const Json expected = golden("profiler", input);
+  if (expected.is_null()) return;
+  REQUIRE(expected.size() == schedules.size());
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    INFO(input[i].dump());
+    CHECK(plan(schedules[i], 40) == expected[i].get<std::string>());
+  }
 }
 
 TEST_CASE("the trace holds active steps only, forward and backward") {
@@ -195,6 +223,57 @@ TEST_CASE("a trace that cannot be written fails the step") {
   TraceProfiler profiler({.active = 1, .repeat = 1}, "/proc/nothing/here");
   CHECK_THROWS_AS(profiler.step(), std::runtime_error);
   CHECK_FALSE(at::hasGlobalCallbacks());
+}
+
+/// All events of the trace that a profiler with `options` writes for one step of train().
+std::vector<Json> one_step(ProfilerOptions options) {
+  const auto directory = TemporaryDirectory::create().value();
+  options.active = options.repeat = 1;
+  {
+    TraceProfiler profiler(options, directory.path());
+    train();
+    profiler.step();
+  }
+  return parse_json(read_file(traces(directory.path()).at(0)).value(), {.bytes = 64 << 20})
+      .value()
+      .at("traceEvents");
+}
+
+TEST_CASE("allocations of the program and of the backward pass are recorded with their totals") {
+  ProfilerOptions options;
+  options.profile_memory = true;
+  std::int64_t balance = 0, curve = 0;
+  std::set<std::int64_t> sizes;
+  for (const Json& event : one_step(options)) {
+    if (event["name"] == "[memory]") {
+      CHECK(event["ph"] == "i");
+      CHECK(event["args"]["Device Type"] == 0);
+      balance += event["args"]["Bytes"].get<std::int64_t>();
+      sizes.insert(event["args"]["Bytes"].get<std::int64_t>());
+    }
+    curve += event["ph"] == "C" && event["name"] == "allocated (cpu)";
+  }
+  // The product of [3, 4] and [4, 5] has 60 bytes, the gradient of its first factor 48.
+  CHECK(sizes.contains(60));
+  CHECK(sizes.contains(48));
+  CHECK(sizes.contains(-60));
+  CHECK(balance == 0);
+  CHECK(curve > 4);
+  for (const Json& event : one_step({})) CHECK(event["name"] != "[memory]");
+}
+
+TEST_CASE("activities select what is recorded, and without a GPU its time is left out") {
+  ProfilerOptions options;
+  options.activities = {ProfilerActivity::kCuda};
+  int spans = 0;
+  for (const Json& event : one_step(options))
+    if (event["ph"] == "X") {
+      CHECK(event["name"] == "ProfilerStep#0");
+      ++spans;
+    }
+  CHECK(spans == 1);
+  options.activities = {};
+  CHECK_THROWS_AS(one_step(options), std::invalid_argument);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "harness/src/base/crash_text.h"
 #include "harness/src/base/symbolize.h"
 
 namespace det {
@@ -22,6 +23,45 @@ constexpr std::size_t kHandlerStack = 256 << 10;
 
 std::atomic<const Activity*> crash_activity{nullptr};
 std::atomic<bool> records_throws{false};
+
+// ---- records ----
+
+constexpr std::size_t kShownRecords = 8;
+
+/// The records of the batch in progress.
+struct CrashRecords {
+  std::atomic<std::size_t> count{0};
+  std::atomic<std::int64_t> epoch{0};
+  std::array<std::atomic<std::int64_t>, kShownRecords> first{};
+};
+CrashRecords crash_records;
+
+/// The records that a thread reads; count 0: none. The model makes a first access in a signal handler safe.
+struct ThreadRecords {
+  std::int64_t epoch;
+  const std::int64_t* first;
+  std::size_t count;
+};
+thread_local ThreadRecords thread_records __attribute__((tls_model("initial-exec"))) = {0, nullptr, 0};
+
+/// Adds the line of crash_records_text(). Async-signal-safe.
+template <std::size_t capacity>
+void add_records(CrashText<capacity>& text, const Activity* activity) {
+  std::size_t count = thread_records.count;
+  std::int64_t epoch = thread_records.epoch;
+  const bool own = count > 0;
+  if (!own) {
+    if (activity == nullptr || !activity->is_computation || activity->batch < 0) return;
+    count = crash_records.count.load();
+    epoch = crash_records.epoch.load();
+  }
+  if (count == 0) return;
+  text << (count == 1 ? "  record" : "  records");
+  for (std::size_t i = 0; i < count && i < kShownRecords; ++i)
+    text << (i > 0 ? ", " : " ") << (own ? thread_records.first[i] : crash_records.first[i].load());
+  if (count > kShownRecords) text << ", … (" << static_cast<std::int64_t>(count) << " in all)";
+  text << " of epoch " << epoch << "\n";
+}
 
 // ---- exceptions ----
 
@@ -118,7 +158,10 @@ void report_crash(int signal, const siginfo_t& info, const ucontext_t& context) 
   symbolize(frames + first, count - first, places);
   if (!places.place.empty()) line << " (" << places.place.view() << ")";
   line << "\n";
+  static CrashText<512> records;
+  add_records(records, activity);
   places.stack.write_to(STDERR_FILENO);
+  records.write_to(STDERR_FILENO);
   line.write_to(STDERR_FILENO);
 }
 
@@ -197,6 +240,25 @@ void install_crash_report() {
 
 void set_crash_activity(const Activity* activity) { crash_activity.store(activity); }
 const Activity* crash_activity_now() { return crash_activity.load(); }
+
+void set_crash_records(std::int64_t epoch, const std::int64_t* records, std::size_t count) {
+  crash_records.count = 0;
+  for (std::size_t i = 0; i < count && i < kShownRecords; ++i)
+    crash_records.first[i].store(records[i], std::memory_order_relaxed);
+  crash_records.epoch.store(epoch, std::memory_order_relaxed);
+  crash_records.count = count;
+}
+
+ReadingRecords::ReadingRecords(std::int64_t epoch, const std::vector<std::int64_t>& records) {
+  thread_records = {epoch, records.data(), records.size()};
+}
+ReadingRecords::~ReadingRecords() { thread_records.count = 0; }
+
+std::string crash_records_text(const Activity& activity) {
+  CrashText<512> text;
+  add_records(text, &activity);
+  return std::string(text.view());
+}
 
 ThrowSite throw_site(const void* object) {
   void* frames[kMaxFrames];

@@ -7,8 +7,10 @@
 // information the report has no places.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace det {
 
@@ -21,6 +23,21 @@ struct Activity {
 };
 /// "train_batch (batch 7)".
 std::string to_string(const Activity& activity);
+
+/// Sets the records that the program works on, for reports about its computations; `count` 0: none. The first
+/// eight are kept. One thread may set them; a report on another thread may mix two batches.
+void set_crash_records(std::int64_t epoch, const std::int64_t* records, std::size_t count);
+/// Sets the records that this thread reads, for crashes on it, until the object ends.
+class ReadingRecords {
+ public:
+  /// The records must outlive this object.
+  ReadingRecords(std::int64_t epoch, const std::vector<std::int64_t>& records);
+  ~ReadingRecords();
+  ReadingRecords(const ReadingRecords&) = delete;
+};
+/// The line of a report about the records, such as "  records 4, 17, 2 of epoch 0\n"; "" without any, or when
+/// `activity` is no computation on a batch.
+std::string crash_records_text(const Activity& activity);
 
 /// Starts to record where exceptions are thrown, and installs the signal handlers. The stack of the calling
 /// thread may then overflow and still be reported. Idempotent.

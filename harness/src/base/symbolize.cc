@@ -1,5 +1,6 @@
 #include "harness/src/base/symbolize.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
@@ -7,9 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "common/base/process.h"
 
 namespace det {
 namespace {
@@ -136,6 +142,33 @@ void add_module(Frames& frames, int first, Places& places, int& lines) {
   }
 }
 
+/// Adds the lines of each of `addresses` in the output of addr2line -a: its offset, then its lines.
+void add_lines(std::string_view output, const std::vector<const void*>& addresses,
+               std::unordered_map<const void*, std::string>& found) {
+  std::size_t next = 0;
+  int lines = 0;
+  while (!output.empty()) {
+    const std::size_t end = output.find('\n');
+    std::string_view line = output.substr(0, end);
+    output.remove_prefix(end == output.npos ? output.size() : end + 1);
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("0x") && colon != line.npos) {
+      line.remove_prefix(colon + 2);
+      ++next;
+      lines = 0;
+    }
+    Places places;
+    if (next == 0 || next > addresses.size()) continue;
+    add_line(line, places, lines);
+    // Without the indentation and the newline.
+    std::string_view text = places.stack.view();
+    if (text.empty()) continue;
+    text = text.substr(5, text.size() - 6);
+    std::string& all = found[addresses[next - 1]];
+    all.append(all.empty() ? "" : ";").append(text);
+  }
+}
+
 }  // namespace
 
 void prepare_symbolize() {
@@ -165,6 +198,36 @@ void symbolize(void* const* frames, int count, Places& places) {
   int lines = 0;
   for (int i = 0; i < own.count && lines < kMaxLines; ++i)
     if (own.frames[i].module != nullptr) add_module(own, i, places, lines);
+}
+
+std::unordered_map<const void*, std::string> source_lines(std::vector<const void*> addresses) {
+  std::unordered_map<const void*, std::string> found;
+  if (addr2line[0] == '\0') return found;
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  // By module: addresses, and their offsets in the file. As in symbolize(), the byte before belongs to the
+  // call.
+  std::map<std::string, std::pair<std::vector<const void*>, std::vector<std::string>>> modules;
+  for (const void* const address : addresses) {
+    const char* const call = static_cast<const char*>(address) - 1;
+    Dl_info info{};
+    if (::dladdr(call, &info) == 0 || info.dli_fname == nullptr) continue;
+    const std::string path = std::string_view(info.dli_fname).find('/') == std::string_view::npos
+                                 ? executable
+                                 : std::string(info.dli_fname);
+    if (!is_own(path)) continue;
+    CrashText<20> offset;
+    offset.hex(static_cast<std::uint64_t>(call - static_cast<const char*>(info.dli_fbase)));
+    modules[path].first.push_back(address);
+    modules[path].second.emplace_back(offset.view());
+  }
+  for (auto& [path, calls] : modules) {
+    ProcessOptions options{.argv = {addr2line, "-a", "-C", "-f", "-p", "-i", "-e", path}};
+    options.argv.insert(options.argv.end(), calls.second.begin(), calls.second.end());
+    const auto done = run_process(options, {.timeout = std::chrono::milliseconds(2 * kPatienceMillis)});
+    if (done && done->ok()) add_lines(done->out, calls.first, found);
+  }
+  return found;
 }
 
 }  // namespace det

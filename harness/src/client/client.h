@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,23 @@ struct MediaRecord {
   std::string caption;
   std::string content;         ///< PNG, JSON, UTF-8 text, or the bytes of the file
   std::string file_name = {};  ///< of FILE
+  /// Called once with the result, unless the process ends first; null: failures are printed.
+  std::function<void(const Status&)> done = nullptr;
+};
+
+/// A user's request for a trace of the next batches.
+struct ProfileRequest {
+  std::string id;
+  std::int64_t batches = 1;
+  bool record_shapes = false, profile_memory = false, with_stack = false;
+};
+/// Progress of a request.
+struct ProfileProgress {
+  enum class State { kWaiting, kRecording, kStoring, kDone, kFailed };
+  std::string id;
+  State state = State::kWaiting;
+  std::int64_t batches = 0;  ///< recorded
+  std::string message = {};  ///< reason of a failure, or of fewer batches than requested
 };
 
 /// Sends reports. Reports take effect in the order in which they were made, each exactly once even if it is
@@ -71,6 +89,12 @@ class Client {
   /// Stores an entry of media, or replaces the one with its name and step. Entries may overtake other
   /// reports, but are stored before a checkpoint that is reported after them. Discards it by default.
   virtual void report_media(const MediaRecord& /*record*/) {}
+  /// Returns a new request for a trace, once. Cheap enough to call for every batch.
+  virtual std::optional<ProfileRequest> take_profile_request() { return std::nullopt; }
+  /// Sends the progress of the request that was taken last.
+  virtual void report_profile(const ProfileProgress& /*progress*/) {}
+  /// Refuses requests for traces with this reason; "" accepts them, as at the start.
+  virtual void refuse_profiles(const std::string& /*reason*/) {}
   /// Reports that the trial's hyperparameters cannot work.
   virtual void report_invalid_hp() = 0;
   /// True when the cluster preempts the trial: save at the next batch boundary and exit. Cheap enough to call

@@ -37,6 +37,7 @@
 #include "harness/src/client/client.h"
 #include "harness/src/client/cluster_channel.h"
 #include "harness/src/client/media_sender.h"
+#include "harness/src/client/profile_mailbox.h"
 
 namespace det {
 namespace {
@@ -44,13 +45,9 @@ namespace {
 /// Limits of unacknowledged reports: add() blocks above kSpoolBytes.
 constexpr std::int64_t kSpoolBytes = 64 << 20;
 constexpr std::size_t kSpoolReports = 1 << 20;
-constexpr std::size_t kMaxMessage = 1000;
 /// Several threads may wait for acknowledgments, but each wake-up reaches only one; none waits longer than
 /// this.
 constexpr Duration kNudge = std::chrono::seconds(1);
-/// Back-off between connection attempts.
-constexpr int kFirstWaitMs = 100, kMaxWaitMs = kMaxConnectMs;
-
 /// Limit for media that are sent before a checkpoint is reported.
 constexpr std::chrono::seconds kMediaPatience{30};
 
@@ -109,6 +106,10 @@ class Reporter {
     }
     return true;
   }
+  /// Thread-safe. After a change of the progress, call profile_changed().
+  ProfileMailbox& profile() { return profile_; }
+  /// Thread-safe.
+  void profile_changed() { wake(); }
   /// Thread-safe.
   bool preempted() const { return preempted_.load(std::memory_order_relaxed); }
   /// Thread-safe.
@@ -189,7 +190,9 @@ class Reporter {
   }
 
   void attach() {
+    profile_.resend();
     v1::HarnessMessage message;
+    message.mutable_attach()->set_profiles(true);
     message.mutable_attach()->set_trial_id(address_.trial_id);
     message.mutable_attach()->set_run(address_.run);
     message.mutable_attach()->set_allocation_id(address_.allocation_id);
@@ -209,7 +212,7 @@ class Reporter {
   void receive() {
     if (incoming_.has_attached()) {
       attached_ = true;
-      wait_ms_ = kFirstWaitMs;
+      wait_ms_ = kFirstConnectMs;
       // The outage is over: reset the back-off and log it once.
       if (told_outage_) std::fprintf(stderr, "the master is back; reports go on\n");
       told_outage_ = false;
@@ -222,6 +225,13 @@ class Reporter {
       acknowledge(incoming_.acknowledged().sequence());
     } else if (incoming_.has_preempt()) {
       preempt();
+    } else if (incoming_.has_profile()) {
+      const v1::ProfileBatches& request = incoming_.profile();
+      profile_.receive({.id = request.request_id(),
+                        .batches = request.batches(),
+                        .record_shapes = request.record_shapes(),
+                        .profile_memory = request.profile_memory(),
+                        .with_stack = request.with_stack()});
     }
     read();
     send_next();
@@ -257,8 +267,19 @@ class Reporter {
       message.mutable_alive();
       return write(message);
     }
+    if (const auto progress = profile_.take_outgoing()) return write(profile_status(*progress));
     if (next_ + 1 == spool_.size()) return write(spool_[next_++].message);
     if (next_ < spool_.size()) write(several());
+  }
+
+  static v1::HarnessMessage profile_status(const ProfileProgress& progress) {
+    v1::HarnessMessage message;
+    v1::ProfileStatus& status = *message.mutable_profile();
+    status.set_request_id(progress.id);
+    status.set_state(static_cast<v1::ProfileStatus::State>(static_cast<int>(progress.state) + 1));
+    status.set_batches(static_cast<std::int32_t>(progress.batches));
+    status.set_message(make_utf8(progress.message.substr(0, kMaxMessage)));
+    return message;
   }
 
   /// Packs the next reports into one message.
@@ -300,7 +321,7 @@ class Reporter {
       told_outage_ = true;
     }
     const auto wait = static_cast<std::int64_t>(wait_ms_ * (0.5 + random_.uniform()));
-    wait_ms_ = std::min(wait_ms_ * 2, kMaxWaitMs);
+    wait_ms_ = std::min(wait_ms_ * 2, kMaxConnectMs);
     waiting_ = true;
     retry_alarm_.Set(&events_,
                      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(wait, GPR_TIMESPAN)),
@@ -344,6 +365,7 @@ class Reporter {
   std::atomic<std::int64_t> spooled_{0}, added_{0}, acknowledged_{0};
   std::atomic<bool> preempted_{false}, stopping_{false}, awake_{false};
   grpc::Alarm wake_alarm_;
+  ProfileMailbox profile_;
 
   // Used by the reporter thread only.
   std::deque<Entry> spool_;
@@ -354,7 +376,7 @@ class Reporter {
   v1::MasterMessage incoming_;
   grpc::Status status_;
   grpc::Alarm retry_alarm_, alive_alarm_;
-  int outstanding_ = 0, wait_ms_ = kFirstWaitMs;
+  int outstanding_ = 0, wait_ms_ = kFirstConnectMs;
   bool attached_ = false, writing_ = false, failed_ = false, waiting_ = false, told_outage_ = false;
   bool alive_due_ = false, ended_ = false;
   std::int64_t alive_ms_ = 0;  // keep-alive interval set by the master; 0: none
@@ -392,6 +414,15 @@ class ClusterClient final : public Client {
     for (const auto& [path, bytes] : record.resources) (*checkpoint.mutable_resources())[path] = bytes;
     checkpoint.set_metadata(dump_json(record.metadata));
     reporter_.add(std::move(report));
+  }
+  std::optional<ProfileRequest> take_profile_request() override { return reporter_.profile().take(); }
+  void report_profile(const ProfileProgress& progress) override {
+    reporter_.profile().update(progress);
+    reporter_.profile_changed();
+  }
+  void refuse_profiles(const std::string& reason) override {
+    reporter_.profile().refuse(reason);
+    reporter_.profile_changed();
   }
   void report_invalid_hp() override {
     v1::Report report;
@@ -449,37 +480,9 @@ class ClusterClient final : public Client {
   MediaSender media_;  ///< last: its thread uses the stub
 };
 
-/// Requests an alternative checkpoint from the master. Retries with back-off while the master is unreachable;
-/// other errors are returned.
-Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
-                              const std::string& reason) {
-  const auto stub = v1::HarnessService::NewStub(make_channel(address));
-  v1::FallBackRequest request;
-  request.set_allocation_id(address.allocation_id);
-  request.set_checkpoint_uuid(uuid);
-  request.set_reason(make_utf8(reason.substr(0, kMaxMessage)));
-  for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(2 * wait_ms, kMaxWaitMs)) {
-    grpc::ClientContext context;
-    context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
-    context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
-    v1::FallBackResponse response;
-    const grpc::Status status = stub->FallBack(&context, request, &response);
-    if (status.ok()) return response.checkpoint_uuid();
-    const bool may_pass = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
-                          status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
-    if (!may_pass) return fail(static_cast<Code>(status.error_code()), status.error_message());
-    (void)Event().wait_for(std::chrono::milliseconds(wait_ms));
-  }
-}
-
 }  // namespace
 }  // namespace det
 
-extern "C" void det_fall_back(const det::ClusterAddress* address, const std::string* uuid,
-                              const std::string* reason, det::Result<std::string>* instead) {
-  *instead = det::fall_back(*address, *uuid, *reason);
-}
 extern "C" det::Client* det_make_cluster_client(const det::ClusterAddress* address) {
   return new det::ClusterClient(*address);
 }

@@ -10,7 +10,6 @@
 namespace det {
 namespace {
 
-constexpr int kFirstConnectMs = 100;
 /// Keep-alive interval. Servers by default reject pings more often than every five minutes without data.
 constexpr int kKeepaliveMs = 330'000, kKeepaliveTimeoutMs = 20'000;
 

@@ -10,8 +10,11 @@
 
 namespace det {
 
-/// Longest back-off between connection attempts, and limit of one attempt, in milliseconds.
-inline constexpr int kMaxConnectMs = 5000;
+/// Shortest and longest back-off between connection attempts, in milliseconds. The longest is also the limit
+/// of one attempt.
+inline constexpr int kFirstConnectMs = 100, kMaxConnectMs = 5000;
+/// Bytes of a message for display.
+inline constexpr std::size_t kMaxMessage = 1000;
 
 /// Returns a channel; connects at its first use. Throws std::runtime_error for a certificate that cannot be
 /// read.

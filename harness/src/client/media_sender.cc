@@ -62,12 +62,13 @@ void MediaSender::run() {
 void MediaSender::send(const MediaRecord& record) {
   for (std::chrono::milliseconds wait = kFirstMediaWait;; wait = std::min(2 * wait, kMaxMediaWait)) {
     const Status done = send_(record);
-    if (done) return;
-    const Error& error = done.error();
-    if (may_pass(error.code)) {
+    if (!done && may_pass(done.error().code)) {
       if (stopping_.wait_for(wait)) return;
       continue;
     }
+    if (record.done) return record.done(done);
+    if (done) return;
+    const Error& error = done.error();
     // One warning for a quota that stays used.
     if (error.message != warned_)
       std::fprintf(stderr, "warning: media \"%s\" is not stored: %s\n", record.name.c_str(),

@@ -19,7 +19,7 @@ namespace det {
 class MediaSender {
  public:
   /// Sends one entry; called on the sender's thread. kUnavailable and kDeadlineExceeded are retried with
-  /// back-off; other errors drop the entry with a warning.
+  /// back-off; other errors drop the entry with a warning, or with its `done`.
   using Send = std::function<Status(const MediaRecord&)>;
   explicit MediaSender(Send send) : send_(std::move(send)) {}
   /// Drops what is not sent.

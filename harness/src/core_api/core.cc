@@ -33,6 +33,7 @@ namespace {
 /// Limit for flushing reports at exit. Long, because the master may be down; the agent's supervisor ends the
 /// process when its result is no longer needed.
 constexpr std::chrono::hours kPatience{24 * 7};
+constexpr const char* kNoBatches = "the program trains with the Core API, which has no batches to record";
 
 CoreInfo to_info(const TrialInfo& info) {
   CoreInfo out;
@@ -345,6 +346,7 @@ CoreContext init_core(CoreOptions options) {
   if (options.detached && !on_cluster()) {
     TrialInfo info;
     state->client = begin_detached(*options.detached, *state->distributed, info);
+    state->client->refuse_profiles(kNoBatches);
     state->info = to_info(info);
     state->bucket = info.bucket;
     state->info.detached = true;
@@ -356,6 +358,7 @@ CoreContext init_core(CoreOptions options) {
   beat();  // starts the hang watch: the code below may block
   state->client = state->distributed->is_chief() ? value_or_throw(make_client(info))
                                                  : make_quiet_client(/*takes_signals=*/!info.on_cluster);
+  state->client->refuse_profiles(kNoBatches);
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
   state->info = to_info(info);
   state->bucket = info.bucket;

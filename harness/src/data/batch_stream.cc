@@ -4,10 +4,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <deque>
 #include <stdexcept>
 #include <string>
 
 #include "common/base/clock.h"
+#include "harness/src/base/crash_report.h"
 #include "harness/src/data/data_compat.h"
 #include "harness/src/data/dealer.h"
 #include "harness/src/data/ordered_workers.h"
@@ -88,8 +90,20 @@ class BatchStream::Reader {
 
   std::optional<Batch> next() {
     std::optional<Batch> batch = side_copy_ ? next_on_gpu() : unwrap(next_on_cpu());
-    if (batch) ++given_, gave_ = true;
+    if (!batch) return batch;
+    ++given_, gave_ = true;
+    if (!deals_.empty()) {
+      last_deal_ = std::move(deals_.front());
+      deals_.pop_front();
+    }
     return batch;
+  }
+
+  void name_records() const {
+    if (last_deal_)
+      set_crash_records(last_deal_->epoch, last_deal_->records.data(), last_deal_->records.size());
+    else
+      set_crash_records(0, nullptr, 0);
   }
 
   std::int64_t last_batch_number() const {
@@ -114,7 +128,8 @@ class BatchStream::Reader {
     if (!loader_.is_reproducible()) return [this] { return read_source(); };
     std::optional<Dealer::Deal> deal = dealer_->deal(position);
     if (!deal) return nullptr;
-    return [this, deal = std::move(*deal)] { return read_deal(deal); };
+    deals_.push_back(std::make_shared<const Dealer::Deal>(std::move(*deal)));
+    return [this, shared = deals_.back()] { return read_deal(*shared); };
   }
 
   /// Reads a batch of the dataset on a worker thread or the training thread. One LibTorch thread is used:
@@ -122,6 +137,7 @@ class BatchStream::Reader {
   std::optional<Batch> read_deal(const Dealer::Deal& deal) const {
     const at::NoGradGuard no_grad;
     const compat::OneThread one_thread;
+    const ReadingRecords reading(deal.epoch, deal.records);
     try {
       return pinned(read_records(loader_, deal.records, {.seed = spec_.seed, .epoch = deal.epoch}));
     } catch (const c10::Error& error) {
@@ -214,6 +230,8 @@ class BatchStream::Reader {
   std::optional<Dealer> dealer_;  // for a source: only validates the shards
   std::int64_t planned_, given_;  // batches of this process since the start of training
   bool gave_ = false, all_planned_ = false;
+  std::deque<std::shared_ptr<const Dealer::Deal>> deals_;  // planned and not given, in order
+  std::shared_ptr<const Dealer::Deal> last_deal_;          // of the most recent batch
 
   std::int64_t source_epoch_ = 0;
   bool source_started_ = false, source_ended_ = false;
@@ -231,5 +249,6 @@ BatchStream::~BatchStream() = default;
 std::int64_t BatchStream::steps_per_epoch() const { return reader_->steps(); }
 std::optional<Batch> BatchStream::next() { return reader_->next(); }
 std::int64_t BatchStream::last_batch_number() const { return reader_->last_batch_number(); }
+void BatchStream::name_records() const { reader_->name_records(); }
 
 }  // namespace det

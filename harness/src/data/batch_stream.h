@@ -46,6 +46,9 @@ class BatchStream {
   /// Index of the most recent batch in its epoch, over all shards: s * world + shard. -1 before the first
   /// batch.
   std::int64_t last_batch_number() const;
+  /// Names the records of the most recent batch in reports of crashes (set_crash_records()); none for a
+  /// source.
+  void name_records() const;
 
  private:
   class Reader;

@@ -24,6 +24,9 @@ enum class Phase {
   kCheckpoint,
   kReport
 };
+inline constexpr std::size_t kPhases = 9;
+/// "forward", as in the metric group "timing".
+const char* to_string(Phase phase);
 
 /// Accumulates the time of each phase. One phase is active at a time. A change of phase costs one clock read.
 class PhaseClock {
@@ -32,6 +35,10 @@ class PhaseClock {
   explicit PhaseClock(std::function<std::int64_t()> now_ns = mono_now_ns)
       : now_ns_(std::move(now_ns)), since_(now_ns_()) {}
 
+  /// Called at the end of each phase with the time at which it began or was resumed; null: none.
+  using Observer = std::function<void(Phase phase, std::int64_t begin_ns)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
   /// Switches to `phase` and returns the previous one, to which the elapsed time is charged.
   Phase enter(Phase phase);
   /// Returns the seconds per batch of each phase since the last call ("data", "forward", …; "other" is the
@@ -39,8 +46,8 @@ class PhaseClock {
   Json take(std::int64_t batches);
 
  private:
-  static constexpr std::size_t kPhases = 9;
   std::function<std::int64_t()> now_ns_;
+  Observer observer_;
   std::int64_t since_;
   Phase phase_ = Phase::kOther;
   /// Nanoseconds per phase since the last take().

@@ -19,7 +19,7 @@ namespace det {
 /// Output beside the reports.
 struct Instruments {
   std::unique_ptr<TraceProfiler> tracer;  ///< null unless the trial set a profiler
-  std::unique_ptr<PhaseClock> phases;     ///< null unless profiling is enabled (chief only)
+  std::unique_ptr<PhaseClock> phases;  ///< null unless profiling or a requested trace needs it (chief only)
   /// Directory of event files; those of reported metrics can be turned off.
   std::string tensorboard_dir;
   std::unique_ptr<TensorBoard> tensorboard;  ///< created at first use

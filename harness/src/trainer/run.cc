@@ -218,10 +218,11 @@ ExitCode exit_code_for(const ContextState* state, const std::exception& error, c
 int fail_with(const ContextState* state, ExitCode code, const std::string& message,
               const ThrowSite& site = {}) {
   const std::string where = state == nullptr ? "start" : to_string(state->activity);
+  const std::string records = state == nullptr ? "" : crash_records_text(state->activity);
   if (state != nullptr && state->run.client != nullptr) state->run.client->flush(kPatience);
   std::fflush(stdout);
-  std::fprintf(stderr, "%serror: %s: %s%s\n", site.stack.c_str(), where.c_str(), message.c_str(),
-               site.place.empty() ? "" : (" (" + site.place + ")").c_str());
+  std::fprintf(stderr, "%s%serror: %s: %s%s\n", site.stack.c_str(), records.c_str(), where.c_str(),
+               message.c_str(), site.place.empty() ? "" : (" (" + site.place + ")").c_str());
   return code;
 }
 

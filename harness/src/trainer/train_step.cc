@@ -135,6 +135,7 @@ Batch TrainStep::next_batch(std::int64_t number) {
   state_.activity = {"the training data", number};
   const PhaseSpan span(state_.instruments.phases.get(), Phase::kData);
   std::optional<Batch> batch = stream_->next();
+  stream_->name_records();
   if (!batch) throw std::runtime_error("the training loader has no more batches; it must be endless");
   return std::move(*batch);
 }

@@ -17,6 +17,7 @@
 #include "harness/src/observability/system_metrics.h"
 #include "harness/src/trainer/context_state.h"
 #include "harness/src/trainer/plan.h"
+#include "harness/src/trainer/profile_on_request.h"
 #include "harness/src/trainer/sanity_check.h"
 #include "harness/src/trainer/train_step.h"
 #include "harness/src/trainer/validation.h"
@@ -89,6 +90,7 @@ class Fit {
       state_.instruments.phases = std::make_unique<PhaseClock>();
       timed_from_ = step();
     }
+    if (state_.run.distributed->is_chief()) profile_.emplace(*state_.run.client, state_.instruments);
     for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
   }
 
@@ -98,6 +100,7 @@ class Fit {
   bool is_between_windows() const { return train_->is_between_windows(step()); }
 
   void train_one_batch() {
+    if (profile_) profile_->begin_batch(step());
     const std::int64_t epoch = step() / train_->batches_per_epoch();
     if (step() % train_->batches_per_epoch() == 0) {
       for_callbacks("on_training_epoch_start", [&](Callback& c) { c.on_training_epoch_start(epoch); });
@@ -109,6 +112,7 @@ class Fit {
     if (step() % train_->batches_per_epoch() == 0) {
       for_callbacks("on_training_epoch_end", [&](Callback& c) { c.on_training_epoch_end(epoch); });
     }
+    if (profile_) profile_->end_batch();
   }
 
   /// Reports the averages since the last report. Does nothing without batches.
@@ -118,7 +122,7 @@ class Fit {
     asking_for("the training metrics", step() - 1, true);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
-    if (state_.instruments.phases && step() > timed_from_) {
+    if (machine_ && step() > timed_from_) {
       state_.run.client->report_metrics("timing", step(),
                                         state_.instruments.phases->take(step() - timed_from_));
       timed_from_ = step();
@@ -215,6 +219,7 @@ class Fit {
   /// Ends training: saves and acknowledges a preemption, or makes the final report, validation and
   /// checkpoint. Returns when all checkpoints are durable.
   FitResult finish() {
+    if (profile_) profile_->finish();
     if (!is_done() && !state_.stop_requested) {
       // The open metric window goes into the checkpoint; the run that completes the window reports it.
       want_checkpoint();
@@ -376,6 +381,7 @@ class Fit {
   RankVotes votes_;
   CheckpointSaver saver_;
   std::optional<SystemMetrics> machine_;
+  std::optional<ProfileOnRequest> profile_;  ///< chief only
   std::optional<TrainStep> train_;
   std::optional<Validation> validation_;
   Plan plan_;

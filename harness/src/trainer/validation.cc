@@ -108,6 +108,7 @@ BatchMetrics Validation::evaluate(std::int64_t step, std::int64_t count) {
     state_.activity = {"the validation data", i};
     std::optional<Batch> batch = batches.next();
     if (!batch) break;
+    batches.name_records();
     const std::int64_t number = batches.last_batch_number();
     const std::int64_t records = trial_.get_batch_length(*batch);
     state_.activity = {"evaluate_batch", i, true};

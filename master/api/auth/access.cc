@@ -136,6 +136,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.MediaService/GetMediaContents", user(A::kView, T::kTrial, "trial_ids")},
     {"/det.v1.MediaService/GetTrialFiles", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.MediaService/DownloadTrialFile", user(A::kView, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/ProfileTrial", user(A::kEdit, T::kTrial, "trial_id")},
+    {"/det.v1.MediaService/GetTrialProfile", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.MediaService/ReportMedia", allocation()},
     {"/det.v1.CommandService/GetCommands", user(A::kView, T::kListed)},
     {"/det.v1.CommandService/GetCommand", user(A::kView, T::kTask, "command_id")},

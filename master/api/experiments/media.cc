@@ -38,12 +38,6 @@ void convert_media(const db::MediaRow& row, v1::Media& out) {
   api::to_proto(row.reported, out.mutable_report_time());
 }
 
-/// Path of an entry among the files of its trial.
-std::string path_of(const db::MediaRow& row) {
-  return std::string(kMediaPrefix) + row.name + "/" + std::to_string(row.steps_completed) + "-" + row.digest +
-         "-" + row.file_name;
-}
-
 /// Name of the file in downloads.
 std::string file_name_of(const v1::ReportMediaRequest& request) {
   switch (request.kind()) {
@@ -60,7 +54,7 @@ std::string file_name_of(const v1::ReportMediaRequest& request) {
   }
 }
 
-/// Returns the digest in a path of path_of(); "" for others.
+/// Returns the digest in a path of media_path(); "" for others.
 std::string digest_in(const std::string& path) {
   const std::string leaf = path.substr(path.rfind('/') + 1);
   const std::size_t dash = leaf.find('-');
@@ -108,12 +102,20 @@ class FileDownload final : public PacedStream<v1::DownloadTrialFileRequest, v1::
 
 }  // namespace
 
-MediaService::MediaService(const Context& context) : Service(context, "det.v1.MediaService") {
+std::string media_path(const db::MediaRow& row) {
+  return std::string(kMediaPrefix) + row.name + "/" + std::to_string(row.steps_completed) + "-" + row.digest +
+         "-" + row.file_name;
+}
+
+MediaService::MediaService(const Context& context, HarnessService& harness)
+    : Service(context, "det.v1.MediaService"), harness_(harness) {
   unary("ReportMedia", &MediaService::ReportMedia, context_.pools.outward);
   unary("GetMedia", &MediaService::GetMedia);
   unary("GetMediaContents", &MediaService::GetMediaContents, context_.pools.outward);
   unary("GetTrialFiles", &MediaService::GetTrialFiles, context_.pools.outward);
   server_stream("DownloadTrialFile", &MediaService::DownloadTrialFile);
+  unary("ProfileTrial", &MediaService::ProfileTrial);
+  unary("GetTrialProfile", &MediaService::GetTrialProfile);
 }
 
 Status MediaService::ReportMedia(const Caller& caller, const v1::ReportMediaRequest& request,
@@ -196,7 +198,7 @@ Status MediaService::GetTrialFiles(const Caller&, const v1::GetTrialFilesRequest
   };
   TRY_ASSIGN(const auto media,
              db::list_media(context_.pool, {trial}, {.limit = static_cast<std::int64_t>(kMaxTrialFiles)}));
-  for (const db::MediaRow& row : media.rows) add(path_of(row), row.size, row.reported);
+  for (const db::MediaRow& row : media.rows) add(media_path(row), row.size, row.reported);
   const auto files = open_files(context_, context_.pool, trial);
   if (!files) {
     if (files.error().code != Code::kFailedPrecondition) return tl::unexpected(files.error());

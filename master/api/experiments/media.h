@@ -3,7 +3,9 @@
 
 #include "det/v1/media.pb.h"
 #include "master/api/service.h"
+#include "master/api/streams/harness_session.h"
 #include "master/api/submit/trial_files.h"
+#include "master/db/queries/media.h"
 
 namespace det::api {
 
@@ -12,7 +14,7 @@ namespace det::api {
 /// same content uses, or that is deleted with the experiment.
 class MediaService final : public Service {
  public:
-  explicit MediaService(const Context& context);
+  MediaService(const Context& context, HarnessService& harness);
   /// Stores an entry. Idempotent. Errors: kInvalidArgument; kResourceExhausted above the quota of the trial;
   /// kFailedPrecondition when the master cannot write to the storage; those of find_reporter().
   Status ReportMedia(const Caller& caller, const v1::ReportMediaRequest& request,
@@ -26,7 +28,19 @@ class MediaService final : public Service {
                        v1::GetTrialFilesResponse* response);
   grpc::ServerWriteReactor<v1::DownloadTrialFileResponse>* DownloadTrialFile(
       grpc::CallbackServerContext* call, const v1::DownloadTrialFileRequest* request);
+  // The master keeps no requests for traces: the trial's process knows its own, and the stored trace answers
+  // after its end. Defined in profile.cc.
+  Status ProfileTrial(const Caller& caller, const v1::ProfileTrialRequest& request,
+                      v1::TrialProfile* response);
+  Status GetTrialProfile(const Caller& caller, const v1::GetTrialProfileRequest& request,
+                         v1::TrialProfile* response);
+
+ private:
+  HarnessService& harness_;
 };
+
+/// Path of an entry among the files of its trial.
+std::string media_path(const db::MediaRow& row);
 
 /// Checks a report. Errors: kInvalidArgument naming the field.
 Status check_media(const v1::ReportMediaRequest& request);

@@ -8,12 +8,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/base/event.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
-#include "common/base/secret.h"
 #include "common/base/text.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/bidi_stream.h"
+#include "master/api/streams/session_subject.h"
 
 namespace det::api {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 // Above this number of unacknowledged reports the session stops reading.
 constexpr std::size_t kMaxUnacknowledged = 1024;
 constexpr std::size_t kMaxEndMessage = 4096;
+constexpr std::chrono::seconds kEdgePatience{10};
 
 }  // namespace
 
@@ -45,6 +47,32 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     v1::MasterMessage message;
     message.mutable_preempt();
     send(std::move(message));
+  }
+
+  TrialId trial() const { return trial_; }
+
+  /// See HarnessService::profile().
+  Result<v1::ProfileStatus> profile(const v1::ProfileBatches& request) {
+    if (!attached_ || finished())
+      return fail(Code::kUnavailable, "the training process is connecting; try again");
+    if (!takes_profiles_)
+      return fail(Code::kFailedPrecondition, "the training process is of an older version, without traces");
+    if (request.request_id() == profile_.request_id()) return profile_;
+    if (!profile_.request_id().empty() && profile_.state() < v1::ProfileStatus::STATE_DONE)
+      return fail(Code::kFailedPrecondition, "another trace of this trial is in progress; try again later");
+    profile_.Clear();
+    profile_.set_request_id(request.request_id());
+    profile_.set_state(v1::ProfileStatus::STATE_WAITING);
+    v1::MasterMessage message;
+    *message.mutable_profile() = request;
+    send(std::move(message));
+    return profile_;
+  }
+  /// See HarnessService::profile_status().
+  Result<v1::ProfileStatus> profile_status(const std::string& request_id) const {
+    if (request_id != profile_.request_id())
+      return fail(Code::kNotFound, "the training process has no such request");
+    return profile_;
   }
 
   /// Sends collected metrics to the bulk writer as one batch. At most one batch is in flight; further metrics
@@ -102,6 +130,10 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
       renew_lease();
       return read_more();
     }
+    if (attached_ && message.has_profile()) {
+      take_profile(message.profile());
+      return read_more();
+    }
     if (!attached_ || (!message.has_report() && !message.has_reports())) {
       return refuse({Code::kInvalidArgument, "a session begins with one attach; reports follow", {}});
     }
@@ -123,107 +155,25 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   void attach(const v1::Attach& attach) {
     trial_ = TrialId(attach.trial_id());
     run_ = attach.run();
+    takes_profiles_ = attach.profiles();
     allocation_ = AllocationId(attach.allocation_id());
     // The lookup blocks on the core and runs on a worker. Without an allocation token the caller must own a
     // trial outside the cluster.
     const bool taken = context_.pools.steer.try_post([self = shared_from_this()] {
-      self->credentials_.allocation_token.empty() ? self->find_detached() : self->find_allocation();
+      auto found = self->credentials_.allocation_token.empty()
+                       ? find_detached(self->context_, self->credentials_, self->trial_, self->run_)
+                       : find_allocation(self->context_, self->credentials_, self->allocation_, self->trial_,
+                                         self->run_);
+      self->on_edge(
+          [self, found = std::move(found)] { found ? self->admit(*found) : self->refuse(found.error()); });
     });
     if (!taken) refuse(busy());
   }
 
-  /// Result of the lookup in the core.
-  struct Found {
-    bool current = false;
-    bool stranger = false;        ///< the allocation is live, and the token is not one of its parts
-    std::optional<UserId> owner;  ///< set for a trial outside the cluster
-    ExperimentId experiment;
-    db::TaskOwner subject;  ///< owner of the experiment
-    WallTime started;       ///< of the trial
-    TaskId task;
-    std::string metric, time;
-  };
-
-  /// Runs on a worker, for a trial outside the cluster. The caller must be its owner.
-  void find_detached() {
-    const auto session = context_.sessions->find(token_hash(credentials_.user_token));
-    auto found = std::make_shared<Found>();
-    const Status seen = context_.loop.inspect([found, trial = trial_, run = run_](const core::Core& core) {
-      auto row = core.trials().find(trial);
-      if (row == core.trials().end() || core::is_terminal(row->second.state) || row->second.run != run)
-        return;
-      auto experiment = core.experiments().find(row->second.experiment);
-      if (experiment == core.experiments().end()) return;
-      found->current = true;
-      if (experiment->second.detached) found->owner = experiment->second.owner;
-      found->subject = {experiment->second.owner, experiment->second.workspace};
-      found->started = row->second.started;
-      found->experiment = row->second.experiment;
-      found->task = row->second.task;
-      found->metric = experiment->second.config->searcher.metric;
-      found->time = experiment->second.config->searcher.time_name();
-    });
-    on_edge([self = shared_from_this(), found, seen, session] {
-      if (!session && session.error().code != Code::kNotFound) return self->refuse(session.error());
-      if (!session) return self->refuse({Code::kUnauthenticated, "the session has ended; log in again", {}});
-      if (session->limited) {
-        return self->refuse({Code::kUnauthenticated, "an access token of a lesser role does not report", {}});
-      }
-      if (!seen) return self->refuse(seen.error());
-      if (!found->current) return self->refuse({Code::kAborted, "the trial has ended or does not exist", {}});
-      if (!found->owner) {
-        return self->refuse(
-            {Code::kPermissionDenied, "a trial of the cluster reports with its allocation's token", {}});
-      }
-      if (*found->owner != session->user.id) {
-        return self->refuse({Code::kPermissionDenied, "the trial is another user's", {}});
-      }
-      self->allocation_ = AllocationId(found->task.value + "." + std::to_string(self->run_));
-      self->admit(*found);
-    });
-  }
-
-  /// Runs on a worker. The allocation must be the current run of the trial.
-  void find_allocation() {
-    auto found = std::make_shared<Found>();
-    const Status seen =
-        context_.loop.inspect([found, id = allocation_, trial = trial_, run = run_,
-                               hash = token_hash(credentials_.allocation_token)](const core::Core& core) {
-          auto allocation = core.allocations().find(id);
-          if (allocation == core.allocations().end()) return;
-          found->stranger = !allocation->second.has_token(hash);
-          if (allocation->second.task != trial || allocation->second.run != run) return;
-          auto row = core.trials().find(trial);
-          if (row == core.trials().end()) return;
-          found->current = true;
-          found->experiment = row->second.experiment;
-          found->task = row->second.task;
-          auto experiment = core.experiments().find(row->second.experiment);
-          if (experiment != core.experiments().end()) {
-            found->subject = {experiment->second.owner, experiment->second.workspace};
-            found->started = row->second.started;
-            found->metric = experiment->second.config->searcher.metric;
-            found->time = experiment->second.config->searcher.time_name();
-          }
-        });
-    on_edge([self = shared_from_this(), found, seen] {
-      if (!seen) return self->refuse(seen.error());
-      if (found->stranger) {
-        return self->refuse({Code::kUnauthenticated,
-                             "the token is not that of allocation " + make_utf8(self->allocation_.value),
-                             {}});
-      }
-      // Tokens of ended allocations are forgotten with them, so this answer needs no valid token.
-      if (!found->current) {
-        return self->refuse({Code::kAborted, "this run is not the trial's current one; leave", {}});
-      }
-      self->admit(*found);
-    });
-  }
-
-  void admit(const Found& found) {
+  void admit(const SessionSubject& found) {
+    allocation_ = found.allocation;
     experiment_ = found.experiment;
-    owner_ = found.subject;
+    owner_ = found.owner;
     fresh_ = context_.quotas->is_fresh(found.started);
     task_ = found.task;
     metric_ = found.metric;
@@ -263,6 +213,14 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
                          if (answer) return;
                          self->on_edge([self, error = answer.error()] { self->refuse(error); });
                        });
+  }
+
+  /// After a reconnect the process sends the status of a request that this session has not seen.
+  void take_profile(const v1::ProfileStatus& status) {
+    if (!profile_.request_id().empty() && status.request_id() != profile_.request_id()) return;
+    if (status.request_id().size() > kMaxProfileId) return;
+    profile_ = status;
+    profile_.set_message(make_utf8(status.message().substr(0, kMaxEndMessage)));
   }
 
   void take(const v1::Report& report) {
@@ -406,7 +364,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   HarnessService& service_;
   const Context& context_;
   const Credentials credentials_;
-  bool reading_ = true, attach_seen_ = false, attached_ = false;
+  bool reading_ = true, attach_seen_ = false, attached_ = false, takes_profiles_ = false;
 
   TrialId trial_;
   RunNumber run_ = 0;
@@ -424,6 +382,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   std::vector<db::MetricRow> rows_;
   std::vector<std::int64_t> row_sequences_;
   bool rows_in_flight_ = false;
+  v1::ProfileStatus profile_;  ///< of the newest request; its id is empty before the first
 };
 
 HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
@@ -446,6 +405,36 @@ void HarnessService::preempt(const AllocationId& id) {
     if (it == sessions_.end()) return;
     if (auto session = it->second.lock()) session->preempt();
   });
+}
+
+Result<v1::ProfileStatus> HarnessService::ask_session(TrialId trial, Code without, AskSession ask) {
+  struct Reply {
+    Event ready;
+    Result<v1::ProfileStatus> status;
+  };
+  auto reply = std::make_shared<Reply>();
+  reply->status = fail(without,
+                       "no training process of the library is connected: the trial waits or starts, or its "
+                       "program is another one (Python)");
+  context_.edge.post([this, trial, reply, ask = std::move(ask)] {
+    for (auto& [id, weak] : sessions_) {
+      const auto session = weak.lock();
+      if (session && session->trial() == trial) reply->status = ask(*session);
+    }
+    reply->ready.set();
+  });
+  if (!reply->ready.wait_for(kEdgePatience)) return tl::unexpected(busy());
+  return reply->status;
+}
+
+Result<v1::ProfileStatus> HarnessService::profile(TrialId trial, const v1::ProfileBatches& request) {
+  return ask_session(trial, Code::kFailedPrecondition,
+                     [request](HarnessSession& session) { return session.profile(request); });
+}
+
+Result<v1::ProfileStatus> HarnessService::profile_status(TrialId trial, const std::string& request_id) {
+  return ask_session(trial, Code::kNotFound,
+                     [request_id](HarnessSession& session) { return session.profile_status(request_id); });
 }
 
 void HarnessService::tick() {

@@ -2,6 +2,7 @@
 // the core, metrics to the bulk writer. Durable reports are acknowledged in order.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -12,6 +13,9 @@
 namespace det::api {
 
 class HarnessSession;
+
+/// Bytes of the id of a request for a trace.
+inline constexpr std::size_t kMaxProfileId = 64;
 
 /// Session state lives on the edge worker.
 class HarnessService final : public Service {
@@ -29,6 +33,12 @@ class HarnessService final : public Service {
   /// Defined in checkpoint_changes.cc.
   Status FallBack(const Caller& caller, const v1::FallBackRequest& request, v1::FallBackResponse* response);
 
+  /// Passes a request for a trace to the session of a trial and returns its progress. Idempotent. Errors:
+  /// kFailedPrecondition (no session, its process takes no such requests, or another one is in progress);
+  /// kUnavailable. Blocks, like profile_status(), until the edge worker replies.
+  Result<v1::ProfileStatus> profile(TrialId trial, const v1::ProfileBatches& request);
+  /// Returns the progress of a request. Errors: kNotFound (the session does not know it, or there is none).
+  Result<v1::ProfileStatus> profile_status(TrialId trial, const std::string& request_id);
   /// Sends a preemption signal to the session of an allocation, if there is one. Any thread.
   void preempt(const AllocationId& id);
   /// Retries batches that found the bulk writer full. Called on the edge worker several times a second.
@@ -38,6 +48,10 @@ class HarnessService final : public Service {
 
  private:
   friend class HarnessSession;
+  using AskSession = std::function<Result<v1::ProfileStatus>(HarnessSession&)>;
+  /// Calls `ask` with the session of a trial on the edge worker, and blocks for its result; `without` is the
+  /// code of the error when there is no session.
+  Result<v1::ProfileStatus> ask_session(TrialId trial, Code without, AskSession ask);
   // The members below belong to the edge worker.
   std::map<AllocationId, std::weak_ptr<HarnessSession>> sessions_;
   bool closed_ = false;

@@ -117,17 +117,19 @@ void to_task(const db::CommandRow& row, const std::string& default_pool, Task* o
 }
 
 /// `secret`: the address contains the token of the task.
-void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Notebook* out) {
+void convert_task(const db::CommandRow& row, const std::string& default_pool, bool secret,
+                  v1::Notebook* out) {
   to_task(row, default_pool, out);
   out->set_service_address(service_address(row, secret));
 }
-void to_proto(const db::CommandRow& row, const std::string& default_pool, bool, v1::Shell* out) {
+void convert_task(const db::CommandRow& row, const std::string& default_pool, bool, v1::Shell* out) {
   to_task(row, default_pool, out);
   // Clients of Determined AI read the user of their ssh from here.
   to_struct(Json{{"user", ""}, {"group", ""}}, out->mutable_agent_user_group());
 }
 
-void to_proto(const db::CommandRow& row, const std::string& default_pool, bool secret, v1::Tensorboard* out) {
+void convert_task(const db::CommandRow& row, const std::string& default_pool, bool secret,
+                  v1::Tensorboard* out) {
   to_task(row, default_pool, out);
   out->set_service_address(service_address(row, secret));
   for (const std::int64_t id : row.interactive.experiments) out->add_experiment_ids(static_cast<int>(id));
@@ -145,7 +147,7 @@ Result<db::CommandRow> find_task(const Context& context, const TaskId& task) {
 template <typename Kind, typename Response>
 Status answer_task(const Context& context, const TaskId& task, Response* response) {
   TRY_ASSIGN(const auto row, find_task<Kind>(context, task));
-  to_proto(row, context.settings.default_pool, true, Kind::task(response));
+  convert_task(row, context.settings.default_pool, true, Kind::task(response));
   return {};
 }
 
@@ -197,7 +199,7 @@ Status InteractiveService::list(const Caller& caller, const typename Kind::ListR
   for (const std::string& user : request.users()) filter.users.push_back(make_utf8(user));
   TRY_ASSIGN(const auto page, db::list_commands(context_.pool, filter));
   for (const db::CommandRow& row : page.rows)
-    to_proto(row, context_.settings.default_pool, false, Kind::add(response));
+    convert_task(row, context_.settings.default_pool, false, Kind::add(response));
   to_pagination(page, filter.window, response->mutable_pagination());
   return {};
 }
@@ -209,7 +211,7 @@ Status InteractiveService::get(const Caller& caller, const typename Kind::GetReq
   const bool secret =
       authorize(caller, Action::kRunTasks, Target::kTask, {row.command.task.value}, context_.pool)
           .has_value();
-  to_proto(row, context_.settings.default_pool, secret, Kind::task(response));
+  convert_task(row, context_.settings.default_pool, secret, Kind::task(response));
   Json config = row.command.config->resolved;
   mask_secrets(config);
   to_struct(config, response->mutable_config());

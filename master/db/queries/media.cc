@@ -72,6 +72,15 @@ Result<MediaRow> find_media(Pool& pool, TrialId trial, const std::string& digest
                              "media " + digest.substr(0, 64) + " of trial " + std::to_string(trial.value));
 }
 
+Result<std::optional<MediaRow>> find_media_named(Pool& pool, TrialId trial, const std::string& name) {
+  static const std::string sql = media_columns().select(
+      " FROM media WHERE trial_id = $1 AND name = $2 ORDER BY steps_completed DESC LIMIT 1");
+  auto found = media_columns().one(pool.query(sql, trial, name), "media");
+  if (found) return std::move(*found);
+  if (found.error().code == Code::kNotFound) return std::nullopt;
+  return tl::unexpected(found.error());
+}
+
 Result<std::vector<MediaContent>> find_contents(Pool& pool, const std::vector<TrialId>& trials,
                                                 const std::vector<std::string>& digests) {
   TRY_ASSIGN(const Rows rows,

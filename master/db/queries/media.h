@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ Status put_media(Pool& pool, const MediaRow& row, const MediaUsage& quota, const
 Result<Page<MediaRow>> list_media(Pool& pool, const std::vector<TrialId>& trials, const Window& window);
 /// Returns the newest entry with this content. kNotFound.
 Result<MediaRow> find_media(Pool& pool, TrialId trial, const std::string& digest);
+/// Returns the newest entry with this name; nullopt without one.
+Result<std::optional<MediaRow>> find_media_named(Pool& pool, TrialId trial, const std::string& name);
 /// A stored content.
 struct MediaContent {
   ExperimentId experiment;

@@ -281,6 +281,13 @@ def lbfgs(**options):
     return p.detach().tolist()
 
 
+def profiler_actions(steps, **options):
+    """The action of each step as a letter: nothing, warm-up, active, last active."""
+    letters = {"NONE": "-", "WARMUP": "w", "RECORD": "a", "RECORD_AND_SAVE": "l"}
+    decide = torch.profiler.schedule(**options)
+    return "".join(letters[decide(step).name] for step in range(steps))
+
+
 def main():
     if sys.argv[1] == "optimizers":
         print(json.dumps({
@@ -290,6 +297,9 @@ def main():
             "LBFGS": lbfgs(lr=0.1),
             "LBFGS search": lbfgs(line_search_fn="strong_wolfe"),
         }))
+        return
+    if sys.argv[1] == "profiler":
+        print(json.dumps([profiler_actions(**one) for one in json.load(sys.stdin)]))
         return
     read = json.load(sys.stdin)["states"]
     out = {"values": {}, "hand": {}, "states": {}, "continued": {}}

@@ -117,6 +117,7 @@ struct Harness {
     message.mutable_attach()->set_allocation_id(start.allocation_id());
     message.mutable_attach()->set_trial_id(start.trial_id());
     message.mutable_attach()->set_run(start.run());
+    message.mutable_attach()->set_profiles(true);
     stream->Write(message);
   }
   void report(v1::Report report) {

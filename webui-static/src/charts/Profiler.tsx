@@ -166,8 +166,7 @@ export function Profiler({ trial }: { trial: Trial }) {
         {phases?.bars.length === 0 && (
           <p class="quiet">
             The time of a batch in data, forward, backward and optimizer is measured with <code>profiling: {'{enabled: true}'}</code>{' '}
-            in the configuration. A trial that calls <code>context.set_profiler</code> writes a trace of every operator beside its
-            TensorBoard files.
+            in the configuration. <code>det trial profile {trial.id}</code> records a trace of every operator of the next batches.
           </p>
         )}
       </section>
