@@ -200,6 +200,8 @@ class Preparation {
   std::optional<Exit> enclose(TaskSpec& spec) {
     if (!site_.sandboxed && order_.message.event_files_size() > 0)
       return refused("this agent runs tasks without a sandbox, in which TensorBoard gets its event files");
+    if (!site_.sandboxed && task_account(order_.message.experiment_config()))
+      return refused("this agent runs tasks without a sandbox, in which they get the user of agentUserGroup");
     if (!site_.sandboxed) {
       if (shared_memory(order_.message.experiment_config()) > 0)
         log("WARNING", "resources.shm_size has no effect: this agent runs tasks without a sandbox");
@@ -411,6 +413,11 @@ class Preparation {
     auto lines = task_environment(order_.message, around, refused);
     if (auto told = write_upstream_info(dir_, order_.message, around); !told)
       log("WARNING", "Determined AI's Python library cannot find the cluster: " + told.error().message);
+    if (const auto account = task_account(order_.message.experiment_config())) {
+      for (std::string& line : lines)
+        for (const char* name : {"USER=", "LOGNAME="})
+          if (line.starts_with(name)) line = name + account->user;
+    }
     for (const std::string& name : refused) {
       log("WARNING", "environment variable " + name + " is not set: the name is invalid or reserved (DET_*)");
     }

@@ -107,6 +107,8 @@ class TaskInit {
       else
         (words[i + 1] == "fork" ? fork_server : ports_) = std::move(begin.fds[i]);
     }
+    // A forked process would not enter the user namespace of this one.
+    if (spec.sandbox && spec.sandbox->shown) fork_server.reset();
     const int server = fork_server.get();
     if (spec.sandbox && spec.sandbox->own_network) {
       TRY_ASSIGN(const UniqueFd listener, listen_for_relay());
@@ -123,7 +125,7 @@ class TaskInit {
               .err = Stream::null(),
               .dies_with_us = true};
     if (spec.sandbox) {
-      TRY(confine(spec.sandbox->uid));
+      TRY(confine(spec.sandbox->uid, spec.sandbox->shown));
       // The task has the same user; it must not trace this process or read its memory.
       if (::prctl(PR_SET_DUMPABLE, 0) != 0) return fail_errno("PR_SET_DUMPABLE");
     }

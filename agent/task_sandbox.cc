@@ -153,6 +153,51 @@ Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site)
   return sandbox;
 }
 
+/// Shows the task a user and a group of its own: the accounts of the machine, and these.
+Status add_account(const TaskAccount& account, const TaskDir& dir, Sandbox& sandbox) {
+  const std::string uid = std::to_string(account.ids.uid), gid = std::to_string(account.ids.gid);
+  // The first line of a name or a number counts.
+  const std::string user = account.user + ":x:" + uid + ":" + gid + "::" + dir.run() + "/home:/bin/sh\n",
+                    group = account.group + ":x:" + gid + ":\n";
+  TRY(write_file_atomic(dir.passwd(), user + read_file("/etc/passwd").value_or("")));
+  TRY(write_file_atomic(dir.group(), group + read_file("/etc/group").value_or("")));
+  sandbox.mounts.push_back({dir.passwd(), "/etc/passwd", Access::kRead});
+  sandbox.mounts.push_back({dir.group(), "/etc/group", Access::kRead});
+  sandbox.shown = account.ids;
+  return {};
+}
+
+/// Adds the bind mounts of the configuration (JSON). They show at another place what the sandbox shows
+/// anyway: system directories, and bind mounts of the agent.
+Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir, const Site& site,
+                       Sandbox& sandbox) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object()) return {};
+  for (const Json& each : config->value("bind_mounts", Json::array())) {
+    const auto from = each.at("host_path").get<std::string>(),
+               to = each.at("container_path").get<std::string>();
+    TRY_ASSIGN(const std::string real, resolve(from));
+    std::optional<Access> access;
+    for (const char* system : {"/usr", "/opt"})
+      if (is_below(real, system)) access = Access::kRead;
+    for (const BindMount& mount : site.settings.bind_mounts) {
+      const auto shown = resolve(mount.path);
+      if (!shown || !is_below(real, *shown)) continue;
+      const bool writes = mount.writable && !each.value("read_only", false);
+      access = writes ? Access::kWriteAsOwner : Access::kReadAsOwner;
+    }
+    for (const std::string& own : {site.data.path(), site.models})
+      if (is_below(real, own) || is_below(own, real)) access.reset();
+    if (!access)
+      return fail(Code::kPermissionDenied, "bind_mounts: tasks of agent " + site.settings.id +
+                                               " do not see " + from +
+                                               "; an administrator can add it to bind_mounts of the agent");
+    const std::string inside = to.starts_with('/') ? to : dir.workdir() + "/" + to;
+    sandbox.mounts.push_back({real, fs::path(inside).lexically_normal().string(), *access});
+  }
+  return {};
+}
+
 /// Finds the control groups for the limits of tasks.
 void add_groups(SandboxReport& report) {
   auto place = open_group_place();
@@ -196,6 +241,15 @@ std::int64_t shared_memory(const std::string& experiment_config) {
   return size.is_number_integer() ? std::max<std::int64_t>(size.get<std::int64_t>(), 0) : 0;
 }
 
+std::optional<TaskAccount> task_account(const std::string& experiment_config) {
+  const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
+  if (!config || !config->is_object() || !config->contains("agent_user_group")) return std::nullopt;
+  const Json& account = config->at("agent_user_group");
+  return TaskAccount{{account.at("uid").get<uid_t>(), account.at("gid").get<gid_t>()},
+                     account.at("user").get<std::string>(),
+                     account.at("group").get<std::string>()};
+}
+
 std::string bucket_storage(const std::string& experiment_config) {
   const std::string type = storage_text(storage_settings(experiment_config), "type");
   return type == "shared_fs" || type == "directory" ? "" : type;
@@ -231,6 +285,9 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
     sandbox.mounts.push_back({path, path, Access::kWrite});
+  TRY(add_bind_mounts(order.message.experiment_config(), dir, site, sandbox));
+  if (const auto account = task_account(order.message.experiment_config()))
+    TRY(add_account(*account, dir, sandbox));
   if (path_exists(dir.upstream()))
     sandbox.mounts.push_back({dir.upstream(), "/run/determined", Access::kWrite});
   if (!model.empty()) sandbox.mounts.push_back({model, model, Access::kRead});

@@ -46,13 +46,22 @@ StorageDirectory storage_directory(const std::string& experiment_config);
 /// Returns `resources.shm_size` of a configuration (JSON) in bytes; 0 if it has none.
 std::int64_t shared_memory(const std::string& experiment_config);
 
+/// User and group of a task (`agent_user_group` of the configuration).
+struct TaskAccount {
+  ShownUser ids;
+  std::string user, group;
+};
+/// Returns the account that the configuration (JSON) names; nothing for none.
+std::optional<TaskAccount> task_account(const std::string& experiment_config);
+
 /// Returns the type of the checkpoint storage of the experiment's configuration (JSON) if it is a bucket,
 /// else "".
 std::string bucket_storage(const std::string& experiment_config);
 
 /// Returns the sandbox of the task in `dir`. `model`: its built model, or "". Creates the directory of the
 /// checkpoint storage if it is missing. Errors: kPermissionDenied for a storage directory that would expose
-/// the system or the agent; file system errors.
+/// the system or the agent, and for a bind mount of a directory that tasks of this agent do not see; file
+/// system errors.
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                              const std::string& model);
 

@@ -173,6 +173,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .checkpoint_storage = config.checkpoint_storage,
                        .task_container_defaults = config.task_container_defaults,
                        .launch_error = config.launch_error,
+                       .log_retention_days = config.log_retention_days,
                        .shown_config = std::move(shown),
                        .allowed_host_paths = config.allowed_host_paths,
                        .default_pool = config.default_pool,
@@ -198,7 +199,9 @@ class Master {
         ends_(ends),
         site_(std::move(site)),
         loop_(std::move(core), *database.store, now),
-        bulk_(db::BulkOptions{.connect = database.connect}),
+        bulk_(db::BulkOptions{
+            .connect = database.connect,
+            .cancel_retries = [this](TrialId trial) { loop_.submit(core::CancelRetries{trial}); }}),
         metrics_(pool, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),

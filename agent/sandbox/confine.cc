@@ -1,7 +1,9 @@
 #include "agent/sandbox/confine.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -9,7 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <string>
 
 #include "agent/sandbox/syscall_filter.h"
 #include "common/base/fd.h"
@@ -39,13 +44,35 @@ void leave_abstract_sockets() {
   if (set) (void)::syscall(SYS_landlock_restrict_self, set.get(), 0);
 }
 
+/// Enters a user namespace with one user and one group: `uid` is shown as `shown`.
+Status enter_shown(uid_t uid, const ShownUser& shown) {
+  if (::unshare(CLONE_NEWUSER) != 0)
+    return fail(Code::kFailedPrecondition,
+                std::string("agentUserGroup needs a user namespace, which this machine refuses: ") +
+                    std::strerror(errno) + " (sysctl user.max_user_namespaces)");
+  // The change of user has made the files in /proc/self unwritable.
+  if (::prctl(PR_SET_DUMPABLE, 1) != 0) return fail_errno("PR_SET_DUMPABLE");
+  const std::string real = " " + std::to_string(uid) + " 1\n";
+  const auto write = [](const std::string& path, const std::string& text) -> Status {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const auto size = static_cast<ssize_t>(text.size());
+    if (!file || ::write(file.get(), text.data(), text.size()) != size) return fail_errno(path);
+    return {};
+  };
+  TRY(write("/proc/self/setgroups", "deny"));
+  TRY(write("/proc/self/gid_map", std::to_string(shown.gid) + real));
+  TRY(write("/proc/self/uid_map", std::to_string(shown.uid) + real));
+  drop_bounding_set();
+  return {};
+}
+
 }  // namespace
 
 void drop_bounding_set() {
   for (int number = 0; number <= kMaxCapability; ++number) (void)::prctl(PR_CAPBSET_DROP, number);
 }
 
-Status confine(std::optional<uid_t> uid) {
+Status confine(std::optional<uid_t> uid, std::optional<ShownUser> shown) {
   if (uid) {
     // The bounding set first: it needs a capability.
     drop_bounding_set();
@@ -53,6 +80,7 @@ Status confine(std::optional<uid_t> uid) {
     if (::setresgid(*uid, *uid, *uid) != 0) return fail_errno("setting group " + std::to_string(*uid));
     if (::setresuid(*uid, *uid, *uid) != 0)
       return fail_errno("setting user " + std::to_string(*uid) + " (task_uids of the agent)");
+    if (shown) TRY(enter_shown(*uid, *shown));
   }
   // The change of user clears the effective and permitted sets, not the inheritable one.
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

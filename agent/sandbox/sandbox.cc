@@ -72,6 +72,9 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
       add(command, {"--cap-add", name});
   } else {
     add(command, {"--unshare-user"});
+    if (sandbox.shown)
+      add(command,
+          {"--uid", std::to_string(sandbox.shown->uid), "--gid", std::to_string(sandbox.shown->gid)});
   }
   // Brings its loopback interface up.
   if (sandbox.own_network) add(command, {"--unshare-net"});

@@ -34,12 +34,15 @@ Json encode(const Sandbox& sandbox) {
              {"shm_bytes", sandbox.shm_bytes},
              {"own_network", sandbox.own_network}};
   if (sandbox.uid) value["uid"] = *sandbox.uid;
+  if (sandbox.shown) value["shown"] = {sandbox.shown->uid, sandbox.shown->gid};
   return value;
 }
 
 Result<Sandbox> decode_sandbox(const Json& value) {
   Sandbox sandbox;
   if (value.contains("uid")) sandbox.uid = value.at("uid").get<uid_t>();
+  if (value.contains("shown"))
+    sandbox.shown = ShownUser{value.at("shown").at(0).get<uid_t>(), value.at("shown").at(1).get<gid_t>()};
   sandbox.own_network = value.value("own_network", false);
   TRY_ASSIGN(sandbox.tmp, from_base64(value.at("tmp").get<std::string>()));
   // Absent in files of an older release.

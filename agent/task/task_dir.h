@@ -101,6 +101,10 @@ class TaskDir {
   std::string tmp() const { return path_ + "/tmp"; }
   std::string mounts() const { return path_ + "/mounts"; }
   std::string ports() const { return path_ + "/ports"; }
+  /// Accounts that the task sees, when it has a user of its own.
+  std::string passwd() const { return path_ + "/passwd"; }
+  std::string group() const { return path_ + "/group"; }
+
   std::string spec() const { return path_ + "/spec.json"; }
   std::string log() const { return path_ + "/log"; }
   std::string shipped() const { return path_ + "/shipped"; }

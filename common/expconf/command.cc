@@ -91,6 +91,7 @@ const Type& command_type() {
                 "working directory; default: the directory of the uploaded files"),
        defaulted("debug", boolean(), false, kIdle), idle("notebook_idle_type", text()),
        idle("idle_timeout", any()), idle("tensorboard_args", any()), idle("slurm", any()), idle("pbs", any()),
+       optional("agent_user_group", any(), "set by the cluster: user and group of the task"),
        optional("event_files", any(), "set by the cluster for a TensorBoard"), idle("log_policies", any()),
        idle("preemption_timeout", any())});
   return type;

@@ -46,7 +46,11 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
     reader.problem(node, path, "E-CFG-RANGE", "must not contain NUL");
     return nullptr;
   }
-  if (equals == std::string::npos) {
+  // A name in upper case alone is a variable without a value, as in Determined AI.
+  const auto in_name = [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  const bool bare =
+      equals == std::string::npos && is_variable_name(name) && std::all_of(name.begin(), name.end(), in_name);
+  if (equals == std::string::npos && !bare) {
     // The text may be a value, and secret, so it is not shown.
     reader.problem(node, path, "E-CFG-RANGE", "must be NAME=VALUE; write NAME= for an empty value");
     return nullptr;
@@ -63,7 +67,7 @@ Json read_variable(Reader& reader, const YamlNode& node, const std::string& path
     reader.problem(node, path, "E-CFG-SECURITY", name + " is reserved for the platform; use another name");
     return nullptr;
   }
-  return node.text;
+  return bare ? name + "=" : node.text;
 }
 
 /// Allows only Linux capabilities that give a container no additional power over its host.

@@ -230,6 +230,7 @@ Type make_top_level() {
       section("environment", environment_type(), "environment of the trial's processes"),
       defaulted("bind_mounts", bind_mounts_type(), Json::array(),
                 "directories of the agent to mount in the task"),
+      optional("agent_user_group", any(), "set by the cluster: user and group of the task"),
       section("checkpoint_storage", checkpoint_storage_type(),
               "storage of checkpoints; default: set in the master's configuration"),
       defaulted("checkpoint_policy", choice({"best", "all", "none"}), "best",

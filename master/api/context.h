@@ -47,6 +47,8 @@ struct Settings {
   Json task_container_defaults;
   /// Refuse submissions that no agent can ever run.
   bool launch_error = true;
+  /// Days after the end of a task until its log is deleted; -1: never.
+  std::int64_t log_retention_days = -1;
   /// Settings for GetMasterConfig, without secrets.
   Json shown_config = Json::object();
   /// Host paths that experiments may mount. Empty: all.

@@ -24,6 +24,7 @@
 #include "master/api/accounts/user.h"
 #include "master/api/accounts/workspace.h"
 #include "master/api/cluster/allocation.h"
+#include "master/api/cluster/binding.h"
 #include "master/api/cluster/cluster.h"
 #include "master/api/cluster/diagnosis.h"
 #include "master/api/cluster/job.h"
@@ -95,6 +96,7 @@ struct Server::Parts {
     add<JoinService>(c, std::move(authority));
     add<AuditService>(c);
     add<AuthService>(c);
+    add<BindingService>(c);
     add<BracketService>(c);
     add<CheckpointService>(c);
     add<ClusterService>(c);

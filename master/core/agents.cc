@@ -17,6 +17,10 @@ std::map<int, std::string> known_slots(std::map<int, std::string> problems, cons
   return problems;
 }
 
+/// Time for trials on a disabled agent or slot to save a checkpoint. They are killed afterwards. Draining
+/// waits for their end instead.
+constexpr Duration kDisabledLimit = std::chrono::seconds(10);
+
 }  // namespace
 
 Agent& Agents::add(const AgentId& id) {
@@ -307,7 +311,9 @@ Result<ReplyValue> Agents::handle(Step& step, const SetService& input) {
     Allocation& allocation = owners_.allocations.at(id);
     const std::vector<int>& here = allocation.part_on(input.agent)->slots;
     const bool hit = !input.slot || std::find(here.begin(), here.end(), *input.slot) != here.end();
-    if (hit) owners_.allocations.preempt(step, allocation, disabled + " was disabled");
+    if (!hit) continue;
+    owners_.allocations.preempt(step, allocation, disabled + " was disabled");
+    owners_.allocations.limit(allocation, step.now.mono + kDisabledLimit);
   }
   return Done{};
 }

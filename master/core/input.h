@@ -317,6 +317,11 @@ struct TakeUpTrial {
   std::optional<std::string> hparams;  ///< JSON object; replaces the hyperparameters of the configuration
   bool new_run = true;                 ///< false: only set `hparams`
 };
+/// A line of a trial's log matched a policy with the action cancel_retries: the trial fails at its next
+/// failure. Unknown and ended trials are ignored. Idempotent.
+struct CancelRetries {
+  TrialId trial;
+};
 /// Preempts the caller's own allocation, because its machine is about to be shut down. Replies Done.
 /// Idempotent. Errors: kFailedPrecondition (the trial runs outside the cluster).
 struct AskToLeave {
@@ -361,6 +366,7 @@ using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitC
                            AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, SlotProblems,
                            AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
                            ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive,
-                           EndTrial, TakeUpTrial, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+                           EndTrial, TakeUpTrial, CancelRetries, AskToLeave, MarkDaemon, PilotState,
+                           ProviderState, Tick>;
 
 }  // namespace det::core

@@ -139,9 +139,10 @@ struct Trial {
   std::int64_t searcher_steps = -1;
   std::optional<double> best_metric;  ///< best searcher metric so far; never NaN
   bool early_exit_invalid_hp = false;
-  bool held = false;        ///< waits at a rung: gets no slots until the searcher resumes it
-  double progress = 0;      ///< 0..1
-  std::string exit_reason;  ///< why the last allocation failed or was lost, for people
+  bool held = false;              ///< waits at a rung: gets no slots until the searcher resumes it
+  bool retries_canceled = false;  ///< a log policy matched: the next failure is the last
+  double progress = 0;            ///< 0..1
+  std::string exit_reason;        ///< why the last allocation failed or was lost, for people
   WallTime started;
   std::optional<WallTime> ended;
 };

@@ -31,14 +31,16 @@ std::string_view error_line(std::string_view message) {
 
 }  // namespace
 
-std::string_view Trials::why_final(const Exit& exit, std::string_view previous) const {
+std::string_view Trials::why_final(const Trial& trial, const Exit& exit) const {
+  // Clients of Determined AI look for these words.
+  if (trial.retries_canceled) return "not restarted: trial failed and matched logs to a don't retry policy";
   if (exit.kind != ExitKind::kFailed) return "";
   if (exit.code == kExitFinal && !owners_.is(Mutant::kFinalRunAgain))
     return "not restarted: another run would fail in the same way";
   // Resumed training repeats its state exactly, so an error that depends on nothing else is proven by its
   // repetition: the line names the batch.
   const std::string_view error = error_line(exit.message);
-  if (exit.code == kExitRepeatable && !error.empty() && error == error_line(previous) &&
+  if (exit.code == kExitRepeatable && !error.empty() && error == error_line(trial.exit_reason) &&
       !owners_.is(Mutant::kRepeatRunAgain))
     return "not restarted: the previous run failed at the same batch with the same error";
   return "";
@@ -87,6 +89,13 @@ Result<ReplyValue> Trials::handle(Step& step, const KillTrial& input) {
   if (!trial) return fail(Code::kNotFound, name_of(input.trial) + " has ended or does not exist");
   stop(step, *trial, State::kStoppingKilled);
   return Done{};
+}
+
+void Trials::handle(Step& step, const CancelRetries& input) {
+  Trial* const trial = find(input.trial);
+  if (!trial || is_terminal(trial->state) || trial->retries_canceled) return;
+  trial->retries_canceled = true;
+  step.touch(*trial);
 }
 
 Result<ReplyValue> Trials::handle(Step& step, const EndTrial& input) {
@@ -211,6 +220,7 @@ void Trials::reopen(Step& step, Trial& trial) {
   trial.restarts = 0;
   // A killed trial may have rejected its hyperparameters; its next run has to say so itself.
   trial.early_exit_invalid_hp = false;
+  trial.retries_canceled = false;
   trial.held = false;
   ++owners_.experiments.search(trial.experiment).open;
   step.touch(trial);
@@ -383,7 +393,7 @@ void Trials::end_run(Step& step, const Allocation& allocation) {
   const bool counted = ((is_failure(exit.kind) || full_for_long || lost_for_long) && !requested) ||
                        (exit.kind == ExitKind::kLost && owners_.is(Mutant::kLostCounted));
   if (counted) {
-    const std::string_view final_because = why_final(exit, trial.exit_reason);
+    const std::string_view final_because = why_final(trial, exit);
     trial.exit_reason = exit.message;
     if (!final_because.empty()) {
       trial.exit_reason.insert(std::min(trial.exit_reason.find('\n'), trial.exit_reason.size()),

@@ -22,6 +22,7 @@ class Trials {
 
   // Inputs; see input.h for their contracts.
   Result<ReplyValue> handle(Step& step, const KillTrial& input);
+  void handle(Step& step, const CancelRetries& input);
   Result<ReplyValue> handle(Step& step, const EndTrial& input);
   Result<ReplyValue> handle(Step& step, const TakeUpTrial& input);
 
@@ -100,8 +101,7 @@ class Trials {
   /// Decides on a stopping trial after the end of its allocation.
   void end_stopping(Step& step, Trial& trial, const Allocation& allocation);
   /// Why a failed trial ends in error before it has used up its restarts; "" when a restart may succeed.
-  /// `previous` is the message of the failure before.
-  std::string_view why_final(const Exit& exit, std::string_view previous) const;
+  std::string_view why_final(const Trial& trial, const Exit& exit) const;
   /// Restarts the deadline of a detached trial.
   void restart_deadline(const Step& step, const Trial& trial);
 

@@ -29,3 +29,19 @@ CREATE TABLE group_grants (
 );
 CREATE UNIQUE INDEX group_grants_once ON group_grants (group_id, role, coalesce(workspace_id, 0));
 CREATE INDEX group_grants_workspace ON group_grants (workspace_id);
+
+-- Pools that run work of these workspaces only. Written by bindings.
+CREATE TABLE pool_bindings (
+    pool         text NOT NULL,
+    workspace_id bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    PRIMARY KEY (pool, workspace_id)
+);
+CREATE INDEX pool_bindings_workspace ON pool_bindings (workspace_id);
+
+-- Projects that users looked at. Written by projects.
+CREATE TABLE project_visits (
+    user_id    bigint NOT NULL REFERENCES users ON DELETE CASCADE,
+    project_id bigint NOT NULL REFERENCES projects ON DELETE CASCADE,
+    visited    timestamptz NOT NULL,
+    PRIMARY KEY (user_id, project_id)
+);

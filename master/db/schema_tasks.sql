@@ -12,3 +12,9 @@ CREATE TABLE interactive_tasks (
     experiment_ids bigint[] NOT NULL DEFAULT '{}',
     trial_ids      bigint[] NOT NULL DEFAULT '{}'
 );
+
+-- Days after the end of a trial until its log is deleted, where a user has set them. -1: never. Written by logs.
+CREATE TABLE log_retention (
+    trial_id bigint PRIMARY KEY REFERENCES trials ON DELETE CASCADE,
+    days     integer NOT NULL
+);

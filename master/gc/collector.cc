@@ -237,6 +237,14 @@ Status Collector::remove_all(ExperimentId id) {
 Status Collector::remove_media(ExperimentId id) {
   TRY_ASSIGN(const bool any, db::has_media(pool_, id));
   if (!any) return {};
+  return remove_below(id, {storage::media_name(options_.cluster_id, id)});
+}
+
+Status Collector::remove_tensorboard(ExperimentId id) {
+  return remove_below(id, storage::tensorboard_names(options_.cluster_id, id));
+}
+
+Status Collector::remove_below(ExperimentId id, const std::vector<std::string>& names) {
   TRY_ASSIGN(const auto experiment, db::get_experiment(pool_, id));
   TRY_ASSIGN(const Json config, parse_json(experiment.config, {.bytes = 16 << 20, .depth = 64}));
   const Json* storage = find_path(config, "checkpoint_storage");
@@ -244,13 +252,13 @@ Status Collector::remove_media(ExperimentId id) {
   const auto place =
       Storage::of(*options_.storages->get(),
                   {.uuid = {}, .experiment = id, .storage = dump_json(*storage), .writer = {}});
-  const std::string name = storage::media_name(options_.cluster_id, id);
   std::vector<CheckpointId> gone;
-  // The master wrote the media, so it is the one that can report them missing.
-  Status done = remove_at(place, {name}, gone);
-  if (!done && place.refusal.empty() && path_exists(place.root.path()) &&
-      !path_exists(place.root.path() + "/" + name))
-    done = {};
+  Status done = remove_at(place, names, gone);
+  // What the master sees to be missing need not be removed on an agent.
+  const bool missing = std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+    return path_exists(place.root.path() + "/" + name);
+  });
+  if (!done && place.refusal.empty() && path_exists(place.root.path()) && missing) done = {};
   return done;
 }
 

@@ -63,6 +63,9 @@ class Collector {
   Status remove(const std::vector<CheckpointId>& uuids);
   /// Removes all checkpoints, reported media and TensorBoard files of an experiment that has ended.
   Status remove_all(ExperimentId id);
+  /// Removes the TensorBoard files of an experiment from its directory. Files in buckets stay. Errors:
+  /// kFailedPrecondition (its storage cannot be reached).
+  Status remove_tensorboard(ExperimentId id);
   /// Applies the policy to an experiment: marks superfluous checkpoints and removes them.
   Status collect(ExperimentId id);
   /// Finds and removes orphans: complete checkpoints that were never reported, or that reappeared after
@@ -77,6 +80,8 @@ class Collector {
   void note_failure(const Status& status);
   // Removes the media of an experiment.
   Status remove_media(ExperimentId id);
+  // Removes names below the directory of an experiment's storage.
+  Status remove_below(ExperimentId id, const std::vector<std::string>& names);
   // Retries all marked removals.
   Status finish_marked();
   Status remove_marked(const std::vector<db::Marked>& marked);

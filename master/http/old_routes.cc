@@ -62,7 +62,7 @@ std::string allocations_csv(const Json& answer) {
   for (const Json& entry : answer.at("resourceEntries")) {
     const bool command = entry.at("kind") == "command";
     const double hours = entry.at("seconds").get<double>() * entry.at("slots").get<double>() / 3600;
-    text += csv_line({cell_of(entry.at("allocationId")), command ? "COMMAND" : "TRIAL",
+    text += csv_line({cell_of(entry.at("allocationId")), cell_of(entry.at("taskType")),
                       cell_of(entry.at("username")), cell_of(entry.at("workspaceName")),
                       command ? "" : cell_of(entry.at("experimentId")), cell_of(entry.at("slots")),
                       cell_of(entry.at("startTime")), cell_of(entry.at("endTime")),
@@ -88,11 +88,11 @@ std::string aggregated_csv(const Json& answer) {
 }
 
 constexpr OldRoute kRoutes[] = {
-    {"/tasks", "/api/v1/tasks", "application/json", task_map},
-    {"/resources/allocation/raw", "/api/v1/resources/allocation/raw", "text/csv", raw_csv},
-    {"/resources/allocation/allocations-csv", "/api/v1/resources/allocation/raw", "text/csv",
-     allocations_csv},
-    {"/resources/allocation/aggregated", "/api/v1/resources/allocation/aggregated", "text/csv",
+    {"/tasks", "/api/v1/tasks", "", "application/json", task_map},
+    {"/resources/allocation/raw", "/api/v1/resources/allocation/raw", "", "text/csv", raw_csv},
+    {"/resources/allocation/allocations-csv", "/api/v1/resources/allocation/raw", "without_slots=true",
+     "text/csv", allocations_csv},
+    {"/resources/allocation/aggregated", "/api/v1/resources/allocation/aggregated", "", "text/csv",
      aggregated_csv},
 };
 

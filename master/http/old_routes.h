@@ -14,6 +14,7 @@ namespace det::http {
 struct OldRoute {
   std::string_view path;    ///< as called
   std::string_view target;  ///< API path with the same parameters
+  std::string_view extra;   ///< parameter that is added; "": none
   std::string_view content_type;
   std::string (*convert)(const Json& answer);  ///< body of a successful response
 };

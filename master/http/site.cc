@@ -100,6 +100,7 @@ struct Site::Impl {
     }
     if (const OldRoute* old = find_old_route(path)) {
       request.path = old->target;
+      if (!old->extra.empty()) request.query += (request.query.empty() ? "" : "&") + std::string(old->extra);
       // The conversion reads the JSON, so the gateway must not compress it.
       std::erase_if(request.headers, [](const auto& header) { return header.first == "accept-encoding"; });
       return gateway->handle(std::move(request), converted(exchange, *old));

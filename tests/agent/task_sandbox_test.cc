@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "agent/config.h"
 #include "common/base/files.h"
 #include "need.h"
@@ -70,6 +72,55 @@ TEST_CASE("resources.shm_size is the size of shared memory", "[task_sandbox]") {
   order.message.set_experiment_config(R"({"resources": {"shm_size": 4096}})");
   CHECK(need(task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, "")).shm_bytes ==
         4096);
+}
+
+TEST_CASE("a task with an account sees itself as its user and group", "[task_sandbox]") {
+  PlanBench bench;
+  Order order;
+  order.uid = 70'000;
+  order.message.set_experiment_config(
+      R"({"agent_user_group": {"uid": 2000000000, "user": "ada", "gid": 300, "group": "lab"}})");
+  const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  const Sandbox sandbox = need(task_sandbox(order, dir, bench.site, ""));
+  CHECK(sandbox.uid == 70'000u);
+  CHECK(sandbox.shown == ShownUser{2'000'000'000, 300});
+  CHECK(need(read_file(dir.passwd())).starts_with("ada:x:2000000000:300::" + dir.run() + "/home:/bin/sh\n"));
+  CHECK(need(read_file(dir.group())).starts_with("lab:x:300:\n"));
+  const SandboxMount passwd{dir.passwd(), "/etc/passwd", SandboxMount::Access::kRead};
+  CHECK(std::find(sandbox.mounts.begin(), sandbox.mounts.end(), passwd) != sandbox.mounts.end());
+  order.message.set_experiment_config("{}");
+  CHECK_FALSE(need(task_sandbox(order, dir, bench.site, "")).shown);
+}
+
+TEST_CASE("bind mounts of a task show only what tasks see anyway", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string shared = bench.dir.path() + "/shared", other = bench.dir.path() + "/other";
+  need(make_directories(shared + "/inner"));
+  need(make_directories(other));
+  REQUIRE(::symlink(other.c_str(), (shared + "/link").c_str()) == 0);
+  bench.settings.bind_mounts = {{.path = shared, .writable = true}};
+  const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  const auto plan = [&](const std::string& from, const std::string& more) {
+    Order order;
+    order.message.set_experiment_config(R"({"bind_mounts": [{"host_path": ")" + from + "\", " + more + "}]}");
+    return task_sandbox(order, dir, bench.site, "");
+  };
+  using Access = SandboxMount::Access;
+  const auto last = [&](const std::string& from, const std::string& more) {
+    return need(plan(from, more)).mounts.back();
+  };
+  CHECK(last("/usr/bin", R"("container_path": "/tools")") ==
+        SandboxMount{"/usr/bin", "/tools", Access::kRead});
+  CHECK(last(shared + "/inner", R"("container_path": "data/in")") ==
+        SandboxMount{shared + "/inner", dir.workdir() + "/data/in", Access::kWriteAsOwner});
+  CHECK(last(shared, R"("container_path": "/s", "read_only": true)") ==
+        SandboxMount{shared, "/s", Access::kReadAsOwner});
+  for (const std::string& hidden : {other, shared + "/link", bench.data.path(), bench.dir.path(),
+                                    std::string("/etc"), std::string("/")}) {
+    const auto refused = plan(hidden, R"("container_path": "/x")");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kPermissionDenied);
+  }
 }
 
 TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbox]") {

@@ -186,8 +186,8 @@ def run_tests(cluster, venv, options):
     """Runs pytest of the copy. Returns the rows of its report."""
     host, port = cluster.listen, str(cluster.port)
     env = {**cluster.env, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "NO_PROXY": host, "HOME": str(cluster.dir)}
-    report = WORK / "report.xml"
-    report.unlink(missing_ok=True)
+    # Runs beside each other have files of their own.
+    report, log_file = cluster.dir / "report.xml", cluster.dir / "pytest.log"
     command = [venv / "bin" / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--no-header", "--tb=short", "-m",
                options.marker, "--timeout", str(options.timeout), "--junit-xml", report, "--master-host", host,
                "--master-port", port, "--user-password", cluster.user_password, "--no-compare-stats"]
@@ -195,7 +195,7 @@ def run_tests(cluster, venv, options):
     # test_ship_logs.py runs a program of Determined's own master, without a cluster.
     command += ["--ignore", "tests/deploy", "--ignore", "tests/cluster/test_saml.py", "--ignore", "tests/cluster/test_ship_logs.py",
                 "--ignore", "tests/cluster/managed_cluster_k8s.py", *options.tests]
-    with open(WORK / "pytest.log", "wb") as log:
+    with open(log_file, "wb") as log:
         pytest = subprocess.Popen(command, cwd=SOURCE / "e2e_tests", env=env, stdout=log, stderr=log)
         try:
             pytest.wait(options.limit)
@@ -205,7 +205,7 @@ def run_tests(cluster, venv, options):
             pytest.send_signal(signal.SIGINT)
             pytest.wait(60)
     if not report.exists():
-        raise SystemExit((WORK / "pytest.log").read_text()[-4000:])
+        raise SystemExit(log_file.read_text()[-4000:])
     return list(outcomes(report))
 
 
@@ -240,9 +240,11 @@ def main():
     with Cluster(options.build, settings, storage_paths=(".", "/tmp")) as cluster:
         # Tasks see the virtual environment and the Python that it is made from.
         cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix))
-        cluster.start_agent(slots=1)
+        # Trials of one experiment listen on the same port, as in containers. Gangs need the machine's network.
+        network = ("--task-network", "host" if "2a" in options.marker else "cluster")
+        cluster.start_agent(slots=1, options=network)
         if "2a" in options.marker:
-            cluster.start_agent("a2", slots=1)
+            cluster.start_agent("a2", slots=1, options=network)
         prepare_users(cluster, with_roles="rbac" in options.marker)
         if options.sdk:
             return walk_sdk(cluster, venv)

@@ -216,8 +216,8 @@ class Cluster:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def post(self, path, body, token=None):
-        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), method="POST")
+    def post(self, path, body, token=None, method="POST"):
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), method=method)
         request.add_header("Content-Type", "application/json")
         if token:
             request.add_header("Authorization", f"Bearer {token}")

@@ -48,6 +48,43 @@ class Commands(unittest.TestCase):
         self.assertIn(id, self.cluster.det("command", "list", "-q"))
         self.assertIn("entrypoint", self.cluster.det("command", "config", id))
 
+    def test_a_task_has_the_user_of_its_submitter_and_the_group_of_its_workspace(self):
+        c = self.cluster
+        if c.det_json("agent", "list", "--json")[0]["sandbox"] == "off":
+            self.skipTest("this machine permits no sandbox")
+        token = json.loads(c.post("/api/v1/auth/login", {"username": "admin", "password": c.password()})[1])["token"]
+        account = {"agentUid": 2000000000, "agentUser": "ada", "agentGid": 300, "agentGroup": "staff"}
+        status, body = c.post("/api/v1/users/1", {"agentUserGroup": account}, token, "PATCH")
+        self.assertEqual(status, 200, body)
+        show = ("sh", "-c", "echo $(id -un):$(id -u):$(id -gn):$(id -g):$USER; echo mine > file && stat -c %u:%g file")
+        try:
+            _, lines = self.run_command(*show)
+            self.assertEqual(lines, ["ada:2000000000:staff:300:ada", "2000000000:300"])
+            status, body = c.post("/api/v1/workspaces", {"name": "Group", "agentUserGroup": {
+                "agentGid": 1234, "agentGroup": "lab"}}, token)
+            self.assertEqual(status, 200, body)
+            _, lines = self.run_command("-w", "Group", *show)
+            self.assertEqual(lines, ["ada:2000000000:lab:1234:ada", "2000000000:1234"])
+            # The user is a name only: files of this account on the machine stay out of reach.
+            _, lines = self.run_command("sh", "-c", "cat /proc/self/uid_map; unshare -r true || echo no namespace")
+            self.assertEqual(lines[0].split()[0::2], ["2000000000", "1"])
+            self.assertIn("no namespace", lines)
+        finally:
+            c.post("/api/v1/users/1", {"agentUserGroup": {}}, token, "PATCH")
+
+    def test_bind_mounts_show_system_directories_and_those_of_the_agent(self):
+        mounts = "bind_mounts=[{host_path: /bin, container_path: /tools}, {host_path: %s, container_path: here}]"
+        shared = self.cluster.dir / "shared"
+        shared.mkdir()
+        (shared / "seen").write_text("it is")
+        _, lines = self.run_command("--config", mounts % shared, "sh", "-c",
+                                    "ls /tools/sh; cat here/seen; touch /tools/x 2>/dev/null || echo read-only")
+        self.assertEqual(lines, ["/tools/sh", "it is", "read-only"])
+        done = self.cluster.run_det("command", "run", "--config",
+                                    "bind_mounts=[{host_path: /root, container_path: /x}]", "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("do not see /root", done.stdout + done.stderr)
+
     def test_arguments_arrive_unchanged(self):
         # Flags of the command are not parsed by det.
         _, lines = self.run_command("printf", "%s\n", "-c", "a  b", "$HOME", "--config", "ü", "")

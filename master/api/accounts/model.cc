@@ -293,8 +293,10 @@ Status ModelService::MoveModel(const Caller& caller, const v1::MoveModelRequest&
   return db::patch_model(context_.pool, request.model_name(), {.workspace = workspace});
 }
 
-Status ModelService::DeleteModel(const Caller&, const v1::DeleteModelRequest& request,
+Status ModelService::DeleteModel(const Caller& caller, const v1::DeleteModelRequest& request,
                                  v1::DeleteModelResponse*) {
+  TRY_ASSIGN(const db::ModelRow row, db::get_model(context_.pool, request.model_name()));
+  TRY(authorize_deletion(caller, row.owner, Target::kModel, request.model_name(), context_.pool));
   return db::delete_model(context_.pool, request.model_name());
 }
 
@@ -348,8 +350,11 @@ Status ModelService::PatchModelVersion(const Caller& caller, const v1::PatchMode
   return show(caller, request.model_name(), request.model_version_num(), response->mutable_model_version());
 }
 
-Status ModelService::DeleteModelVersion(const Caller&, const v1::DeleteModelVersionRequest& request,
+Status ModelService::DeleteModelVersion(const Caller& caller, const v1::DeleteModelVersionRequest& request,
                                         v1::DeleteModelVersionResponse*) {
+  TRY_ASSIGN(const auto row,
+             db::get_model_version(context_.pool, request.model_name(), request.model_version_num()));
+  TRY(authorize_deletion(caller, row.owner, Target::kModel, request.model_name(), context_.pool));
   return db::delete_model_version(context_.pool, request.model_name(), request.model_version_num());
 }
 

@@ -86,6 +86,17 @@ Status check_project_changeable(const Caller& caller, std::int64_t id) {
               "project 1 is the default one and cannot be changed");
 }
 
+/// Refuses a workspace that takes no projects: an archived one, and the default one.
+Status check_takes_projects(const db::WorkspaceRow& workspace) {
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition,
+                "workspace " + workspace.name + " is archived; unarchive it first");
+  if (workspace.id == db::kDefaultWorkspace)
+    return fail(Code::kFailedPrecondition,
+                "workspace 1 is the default one and accepts no projects; choose another workspace");
+  return {};
+}
+
 }  // namespace
 
 Status check_open(db::Pool& pool, std::int64_t project) {
@@ -126,6 +137,7 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
 
 ProjectService::ProjectService(const Context& context, Deletions& deletions)
     : Service(context, "det.v1.ProjectService"), deletions_(deletions) {
+  unary("GetProjectsByUserActivity", &ProjectService::GetProjectsByUserActivity);
   unary("GetProject", &ProjectService::GetProject);
   unary("PostProject", &ProjectService::PostProject);
   unary("PatchProject", &ProjectService::PatchProject);
@@ -142,6 +154,17 @@ ProjectService::ProjectService(const Context& context, Deletions& deletions)
   unary("MoveExperiments", &ProjectService::MoveExperiments);
 }
 
+Status ProjectService::GetProjectsByUserActivity(const Caller& caller,
+                                                 const v1::GetProjectsByUserActivityRequest& request,
+                                                 v1::GetProjectsByUserActivityResponse* response) {
+  constexpr int kDefault = 5, kMaxVisited = 100;
+  const int limit = request.limit() <= 0 ? kDefault : std::min(request.limit(), kMaxVisited);
+  TRY_ASSIGN(const auto rows,
+             db::visited_projects(context_.pool, caller.user.id, caller.grants.visible(), limit));
+  for (const db::ProjectRow& row : rows) to_proto(row, response->add_projects());
+  return {};
+}
+
 Status ProjectService::GetProject(const Caller&, const v1::GetProjectRequest& request,
                                   v1::GetProjectResponse* response) {
   TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
@@ -154,9 +177,7 @@ Status ProjectService::post(const v1::PostProjectRequest& request, const Caller&
   TRY(check_title(request.name(), "project"));
   TRY(check_project_description(request.description()));
   TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.workspace_id()));
-  if (workspace.archived)
-    return fail(Code::kFailedPrecondition,
-                "workspace " + workspace.name + " is archived; unarchive it first");
+  TRY(check_takes_projects(workspace));
   if (!request.key().empty()) TRY(check_key(request.key()));
   TRY_ASSIGN(const std::int64_t id, db::create_project(context_.pool, workspace.id, request.name(),
                                                        request.description(), caller.user.id, request.key()));
@@ -285,11 +306,7 @@ Status ProjectService::MoveProject(const Caller& caller, const v1::MoveProjectRe
                                    v1::ProjectActionResponse*) {
   TRY(check_project_changeable(caller, request.project_id()));
   TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.destination_workspace_id()));
-  if (workspace.archived)
-    return fail(Code::kFailedPrecondition, "workspace " + workspace.name + " is archived");
-  if (workspace.id == db::kDefaultWorkspace)
-    return fail(Code::kFailedPrecondition,
-                "workspace 1 is the default one and accepts no projects; choose another workspace");
+  TRY(check_takes_projects(workspace));
   TRY(db::move_project(context_.pool, request.project_id(), workspace.id));
   return place_experiments(context_, request.project_id());
 }

@@ -15,6 +15,9 @@ class ProjectService final : public Service {
   /// `deletions` must outlive the service.
   ProjectService(const Context& context, Deletions& deletions);
   /// Returns a project. Errors: kNotFound.
+  /// Lists the projects that the caller looked at last (PostUserActivity), the latest first.
+  Status GetProjectsByUserActivity(const Caller& caller, const v1::GetProjectsByUserActivityRequest& request,
+                                   v1::GetProjectsByUserActivityResponse* response);
   Status GetProject(const Caller& caller, const v1::GetProjectRequest& request,
                     v1::GetProjectResponse* response);
   /// Creates a project. Errors: kAlreadyExists; kInvalidArgument; kFailedPrecondition for an archived

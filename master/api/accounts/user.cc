@@ -1,5 +1,7 @@
 #include "master/api/accounts/user.h"
 
+#include <algorithm>
+
 #include "common/base/text.h"
 #include "master/api/auth/passwords.h"
 #include "master/api/convert/convert.h"
@@ -40,12 +42,23 @@ Result<db::AgentUserGroup> agent_account(const v1::AgentUserGroup& wanted) {
         "agentUserGroup: agentUid, agentGid, agentUser and agentGroup belong together; name all four");
   if (out.uid < 0 || out.gid < 0)
     return fail(Code::kInvalidArgument, "agentUserGroup: agentUid and agentGid must not be negative");
-  TRY(check_user_name(out.user));
-  TRY(check_user_name(out.group));
+  TRY(check_account_name(out.user));
+  TRY(check_account_name(out.group));
   return out;
 }
 
 }  // namespace
+
+Status check_account_name(const std::string& name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-' || c == '$';
+  };
+  const bool digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
+  if (!name.empty() && name.size() <= 32 && !digit && std::all_of(name.begin(), name.end(), plain)) return {};
+  return fail(Code::kInvalidArgument,
+              "agentUserGroup: names have 1 to 32 letters, digits and _ . - $, and begin with no digit");
+}
 
 UserService::UserService(const Context& context) : Service(context, "det.v1.UserService") {
   unary("GetUsers", &UserService::GetUsers);
@@ -55,6 +68,7 @@ UserService::UserService(const Context& context) : Service(context, "det.v1.User
   unary("PatchUser", &UserService::PatchUser, context_.passwords);
   unary("GetUserSetting", &UserService::GetUserSetting);
   unary("PostUserSetting", &UserService::PostUserSetting);
+  unary("PostUserActivity", &UserService::PostUserActivity);
   unary("ResetUserSetting", &UserService::ResetUserSetting);
   unary("PatchUsers", &UserService::PatchUsers);
   unary("SetUserPassword", &UserService::SetUserPassword, context_.passwords);

@@ -7,6 +7,10 @@
 namespace det::api {
 
 /// Calls that hash passwords run on the password thread.
+/// Checks the name of a user or group of tasks: 1 to 32 letters, digits, and _ . - $, no digit first, because
+/// it becomes a line of /etc/passwd. Errors: kInvalidArgument.
+Status check_account_name(const std::string& name);
+
 class UserService final : public Service {
  public:
   explicit UserService(const Context& context);
@@ -32,6 +36,9 @@ class UserService final : public Service {
   /// Stores settings. At most 1,000 a call, values of at most 1 MiB. Idempotent.
   Status PostUserSetting(const Caller& caller, const v1::PostUserSettingRequest& request,
                          v1::PostUserSettingResponse* response);
+  /// Records that the caller looks at a project. Errors: kNotFound; kInvalidArgument for other objects.
+  Status PostUserActivity(const Caller& caller, const v1::PostUserActivityRequest& request,
+                          v1::PostUserActivityResponse* response);
   /// Deletes all settings of the caller.
   Status ResetUserSetting(const Caller& caller, const v1::ResetUserSettingRequest& request,
                           v1::ResetUserSettingResponse* response);

@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "master/api/accounts/user.h"
+#include "master/db/queries/projects.h"
 
 namespace det::api {
 namespace {
@@ -57,6 +58,16 @@ Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSett
   if (keys.size() > kMaxStoredSettings)
     return fail(Code::kFailedPrecondition, "settings: at most 2000 for a user; reset them first");
   return db::put_user_settings(context_.pool, caller.user.id, settings);
+}
+
+Status UserService::PostUserActivity(const Caller& caller, const v1::PostUserActivityRequest& request,
+                                     v1::PostUserActivityResponse*) {
+  if (request.entity_type() != v1::PostUserActivityRequest::ENTITY_TYPE_PROJECT)
+    return fail(Code::kInvalidArgument, "entityType: must be ENTITY_TYPE_PROJECT");
+  const std::string id = std::to_string(request.entity_id());
+  TRY(authorize(caller, Action::kView, Target::kProject, {id}, context_.pool));
+  TRY(db::get_project(context_.pool, request.entity_id()));
+  return db::visit_project(context_.pool, caller.user.id, request.entity_id());
 }
 
 Status UserService::ResetUserSetting(const Caller& caller, const v1::ResetUserSettingRequest&,

@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
 #include "master/api/accounts/project.h"
+#include "master/api/accounts/user.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/facts.h"
 #include "master/api/submit/secrets.h"
@@ -34,6 +35,45 @@ Result<std::optional<std::string>> storage_text(const Context& context,
   return std::optional(dump_json(part));
 }
 
+/// Checks user and group of tasks, which only cluster administrators may set. Returns them as WorkspaceRow
+/// has them; nothing without fields. Errors: kInvalidArgument; kPermissionDenied.
+Result<std::optional<std::string>> account_text(const Context& context, const Caller& caller,
+                                                const v1::AgentUserGroup& wanted) {
+  if (!wanted.has_agent_uid() && !wanted.has_agent_gid() && wanted.agent_user().empty() &&
+      wanted.agent_group().empty())
+    return std::optional<std::string>();
+  TRY(authorize(caller, Action::kAdminister, Target::kCluster, {}, context.pool));
+  Json account = Json::object();
+  const auto add = [&](bool has_id, int id, const std::string& name, const char* id_key,
+                       const char* name_key) -> Status {
+    if (!has_id && name.empty()) return {};
+    if (!has_id || name.empty() || id < 0)
+      return fail(Code::kInvalidArgument,
+                  "agentUserGroup: agentUid belongs with agentUser, agentGid with agentGroup; ids are not "
+                  "negative");
+    TRY(check_account_name(name));
+    account[id_key] = id;
+    account[name_key] = name;
+    return {};
+  };
+  TRY(add(wanted.has_agent_uid(), wanted.agent_uid(), wanted.agent_user(), "uid", "user"));
+  TRY(add(wanted.has_agent_gid(), wanted.agent_gid(), wanted.agent_group(), "gid", "group"));
+  return std::optional(dump_json(account));
+}
+
+void show_account(const std::string& text, v1::AgentUserGroup* out) {
+  // Stored by account_text(), so that it can be read.
+  const Json account = parse_json(text).value_or(Json::object());
+  if (account.contains("uid")) {
+    out->set_agent_uid(account.at("uid").get<int>());
+    out->set_agent_user(account.at("user").get<std::string>());
+  }
+  if (account.contains("gid")) {
+    out->set_agent_gid(account.at("gid").get<int>());
+    out->set_agent_group(account.at("group").get<std::string>());
+  }
+}
+
 void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
   out->set_id(static_cast<int>(row.id));
   out->set_name(row.name);
@@ -52,6 +92,7 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
     mask_secrets(shown);
     to_struct(shown["checkpoint_storage"], out->mutable_checkpoint_storage_config());
   }
+  if (row.agent_account) show_account(*row.agent_account, out->mutable_agent_user_group());
   if (row.owner) out->set_user_id(static_cast<int>(row.owner->value));
 }
 
@@ -105,8 +146,9 @@ Status WorkspaceService::post(const v1::PostWorkspaceRequest& request, const Cal
                   context_.pool));
   TRY(check_title(request.name(), "workspace"));
   TRY_ASSIGN(const auto storage, storage_text(context_, request.checkpoint_storage_config()));
+  TRY_ASSIGN(const auto account, account_text(context_, caller, request.agent_user_group()));
   TRY_ASSIGN(const std::int64_t id,
-             db::create_workspace(context_.pool, request.name(), caller.user.id, storage));
+             db::create_workspace(context_.pool, request.name(), caller.user.id, storage, account));
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, id, caller.user.id));
   to_proto(row, response);
   return {};
@@ -117,7 +159,7 @@ Status WorkspaceService::PostWorkspace(const Caller& caller, const v1::PostWorks
   return post(request, caller, response->mutable_workspace());
 }
 
-Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceRequest& request,
+Status WorkspaceService::PatchWorkspace(const Caller& caller, const v1::PatchWorkspaceRequest& request,
                                         v1::PatchWorkspaceResponse* response) {
   // As in Determined AI, this call has the same answer for all users.
   if (request.id() == db::kDefaultWorkspace) return refuse_default_workspace(Code::kFailedPrecondition);
@@ -125,7 +167,11 @@ Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceR
   // All fields are checked before the first change.
   if (patch.has_name()) TRY(check_title(patch.name().value(), "workspace"));
   TRY_ASSIGN(const auto storage, storage_text(context_, patch.checkpoint_storage_config()));
-  if (patch.has_name() || patch.has_checkpoint_storage_config()) {
+  TRY_ASSIGN(const auto account, account_text(context_, caller, patch.agent_user_group()));
+  // Removing an account is as much an administrator's choice as setting one.
+  if (patch.has_agent_user_group() && !account)
+    TRY(authorize(caller, Action::kAdminister, Target::kCluster, {}, context_.pool));
+  if (patch.has_name() || patch.has_checkpoint_storage_config() || patch.has_agent_user_group()) {
     TRY_ASSIGN(const auto before, db::get_workspace(context_.pool, request.id()));
     if (before.archived)
       return fail(Code::kFailedPrecondition, "workspace " + before.name + " is archived; unarchive it first");
@@ -133,6 +179,7 @@ Status WorkspaceService::PatchWorkspace(const Caller&, const v1::PatchWorkspaceR
   if (patch.has_name()) TRY(db::rename_workspace(context_.pool, request.id(), patch.name().value()));
   if (patch.has_checkpoint_storage_config())
     TRY(db::set_workspace_storage(context_.pool, request.id(), storage));
+  if (patch.has_agent_user_group()) TRY(db::set_workspace_account(context_.pool, request.id(), account));
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, request.id()));
   to_proto(row, response->mutable_workspace());
   return {};

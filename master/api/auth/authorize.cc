@@ -224,6 +224,12 @@ Status authorize(const Caller& caller, Action action, Target target, const std::
   return {};
 }
 
+Status authorize_deletion(const Caller& caller, UserId owner, Target target, const std::string& id,
+                          db::Pool& pool) {
+  if (caller.user.id == owner) return {};
+  return authorize(caller, Action::kManage, target, std::vector<std::string>{id}, pool);
+}
+
 Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
                                   db::Pool& pool) {
   if (!caller.grants.visible()) return std::vector<bool>(ids.size(), true);

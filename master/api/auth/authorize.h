@@ -47,6 +47,10 @@ struct Caller {
   Credentials credentials;
 };
 
+/// Checks that the caller may delete an object: its owner may, others need the role WorkspaceAdmin. Call it
+/// after authorize(), which hides objects. Errors: kPermissionDenied.
+Status authorize_deletion(const Caller& caller, UserId owner, Target target, const std::string& id,
+                          db::Pool& pool);
 /// Checks that the caller may do `action` to each of `ids`. Errors: kNotFound for an object that does not
 /// exist or that the caller may not see, with the same message; kPermissionDenied for an object that the
 /// caller may see but not change in this way; kInvalidArgument for more than 10,000 ids. Queries the database

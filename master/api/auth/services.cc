@@ -5,6 +5,7 @@
 #include "det/v1/allocation.pb.h"
 #include "det/v1/audit.pb.h"
 #include "det/v1/auth.pb.h"
+#include "det/v1/binding.pb.h"
 #include "det/v1/bracket.pb.h"
 #include "det/v1/checkpoint.pb.h"
 #include "det/v1/cluster.pb.h"
@@ -55,6 +56,7 @@ std::vector<const pb::ServiceDescriptor*> services() {
       v1::GetAuditLogRequest::descriptor()->file()->service(0),
       v1::GetMasterConfigRequest::descriptor()->file()->service(0),
       v1::GetWorkspacesRequest::descriptor()->file()->service(0),
+      v1::WorkspaceBindingsRequest::descriptor()->file()->service(0),
       v1::GetProjectRequest::descriptor()->file()->service(0),
       v1::GetMasterRequest::descriptor()->file()->service(0),
       v1::GetJoinTokensRequest::descriptor()->file()->service(0),

@@ -8,6 +8,7 @@
 
 #include "common/base/text.h"
 #include "master/api/accounts/policy.h"
+#include "master/api/cluster/binding.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
 #include "master/api/tasks/command.h"
@@ -204,12 +205,12 @@ Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,
   return input;
 }
 
-/// Returns the config policies that limit a job: those of the cluster and of its workspace.
-Result<expconf::Policies> limits_of_job(const Context& context, JobKey job) {
+/// Returns the workspace of a job; nothing for one that has ended.
+Result<std::optional<std::int64_t>> workspace_of_job(const Context& context, JobKey job) {
   if (const auto experiment = job.as<ExperimentId>()) {
     TRY_ASSIGN(const auto workspaces,
                db::workspaces_of(context.pool, db::Placed::kExperiment, {std::to_string(experiment->value)}));
-    return limits_of(context.pool, expconf::Workload::kExperiment, workspaces.front());
+    return workspaces.front();
   }
   // The workspace of a command is only known to the core while it lives.
   auto workspace = std::make_shared<std::optional<std::int64_t>>();
@@ -217,7 +218,15 @@ Result<expconf::Policies> limits_of_job(const Context& context, JobKey job) {
     const auto found = core.commands().find(*job.as<CommandId>());
     if (found != core.commands().end()) *workspace = found->second.workspace;
   }));
-  return limits_of(context.pool, expconf::Workload::kTask, *workspace);
+  return *workspace;
+}
+
+/// Returns the config policies that limit a job: those of the cluster and of its workspace.
+Result<expconf::Policies> limits_of_job(const Context& context, JobKey job) {
+  TRY_ASSIGN(const auto workspace, workspace_of_job(context, job));
+  const bool experiment = job.as<ExperimentId>().has_value();
+  return limits_of(context.pool, experiment ? expconf::Workload::kExperiment : expconf::Workload::kTask,
+                   workspace);
 }
 
 /// Checks a change against the limits of config policies.
@@ -258,6 +267,8 @@ Status check_limits(const Context& context, const core::UpdateJob& input) {
 /// Checks that the new pool exists and could hold the job's allocations.
 Status check_pool(const Context& context, const core::UpdateJob& input) {
   if (!input.pool) return {};
+  TRY_ASSIGN(const auto workspace, workspace_of_job(context, input.job));
+  if (workspace) TRY(check_pool_open(context, *input.pool, *workspace));
   auto problem = std::make_shared<std::string>();
   TRY(context.loop.inspect([problem, &context, input](const core::Core& core) {
     int slots = 0;

@@ -166,6 +166,7 @@ MasterService::~MasterService() = default;
 MasterService::MasterService(const Context& context) : Service(context, "det.v1.MasterService") {
   unary("GetMasterConfig", &MasterService::GetMasterConfig);
   unary("PatchMasterConfig", &MasterService::PatchMasterConfig);
+  unary("GetTelemetry", &MasterService::GetTelemetry);
   unary("GetClusterMessage", &MasterService::GetClusterMessage);
   unary("SetClusterMessage", &MasterService::SetClusterMessage);
   unary("DeleteClusterMessage", &MasterService::DeleteClusterMessage);
@@ -199,6 +200,10 @@ Status MasterService::PatchMasterConfig(const Caller& caller, const v1::PatchMas
   TRY_ASSIGN(const LogLevel level, parse_log_level(name == "fatal" ? "error" : name));
   set_log_level(level);
   log::info("log level set", {{"level", log_level_name(level)}, {"user", caller.user.name}});
+  return {};
+}
+
+Status MasterService::GetTelemetry(const Caller&, const v1::GetTelemetryRequest&, v1::GetTelemetryResponse*) {
   return {};
 }
 

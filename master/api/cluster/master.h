@@ -22,6 +22,8 @@ class MasterService final : public Service {
   Status PatchMasterConfig(const Caller& caller, const v1::PatchMasterConfigRequest& request,
                            v1::PatchMasterConfigResponse* response);
   /// Returns the message to all users unless it has ended.
+  Status GetTelemetry(const Caller& caller, const v1::GetTelemetryRequest& request,
+                      v1::GetTelemetryResponse* response);
   Status GetClusterMessage(const Caller& caller, const v1::GetClusterMessageRequest& request,
                            v1::GetClusterMessageResponse* response);
   /// Replaces the message. Errors: kInvalidArgument for a text that is empty or over 250 bytes, and for an

@@ -53,7 +53,8 @@ Status UsageService::ResourceAllocationRaw(const Caller& caller,
   const WallTime from = from_proto(request.timestamp_after()), to = from_proto(request.timestamp_before());
   if (to.micros < from.micros)
     return fail(Code::kInvalidArgument, "timestamp_before: is before timestamp_after");
-  TRY_ASSIGN(const auto entries, db::usage_entries(context_.pool, from, to, caller.grants.visible()));
+  TRY_ASSIGN(const auto entries,
+             db::usage_entries(context_.pool, from, to, caller.grants.visible(), request.without_slots()));
   for (const db::UsageEntry& entry : entries) {
     v1::ResourceAllocationRawEntry* out = response->add_resource_entries();
     // Commands belong to no experiment.
@@ -69,6 +70,7 @@ Status UsageService::ResourceAllocationRaw(const Caller& caller,
     out->set_resource_pool(entry.pool);
     out->set_allocation_id(entry.allocation.value);
     out->set_workspace_name(entry.workspace);
+    out->set_task_type(entry.task_type);
   }
   // Capacity of all agents, as a reference for the usage.
   TRY_ASSIGN(const auto capacity, db::capacity_entries(context_.pool, from, to));

@@ -369,10 +369,13 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   }
   for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(true);
-  // The only part of a command's configuration that agents read.
+  // The only parts of a command's configuration that agents read.
+  Json read = Json::object();
   const Json& resources = config.at("resources");
-  if (resources.contains("shm_size"))
-    out->set_experiment_config(dump_json({{"resources", {{"shm_size", resources.at("shm_size")}}}}));
+  if (resources.contains("shm_size")) read["resources"]["shm_size"] = resources.at("shm_size");
+  for (const char* name : {"bind_mounts", "agent_user_group"})
+    if (config.contains(name) && !config.at(name).empty()) read[name] = config.at(name);
+  if (!read.empty()) out->set_experiment_config(dump_json(read));
   for (const auto& [name, value] : command.config->environment_variables)
     (*out->mutable_environment())[name] = value;
   for (const Json& each : config.value("event_files", Json::array())) {

@@ -122,6 +122,7 @@ ExperimentService::ExperimentService(const Context& context) : Service(context, 
   unary("ArchiveExperiment", &ExperimentService::ArchiveExperiment);
   unary("UnarchiveExperiment", &ExperimentService::UnarchiveExperiment);
   unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.pools.outward);
+  unary("DeleteTensorboardFiles", &ExperimentService::DeleteTensorboardFiles, context_.pools.outward);
   unary("PutExperimentLabel", &ExperimentService::PutExperimentLabel);
   unary("DeleteExperimentLabel", &ExperimentService::DeleteExperimentLabel);
   unary("GetExperimentLabels", &ExperimentService::GetExperimentLabels);

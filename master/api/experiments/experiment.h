@@ -69,6 +69,10 @@ class ExperimentService final : public Service {
   /// the model registry.
   Status DeleteExperiment(const Caller& caller, const v1::DeleteExperimentRequest& request,
                           v1::ExperimentActionResponse* response);
+  /// Deletes the TensorBoard files of an ended experiment. Blocks on the storage. Errors: kNotFound;
+  /// kFailedPrecondition for a live experiment, and for a storage that cannot be reached.
+  Status DeleteTensorboardFiles(const Caller& caller, const v1::DeleteExperimentRequest& request,
+                                v1::ExperimentActionResponse* response);
   /// Adds a label and returns all labels of the experiment. Idempotent.
   Status PutExperimentLabel(const Caller& caller, const v1::ExperimentLabelRequest& request,
                             v1::ExperimentLabelsResponse* response);
@@ -78,8 +82,9 @@ class ExperimentService final : public Service {
   /// Lists the labels of visible experiments, the most frequent first.
   Status GetExperimentLabels(const Caller& caller, const v1::GetExperimentLabelsRequest& request,
                              v1::ExperimentLabelsResponse* response);
-  /// Continues an ended experiment: runs failed trials again, and with an override_config that raises the
-  /// totals of the searcher trains longer. Other overrides are refused. Errors: kFailedPrecondition for a
+  /// Continues an ended experiment: runs failed and killed trials again. override_config raises totals of the
+  /// searcher, and changes hyperparameters, max_restarts, entrypoint and more of a single search, whose trial
+  /// goes on from its checkpoint. Other overrides are refused. Errors: kFailedPrecondition for a
   /// live experiment; kInvalidArgument with a Problem for each refused field.
   Status ContinueExperiment(const Caller& caller, const v1::ContinueExperimentRequest& request,
                             v1::ContinueExperimentResponse* response);
@@ -121,6 +126,10 @@ class ExperimentService final : public Service {
   /// Action on one experiment; bulk() applies it to many.
   using Deed = std::function<Status(ExperimentId)>;
   Status patch(const v1::PatchExperiment& patch) const;
+  /// Replaces sections of the configuration of an ended single search, and the hyperparameters of its trial.
+  /// Errors: problems of the new configuration; kAborted when the experiment has just changed.
+  Status rewrite(const Caller& caller, const db::ExperimentDetail& row, const Json& sections,
+                 bool only_check) const;
   /// Applies `deed` to each experiment of the request that the caller may edit.
   Status bulk(const Caller& caller, const v1::ExperimentsActionRequest& request,
               v1::ExperimentsActionResponse* response, const Deed& deed) const;
@@ -133,6 +142,10 @@ class ExperimentService final : public Service {
 /// Sends an action to the core, which has dropped ended experiments. Stopping one of those succeeds. Errors:
 /// kNotFound; kFailedPrecondition for other actions on an ended experiment.
 Status act_on_experiment(const Context& context, ExperimentId id, core::ExperimentAction action);
+
+/// Deletes an experiment for a user, as remove_experiment(). Errors: those, and kPermissionDenied for a
+/// caller who neither owns it nor manages its workspace.
+Status delete_experiment(const Context& context, const Caller& caller, ExperimentId id);
 
 /// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the
 /// core and the storages. A repeat after a failure finishes the rest. Errors: kNotFound; kFailedPrecondition

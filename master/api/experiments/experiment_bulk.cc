@@ -101,7 +101,8 @@ Status ExperimentService::UnarchiveExperiments(const Caller& caller,
 }
 Status ExperimentService::DeleteExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                             v1::ExperimentsActionResponse* response) {
-  return bulk(caller, request, response, [this](ExperimentId id) { return remove_experiment(context_, id); });
+  return bulk(caller, request, response,
+              [&](ExperimentId id) { return delete_experiment(context_, caller, id); });
 }
 
 }  // namespace det::api

@@ -4,11 +4,14 @@
 
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/searcher/searcher.h"
 #include "common/yaml/yaml.h"
+#include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/checkpoint.h"
 #include "master/api/experiments/experiment.h"
+#include "master/api/experiments/facts.h"
 #include "master/api/experiments/trial.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/model_registry.h"
@@ -82,7 +85,22 @@ Result<std::string> with_gc_policy(const std::string& config,
   return dump_json(json);
 }
 
-/// Totals of the searcher that an override changes: all together, and each alone with its place in the file.
+/// Sections that a single search can change when it goes on. Other searches sample from them, and the others
+/// are copied into columns of the experiment.
+constexpr std::string_view kChangeable[] = {"hyperparameters",
+                                            "max_restarts",
+                                            "entrypoint",
+                                            "environment",
+                                            "log_policies",
+                                            "profiling",
+                                            "data",
+                                            "optimizations",
+                                            "checkpoint_policy",
+                                            "min_validation_period",
+                                            "min_checkpoint_period"};
+
+/// What an override changes: totals of the searcher, all together and each alone with its place in the file,
+/// and sections of the configuration.
 struct Totals {
   struct Wish {
     searcher::Extended alone;
@@ -90,6 +108,7 @@ struct Totals {
   };
   searcher::Extended all;
   std::vector<Wish> wishes;
+  Json sections = Json::object();
 };
 
 Problem at(const std::string& path, const YamlEntry& entry, const char* code, std::string message) {
@@ -101,9 +120,9 @@ Problem at(const std::string& path, const YamlEntry& entry, const char* code, st
           .column = entry.column};
 }
 
-/// Parses an override. Only totals of the searcher can change after a search has begun; each other field is
-/// reported as a Problem.
-Result<Totals> totals_of(const std::string& override_config) {
+/// Parses an override. After a search has begun totals of the searcher can change, and kChangeable of a
+/// single search; each other field is reported as a Problem.
+Result<Totals> totals_of(const std::string& override_config, bool single) {
   TRY_ASSIGN(const YamlNode root, parse_yaml(override_config, "override_config"));
   constexpr const char* kFixed = "cannot change in an experiment that goes on; fork it instead";
   Totals totals;
@@ -112,6 +131,11 @@ Result<Totals> totals_of(const std::string& override_config) {
   if (root.is_null()) return totals;
   if (!root.is_map()) return fail(Code::kInvalidArgument, "override_config: must be a map");
   for (const YamlEntry& section : root.entries) {
+    if (single &&
+        std::find(std::begin(kChangeable), std::end(kChangeable), section.key) != std::end(kChangeable)) {
+      totals.sections[section.key] = to_json(section.value);
+      continue;
+    }
     if (section.key != "searcher" || !section.value.is_map()) {
       // All problems are collected before the request is refused.
       others.push_back(at(section.key, section, "E-CFG-CONFLICT", kFixed));
@@ -137,6 +161,27 @@ Result<Totals> totals_of(const std::string& override_config) {
   }
   if (!others.empty()) return fail(std::move(others));
   return totals;
+}
+
+/// Puts `over` above `below`: maps are joined, other values replaced.
+void put_above(Json& below, const Json& over) {
+  for (const auto& [name, value] : over.items()) {
+    if (value.is_object() && below.contains(name) && below[name].is_object())
+      put_above(below[name], value);
+    else
+      below[name] = value;
+  }
+}
+
+/// Returns the hyperparameters of the first trial of a search, as JSON.
+Result<std::string> first_hparams(const expconf::ExperimentConfig& config) {
+  TRY_ASSIGN(auto search,
+             searcher::Searcher::create(std::make_shared<const expconf::ExperimentConfig>(config)));
+  for (const searcher::Action& action : search.handle(searcher::Started{}))
+    if (const auto* create = std::get_if<searcher::Create>(&action))
+      return searcher::hparams(config.hyperparameters, create->sample)
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return fail(Code::kInvalidArgument, "the search creates no trial");
 }
 
 }  // namespace
@@ -193,13 +238,17 @@ Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::Experimen
   return db::set_archived(context_.pool, ExperimentId(request.id()), false);
 }
 
-Status remove_experiment(const Context& context, ExperimentId id) {
+/// Errors: kNotFound; kFailedPrecondition for a live experiment.
+static Status check_ended(const Context& context, ExperimentId id) {
   TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
-  if (!core::is_terminal(row.state)) {
-    return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
-                                               std::string(core::state_name(row.state)) +
-                                               "; cancel or kill it first");
-  }
+  if (core::is_terminal(row.state)) return {};
+  return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
+                                             std::string(core::state_name(row.state)) +
+                                             "; cancel or kill it first");
+}
+
+Status remove_experiment(const Context& context, ExperimentId id) {
+  TRY(check_ended(context, id));
   TRY_ASSIGN(const auto registered, db::registered(context.pool, id));
   TRY(db::check_unregistered(registered));
   // After this the core refuses to continue the experiment while its files are removed.
@@ -208,9 +257,22 @@ Status remove_experiment(const Context& context, ExperimentId id) {
   return db::delete_experiment(context.pool, id);
 }
 
-Status ExperimentService::DeleteExperiment(const Caller&, const v1::DeleteExperimentRequest& request,
+Status delete_experiment(const Context& context, const Caller& caller, ExperimentId id) {
+  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
+  TRY(authorize_deletion(caller, row.owner, Target::kExperiment, std::to_string(id.value), context.pool));
+  return remove_experiment(context, id);
+}
+
+Status ExperimentService::DeleteExperiment(const Caller& caller, const v1::DeleteExperimentRequest& request,
                                            v1::ExperimentActionResponse*) {
-  return remove_experiment(context_, ExperimentId(request.experiment_id()));
+  return delete_experiment(context_, caller, ExperimentId(request.experiment_id()));
+}
+
+Status ExperimentService::DeleteTensorboardFiles(const Caller&, const v1::DeleteExperimentRequest& request,
+                                                 v1::ExperimentActionResponse*) {
+  const ExperimentId id(request.experiment_id());
+  TRY(check_ended(context_, id));
+  return context_.collector->remove_tensorboard(id);
 }
 
 Status ExperimentService::PutExperimentLabel(const Caller&, const v1::ExperimentLabelRequest& request,
@@ -239,13 +301,30 @@ Status ExperimentService::GetExperimentLabels(const Caller& caller,
   return {};
 }
 
-Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueExperimentRequest& request,
+Status ExperimentService::rewrite(const Caller& caller, const db::ExperimentDetail& row, const Json& sections,
+                                  bool only_check) const {
+  TRY_ASSIGN(Json merged, parse_json(row.config, {.bytes = 16 << 20, .depth = 64}));
+  put_above(merged, sections);
+  Pools pools(context_);
+  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context_, caller, pools, row.workspace));
+  expconf::Defaults defaults;
+  TRY_ASSIGN(defaults.policies, policies_of(context_.pool, expconf::Workload::kExperiment, row.workspace));
+  TRY_ASSIGN(const expconf::Parsed parsed,
+             expconf::parse(to_yaml(merged), "override_config", defaults, {}, &facts));
+  TRY_ASSIGN(const std::string hparams, first_hparams(parsed.config));
+  if (only_check) return {};
+  return db::rewrite_experiment(context_.pool, row.id, row.config, dump_json(parsed.config.resolved),
+                                hparams);
+}
+
+Status ExperimentService::ContinueExperiment(const Caller& caller,
+                                             const v1::ContinueExperimentRequest& request,
                                              v1::ContinueExperimentResponse* response) {
   const ExperimentId id(request.id());
-  TRY_ASSIGN(const Totals totals, totals_of(request.override_config()));
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
+  TRY_ASSIGN(const Totals totals, totals_of(request.override_config(), row.searcher_name == "single"));
   std::optional<searcher::Extended> more;
   if (!totals.wishes.empty()) more = totals.all;
-  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   if (!core::is_terminal(row.state)) {
     return fail(Code::kFailedPrecondition,
                 "experiment " + std::to_string(id.value) + " has not ended; activate it");
@@ -253,6 +332,11 @@ Status ExperimentService::ContinueExperiment(const Caller&, const v1::ContinueEx
   // The storage may have been allowed when the experiment was submitted, and not now.
   TRY_ASSIGN(const Json config, parse_json(row.config, {.bytes = 16 << 20, .depth = 64}));
   TRY(context_.storages->get()->check(config.value("checkpoint_storage", Json())));
+  if (!totals.sections.empty()) {
+    // The search is asked first: a configuration that has changed stays so.
+    TRY(continue_search(id, more, true, true));
+    TRY(rewrite(caller, row, totals.sections, request.validate_only()));
+  }
   Status done = continue_search(id, more, request.validate_only(), true);
   // The core reports one error for all totals together.
   if (!done && done.error().code == Code::kInvalidArgument) {

@@ -5,6 +5,7 @@
 #include "master/db/queries/checkpoints.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/trials.h"
+#include "master/db/queries/workspaces.h"
 
 namespace det::api {
 
@@ -33,12 +34,15 @@ Result<std::vector<scheduler::PoolShape>> Pools::take() {
   return list;
 }
 
-Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools) {
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools,
+                                            std::int64_t workspace) {
   expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,
                               .launch_error = context.settings.launch_error,
                               .host_paths = context.settings.allowed_host_paths};
   TRY_ASSIGN(auto shapes, pools.take());
-  for (const scheduler::PoolShape& pool : shapes) facts.pools.push_back(pool.name);
+  TRY_ASSIGN(const auto closed, db::closed_pools(context.pool, workspace));
+  for (const scheduler::PoolShape& pool : shapes)
+    if (!closed.contains(pool.name)) facts.pools.push_back(pool.name);
   facts.unfit = [shapes = std::move(shapes)](const std::string& pool, int slots, bool single_node) {
     const Status fits = scheduler::fits(shapes, pool, slots, single_node);
     return fits ? std::string() : fits.error().message;
@@ -47,9 +51,9 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     const Status allowed = policy->check(storage);
     return allowed ? std::string() : allowed.error().message;
   };
-  facts.has_project = [&context, &caller](const std::string& workspace, const std::string& project) {
+  facts.has_project = [&context, &caller](const std::string& named, const std::string& project) {
     // Only a definite kNotFound is a defect of the configuration.
-    const auto found = db::find_project(context.pool, workspace, project, caller.grants.visible());
+    const auto found = db::find_project(context.pool, named, project, caller.grants.visible());
     return found || found.error().code != Code::kNotFound;
   };
   facts.has_trial = [&context, &caller](std::int64_t id) {

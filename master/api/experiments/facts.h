@@ -30,8 +30,10 @@ class Pools {
 
 /// Returns callbacks for configuration checks. Objects that the caller may not see do not exist. The
 /// callbacks block on the database and treat an unavailable one as a success; they must not outlive `caller`.
+/// Pools that are bound to other workspaces than `workspace` do not exist either.
 /// Errors: kUnavailable.
-Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools);
+Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools,
+                                            std::int64_t workspace);
 
 /// Checks the `checkpoint_storage` of a part of an experiment's configuration, such as a template. `document`
 /// is the part, `file` its name in problems. Errors: kInvalidArgument with a Problem.

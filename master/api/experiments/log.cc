@@ -265,6 +265,11 @@ grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::C
 
 LogService::LogService(const Context& context) : Service(context, "det.v1.LogService") {
   server_stream("TrialLogs", &LogService::TrialLogs);
+  unary("PutTrialRetainLogs", &LogService::PutTrialRetainLogs);
+  unary("PutExperimentRetainLogs", &LogService::PutExperimentRetainLogs);
+  unary("PutExperimentsRetainLogs", &LogService::PutExperimentsRetainLogs);
+  unary("GetTrialRemainingLogRetentionDays", &LogService::GetTrialRemainingLogRetentionDays);
+  unary("CleanupLogs", &LogService::CleanupLogs);
 }
 
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,

@@ -16,6 +16,21 @@ class LogService final : public Service {
   /// its lines are sent.
   grpc::ServerWriteReactor<v1::LogEntry>* TrialLogs(grpc::CallbackServerContext* call,
                                                     const v1::TrialLogsRequest* request);
+
+  // Retention (log_retention.cc). Errors of the three changes: kInvalidArgument for a number of days that is
+  // not from -1 to 32767.
+  Status PutTrialRetainLogs(const Caller& caller, const v1::PutTrialRetainLogsRequest& request,
+                            v1::PutRetainLogsResponse* response);
+  Status PutExperimentRetainLogs(const Caller& caller, const v1::PutExperimentRetainLogsRequest& request,
+                                 v1::PutRetainLogsResponse* response);
+  /// Each experiment has its own result.
+  Status PutExperimentsRetainLogs(const Caller& caller, const v1::PutExperimentsRetainLogsRequest& request,
+                                  v1::PutExperimentsRetainLogsResponse* response);
+  Status GetTrialRemainingLogRetentionDays(const Caller& caller,
+                                           const v1::GetTrialRemainingLogRetentionDaysRequest& request,
+                                           v1::GetTrialRemainingLogRetentionDaysResponse* response);
+  Status CleanupLogs(const Caller& caller, const v1::CleanupLogsRequest& request,
+                     v1::CleanupLogsResponse* response);
 };
 
 /// Parameters of one log stream.

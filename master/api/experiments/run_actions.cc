@@ -169,7 +169,7 @@ Status RunService::UnarchiveRuns(const Caller& caller, const v1::RunsActionReque
 Status RunService::DeleteRuns(const Caller& caller, const v1::RunsActionRequest& request,
                               v1::RunsActionResponse* response) {
   return bulk_alone(caller, request, response,
-                    [this](ExperimentId id) { return remove_experiment(context_, id); });
+                    [&](ExperimentId id) { return delete_experiment(context_, caller, id); });
 }
 
 Status RunService::MoveRuns(const Caller& caller, const v1::MoveRunsRequest& request,

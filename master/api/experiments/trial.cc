@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/base/json.h"
+#include "common/base/text.h"
 #include "common/crypto/digest.h"
 #include "common/expconf/parse.h"
 #include "master/api/experiments/reporter.h"
@@ -110,6 +111,7 @@ std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>&
 
 TrialService::TrialService(const Context& context) : Service(context, "det.v1.TrialService") {
   unary("GetTrial", &TrialService::GetTrial);
+  unary("GetTrialByExternalID", &TrialService::GetTrialByExternalID);
   unary("GetTrialWorkloads", &TrialService::GetTrialWorkloads);
   unary("GetTrialCheckpoints", &TrialService::GetTrialCheckpoints);
   unary("KillTrial", &TrialService::KillTrial);
@@ -137,6 +139,26 @@ Status TrialService::GetTrial(const Caller& caller, const v1::GetTrialRequest& r
   TRY_ASSIGN(const std::string metadata, db::get_run_metadata(context_.pool, id));
   json_to_struct(metadata, response->mutable_trial()->mutable_metadata());
   return {};
+}
+
+Status TrialService::GetTrialByExternalID(const Caller& caller,
+                                          const v1::GetTrialByExternalIDRequest& request,
+                                          v1::GetTrialResponse* response) {
+  const std::string& name = request.external_experiment_id();
+  const auto missing = fail(
+      Code::kNotFound, "trial of external experiment \"" + make_utf8(name.substr(0, 100)) + "\" not found");
+  TRY_ASSIGN(const auto experiment,
+             db::find_experiment(context_.pool, RequestId(std::string(kExternal) + make_utf8(name))));
+  if (!experiment) return missing;
+  // Hidden experiments look as if they did not exist.
+  if (!authorize(caller, Action::kView, Target::kExperiment, {std::to_string(experiment->value)},
+                 context_.pool))
+    return missing;
+  TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, *experiment));
+  if (row.trials.empty()) return missing;
+  v1::GetTrialRequest trial;
+  trial.set_trial_id(static_cast<int>(row.trials.front().value));
+  return GetTrial(caller, trial, response);
 }
 
 Status TrialService::GetTrialWorkloads(const Caller&, const v1::GetTrialWorkloadsRequest& request,

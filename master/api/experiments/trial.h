@@ -19,6 +19,10 @@ class TrialService final : public Service {
   explicit TrialService(const Context& context);
   /// Returns a trial with its metric summaries and metadata. Errors: kNotFound.
   Status GetTrial(const Caller& caller, const v1::GetTrialRequest& request, v1::GetTrialResponse* response);
+  /// Returns the trial of a detached experiment, which has one, by the name of the experiment. Errors:
+  /// kNotFound.
+  Status GetTrialByExternalID(const Caller& caller, const v1::GetTrialByExternalIDRequest& request,
+                              v1::GetTrialResponse* response);
   /// Lists training reports, validations and checkpoints in order of steps, paged. Errors: kNotFound.
   Status GetTrialWorkloads(const Caller& caller, const v1::GetTrialWorkloadsRequest& request,
                            v1::GetTrialWorkloadsResponse* response);

@@ -174,8 +174,8 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   auto found = find_reporter(context_, caller, {.trial = trial});
   // Users may add metrics to the trials that they may edit, as in Determined AI.
   const bool by_user = caller.credentials.allocation_token.empty() && !caller.credentials.user_token.empty();
-  if (!found && by_user && found.error().code == Code::kUnauthenticated)
-    found = find_editable(context_, caller, trial);
+  const bool added = !found && by_user && found.error().code == Code::kUnauthenticated;
+  if (added) found = find_editable(context_, caller, trial);
   TRY_ASSIGN(const Reporter reporter, std::move(found));
   if (metrics.trial_run_id() != 0 && metrics.trial_run_id() != reporter.run) {
     return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) +
@@ -192,15 +192,17 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   TRY(count_metrics(context_, reporter, keys));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   if (group == "validation") {
-    TRY(context_.loop.ask(
+    const auto reported = context_.loop.ask(
         core::ReportValidation{.trial = reporter.trial,
                                .run = reporter.run,
                                .steps_completed = report.steps_completed(),
                                .metrics = report.metrics(),
                                .searcher_metric = metric_value(report.metrics(), reporter.metric),
                                .searcher_time = metric_value(report.metrics(), reporter.time),
-                               .reported = time}));
-    return {};
+                               .reported = time});
+    // Metrics that a user adds while the trial does not run are stored without an effect on the search.
+    if (reported || !added || reported.error().code != Code::kAborted)
+      return reported ? Status() : tl::unexpected(reported.error());
   }
   TRY(store_rows(context_, reporter, report, time));
   ++context_.calls->metric_reports;

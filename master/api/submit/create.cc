@@ -93,7 +93,7 @@ Result<expconf::Parsed> parse_config(const Context& context, const Caller& calle
                                      const v1::CreateExperimentRequest& request,
                                      const expconf::Defaults& defaults, Pools& pools,
                                      std::int64_t workspace) {
-  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  TRY_ASSIGN(expconf::ClusterFacts facts, cluster_facts(context, caller, pools, workspace));
   facts.storage_section = [policy = context.storages->get(), workspace](const std::string& name) {
     return policy->section_of(name, workspace);
   };
@@ -197,14 +197,15 @@ Status answer(const Context& context, ExperimentId id, v1::CreateExperimentRespo
 
 }  // namespace
 
-Status check_agent_account(const Caller& caller) {
-  // Root asks for no restriction, so the account of the agent never has more rights.
-  if (!caller.user.agent || caller.user.agent->uid == 0) return {};
-  const db::AgentUserGroup& agent = *caller.user.agent;
-  return fail(Code::kUnimplemented,
-              "user " + caller.user.name + " is linked with the account " + agent.user + " (" +
-                  std::to_string(agent.uid) + ") of agents, but tasks run under the account of the agent; " +
-                  "let an administrator clear agentUserGroup, or run the agent under that account");
+Result<Json> task_account(const Caller& caller, const std::string& of_workspace) {
+  if (!caller.user.agent && of_workspace.empty()) return Json();
+  Json account{{"uid", 0}, {"user", "root"}, {"gid", 0}, {"group", "root"}};
+  if (const auto& own = caller.user.agent)
+    account = {{"uid", own->uid}, {"user", own->user}, {"gid", own->gid}, {"group", own->group}};
+  if (of_workspace.empty()) return account;
+  TRY_ASSIGN(const Json workspace, parse_json(of_workspace));
+  account.update(workspace);
+  return account;
 }
 
 std::string random_name() {
@@ -231,8 +232,6 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response) {
   TRY(check_request(context, caller, request));
-  // Detached experiments run outside the cluster.
-  if (!request.detached()) TRY(check_agent_account(caller));
   // A repeat returns the experiment, whatever its configuration is now.
   TRY_ASSIGN(const auto known, made_already(context, caller, request.request_id()));
   if (known) return answer(context, *known, response);
@@ -256,6 +255,9 @@ Status create_experiment(const Context& context, const Caller& caller,
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   TRY(check_storage(context, parsed.config, request));
   TRY(pin_source(context, parsed.config));
+  TRY_ASSIGN(const Json account, task_account(caller, to.agent_account));
+  parsed.config.resolved.erase("agent_user_group");  // a fork has the account of its submitter
+  if (!account.is_null()) parsed.config.resolved["agent_user_group"] = account;
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));
   // Nothing has been stored at this point.
   if (request.validate_only()) {

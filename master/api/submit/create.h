@@ -21,9 +21,10 @@ Status create_experiment(const Context& context, const Caller& caller,
                          const v1::CreateExperimentRequest& request, std::optional<std::string> archive,
                          v1::CreateExperimentResponse* response);
 
-/// Refuses work of a user that is linked with an account of agents (AgentUserGroup): tasks run under the
-/// account of the agent. Root is allowed. Errors: kUnimplemented.
-Status check_agent_account(const Caller& caller);
+/// Returns user and group that a task runs as: `uid`, `user`, `gid`, `group`. Those of the workspace
+/// (WorkspaceRow::agent_account; "": none) precede those of the caller. Null: tasks have no user of their
+/// own.
+Result<Json> task_account(const Caller& caller, const std::string& of_workspace);
 
 /// Returns a template as a layer of a configuration. Errors: a Problem with similar names when there is no
 /// such template or the caller may not see it.

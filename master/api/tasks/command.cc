@@ -22,6 +22,7 @@ namespace {
 
 /// Section of a configuration that gives a task directories of a storage.
 constexpr const char* kEventFiles = "event_files";
+constexpr const char* kAgentUserGroup = "agent_user_group";
 constexpr const char* kCommandUploadMethod = "/det.v1.CommandService/UploadCommand";
 
 /// State as clients see it: the stored one, refined by the live allocation.
@@ -80,7 +81,7 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
   }
   TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
-  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools));
+  TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools, workspace));
   // Text is preferred over the struct: problems can then name line and column.
   const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
   return expconf::parse_command(text, file, defaults, &facts);
@@ -97,17 +98,28 @@ Result<bool> launched_already(const Context& context, const Caller& caller, cons
   return true;
 }
 
-Result<std::int64_t> workspace_of(const Context& context, const Caller& caller,
-                                  const v1::LaunchCommandRequest& request) {
+/// Returns the workspace of a new command.
+Result<db::WorkspaceRow> workspace_of(const Context& context, const Caller& caller,
+                                      const v1::LaunchCommandRequest& request) {
   const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
   TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(id)}, context.pool));
-  TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
+  TRY_ASSIGN(db::WorkspaceRow row, db::get_workspace(context.pool, id));
+  // Determined AI answers 404 as well.
   if (row.archived)
-    return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived; unarchive it first");
-  return id;
+    return fail(Code::kNotFound, "workspace " + row.name + " is archived; unarchive it first");
+  return row;
 }
 
 }  // namespace
+
+Status check_listed_workspace(const Context& context, const Caller& caller, std::int64_t id) {
+  if (id == 0) return {};
+  TRY(authorize(caller, Action::kView, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY_ASSIGN(const auto row, db::get_workspace(context.pool, id));
+  if (row.deletion && row.deletion->empty())
+    return fail(Code::kNotFound, "workspace " + std::to_string(id) + " not found: it is being deleted");
+  return {};
+}
 
 std::string command_name(const expconf::CommandConfig& config) {
   constexpr std::size_t kMaxBytes = 80;
@@ -162,9 +174,11 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   // A repeat returns the command, whatever its configuration is now.
   TRY_ASSIGN(const bool known, launched_already(context, caller, id));
   if (!known) {
-    TRY(check_agent_account(caller));
-    TRY_ASSIGN(const std::int64_t workspace, workspace_of(context, caller, request));
-    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace));
+    TRY_ASSIGN(const db::WorkspaceRow workspace, workspace_of(context, caller, request));
+    TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace.id));
+    TRY_ASSIGN(const Json account, task_account(caller, workspace.agent_account.value_or("")));
+    parsed.config.resolved.erase(kAgentUserGroup);
+    if (!account.is_null()) parsed.config.resolved[kAgentUserGroup] = account;
     if (parsed.config.resolved.contains(kEventFiles))
       return fail(Code::kInvalidArgument, "event_files: set by the cluster only; remove it");
     if (!event_files.is_null()) parsed.config.resolved[kEventFiles] = event_files;
@@ -180,7 +194,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
     core::SubmitCommand submit{
         .task = TaskId(id),
         .owner = caller.user.id,
-        .workspace = workspace,
+        .workspace = workspace.id,
         .config = std::make_shared<const expconf::CommandConfig>(std::move(parsed.config))};
     if (!files.bytes.empty()) {
       TRY_ASSIGN(submit.code_archive, db::put_code_archive(context.pool, files.bytes));
@@ -235,6 +249,7 @@ grpc::ServerReadReactor<v1::UploadCommandRequest>* CommandService::UploadCommand
 
 Status CommandService::GetCommands(const Caller& caller, const v1::GetCommandsRequest& request,
                                    v1::GetCommandsResponse* response) {
+  TRY(check_listed_workspace(context_, caller, request.workspace_id()));
   db::CommandFilter filter{.visible = caller.grants.visible(),
                            .workspace = request.workspace_id(),
                            .users = {},

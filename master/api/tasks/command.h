@@ -42,7 +42,7 @@ class CommandService final : public Service {
 /// otherwise the files of the request are packed. Idempotent with a request_id, a lower-case uuid that
 /// becomes the command's id. With validate_only nothing is stored. Blocks on the database and the core.
 /// Errors: kInvalidArgument with all problems of the configuration; kAlreadyExists for a request_id of
-/// another user; kFailedPrecondition for an archived workspace.
+/// another user; kNotFound for an archived workspace.
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
 /// Same, for a task that reads `event_files`: a list of {base, below, name}, as v1::EventFiles; null for
@@ -50,6 +50,9 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, const Json& event_files,
                       v1::LaunchCommandResponse* response);
+
+/// Checks the workspace of a list; 0 is any. Errors: kNotFound, also for one that is being deleted.
+Status check_listed_workspace(const Context& context, const Caller& caller, std::int64_t id);
 
 /// Changes the priority of a command. Errors: those of CommandService::SetCommandPriority but kNotFound.
 Status set_command_priority(const Context& context, const db::CommandRow& row, int priority);

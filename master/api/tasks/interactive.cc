@@ -189,6 +189,7 @@ Result<Json> sources_of(const Context& context, const Caller& caller,
 template <typename Kind>
 Status InteractiveService::list(const Caller& caller, const typename Kind::ListRequest& request,
                                 typename Kind::ListResponse* response) {
+  TRY(check_listed_workspace(context_, caller, request.workspace_id()));
   db::CommandFilter filter{.visible = caller.grants.visible(),
                            .kind = Kind::kind,
                            .workspace = request.workspace_id(),

@@ -146,6 +146,7 @@ TaskService::TaskService(const Context& context, Tunnels& tunnels)
   server_stream("TaskLogsFields", &TaskService::TaskLogsFields);
   server_stream("TrialLogsFields", &TaskService::TrialLogsFields);
   unary("GetTask", &TaskService::GetTask);
+  unary("GetTaskAcceleratorData", &TaskService::GetTaskAcceleratorData);
   unary("GetTaskContextDirectory", &TaskService::GetTaskContextDirectory);
   unary("CreateGenericTask", &TaskService::CreateGenericTask, context_.pools.submit);
   unary("GetGenericTaskConfig", &TaskService::GetGenericTaskConfig);
@@ -216,6 +217,37 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
   }
   TRY_ASSIGN(const auto allocations, db::list_allocations(context_.pool, facts.key));
   for (const db::AllocationRow& row : allocations) to_proto(row, id, task->add_allocations());
+  return {};
+}
+
+Status TaskService::GetTaskAcceleratorData(const Caller&, const v1::GetTaskRequest& request,
+                                           v1::GetTaskAcceleratorDataResponse* response) {
+  const TaskId id(request.task_id());
+  TRY_ASSIGN(const db::TaskFacts facts, db::get_task(context_.pool, id));
+  auto allocations = std::make_shared<std::vector<db::AllocationRow>>();
+  TRY_ASSIGN(*allocations, db::list_allocations(context_.pool, facts.key));
+  auto found = std::make_shared<v1::GetTaskAcceleratorDataResponse>();
+  TRY(context_.loop.inspect([allocations, found, id](const core::Core& core) {
+    for (const db::AllocationRow& row : *allocations) {
+      for (const core::AllocationPart& part : row.parts) {
+        const auto agent = core.agents().find(part.agent);
+        if (agent == core.agents().end()) continue;
+        v1::AcceleratorData* data = found->add_accelerator_data();
+        data->set_task_id(id.value);
+        data->set_allocation_id(row.id.value);
+        data->set_container_id(row.id.value);
+        data->set_node_name(part.agent.value);
+        data->set_resource_pool(row.pool);
+        for (const int slot : part.slots) {
+          if (static_cast<std::size_t>(slot) >= agent->second.slots.size()) continue;
+          const core::Device& device = agent->second.slots[static_cast<std::size_t>(slot)];
+          data->set_accelerator_type(device.brand);
+          data->add_accelerator_uuids(device.uuid);
+        }
+      }
+    }
+  }));
+  *response = std::move(*found);
   return {};
 }
 

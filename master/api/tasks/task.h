@@ -35,6 +35,10 @@ class TaskService final : public Service {
                                                            const v1::TrialLogsFieldsRequest* request);
   /// Returns a task and its allocations. Errors: kNotFound.
   Status GetTask(const Caller& caller, const v1::GetTaskRequest& request, v1::GetTaskResponse* response);
+  /// Lists the devices of a task by allocation and agent. Devices of agents that are not known any more are
+  /// left out. Errors: kNotFound.
+  Status GetTaskAcceleratorData(const Caller& caller, const v1::GetTaskRequest& request,
+                                v1::GetTaskAcceleratorDataResponse* response);
   /// Returns the code archive of a trial's task in base64; empty when it has none. For users and for
   /// processes of the trial. Errors: kNotFound.
   Status GetTaskContextDirectory(const Caller& caller, const v1::GetTaskContextDirectoryRequest& request,

@@ -410,9 +410,12 @@ struct BulkWriter::Impl {
                   return status;
                 }),
         logs(options, "logs",
-             [this](Connection& connection, const std::vector<LogBatch>& batches,
-                    std::vector<Result<std::int64_t>>& answers) {
-               return write_logs(connection, batches, triggers, policies, answers);
+             [this, cancel = options.cancel_retries](Connection& connection,
+                                                     const std::vector<LogBatch>& batches,
+                                                     std::vector<Result<std::int64_t>>& answers) -> Status {
+               TRY(write_logs(connection, batches, triggers, policies, answers));
+               for (const TrialId trial : policies.take_canceled()) cancel(trial);
+               return {};
              }) {}
 
   /// Counts new rows and schedules packing. Metric thread only. Rows missed here (a restart, a full map) are

@@ -72,6 +72,9 @@ struct BulkOptions {
   std::size_t queue = 256;  ///< Capacity of each queue, in batches.
   /// A database outage longer than this fails the batch with kUnavailable.
   Duration retry_for = std::chrono::seconds(20);
+  /// Called by the log thread when a line of a trial has matched a policy with the action cancel_retries,
+  /// before the batch is answered. May be called again for the same line.
+  std::function<void(TrialId)> cancel_retries = [](TrialId) {};
 };
 
 /// Queues batches and stores them on its own threads. Thread-safe.

@@ -19,8 +19,9 @@ Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& ba
     if (tasks_.try_emplace(batch.task).second) unknown.push_back(batch.task.value);
   if (unknown.empty()) return {};
   const auto rows = connection.query(
-      "SELECT t.task_id, e.config->'log_policies' FROM trials t JOIN experiments e ON e.id = t.experiment_id"
-      " WHERE t.task_id = ANY ($1) AND NOT EXISTS (SELECT FROM log_policy_matches m WHERE m.trial_id = t.id)",
+      "SELECT t.task_id, t.id, EXISTS (SELECT FROM log_policy_matches m WHERE m.trial_id = t.id),"
+      " e.config->'log_policies' FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+      " WHERE t.task_id = ANY ($1)",
       unknown);
   if (!rows) {
     // The batch is tried again, and its policies are read then.
@@ -29,12 +30,18 @@ Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& ba
   }
   for (Rows::Row row : *rows) {
     std::vector<Policy>& policies = tasks_[row.next<TaskId>()];
+    const auto trial = row.next<TrialId>();
+    const bool matched = row.next<bool>();
     const auto list = parse_json(row.next<std::optional<std::string>>().value_or("[]"), {.bytes = 16 << 20});
     if (!list || !list->is_array()) continue;
     for (const Json& one : *list) {
-      if (!one.is_object() || !one.contains("name") || !one["name"].is_string()) continue;
-      auto pattern = std::make_unique<re2::RE2>(one.value("pattern", ""), re2::RE2::Quiet);
-      if (pattern->ok()) policies.push_back({one["name"].get<std::string>(), std::move(pattern)});
+      if (!one.is_object() || !one.contains("pattern")) continue;
+      Policy policy{.trial = trial, .name = "", .pattern = nullptr};
+      if (const Json name = one.value("name", Json()); name.is_string() && !matched) policy.name = name;
+      policy.cancels = one.value("action", Json()) == "cancel_retries";
+      policy.pattern = std::make_unique<re2::RE2>(one.value("pattern", ""), re2::RE2::Quiet);
+      if (policy.pattern->ok() && (policy.cancels || !policy.name.empty()))
+        policies.push_back(std::move(policy));
     }
   }
   return {};
@@ -43,12 +50,17 @@ Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& ba
 void LogPolicies::match(const LogBatch& batch, const LogLine& line) {
   const auto known = tasks_.find(batch.task);
   if (known == tasks_.end()) return;
-  for (const Policy& policy : known->second) {
-    if (!re2::RE2::PartialMatch(line.text, *policy.pattern)) continue;
-    matches_.emplace(batch.task, policy.name);
-    known->second.clear();
-    return;
+  bool named = false;
+  for (Policy& policy : known->second) {
+    if ((policy.name.empty() && !policy.cancels) || !re2::RE2::PartialMatch(line.text, *policy.pattern))
+      continue;
+    if (policy.cancels) canceled_.insert(policy.trial);
+    if (!policy.name.empty() && !named) matches_.emplace(batch.task, policy.name), named = true;
+    policy.cancels = false;
   }
+  // The first named one is remembered for good.
+  if (named)
+    for (Policy& policy : known->second) policy.name.clear();
 }
 
 Status LogPolicies::store(Connection& connection) {

@@ -53,7 +53,9 @@ Result<Page<CommandRow>> list_commands(Pool& pool, const CommandFilter& filter) 
       kCommandTables +
       " WHERE ($1::bigint[] IS NULL OR c.workspace_id = ANY ($1)) AND ($2 = 0 OR c.workspace_id = $2)"
       " AND (cardinality($3::text[]) = 0 AND cardinality($4::bigint[]) = 0 OR u.name = ANY ($3)"
-      " OR c.owner_id = ANY ($4)) AND coalesce(i.kind, '') = $5";
+      " OR c.owner_id = ANY ($4)) AND coalesce(i.kind, '') = $5"
+      // Tasks of a workspace that is being deleted.
+      " AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = c.workspace_id AND w.deletion = '')";
   return list_page(pool, from, command_order(filter),
                    Params(filter.visible, filter.workspace, filter.users, filter.user_ids, filter.kind),
                    filter.window, command_columns());

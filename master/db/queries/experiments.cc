@@ -226,6 +226,21 @@ Status replace_config(Pool& pool, ExperimentId id, const std::string& before, co
   return {};
 }
 
+Status rewrite_experiment(Pool& pool, ExperimentId id, const std::string& before, const std::string& after,
+                          const std::string& hparams) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(lock_ended(connection, id, "continued"));
+    TRY_ASSIGN(
+        const Rows rows,
+        connection.query("UPDATE experiments SET config = $3::json WHERE id = $1 AND config::text = $2", id,
+                         seal_config_text(before), seal_config_text(after)));
+    if (rows.affected() == 0)
+      return fail(Code::kAborted, experiment_name(id) + " has just changed; try again");
+    TRY(connection.query("UPDATE trials SET hparams = $2::json WHERE experiment_id = $1", id, hparams));
+    return {};
+  });
+}
+
 Status set_archived(Pool& pool, ExperimentId id, bool archived) {
   return pool.in_transaction([&](Connection& connection) -> Status {
     TRY(lock_ended(connection, id, "archived"));

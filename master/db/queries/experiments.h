@@ -120,6 +120,10 @@ struct ExperimentPatch {
 Status patch_experiment(Pool& pool, ExperimentId id, const ExperimentPatch& patch);
 /// Compare-and-swap of the stored configuration. kAborted: it no longer equals `before`.
 Status replace_config(Pool& pool, ExperimentId id, const std::string& before, const std::string& after);
+/// Compare-and-swap of the configuration of an ended experiment, and the hyperparameters (JSON) of its
+/// trials. Errors: as replace_config(); kNotFound; kFailedPrecondition for a live experiment.
+Status rewrite_experiment(Pool& pool, ExperimentId id, const std::string& before, const std::string& after,
+                          const std::string& hparams);
 /// Archives or unarchives an experiment. Idempotent. Errors: kNotFound; kFailedPrecondition (it has not
 /// ended).
 Status set_archived(Pool& pool, ExperimentId id, bool archived);

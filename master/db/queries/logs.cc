@@ -60,8 +60,9 @@ Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
     TRY_ASSIGN(const Rows rows,
                pool.query("WITH over AS (SELECT task_id FROM"
                           " (SELECT t.task_id, t.ended AS at,"
-                          " coalesce((e.config #>> '{retention_policy,log_retention_days}')::integer,"
+                          " coalesce(r.days, (e.config #>> '{retention_policy,log_retention_days}')::integer,"
                           " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+                          " LEFT JOIN log_retention r ON r.trial_id = t.id"
                           " WHERE t.ended IS NOT NULL UNION ALL"
                           " SELECT task_id, ended, $1::integer FROM commands WHERE ended IS NOT NULL) AS task"
                           " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
@@ -74,6 +75,33 @@ Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
     sum += found;
     if (found < kAtOnce) return sum;
   }
+}
+
+static Status set_retention(Pool& pool, const char* which, std::int64_t id, std::int64_t days) {
+  TRY(pool.query(std::string("INSERT INTO log_retention (trial_id, days) SELECT id, $2 FROM trials WHERE ") +
+                     which + " = $1 ON CONFLICT (trial_id) DO UPDATE SET days = EXCLUDED.days",
+                 id, days));
+  return {};
+}
+
+Status set_log_retention(Pool& pool, TrialId trial, std::int64_t days) {
+  return set_retention(pool, "id", trial.value, days);
+}
+Status set_log_retention(Pool& pool, ExperimentId experiment, std::int64_t days) {
+  return set_retention(pool, "experiment_id", experiment.value, days);
+}
+
+Result<std::optional<std::int64_t>> remaining_log_days(Pool& pool, TrialId trial, std::int64_t days) {
+  // Rounded up, so that 0 days are left only when the log is deleted next.
+  return value_of<std::optional<std::int64_t>>(
+      pool.query("SELECT CASE WHEN task.days < 0 THEN -1 ELSE greatest(0, ceil(extract(epoch FROM"
+                 "  task.ended + make_interval(days => task.days) - now()) / 86400))::bigint END"
+                 " FROM (SELECT t.ended, coalesce(r.days,"
+                 "  (e.config #>> '{retention_policy,log_retention_days}')::integer, $2::integer) AS days"
+                 "  FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+                 "  LEFT JOIN log_retention r ON r.trial_id = t.id WHERE t.id = $1) AS task",
+                 trial, days),
+      "trial " + std::to_string(trial.value));
 }
 
 Status append_lines(Pool& pool, const TaskId& task, const std::vector<SentLine>& lines) {

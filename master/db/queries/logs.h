@@ -47,9 +47,18 @@ struct LogFields {
 /// Returns the values that occur in the log of a task. Scans the whole log.
 Result<LogFields> log_fields(Pool& pool, const TaskId& task);
 
-/// Deletes the logs of tasks that ended longer ago than the retention of their experiment (retention_policy),
-/// by default `days`. A negative number of days keeps them. Returns the number of tasks that lost their logs.
+/// Deletes the logs of tasks that ended longer ago than the retention of their trial (set_log_retention()) or
+/// experiment (retention_policy), by default `days`. A negative number of days keeps them. Returns the number
+/// of tasks that lost their logs.
 Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days);
+
+/// Sets the days for which the log of a trial, or of all trials of an experiment, is kept after its end; it
+/// precedes all other settings. -1: the log is kept. Idempotent.
+Status set_log_retention(Pool& pool, TrialId trial, std::int64_t days);
+Status set_log_retention(Pool& pool, ExperimentId experiment, std::int64_t days);
+/// Returns the days until forget_logs() deletes the log of a trial; -1: never. Nothing: the trial has not
+/// ended. kNotFound.
+Result<std::optional<std::int64_t>> remaining_log_days(Pool& pool, TrialId trial, std::int64_t days);
 
 /// A log line sent by a process itself instead of by its agent.
 struct SentLine {

@@ -44,11 +44,11 @@ std::string destination_sql(const char* chosen) {
   return std::string(
              "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"
              " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, ''),"
-             " coalesce(p.checkpoint_storage::text, '')"
+             " coalesce(p.checkpoint_storage::text, ''), coalesce(p.agent_account::text, '')"
              " FROM (VALUES ($1)) AS asked (workload)"
              " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"
              " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"
-             "   w.name AS workspace_name, w.checkpoint_storage FROM projects p"
+             "   w.name AS workspace_name, w.checkpoint_storage, w.agent_account FROM projects p"
              "   JOIN workspaces w ON w.id = p.workspace_id WHERE ") +
          chosen +
          ") p ON true LEFT JOIN config_policies l ON l.workload = asked.workload"
@@ -60,7 +60,7 @@ Result<Destination> read_destination(Result<Rows> rows) {
   Destination to;
   std::string storage;
   (*rows)[0].into(to.cluster_policies, to.project, to.workspace, to.name, to.workspace_name, to.archived,
-                  to.workspace_policies, storage);
+                  to.workspace_policies, storage, to.agent_account);
   TRY_ASSIGN(to.checkpoint_storage, open_config(std::move(storage)));
   return to;
 }
@@ -76,6 +76,23 @@ Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) 
   return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
                    Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids),
                    filter.window, project_columns());
+}
+
+Status visit_project(Pool& pool, UserId user, std::int64_t project) {
+  TRY(
+      pool.query("INSERT INTO project_visits (user_id, project_id, visited) VALUES ($1, $2, now())"
+                 " ON CONFLICT (user_id, project_id) DO UPDATE SET visited = EXCLUDED.visited",
+                 user, project));
+  return {};
+}
+
+Result<std::vector<ProjectRow>> visited_projects(Pool& pool, UserId user, const Visible& visible,
+                                                 std::int64_t limit) {
+  static const std::string sql = project_columns().select(
+      kProjectTables +
+      " JOIN project_visits visit ON visit.project_id = o.id WHERE visit.user_id = $1"
+      " AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2)) ORDER BY visit.visited DESC LIMIT $3");
+  return project_columns().read(pool.query(sql, user, visible, limit));
 }
 
 Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {

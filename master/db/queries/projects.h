@@ -40,6 +40,11 @@ struct ProjectFilter {
 };
 /// Lists the projects of a workspace, one page at a time.
 Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter);
+/// Records that a user looks at a project. kFailedPrecondition: no such project.
+Status visit_project(Pool& pool, UserId user, std::int64_t project);
+/// Lists the visible projects that a user looked at, the latest first.
+Result<std::vector<ProjectRow>> visited_projects(Pool& pool, UserId user, const Visible& visible,
+                                                 std::int64_t limit);
 /// Returns one project. kNotFound.
 Result<ProjectRow> get_project(Pool& pool, std::int64_t id);
 /// Returns the id of a project by name. kNotFound, also when it is not visible.
@@ -53,6 +58,7 @@ struct Destination {
   bool archived = false;  ///< The project or its workspace is archived.
   std::string cluster_policies, workspace_policies;
   std::string checkpoint_storage;  ///< Of the workspace, as WorkspaceRow has it; "": the master's.
+  std::string agent_account;       ///< Of the workspace, as WorkspaceRow has it; "": none.
 };
 /// Finds the target of a submission, by project id or by visible names. One statement, because it is on the
 /// submission path. `workload` selects the policies. A missing project is not an error.

@@ -3,40 +3,46 @@
 namespace det::db {
 namespace {
 
-/// Allocations that held slots in [$1, $2), including those of deleted experiments.
+/// Allocations in [$1, $2), including those of deleted experiments.
 const std::string kUsage =
     "SELECT coalesce(e.id, 0) AS experiment_id, coalesce(e.owner_id, c.owner_id) AS owner_id,"
     " coalesce(e.labels, '{}') AS labels, a.pool, a.slots, a.started, a.ended,"
-    " coalesce(p.workspace_id, c.workspace_id) AS workspace_id, a.id AS allocation_id"
+    " coalesce(p.workspace_id, c.workspace_id) AS workspace_id, a.id AS allocation_id,"
+    " coalesce((SELECT i.kind FROM interactive_tasks i WHERE i.task_id = c.task_id),"
+    "  CASE WHEN c.id IS NULL THEN 'TRIAL' ELSE 'COMMAND' END) AS task_type"
     " FROM allocations a LEFT JOIN trials t ON t.id = a.trial_id"
     " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
-    " LEFT JOIN commands c ON c.id = a.command_id WHERE a.slots > 0"
-    " AND tstzrange(a.started, greatest(a.started, coalesce(a.ended, 'infinity'))) && tstzrange($1, $2)"
+    " LEFT JOIN commands c ON c.id = a.command_id"
+    " WHERE tstzrange(a.started, greatest(a.started, coalesce(a.ended, 'infinity'))) && tstzrange($1, $2)"
     " UNION ALL SELECT experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id,"
-    " allocation_id FROM past_usage WHERE tstzrange(started, ended) && tstzrange($1, $2)";
+    " allocation_id, CASE WHEN experiment_id = 0 THEN 'COMMAND' ELSE 'TRIAL' END FROM past_usage WHERE "
+    "tstzrange(started, ended) && tstzrange($1, $2)";
 /// $3: visible workspaces.
 const std::string kUsageSeen = " WHERE ($3::bigint[] IS NULL OR workspace_id = ANY ($3))";
 constexpr std::size_t kMaxEntries = 100'000;
 
 }  // namespace
 
-Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to,
-                                              const Visible& visible) {
+Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to, const Visible& visible,
+                                              bool without_slots) {
   using U = UsageEntry;
   static const Columns<U> kColumns(
       column<&U::allocation>("used.allocation_id"),
       column<&U::workspace>("coalesce((SELECT w.name FROM workspaces w WHERE w.id = used.workspace_id), '')"),
-      column<&U::experiment>("used.experiment_id"), column<&U::user>("used.owner_id"),
-      column<&U::username>("u.name"), column<&U::labels>("used.labels"), column<&U::pool>("used.pool"),
-      column<&U::slots>("used.slots"), column<&U::started>("used.started"), column<&U::ended>("used.ended"),
+      column<&U::task_type>("used.task_type"), column<&U::experiment>("used.experiment_id"),
+      column<&U::user>("used.owner_id"), column<&U::username>("u.name"), column<&U::labels>("used.labels"),
+      column<&U::pool>("used.pool"), column<&U::slots>("used.slots"), column<&U::started>("used.started"),
+      column<&U::ended>("used.ended"),
       column<&U::seconds>(
           "extract(epoch FROM least(coalesce(used.ended, now()), $2) - greatest(used.started, $1))::float8"));
-  static const std::string sql = "WITH used AS (" + kUsage + ") SELECT " + kColumns.sql() +
-                                 " FROM used JOIN users u ON u.id = used.owner_id" + kUsageSeen +
-                                 " AND greatest(used.started, $1) < least(coalesce(used.ended, now()), $2)"
-                                 " ORDER BY used.started, used.experiment_id LIMIT $4";
+  static const std::string sql =
+      "WITH used AS (" + kUsage + ") SELECT " + kColumns.sql() +
+      " FROM used JOIN users u ON u.id = used.owner_id" + kUsageSeen +
+      " AND greatest(used.started, $1) < least(coalesce(used.ended, now()), $2)"
+      " AND (used.slots > 0 OR $5) ORDER BY used.started, used.experiment_id LIMIT $4";
   // LIMIT is one above the bound, so a full result means that there are more.
-  TRY_ASSIGN(auto entries, kColumns.read(pool.query(sql, from, to, visible, std::int64_t{kMaxEntries} + 1)));
+  TRY_ASSIGN(auto entries,
+             kColumns.read(pool.query(sql, from, to, visible, std::int64_t{kMaxEntries} + 1, without_slots)));
   if (entries.size() > kMaxEntries)
     return fail(Code::kResourceExhausted,
                 "more than 100000 allocations held slots in that time; ask for less of it");
@@ -68,7 +74,7 @@ Result<std::vector<UsagePeriod>> usage_periods(Pool& pool, const std::string& fi
       "WITH used AS (" + kUsage +
       "), seen AS (SELECT used.*, u.name AS username FROM used JOIN users u ON u.id = used.owner_id" +
       kUsageSeen +
-      "),"
+      " AND used.slots > 0),"
       " periods AS (SELECT greatest(p, $1) AS begun, least(p + ('1 ' || $4)::interval, $2) AS over"
       "   FROM generate_series(date_trunc($4, $1, 'UTC'), $2 - interval '1 microsecond', ('1 ' || "
       "$4)::interval) AS p),"

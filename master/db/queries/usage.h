@@ -11,6 +11,7 @@ namespace det::db {
 struct UsageEntry {
   AllocationId allocation;      ///< "": of an experiment that an earlier release deleted.
   std::string workspace;        ///< Its name; "": deleted.
+  std::string task_type;        ///< "TRIAL", "COMMAND", or a kind of interactive task.
   std::int64_t experiment = 0;  ///< 0: a command.
   UserId user;
   std::string username;
@@ -24,8 +25,9 @@ struct UsageEntry {
   double seconds = 0;  ///< Time in the queried range, not multiplied by slots.
 };
 /// Returns the allocations that held slots in [from, to), by start, including those of deleted experiments.
-/// kResourceExhausted: more than 100,000.
-Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to, const Visible& visible);
+/// `without_slots`: those that held none, too. kResourceExhausted: more than 100,000.
+Result<std::vector<UsageEntry>> usage_entries(Pool& pool, WallTime from, WallTime to, const Visible& visible,
+                                              bool without_slots = false);
 
 /// Slots that an agent offered during a period.
 struct CapacityEntry {

@@ -19,7 +19,7 @@ const Columns<WorkspaceRow>& workspace_columns() {
       column<&W::num_experiments>("(SELECT count(*) FROM projects p JOIN experiments e ON e.project_id = p.id"
                                   " WHERE p.workspace_id = o.id)"),
       column<&W::pinned>(kWorkspacePinned), column<&W::deletion>("o.deletion"),
-      column<&W::checkpoint_storage>("o.checkpoint_storage"));
+      column<&W::checkpoint_storage>("o.checkpoint_storage"), column<&W::agent_account>("o.agent_account"));
   return columns;
 }
 
@@ -58,18 +58,19 @@ Result<WorkspaceRow> get_workspace(Pool& pool, std::int64_t id, UserId viewer) {
 }
 
 Result<std::int64_t> create_workspace(Pool& pool, const std::string& name, UserId owner,
-                                      const std::optional<std::string>& checkpoint_storage) {
+                                      const std::optional<std::string>& checkpoint_storage,
+                                      const std::optional<std::string>& agent_account) {
   // One statement, so that no workspace exists without an admin.
   TRY_ASSIGN(
       const Rows rows,
-      unique_workspace(pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id, checkpoint_storage)"
-                                  " VALUES ($1, $2, $3::json) RETURNING id),"
+      unique_workspace(pool.query("WITH made AS (INSERT INTO workspaces (name, owner_id, checkpoint_storage,"
+                                  "  agent_account) VALUES ($1, $2, $3::json, $4::json) RETURNING id),"
                                   " granted AS (INSERT INTO grants (user_id, role, workspace_id)"
                                   "  SELECT $2, 'WORKSPACE_ADMIN', id FROM made),"
                                   " pinned AS (INSERT INTO workspace_pins (user_id, workspace_id)"
                                   "  SELECT $2, id FROM made)"
                                   " SELECT id FROM made",
-                                  name, owner, sealed(checkpoint_storage)),
+                                  name, owner, sealed(checkpoint_storage), agent_account),
                        name));
   return rows[0].next<std::int64_t>();
 }
@@ -85,6 +86,11 @@ Status set_workspace_storage(Pool& pool, std::int64_t id, const std::optional<st
       workspace_name(id));
 }
 
+Status set_workspace_account(Pool& pool, std::int64_t id, const std::optional<std::string>& account) {
+  return found(pool.query("UPDATE workspaces SET agent_account = $2::json WHERE id = $1", id, account),
+               workspace_name(id));
+}
+
 Status archive_workspace(Pool& pool, std::int64_t id, bool archived) {
   return found(pool.query("UPDATE workspaces SET archived = $2 WHERE id = $1", id, archived),
                workspace_name(id));
@@ -96,6 +102,41 @@ Status pin_workspace(Pool& pool, UserId user, std::int64_t id, bool pinned) {
              : "DELETE FROM workspace_pins WHERE user_id = $1 AND workspace_id = $2",
       user, id));
   return {};
+}
+
+Result<std::vector<std::int64_t>> bound_workspaces(Pool& pool, const std::string& resource_pool) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT workspace_id FROM pool_bindings WHERE pool = $1 ORDER BY workspace_id",
+                        resource_pool));
+  std::vector<std::int64_t> found;
+  for (Rows::Row row : rows) found.push_back(row.next<std::int64_t>());
+  return found;
+}
+
+Result<std::set<std::string>> closed_pools(Pool& pool, std::int64_t workspace) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT pool FROM pool_bindings GROUP BY pool HAVING NOT bool_or(workspace_id = $1)",
+                        workspace));
+  std::set<std::string> found;
+  for (Rows::Row row : rows) found.insert(row.next<std::string>());
+  return found;
+}
+
+Status change_bindings(Pool& pool, const std::string& resource_pool, BindingChange change,
+                       const std::vector<std::int64_t>& workspaces) {
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    if (change == BindingChange::kRemove)
+      TRY(connection.query("DELETE FROM pool_bindings WHERE pool = $1 AND workspace_id = ANY ($2)",
+                           resource_pool, workspaces));
+    if (change == BindingChange::kReplace)
+      TRY(connection.query("DELETE FROM pool_bindings WHERE pool = $1", resource_pool));
+    if (change != BindingChange::kRemove)
+      TRY(
+          connection.query("INSERT INTO pool_bindings (pool, workspace_id) SELECT $1, unnest($2::bigint[])"
+                           " ON CONFLICT DO NOTHING",
+                           resource_pool, workspaces));
+    return {};
+  });
 }
 
 }  // namespace det::db

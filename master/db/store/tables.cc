@@ -150,6 +150,7 @@ const Table<core::Trial>& trials_table() {
                                                 field<&Trial::best_metric>("best_metric"),
                                                 field<&Trial::early_exit_invalid_hp>("early_exit_invalid_hp"),
                                                 field<&Trial::held>("held"),
+                                                field<&Trial::retries_canceled>("retries_canceled"),
                                                 field<&Trial::progress>("progress"),
                                                 field<&Trial::exit_reason>("exit_reason"),
                                                 field<&Trial::started>("started"),

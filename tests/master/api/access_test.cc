@@ -313,6 +313,25 @@ TEST_CASE("a restricted editor starts, changes and enters no tasks that are no t
   CHECK(refused >= 16);
 }
 
+TEST_CASE("an editor deletes its own experiments and models, and no others") {
+  Lab lab;
+  lab.restore(false);
+  const Line experiment{
+      .method = "ExperimentService/DeleteExperiment", .expected = {}, .request = "experiment_id: 1"};
+  const Line model{.method = "ModelService/DeleteModel", .expected = {}, .request = "model_name: \"llm\""};
+  CHECK(outcome_of(lab.call_as("editor", model)) == "no");
+  CHECK(outcome_of(lab.call_as("editor", experiment)) == "no");
+  const Answer bulk = lab.call_as(
+      "editor",
+      {.method = "ExperimentService/DeleteExperiments", .expected = {}, .request = "experiment_ids: 1"});
+  CHECK(bulk.text.find("access denied") != std::string::npos);
+  for (const char* table : {"experiments", "models"})
+    REQUIRE(lab.bench.pool.query(std::string("UPDATE ") + table +
+                                 " SET owner_id = (SELECT id FROM users WHERE name = 'editor')"));
+  CHECK(lab.call_as("editor", model).code == grpc::StatusCode::OK);
+  CHECK(outcome_of(lab.call_as("editor", experiment)) == "ok");
+}
+
 TEST_CASE("GetAllocation reports a failure of the database as such") {
   Lab lab;
   REQUIRE(lab.bench.pool.query("ALTER TABLE commands RENAME COLUMN ended TO finished"));

@@ -56,6 +56,22 @@ TEST_CASE("a failing trial restarts max_restarts times, then ends in error") {
   CHECK(bench.experiment(id).state == State::kError);
 }
 
+TEST_CASE("a trial whose retries a log policy canceled fails at its next failure, also after a restart") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config());
+  bench.step(CancelRetries{kTrial});
+  SECTION("with a restart of the master") {
+    const AllocationId running = bench.live(kTrial)->id;
+    bench.restart();
+    bench.connect("a1", 1, {{running, AllocationState::kRunning, std::nullopt}});
+  }
+  SECTION("without one") {}
+  bench.exit(kTrial, ExitKind::kFailed);
+  CHECK(bench.disk().trials.at(kTrial).state == State::kError);
+  CHECK(bench.disk().trials.at(kTrial).restarts == 0);
+}
+
 TEST_CASE("a trial that calls its failure final is not restarted") {
   Bench bench;
   bench.connect("a1", 1);

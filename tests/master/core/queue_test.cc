@@ -94,6 +94,22 @@ TEST_CASE("a disabled agent is vacated and gets no work until it is enabled") {
   CHECK(line.live(TrialId(1)));
 }
 
+TEST_CASE("a trial on a disabled agent has ten seconds for its checkpoint") {
+  Line line;
+  REQUIRE(line.attach(TrialId(1), 1));
+  REQUIRE(*line.step(SetService{.agent = AgentId("a"), .enabled = false}));
+  CHECK(line.sends<KillAllocation>().empty());
+  line.pass(std::chrono::seconds(9));
+  CHECK(line.sends<KillAllocation>().empty());
+  line.pass(std::chrono::seconds(2));
+  CHECK(line.sends<KillAllocation>().size() == 1);
+  line.exit(TrialId(1), ExitKind::kStopped);
+  CHECK(line.live(TrialId(1)) == nullptr);
+  REQUIRE(*line.step(SetService{.agent = AgentId("a")}));
+  REQUIRE(line.live(TrialId(1)));
+  CHECK(line.core().trial(TrialId(1))->restarts == 0);
+}
+
 TEST_CASE("an agent with a problem keeps its allocations and gets no work until the problem ends") {
   Line line;
   line.report_problem("a", "the disk is full");

@@ -89,6 +89,7 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
   if (coin()) row.best_metric = coin() ? real() : std::numeric_limits<double>::infinity();
   row.early_exit_invalid_hp = coin();
   row.held = coin();
+  row.retries_canceled = coin();
   row.progress = random_.uniform();
   row.exit_reason = text();
   row.started = time();
@@ -184,7 +185,8 @@ void show(std::ostream& out, const core::Trial& t) {
       << t.latest_checkpoint << '|' << t.latest_steps << '|' << t.steps_completed << '|' << t.last_validation
       << '|' << t.checkpoint_validation << '|' << t.searcher_steps << '|'
       << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held
-      << '|' << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|' << show(t.ended) << '\n';
+      << t.retries_canceled << '|' << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|'
+      << show(t.ended) << '\n';
 }
 void show(std::ostream& out, const core::Command& c) {
   out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'

@@ -129,6 +129,23 @@ TEST_CASE("the first named log policy that a line matches is stored once per tri
   CHECK(lab.database.value("SELECT policy FROM log_policy_matches") == "Code");
 }
 
+TEST_CASE(
+    "a line that matches cancel_retries cancels the restarts of its trial before the batch is answered") {
+  Lab lab;
+  REQUIRE(lab.pool.query("UPDATE experiments SET config = json_build_object('log_policies', $1::json)",
+                         R"([{"pattern": "code 7", "action": "cancel_retries"},
+                         {"name": "Code", "pattern": "code [0-9]+"}])"));
+  const std::string task = lab.database.value("SELECT task_id FROM trials");
+  std::vector<TrialId> canceled;
+  db::BulkWriter bulk({.connect = lab.database.connect(),
+                       .cancel_retries = [&](TrialId trial) { canceled.push_back(trial); }});
+  ship(bulk, 1, "exit code 8", task);
+  CHECK(canceled.empty());
+  CHECK(lab.database.value("SELECT policy FROM log_policy_matches") == "Code");
+  ship(bulk, 2, "exit code 7", task);
+  CHECK(canceled == std::vector{TrialId(lab.database.number("SELECT id FROM trials"))});
+}
+
 TEST_CASE("log triggers that are added or removed while lines arrive take effect with the next line") {
   Lab lab;
   db::BulkWriter bulk({.connect = lab.database.connect()});

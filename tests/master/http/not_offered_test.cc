@@ -75,11 +75,11 @@ TEST_CASE("older paths of Determined return responses of the API in their form")
   CHECK(
       convert("/resources/allocation/allocations-csv",
               R"({"resourceEntries":[{"allocationId":"c.1","experimentId":0,"kind":"command","username":"ada",
-                    "workspaceName":"Lab","labels":[],"slots":2,"startTime":"2026-01-01T00:00:00Z","endTime":null,
+                    "taskType":"NOTEBOOK","workspaceName":"Lab","labels":[],"slots":2,"startTime":"2026-01-01T00:00:00Z","endTime":null,
                     "seconds":1800,"resourcePool":"default"}]})") ==
       "allocation_id,task_type,username,workspace_name,experiment_id,slots,start_time,end_time,"
       "imagepulling_time,slot_hours,resource_pool\n"
-      "c.1,COMMAND,ada,Lab,,2,2026-01-01T00:00:00Z,,0.0,1.000000,default\n");
+      "c.1,NOTEBOOK,ada,Lab,,2,2026-01-01T00:00:00Z,,0.0,1.000000,default\n");
   CHECK(convert("/resources/allocation/aggregated",
                 R"({"resourceEntries":[{"periodStart":"2026-01","seconds":7,"byExperimentLabel":{},
                     "byUsername":{"ada":7},"byResourcePool":{}}]})") ==
