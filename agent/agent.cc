@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/images.h"
 #include "agent/master_link/messages.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
@@ -181,6 +182,7 @@ void Agent::prepare_header() {
 void Agent::run() {
   reattach_allocations();
   for (const DeviceFault& fault : gpus_.stored()) feed(fault);
+  remove_copies(settings_, data_.images());
   prepare_header();
   const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
   log::info("agent started",

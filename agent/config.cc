@@ -125,6 +125,28 @@ Result<std::vector<BindMount>> read_bind_mounts(const std::string& text) {
   return mounts;
 }
 
+/// Reads "unix:///run/podman/podman.sock", or the path alone. "" is none.
+Result<std::string> read_engine(std::string_view text) {
+  if (text.starts_with("unix://")) text.remove_prefix(7);
+  // The kernel's limit of the path of a socket.
+  if (text.empty() || (text.starts_with('/') && text.size() < 108)) return std::string(text);
+  return fail(Code::kInvalidArgument,
+              "must be the path of a socket, such as unix:///run/podman/podman.sock, got \"" +
+                  std::string(text) + "\"");
+}
+
+/// Reads "docker.io/library, registry.example.org/team".
+Result<std::vector<std::string>> read_registries(const std::string& text) {
+  std::vector<std::string> found;
+  for (std::string word : words_of(text)) {
+    while (word.ends_with('/')) word.pop_back();
+    if (word.empty() || word.find("://") != std::string::npos)
+      return fail(Code::kInvalidArgument, "must be names such as docker.io/library, got \"" + text + "\"");
+    found.push_back(std::move(word));
+  }
+  return found;
+}
+
 /// Reads "FIRST:COUNT". Users below 1000 belong to the system.
 Status read_task_uids(const std::string& text, Settings& settings) {
   constexpr std::uint64_t kFirst = 1000, kEnd = 0xFFFF'FFFE;
@@ -146,78 +168,116 @@ Status read_task_uids(const std::string& text, Settings& settings) {
   return {};
 }
 
+/// Finds settings that need a sandbox.
+void check_without_sandbox(const Settings& settings, std::vector<Problem>& problems) {
+  const auto need = [&](bool set, const char* key, const std::string& what) {
+    if (set)
+      problems.push_back(
+          {"E-CFG-RANGE", key, what + " a sandbox, but sandbox is off; set sandbox: required", "", 0, 0});
+  };
+  need(settings.task_network == TaskNetwork::kCluster, "task_network", "cluster needs");
+  need(settings.limits_tasks(), "memory_per_slot", "limits of tasks need");
+  need(!settings.container_engine.empty(), "container_engine", "tasks in images need");
+}
+
+/// Options of the sandbox of tasks.
+std::vector<OptionKey> sandbox_keys() {
+  using Kind = OptionKey::Kind;
+  return {
+      {"sandbox", Kind::kString, "best_effort",
+       "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
+       "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+      {"task_network", Kind::kString, "host",
+       "Network of tasks: host (that of this machine) or cluster (the master and their own loopback "
+       "interface; needs a sandbox). With cluster, gangs over several agents and storages in buckets are "
+       "refused."},
+      {"memory_per_slot", Kind::kBytes, "0",
+       "Memory limit of a task for each of its slots; a task without slots has that of one. Needs "
+       "control "
+       "groups and a sandbox. 0: none."},
+      {"cpus_per_slot", Kind::kString, "",
+       "Limit of processor time of a task for each of its slots, in CPUs: 2 or 0.5. As memory_per_slot. "
+       "Empty: none."},
+      {"bind_mounts", Kind::kString, "",
+       "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
+       "owner."},
+      {"container_engine", Kind::kString, "",
+       "Socket of podman or Docker, such as unix:///run/podman/podman.sock. Tasks with environment.image "
+       "then run in the files of the image, in the sandbox of all tasks. Empty: such tasks are refused."},
+      {"image_registries", Kind::kString, "",
+       "Registries from which images are pulled, with commas: docker.io/library, "
+       "registry.example.org/team. Empty: only images that the engine has."},
+      {"task_uids", Kind::kString, "1900000000:65536",
+       "Users of tasks if the agent is root, as FIRST:COUNT. Each allocation has one of its own."},
+      {"pass_environment", Kind::kString, "",
+       "Variables of the agent that tasks get, with commas. Of others they get PATH, locale and GPU "
+       "settings."},
+  };
+}
+
 }  // namespace
 
 const OptionTable& option_table() {
   using Kind = OptionKey::Kind;
-  static const OptionTable table{
-      "det-agent",
-      "Offers the slots of this machine to a master and runs its allocations.",
-      "DET_AGENT_",
-      {
-          {"master", Kind::kString, "127.0.0.1:8080",
-           "Address of the master: HOST:PORT, or https://HOST:PORT for TLS."},
-          {"join_token_file", Kind::kString, "",
-           "File with a join token, until the agent has joined: `det join-token create`, or on the master's "
-           "machine its DATA_DIR/agent-join-token. Empty: join-token in data_dir."},
-          {"security.tls.master_cert", Kind::kString, "",
-           "File with trusted certificates (PEM). Empty: the certificate named in the join token, else those "
-           "of the system."},
-          {"security.tls.master_cert_name", Kind::kString, "",
-           "Name in the master's certificate, if it differs from the host of `master`."},
-          {"data_dir", Kind::kString, "/var/lib/determinant/agent",
-           "Directory of allocations and code archives. One agent per directory. Built models are in the "
-           "cache of the agent's user (~/.cache/determined/models), or here if the user has no home."},
-          {"id", Kind::kString, "", "Agent id, unique in the cluster. Empty: the host name."},
-          {"pool", Kind::kString, "", "Resource pool. Empty: the default pool of the master."},
-          {"slot_type", Kind::kString, "auto",
-           "Devices to offer as slots: auto (CUDA devices if present, else CPUs), cuda, cpu or none."},
-          {"cpu_slots", Kind::kInt, "1", "Number of slots that share the CPUs, if slots are CPUs."},
-          {"artificial_slots", Kind::kInt, "0",
-           "Number of slots without a device, for tests. 0: offer devices."},
-          {"cache_size", Kind::kBytes, "20 GiB",
-           "Disk limit for cached code archives and built models. The least recently used are removed "
-           "first."},
-          {"compile_timeout", Kind::kDuration, "15m", "Time limit for building a model."},
-          {"stop_timeout", Kind::kDuration, "60s",
-           "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
-           "second signal, their processes are ended. 0s: end them at once."},
-          {"until", Kind::kString, "",
-           "Time at which this machine is taken away: seconds since 1970, a time such as "
-           "2030-01-31T12:00:00Z, or a duration from the start such as 2h. The agent stops early enough for "
-           "its trials to save: stop_timeout and the kill grace before. Empty: none."},
-          {"exit_when_idle", Kind::kString, "",
-           "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
-          {"ephemeral", Kind::kBool, "false",
-           "The agent does not come back after it has left: the master then removes it, its settings and its "
-           "identity. If the agent is killed, its tasks are killed as well."},
-          {"sandbox", Kind::kString, "best_effort",
-           "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
-           "machine permits, with a warning) or off (tasks have all rights of the agent)."},
-          {"task_network", Kind::kString, "host",
-           "Network of tasks: host (that of this machine) or cluster (the master and their own loopback "
-           "interface; needs a sandbox). With cluster, gangs over several agents and storages in buckets are "
-           "refused."},
-          {"memory_per_slot", Kind::kBytes, "0",
-           "Memory limit of a task for each of its slots; a task without slots has that of one. Needs "
-           "control groups and a sandbox. 0: none."},
-          {"cpus_per_slot", Kind::kString, "",
-           "Limit of processor time of a task for each of its slots, in CPUs: 2 or 0.5. As memory_per_slot. "
-           "Empty: none."},
-          {"bind_mounts", Kind::kString, "",
-           "Directories that tasks see beside the system's: /data, /scratch:rw. With :rw they write as its "
-           "owner."},
-          {"task_uids", Kind::kString, "1900000000:65536",
-           "Users of tasks if the agent is root, as FIRST:COUNT. Each allocation has one of its own."},
-          {"pass_environment", Kind::kString, "",
-           "Variables of the agent that tasks get, with commas. Of others they get PATH, locale and GPU "
-           "settings."},
-          {"device_check", Kind::kString, "",
-           "Program with arguments that checks the GPU in CUDA_VISIBLE_DEVICES before its slot returns to "
-           "service. It exits with 0 if the GPU is good. Empty: det-harness --check-device cuda."},
-          {"log_level", Kind::kString, "info", "Level of the log: trace, debug, info, warn or error."},
-          {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."},
-      }};
+  static const OptionTable table = [] {
+    OptionTable made{
+        "det-agent",
+        "Offers the slots of this machine to a master and runs its allocations.",
+        "DET_AGENT_",
+        {
+            {"master", Kind::kString, "127.0.0.1:8080",
+             "Address of the master: HOST:PORT, or https://HOST:PORT for TLS."},
+            {"join_token_file", Kind::kString, "",
+             "File with a join token, until the agent has joined: `det join-token create`, or on the "
+             "master's "
+             "machine its DATA_DIR/agent-join-token. Empty: join-token in data_dir."},
+            {"security.tls.master_cert", Kind::kString, "",
+             "File with trusted certificates (PEM). Empty: the certificate named in the join token, else "
+             "those "
+             "of the system."},
+            {"security.tls.master_cert_name", Kind::kString, "",
+             "Name in the master's certificate, if it differs from the host of `master`."},
+            {"data_dir", Kind::kString, "/var/lib/determinant/agent",
+             "Directory of allocations and code archives. One agent per directory. Built models are in the "
+             "cache of the agent's user (~/.cache/determined/models), or here if the user has no home."},
+            {"id", Kind::kString, "", "Agent id, unique in the cluster. Empty: the host name."},
+            {"pool", Kind::kString, "", "Resource pool. Empty: the default pool of the master."},
+            {"slot_type", Kind::kString, "auto",
+             "Devices to offer as slots: auto (CUDA devices if present, else CPUs), cuda, cpu or none."},
+            {"cpu_slots", Kind::kInt, "1", "Number of slots that share the CPUs, if slots are CPUs."},
+            {"artificial_slots", Kind::kInt, "0",
+             "Number of slots without a device, for tests. 0: offer devices."},
+            {"cache_size", Kind::kBytes, "20 GiB",
+             "Disk limit for cached code archives, built models and images. The least recently used are "
+             "removed first."},
+            {"compile_timeout", Kind::kDuration, "15m", "Time limit for building a model."},
+            {"stop_timeout", Kind::kDuration, "60s",
+             "After SIGTERM, time for trials to save a checkpoint and to move to other agents. Then, or at a "
+             "second signal, their processes are ended. 0s: end them at once."},
+            {"until", Kind::kString, "",
+             "Time at which this machine is taken away: seconds since 1970, a time such as "
+             "2030-01-31T12:00:00Z, "
+             "or a duration from the start such as 2h. The agent stops early enough for its trials to save: "
+             "stop_timeout and the kill grace before. Empty: none."},
+            {"exit_when_idle", Kind::kString, "",
+             "Duration without allocations after which the agent exits, such as 2m. Empty: never."},
+            {"ephemeral", Kind::kBool, "false",
+             "The agent does not come back after it has left: the master then removes it, its settings and "
+             "its "
+             "identity. If the agent is killed, its tasks are killed as well."},
+        }};
+    std::vector<OptionKey> sandbox = sandbox_keys();
+    for (OptionKey& key : sandbox) made.keys.push_back(std::move(key));
+    made.keys.push_back(
+        {"device_check", Kind::kString, "",
+         "Program with arguments that checks the GPU in CUDA_VISIBLE_DEVICES before its slot returns to "
+         "service. It exits with 0 if the GPU is good. Empty: det-harness --check-device cuda."});
+    made.keys.push_back(
+        {"log_level", Kind::kString, "info", "Level of the agent's log: trace, debug, info, warn or error."});
+    made.keys.push_back(
+        {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."});
+    return made;
+  }();
   return table;
 }
 
@@ -245,20 +305,14 @@ Result<Settings> read_settings(const Options& options) {
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
   take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
   take("task_network", read_task_network(options.text("task_network")), settings.task_network);
-  if (settings.sandbox == SandboxMode::kOff && settings.task_network == TaskNetwork::kCluster) {
-    problems.push_back({"E-CFG-RANGE", "task_network",
-                        "cluster needs a sandbox, but sandbox is off; set sandbox: required", "", 0, 0});
-  }
   settings.memory_per_slot = options.bytes("memory_per_slot");
   if (settings.memory_per_slot != 0 && settings.memory_per_slot < kLeastMemory)
     problems.push_back({"E-CFG-RANGE", "memory_per_slot", "must be 0 or at least 64 MiB", "", 0, 0});
   take("cpus_per_slot", read_cpus(options.text("cpus_per_slot")), settings.cpu_millis_per_slot);
-  if (settings.sandbox == SandboxMode::kOff && settings.limits_tasks()) {
-    problems.push_back({"E-CFG-RANGE", "memory_per_slot",
-                        "limits of tasks need a sandbox, but sandbox is off; set sandbox: required", "", 0,
-                        0});
-  }
   take("bind_mounts", read_bind_mounts(options.text("bind_mounts")), settings.bind_mounts);
+  take("container_engine", read_engine(options.text("container_engine")), settings.container_engine);
+  take("image_registries", read_registries(options.text("image_registries")), settings.image_registries);
+  if (settings.sandbox == SandboxMode::kOff) check_without_sandbox(settings, problems);
   if (auto uids = read_task_uids(options.text("task_uids"), settings); !uids)
     problems.push_back({"E-CFG-RANGE", "task_uids", uids.error().message, "", 0, 0});
   settings.pass_environment = words_of(options.text("pass_environment"));

@@ -62,6 +62,8 @@ struct Settings {
   std::int64_t memory_per_slot = 0, cpu_millis_per_slot = 0;
   bool limits_tasks() const { return memory_per_slot > 0 || cpu_millis_per_slot > 0; }
   std::vector<BindMount> bind_mounts;
+  std::string container_engine;               ///< path of its socket; "": tasks with an image are refused
+  std::vector<std::string> image_registries;  ///< prefixes of images that may be pulled
   /// Users of tasks if the agent is root: `task_uid_count` from `task_uid_first`.
   std::uint32_t task_uid_first = 0, task_uid_count = 0;
   /// Names of further variables of the agent's environment that tasks get.

@@ -3,6 +3,7 @@
 //   lock, instance          held by one agent at a time; its identity
 //   allocations/ID/         see task/task_dir.h
 //   contexts/DIGEST.tar.gz  cache of contexts
+//   images/ID/root/         cache of container images
 //   models/KEY/             cache of built models, if the agent's user has no cache directory
 //   tls/                    certificates
 #pragma once
@@ -28,6 +29,7 @@ class DataDir {
   const std::string& instance() const { return instance_; }
   const std::string& path() const { return path_; }
   std::string contexts() const { return path_ + "/contexts"; }
+  std::string images() const { return path_ + "/images"; }
   std::string models() const { return path_ + "/models"; }
   std::string tls() const { return path_ + "/tls"; }
   /// Returns the directory of an allocation, which need not exist. Errors: kInvalidArgument if the id is no

@@ -36,10 +36,12 @@ constexpr std::array<std::string_view, 7> kPassed{
 constexpr std::array<std::string_view, 8> kPassedPrefixes{"LC_",   "CUDA_", "NVIDIA_", "NCCL_",
                                                           "GLOO_", "OMP_",  "MKL_",    "UCX_"};
 
-bool is_passed(std::string_view name, const std::vector<std::string>& further) {
+/// `image`: the task has an image, in which the machine's paths and locale mean nothing.
+bool is_passed(std::string_view name, const std::vector<std::string>& further, bool image) {
   if (name.starts_with("DET_")) return false;
+  if (std::find(further.begin(), further.end(), name) != further.end()) return true;
+  if (image) return false;
   return std::find(kPassed.begin(), kPassed.end(), name) != kPassed.end() ||
-         std::find(further.begin(), further.end(), name) != further.end() ||
          std::any_of(kPassedPrefixes.begin(), kPassedPrefixes.end(),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -97,14 +99,18 @@ std::string web_address(const std::string& master) {
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused) {
   std::map<std::string, std::string> variables;
-  for (const std::string& line : around.base) {
+  const auto take = [&](const std::string& line, bool passed) {
     const std::size_t equals = line.find('=');
-    if (equals == std::string::npos || !is_passed(line.substr(0, equals), around.pass)) continue;
-    variables[line.substr(0, equals)] = line.substr(equals + 1);
+    if (equals != std::string::npos && passed) variables[line.substr(0, equals)] = line.substr(equals + 1);
+  };
+  if (around.image) {
+    for (const std::string& line : *around.image) take(line, !line.starts_with("DET_"));
   }
-  const auto path = variables.find("PATH");
-  variables["PATH"] =
-      around.programs + ":" + (path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second);
+  for (const std::string& line : around.base)
+    take(line, is_passed(line.substr(0, line.find('=')), around.pass, around.image.has_value()));
+  const std::string path = variables.try_emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first->second;
+  // The programs of the installation do not run with the libraries of an image.
+  if (!around.image) variables["PATH"] = around.programs + ":" + path;
   // The user of a sandbox has no entry in /etc/passwd.
   variables["HOME"] = around.home;
   variables["USER"] = variables["LOGNAME"] = "determinant";

@@ -23,6 +23,8 @@ struct Surroundings {
   std::string home;               ///< HOME of the task
   std::vector<std::string> base;  ///< the agent's own environment
   std::vector<std::string> pass;  ///< further names of `base` that the task gets
+  /// Variables of the task's image, in place of those of `base` but for `pass`; nothing: no image.
+  std::optional<std::vector<std::string>> image = {};
   /// Certificate file and name by which processes verify the master; "": not needed.
   std::string master_cert = "", master_cert_name = "";
 };
@@ -31,9 +33,9 @@ struct Surroundings {
 std::string web_address(const std::string& master);
 
 /// Returns the environment as NAME=value lines. Later sources override earlier ones: of the agent's own
-/// variables PATH, locale, GPU settings and `pass`, never DET_*; PATH, HOME, USER, threads and devices of the
-/// slots; the user's variables; DET_*. `refused` receives the names of user variables that are invalid or
-/// reserved (DET_*).
+/// variables PATH, locale, GPU settings and `pass`, or of those of an image, never DET_*; PATH, HOME, USER,
+/// threads and devices of the slots; the user's variables; DET_*. `refused` receives the names of user
+/// variables that are invalid or reserved (DET_*).
 std::vector<std::string> task_environment(const v1::StartAllocation& order, const Surroundings& around,
                                           std::vector<std::string>& refused);
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/images.h"
 #include "agent/sandbox/confine.h"
 #include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
@@ -33,6 +34,7 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kMaxArchiveBytes = 128LL << 20;
 /// Builds at a time on a machine: a compiler takes a core and up to 2 GB.
 constexpr int kCpusPerBuild = 4, kMaxBuilds = 4;
+constexpr char kModelDirectory[] = "the model directory";
 constexpr Duration kFetchTimeout = 5min;  // all attempts together; covers a restart of the master
 
 /// Returns the compiler's first error on a line of its own, or "".
@@ -145,16 +147,18 @@ class Preparation {
         command = {"/bin/sh", "-c", command[0]};
       }
     }
+    if (auto exit = choose_image(spec.attaches)) return exit;
     if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
       log("WARNING",
           "Determined AI's Python library cannot find the model directory: " + linked.error().message);
-    spec.argv = task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"));
+    spec.argv =
+        task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"), image_ ? image_->root : "");
     spec.env = environment();
     if (auto exit = enclose(spec)) return exit;
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
     // After the spec: the entries of this allocation are fresh and stay. Only a new entry can exceed the
     // limit.
-    if (has_new_entry_) build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
+    if (has_new_entry_) trim_caches(site_);
     return std::nullopt;
   }
 
@@ -169,8 +173,8 @@ class Preparation {
       return made ? std::nullopt : std::optional(lost(made.error()));
     }
     const auto archive = fetch_context(order_, site_, stop_, has_new_entry_);
-    if (!archive) return end_of(archive.error());
-    if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error());
+    if (!archive) return end_of(archive.error(), kModelDirectory);
+    if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error(), kModelDirectory);
     return std::nullopt;
   }
 
@@ -187,6 +191,27 @@ class Preparation {
                                 "pool, or set task_network: host on its agents";
     log("ERROR", message);
     return refused(message);
+  }
+
+  /// Sets `image_` if the configuration names one. A trial class needs the libraries of its compilation.
+  std::optional<Exit> choose_image(bool trial_class) {
+    const bool cuda =
+        order_.message.slots_size() > 0 && !site_.devices.empty() && site_.devices[0].type == "CUDA";
+    const ImageRequest request = image_request(order_.message.experiment_config(), cuda);
+    if (request.name.empty()) return std::nullopt;
+    if (trial_class) {
+      log("INFO", "environment.image is not used: a trial class runs with the libraries of the agent");
+      return std::nullopt;
+    }
+    auto image = site_.sandboxed
+                     ? get_image(request, site_.settings, site_.data.images(), stop_, has_new_entry_)
+                     : fail(Code::kNotFound, "images need the sandbox, which is off on this agent");
+    if (!image) {
+      const Exit end = end_of(image.error(), "the image");
+      return end.kind == Exit::Kind::kFailed ? refused(end.message) : end;
+    }
+    image_ = std::move(*image);
+    return std::nullopt;
   }
 
   Status make_places() {
@@ -207,7 +232,7 @@ class Preparation {
         log("WARNING", "resources.shm_size has no effect: this agent runs tasks without a sandbox");
       return std::nullopt;
     }
-    auto sandbox = task_sandbox(order_, dir_, site_, model_);
+    auto sandbox = task_sandbox(order_, dir_, site_, model_, image_ ? image_->root : "");
     if (!sandbox) {
       log("ERROR", sandbox.error().message);
       return sandbox.error().code == Code::kPermissionDenied ? refused(sandbox.error().message)
@@ -257,9 +282,9 @@ class Preparation {
   }
 
   /// A bad archive is the user's failure; anything else, such as a full disk, is the platform's.
-  Exit end_of(const Error& error) {
+  Exit end_of(const Error& error, const std::string& what) {
     if (error.code == Code::kCancelled) return {Exit::Kind::kStopped, 0, "stopped"};
-    log("ERROR", "the model directory could not be prepared: " + error.message);
+    log("ERROR", what + " could not be prepared: " + error.message);
     const bool users = error.code == Code::kInvalidArgument || error.code == Code::kNotFound;
     return users ? failed(error.message) : lost(error);
   }
@@ -274,7 +299,7 @@ class Preparation {
     const auto digest = read_file(model_ + "/model.sha256");
     if (!digest) return lost(digest.error());
     share();
-    if (has_new_entry_) build::trim_cache({site_.data.contexts(), site_.models}, site_.settings.cache_bytes);
+    if (has_new_entry_) trim_caches(site_);
     return {Exit::Kind::kSucceeded, 0, *digest};
   }
 
@@ -407,6 +432,7 @@ class Preparation {
                               .home = dir_.run() + "/home",
                               .base = process_environment(),
                               .pass = site_.settings.pass_environment,
+                              .image = image_ ? std::optional(image_->env) : std::nullopt,
                               .master_cert = certificate(),
                               .master_cert_name = cert_name};
     std::vector<std::string> refused;
@@ -450,14 +476,16 @@ class Preparation {
   const TaskDir& dir_;
   const Site& site_;
   std::string model_;           ///< directory of the built model
-  bool has_new_entry_ = false;  ///< in the cache of archives and models
+  std::optional<Image> image_;  ///< of the task
+  bool has_new_entry_ = false;  ///< in the cache of archives, models and images
   LogWriter log_;
   std::stop_token stop_;
 };
 
 }  // namespace
 
-std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook) {
+std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook,
+                                      const std::string& root) {
   if (!hook) return command;
   // The script is fixed; external input appears only as its arguments.
   constexpr char kPlain[] = "set -e; . ./startup-hook.sh; set +e; exec \"$@\"";
@@ -465,7 +493,8 @@ std::vector<std::string> task_command(const std::vector<std::string>& command, b
   constexpr char kTraced[] =
       "set -eE; trap 'hook_exit=$?; echo \"error: ${BASH_SOURCE[0]##*/}, line $LINENO: $BASH_COMMAND: exit "
       "code $hook_exit\" >&2' ERR; . ./startup-hook.sh; trap - ERR; set +eE; exec \"$@\"";
-  const bool bash = ::access("/bin/bash", X_OK) == 0;
+  const bool bash = ::access((root + "/bin/bash").c_str(), X_OK) == 0 ||
+                    ::access((root + "/usr/bin/bash").c_str(), X_OK) == 0;
   std::vector<std::string> argv{bash ? "/bin/bash" : "/bin/sh", "-c", bash ? kTraced : kPlain,
                                 "startup-hook"};
   argv.insert(argv.end(), command.begin(), command.end());

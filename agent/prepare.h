@@ -57,6 +57,8 @@ struct Site {
 std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& site, std::stop_token stop);
 
 /// Returns the argument vector for an entrypoint that is no trial class. `hook`: run startup-hook.sh first.
-std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook);
+/// `root`: directory of the files of the task's image, or "".
+std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook,
+                                      const std::string& root = "");
 
 }  // namespace det::agent

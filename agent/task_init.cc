@@ -30,6 +30,7 @@
 #include "agent/sandbox/confine.h"
 #include "agent/sandbox/control_group.h"
 #include "agent/sandbox/namespaces.h"
+#include "agent/sandbox/sandbox.h"
 #include "agent/task/master_relay.h"
 #include "agent/task/message.h"
 #include "agent/task/shell_frames.h"
@@ -118,7 +119,9 @@ class TaskInit {
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
     // It may take a while, in which the server forks.
     TRY(enter_group(group, 0));
-    shell_ = {.argv = {program_path().substr(0, program_path().rfind('/')) + "/det-task-shell"},
+    const bool image = spec.sandbox && !spec.sandbox->root.empty();
+    const std::string shell = program_path().substr(0, program_path().rfind('/')) + "/det-task-shell";
+    shell_ = {.argv = image ? program_in_image("det-task-shell") : std::vector<std::string>{shell},
               .env = spec.env,
               .cwd = spec.cwd,
               .out = Stream::null(),
@@ -207,6 +210,8 @@ class TaskInit {
 };
 
 int run(const std::string& directory) {
+  // In the root of an image the kernel names this process after the dynamic loader.
+  (void)::prctl(PR_SET_NAME, "det-task-init");
   sigset_t children;
   ::sigemptyset(&children);
   ::sigaddset(&children, SIGCHLD);

@@ -11,6 +11,7 @@
 
 #include "common/base/json.h"
 #include "common/base/log.h"
+#include "common/build/cache.h"
 
 namespace det::agent {
 namespace {
@@ -135,18 +136,22 @@ void hide(const std::string& directory, Sandbox& sandbox) {
 }
 
 /// Returns the mounts of every sandbox of this agent. Its directory and the build cache are hidden, also
-/// below bind mounts: entries of the cache are code that other tasks load.
-Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site) {
-  Sandbox sandbox{.uid = order.uid, .tmp = dir.tmp(), .mounts = {}, .own_network = site.own_network};
+/// below bind mounts: entries of the cache are code that other tasks load. `root`: the files of an image, in
+/// which the installation is of no use; or "".
+Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site, const std::string& root) {
+  Sandbox sandbox{
+      .root = root, .uid = order.uid, .tmp = dir.tmp(), .mounts = {}, .own_network = site.own_network};
   for (const BindMount& mount : site.settings.bind_mounts) {
     std::error_code error;
     const std::string real = fs::canonical(mount.path, error).string();
     sandbox.mounts.push_back(
         {error ? mount.path : real, mount.path, mount.writable ? Access::kWriteAsOwner : Access::kRead});
   }
-  if (!is_below(site.prefix, "/usr")) sandbox.mounts.push_back({site.prefix, site.prefix, Access::kRead});
-  for (const std::string& path : recipe_directories(site))
-    sandbox.mounts.push_back({path, path, Access::kRead});
+  if (root.empty()) {
+    if (!is_below(site.prefix, "/usr")) sandbox.mounts.push_back({site.prefix, site.prefix, Access::kRead});
+    for (const std::string& path : recipe_directories(site))
+      sandbox.mounts.push_back({path, path, Access::kRead});
+  }
   hide(site.data.path(), sandbox);
   hide(site.models, sandbox);
   sandbox.mounts.push_back({"", site.data.path(), Access::kHide});
@@ -279,8 +284,8 @@ Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& da
 }
 
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
-                             const std::string& model) {
-  Sandbox sandbox = common_sandbox(order, dir, site);
+                             const std::string& model, const std::string& root) {
+  Sandbox sandbox = common_sandbox(order, dir, site, root);
   sandbox.shm_bytes = shared_memory(order.message.experiment_config());
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
@@ -310,7 +315,7 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
 Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                               const std::string& work, const std::string& header) {
   TRY(give_tree(work, order.uid));
-  Sandbox sandbox = common_sandbox(order, dir, site);
+  Sandbox sandbox = common_sandbox(order, dir, site, "");
   // The compiler writes to no data of users. Without owners mapped, it might not pass through them either.
   std::erase_if(sandbox.mounts,
                 [](const SandboxMount& mount) { return mount.access == Access::kWriteAsOwner; });
@@ -318,6 +323,16 @@ Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site
   sandbox.mounts.push_back({work, work, Access::kWrite});
   if (!header.empty()) sandbox.mounts.push_back({header, header, Access::kRead});
   return sandbox;
+}
+
+void trim_caches(const Site& site) {
+  for (const AllocationId& id : site.data.allocations()) {
+    const auto dir = site.data.allocation(id);
+    const auto spec = dir ? dir->read_spec() : tl::unexpected(dir.error());
+    if (spec && spec->sandbox && !spec->sandbox->root.empty())
+      build::touch_entry(fs::path(spec->sandbox->root).parent_path().string());
+  }
+  build::trim_cache({site.data.contexts(), site.models, site.data.images()}, site.settings.cache_bytes);
 }
 
 Status give_tree(const std::string& path, std::optional<uid_t> uid) {

@@ -58,12 +58,12 @@ std::optional<TaskAccount> task_account(const std::string& experiment_config);
 /// else "".
 std::string bucket_storage(const std::string& experiment_config);
 
-/// Returns the sandbox of the task in `dir`. `model`: its built model, or "". Creates the directory of the
-/// checkpoint storage if it is missing. Errors: kPermissionDenied for a storage directory that would expose
-/// the system or the agent, and for a bind mount of a directory that tasks of this agent do not see; file
-/// system errors.
+/// Returns the sandbox of the task in `dir`. `model`: its built model, or "". `root`: the files of its image,
+/// or "". Creates the directory of the checkpoint storage if it is missing. Errors: kPermissionDenied for a
+/// storage directory that would expose the system or the agent, and for a bind mount of a directory that tasks
+/// of this agent do not see; file system errors.
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
-                             const std::string& model);
+                             const std::string& model, const std::string& root = "");
 
 /// Returns the sandbox of the compiler: it reads the model directory, `header` (path of a precompiled header,
 /// or "") and `bind_mounts` without :rw, and writes only to `work`, which is given to its user.
@@ -73,6 +73,10 @@ Result<Sandbox> build_sandbox(const Order& order, const TaskDir& dir, const Site
 /// Determines the sandbox of tasks and logs what it lacks. `init`: path of det-task-init. Errors:
 /// kFailedPrecondition if a required one is not possible.
 Result<SandboxReport> choose_sandbox(const Settings& settings, const DataDir& data, const std::string& init);
+
+/// Removes old entries of the caches of code archives, models and images. Images of live tasks stay: their
+/// files are in use.
+void trim_caches(const Site& site);
 
 /// Gives a tree to a user and its group. Symbolic links are not followed. Without `uid` it does nothing.
 Status give_tree(const std::string& path, std::optional<uid_t> uid);

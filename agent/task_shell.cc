@@ -274,6 +274,8 @@ int main(int argc, char**) {
     std::cerr << "usage: det-task-shell\nStarted by det-task-init only.\n";
     return 2;
   }
+  // In the root of an image the kernel names this process after the dynamic loader.
+  (void)::prctl(PR_SET_NAME, "det-task-shell");
   ::close(STDIN_FILENO);
   (void)::open("/dev/null", O_RDWR);
   return det::agent::ShellSession(std::move(agent)).run();

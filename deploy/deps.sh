@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Debian packages for building, running and testing.
 # Usage: deploy/deps.sh build|test|engines Installs missing packages without prompting. Idempotent. engines:
-#                                          Slurm, for tests/engines.
+#                                          Slurm and podman, for tests/engines and tests/adversary.
 #        deploy/deps.sh --cuda [build|test] The same with LibTorch for CUDA, NCCL and the CUDA toolkit. Needs
 #                                          Debian 13. Adds contrib and non-free to APT's sources. Downloads
 #                                          cuDNN from NVIDIA under its licence; not with DET_CUDNN=none.
@@ -24,6 +24,7 @@ test_packages=(
 )
 engines_packages=(
   python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
+  podman
 )
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.

@@ -1,14 +1,17 @@
 #include "agent/sandbox/sandbox.h"
 
+#include <link.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "agent/sandbox/id_mapped_mount.h"
 #include "common/base/files.h"
@@ -25,9 +28,13 @@ void add(std::vector<std::string>& command, std::initializer_list<std::string> w
   command.insert(command.end(), words);
 }
 
-/// The directories of the system. Merged ones (/bin → usr/bin) stay symbolic links.
-void add_system(std::vector<std::string>& command, std::int64_t shm_bytes) {
-  for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sys"}) {
+// Programs of the agent and libraries of the machine, in a sandbox with the root of an image.
+constexpr std::string_view kPrograms = "/run/programs";
+constexpr std::size_t kMaxLibraryDirectories = 4;
+
+/// The system directories of the machine. Merged ones (/bin → usr/bin) stay symbolic links.
+void add_machine(std::vector<std::string>& command) {
+  for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"}) {
     std::error_code error;
     if (fs::is_symlink(path, error)) {
       add(command, {"--symlink", fs::read_symlink(path, error).string(), path});
@@ -38,7 +45,47 @@ void add_system(std::vector<std::string>& command, std::int64_t shm_bytes) {
   add(command, {"--ro-bind", "/etc", "/etc"});
   // The settings of master and agent can contain passwords.
   if (path_exists("/etc/determinant")) add(command, {"--tmpfs", "/etc/determinant"});
-  add(command, {"--proc", "/proc", "--dev", "/dev", "--perms", "1777"});
+}
+
+/// Shows the directory `inside` of an image. A directory with a covered path below it is shown entry by
+/// entry, because bubblewrap creates places of mounts, and cannot in a read-only directory. A symbolic link
+/// of the image is never on the way to a mount.
+void add_image_directory(std::vector<std::string>& command, const std::string& root,
+                         const std::string& inside, const std::set<std::string>& covered) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root + inside, error)) {
+    const std::string path = inside + "/" + entry.path().filename().string();
+    if (covered.contains(path)) continue;
+    const auto below = covered.lower_bound(path + "/");
+    const bool link = entry.is_symlink(error);
+    if (below != covered.end() && below->starts_with(path + "/")) {
+      add(command, {"--dir", path});
+      if (!link && entry.is_directory(error)) add_image_directory(command, root, path, covered);
+    } else if (link) {
+      add(command, {"--symlink", fs::read_symlink(entry.path(), error).string(), path});
+    } else {
+      add(command, {"--ro-bind", entry.path().string(), path});
+    }
+  }
+}
+
+/// The files of an image, without the places of other mounts.
+void add_image(std::vector<std::string>& command, const Sandbox& sandbox) {
+  std::set<std::string> covered{"/dev", "/proc", "/run", "/sys", "/tmp", "/var"};
+  constexpr std::array kNames{"/etc/hosts", "/etc/resolv.conf"};
+  covered.insert(kNames.begin(), kNames.end());
+  for (const SandboxMount& mount : sandbox.mounts) covered.insert(mount.inside);
+  add_image_directory(command, sandbox.root, "", covered);
+  for (const char* path : kNames) {
+    std::error_code error;
+    if (const fs::path real = fs::canonical(path, error); !error)
+      add(command, {"--ro-bind", real.string(), path});
+  }
+}
+
+/// Devices and private directories of every sandbox.
+void add_common(std::vector<std::string>& command, std::int64_t shm_bytes) {
+  add(command, {"--ro-bind", "/sys", "/sys", "--proc", "/proc", "--dev", "/dev", "--perms", "1777"});
   if (shm_bytes > 0) add(command, {"--size", std::to_string(shm_bytes)});
   add(command, {"--tmpfs", "/dev/shm"});
   std::error_code error;
@@ -50,6 +97,38 @@ void add_system(std::vector<std::string>& command, std::int64_t shm_bytes) {
   add(command, {"--tmpfs", "/run", "--tmpfs", "/var", "--symlink", "/tmp", "/var/tmp"});
   // /etc/resolv.conf is often a link to this directory.
   add(command, {"--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"});
+}
+
+/// Files of the libraries of this process, with the dynamic loader.
+std::set<std::string> loaded_libraries() {
+  std::set<std::string> files;
+  const auto take = [](dl_phdr_info* info, std::size_t, void* user) {
+    if (info->dlpi_name != nullptr && info->dlpi_name[0] == '/')
+      static_cast<std::set<std::string>*>(user)->insert(info->dlpi_name);
+    return 0;
+  };
+  ::dl_iterate_phdr(take, &files);
+  return files;
+}
+
+/// Shows the programs in `bin` that run inside a sandbox, with what they load.
+void add_programs(std::vector<std::string>& command, const std::string& bin) {
+  const std::string place(kPrograms);
+  std::set<std::string> directories;
+  for (const std::string& file : loaded_libraries()) {
+    std::error_code error;
+    const fs::path path(file);
+    directories.insert(fs::canonical(path.parent_path(), error).string());
+    if (path.filename().string().starts_with("ld-"))
+      add(command, {"--ro-bind", fs::canonical(path, error).string(), place + "/ld.so"});
+  }
+  std::size_t number = 0;
+  for (const std::string& directory : directories) {
+    if (number == kMaxLibraryDirectories) break;
+    add(command, {"--ro-bind", directory, place + "/lib" + std::to_string(number++)});
+  }
+  for (const char* name : {"/det-task-init", "/det-task-shell"})
+    add(command, {"--ro-bind", bin + name, place + name});
 }
 
 /// Makes the mounts of this process private to it.
@@ -78,7 +157,14 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   }
   // Brings its loopback interface up.
   if (sandbox.own_network) add(command, {"--unshare-net"});
-  add_system(command, sandbox.shm_bytes);
+  const bool image = !sandbox.root.empty();
+  if (image) {
+    add_image(command, sandbox);
+  } else {
+    add_machine(command);
+  }
+  add_common(command, sandbox.shm_bytes);
+  if (image) add_programs(command, fs::path(argv[0]).parent_path().string());
   add(command, {"--bind", sandbox.tmp, "/tmp"});
   for (const SandboxMount& mount : sandbox.mounts) {
     // Otherwise bubblewrap creates the parents of a private file without access for the task.
@@ -92,8 +178,20 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
     }
   }
   add(command, {"--remount-ro", "/", "--"});
-  command.insert(command.end(), argv.begin(), argv.end());
+  if (image) {
+    const std::vector<std::string> program = program_in_image(fs::path(argv[0]).filename().string());
+    command.insert(command.end(), program.begin(), program.end());
+  }
+  command.insert(command.end(), argv.begin() + (image ? 1 : 0), argv.end());
   return command;
+}
+
+std::vector<std::string> program_in_image(const std::string& name) {
+  const std::string place(kPrograms);
+  std::string libraries = place + "/lib0";
+  for (std::size_t i = 1; i < kMaxLibraryDirectories; ++i)
+    libraries += ":" + place + "/lib" + std::to_string(i);
+  return {place + "/ld.so", "--library-path", libraries, place + "/" + name};
 }
 
 Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common) {

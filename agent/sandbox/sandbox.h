@@ -32,6 +32,9 @@ struct SandboxMount {
 
 /// What processes see of the machine beside its system directories, and their user.
 struct Sandbox {
+  /// Directory with the root file system of a container image, in place of the machine's system directories;
+  /// "": those of the machine.
+  std::string root = "";
   /// User and group. Nothing: the user of the agent, in a user namespace.
   std::optional<uid_t> uid;
   std::optional<ShownUser> shown = {};  ///< user and group that the task sees itself as; none: `uid`
@@ -45,9 +48,15 @@ struct Sandbox {
 
 /// Returns the command that runs `argv` as process 1 of a new sandbox: process, IPC, host name and mount
 /// namespaces; a network namespace if the sandbox has one of its own; /usr, /opt, /etc and /sys read-only; a
-/// /proc, /dev, /run and /var of its own; GPU and InfiniBand devices. kWriteAsOwner is treated as kWrite,
-/// kReadAsOwner as kRead. Reads directories of the machine.
+/// /proc, /dev, /run and /var of its own; GPU and InfiniBand devices. With the root of an image: all its
+/// directories read-only in place of /usr, /opt and /etc, with the machine's names of hosts; argv[0] is then
+/// a program beside det-task-init. kWriteAsOwner is treated as kWrite, kReadAsOwner as kRead. Reads
+/// directories of the machine and of the image.
 std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vector<std::string>& argv);
+
+/// Returns the command of a program of the agent ("det-task-shell") inside a sandbox with the root of an
+/// image, which has other libraries: it runs with those of the machine.
+std::vector<std::string> program_in_image(const std::string& name);
 
 /// Chooses the user of a task with a checkpoint storage, the mount at `inside`, without id-mapped mounts
 /// (NFS, kernels before 5.12, machines without user namespaces): the owner of its directory. A directory of

@@ -32,7 +32,8 @@ Json encode(const Sandbox& sandbox) {
   Json value{{"tmp", to_base64(sandbox.tmp)},
              {"mounts", mounts},
              {"shm_bytes", sandbox.shm_bytes},
-             {"own_network", sandbox.own_network}};
+             {"own_network", sandbox.own_network},
+             {"root", to_base64(sandbox.root)}};
   if (sandbox.uid) value["uid"] = *sandbox.uid;
   if (sandbox.shown) value["shown"] = {sandbox.shown->uid, sandbox.shown->gid};
   return value;
@@ -44,6 +45,7 @@ Result<Sandbox> decode_sandbox(const Json& value) {
   if (value.contains("shown"))
     sandbox.shown = ShownUser{value.at("shown").at(0).get<uid_t>(), value.at("shown").at(1).get<gid_t>()};
   sandbox.own_network = value.value("own_network", false);
+  TRY_ASSIGN(sandbox.root, from_base64(value.value("root", std::string())));
   TRY_ASSIGN(sandbox.tmp, from_base64(value.at("tmp").get<std::string>()));
   // Absent in files of an older release.
   sandbox.shm_bytes = value.value("shm_bytes", std::int64_t{0});

@@ -171,9 +171,11 @@ Type environment_type() {
   const Type variables = per_device(list_of({"NAME=VALUE", read_variable}), Json::array());
   const Type capability("capability", read_capability);
   return table(
-      {optional("image", per_device(text({.min = 1, .max = 512}), nullptr), "image of the container"),
+      {optional("image", per_device(text({.min = 1, .max = 512}), nullptr),
+                "container image whose files the task sees; agents without a container engine refuse it, and "
+                "C++ trial classes do not use it"),
        defaulted("environment_variables", variables, none, "environment variables of the trial's processes"),
-       defaulted("force_pull_image", boolean(), false, "pull the image even if it is cached"),
+       defaulted("force_pull_image", boolean(), false, "pull the image even if the container engine has it"),
        optional("registry_auth", auth, "credentials of the image registry"),
        defaulted("ports", map_of(whole(1, 65535)), Json::object(), "ports of the container, by name"),
        defaulted("proxy_ports", {"list of maps", read_proxy_ports, proxy_port_list().fields()}, Json::array(),

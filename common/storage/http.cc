@@ -168,6 +168,8 @@ Result<Answer> exchange(const Exchange& request) {
   // AWS_CA_BUNDLE is the variable of Amazon's tools for private certificate authorities.
   if (const std::string bundle = environment_variable("AWS_CA_BUNDLE"); !bundle.empty())
     curl.easy_setopt(handle, CURLOPT_CAINFO, bundle.c_str());
+  if (!request.unix_socket.empty())
+    curl.easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
   set_identity(curl, handle, request.tls);
   set_method(curl, handle, request);
   const CURLcode code = curl.easy_perform(handle);

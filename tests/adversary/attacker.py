@@ -1,9 +1,13 @@
 """Users and calls of the attacks: an editor of one workspace, and detached experiments that the editor owns."""
 import io
 import json
+import os
 import tarfile
+import time
 import urllib.error
 import urllib.request
+
+from cluster import wait_until
 
 SEARCHER = "searcher: {name: single, metric: loss, max_length: {batches: 10}}"
 
@@ -76,6 +80,20 @@ class Attacker:
         """{name: bytes} of a checkpoint's files, as far as the download got."""
         _, body = self.call("GET", f"/checkpoints/{uuid}", raw=True)
         return unpacked(body)
+
+
+STOP_SECONDS = 10
+
+
+def stop_cleanly(cluster):
+    """Ends an attacked master with SIGTERM: within 10 s, with exit code 0, and without a process of PostgreSQL."""
+    server = int((cluster.dir / "master/postgres/data/postmaster.pid").read_text().split()[0])
+    begun = time.monotonic()
+    code = cluster.stop_master(timeout=60)
+    took = time.monotonic() - begun
+    print(f"the master ended {took:.1f} s after SIGTERM")
+    assert code == 0 and took <= STOP_SECONDS, f"exit code {code} after {took:.1f} s"
+    wait_until("the end of PostgreSQL", lambda: not os.path.exists(f"/proc/{server}"), timeout=1)
 
 
 def unpacked(body):

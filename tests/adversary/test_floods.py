@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from attacker import Attacker
+from attacker import Attacker, stop_cleanly
 from cluster import Cluster
 
 BUILD = os.environ["DET_E2E_BUILD"]
@@ -28,6 +28,10 @@ class Floods(unittest.TestCase):
         cls.cluster.det("user", "create", "norole", "--password-file", password)
         cls.cluster.det("rbac", "unassign-role", "Editor", "-u", "norole", "-w", "Uncategorized")
         cls.norole = Attacker(cls.cluster, "norole", password.read_text().strip())
+
+    @classmethod
+    def tearDownClass(cls):
+        stop_cleanly(cls.cluster)
 
     def proc(self, name):
         return f"/proc/{self.cluster.master.pid}/{name}"

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from attacker import Attacker
+from attacker import Attacker, stop_cleanly
 from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
@@ -120,6 +120,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(status, 200, body)
         found = self.reported()
         self.assertEqual([one for one in stored if one not in found], [])
+        stop_cleanly(self.cluster)
 
     def reported(self):
         """The steps of all stored reports."""

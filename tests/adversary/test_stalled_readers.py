@@ -2,18 +2,23 @@
 import json
 import os
 import secrets
+import select
 import socket
 import time
 import unittest
 import uuid
 
-from attacker import Attacker
+from attacker import Attacker, stop_cleanly
 from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 DOWNLOADS = 100
 PER_USER = 6
 FILE_BYTES = 16 << 20  # More than the buffers of both sockets.
+ROUNDS = 25  # Each has four changes.
+P99, BUSY = 0.1, 5  # Seconds. Other work of the machine slows changes down; a held place stops them for 30 s.
+SERIES = 5
+STALL = 30  # Seconds after which a client that does not read loses its place.
 CONFIG = "name: steered\nentrypoint: /bin/true\nsearcher: {name: single, metric: loss, max_length: {batches: 10}}\n"
 
 
@@ -46,15 +51,16 @@ class StalledReaders(unittest.TestCase):
         assert status == 200, body
         return checkpoint
 
-    def open_download(self):
+    @classmethod
+    def open_download(cls):
         """A download whose reply is not read."""
         one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        one.connect(("127.0.0.1", self.cluster.port))
-        one.sendall(f"GET /checkpoints/{self.checkpoint} HTTP/1.1\r\nHost: m\r\n"
-                    f"Authorization: Bearer {self.editor.token}\r\n\r\n".encode())
+        one.connect(("127.0.0.1", cls.cluster.port))
+        one.sendall(f"GET /checkpoints/{cls.checkpoint} HTTP/1.1\r\nHost: m\r\n"
+                    f"Authorization: Bearer {cls.editor.token}\r\n\r\n".encode())
         one.setblocking(False)
-        self.sockets.append(one)
+        cls.sockets.append(one)
         return one
 
     @staticmethod
@@ -73,26 +79,51 @@ class StalledReaders(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         return time.monotonic() - begun
 
-    def test_stalled_downloads_delay_no_change_and_end_by_themselves(self):
-        sockets = [self.open_download() for _ in range(DOWNLOADS)]
-        wait_until("two downloads to begin", lambda: sum(self.status_of(one) == 200 for one in sockets) >= 2)
+    @classmethod
+    def tearDownClass(cls):
+        sockets = [cls.open_download() for _ in range(DOWNLOADS)]
+        wait_until("downloads to begin", lambda: sum(cls.status_of(one) == 200 for one in sockets) >= 2)
+        stop_cleanly(cls.cluster)  # While downloads stall.
+
+    def is_idle(self):
+        """Whether the master uses less than a fifth of a processor for half a second."""
+        def ticks():
+            fields = open(f"/proc/{self.cluster.master.pid}/stat").read().rpartition(")")[2].split()
+            return int(fields[11]) + int(fields[12])
+        before = ticks()
+        select.select([], [], [], 0.5)
+        return ticks() - before < 0.1 * os.sysconf("SC_CLK_TCK")
+
+    def p99(self):
+        """Seconds that 99 of 100 changes take at most, of one experiment and of a list."""
         one, many = f"/api/v1/experiments/{self.experiment}", "/api/v1/experiments"
         body = {"experimentIds": [self.experiment]}
         times = []
-        for _ in range(10):
+        for _ in range(ROUNDS):
             times += [self.steer(f"{one}/pause", {}), self.steer(f"{one}/activate", {}),
                       self.steer(f"{many}/pause", body), self.steer(f"{many}/activate", body)]
-        print(f"{len(times)} changes beside {DOWNLOADS} stalled downloads: slowest {max(times) * 1000:.0f} ms")
-        self.assertLess(max(times), 5)
+        return sorted(times)[len(times) * 99 // 100 - 1]
 
-        # One user holds a few places; the reply to the others says so.
+    def test_stalled_downloads_delay_no_change_and_end_by_themselves(self):
+        quiet = min(self.p99() for _ in range(2))
+        begun = time.monotonic()
+        sockets = [self.open_download() for _ in range(DOWNLOADS)]
         wait_until("all downloads to have a reply", lambda: all(self.status_of(one) for one in sockets))
+        # One user holds a few places; the reply to the others says so.
         statuses = [self.status_of(one) for one in sockets]
         self.assertEqual(statuses.count(200), PER_USER, statuses)
         self.assertEqual(statuses.count(429), DOWNLOADS - PER_USER, statuses)
+        wait_until("the downloads to stall", self.is_idle)
+        series = [self.p99()]
+        while len(series) < SERIES and time.monotonic() - begun < STALL - 10:
+            series.append(self.p99())
+        busy = os.getloadavg()[0] > os.cpu_count()
+        print(f"{4 * ROUNDS} changes beside {DOWNLOADS} stalled downloads: p99 {min(series) * 1000:.0f} ms, the best of "
+              f"{len(series)} series; without them {quiet * 1000:.0f} ms" + (", on a busy machine" if busy else ""))
+        self.assertLess(min(series), BUSY if busy else P99)
         # A client that does not read loses its place after 30 s.
         wait_until("a place for another download", lambda: self.editor.download(self.checkpoint), timeout=120)
-        self.assertEqual(self.steer(f"{many}/kill", body) < 5, True)
+        self.assertEqual(self.steer("/api/v1/experiments/kill", {"experimentIds": [self.experiment]}) < 5, True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from attacker import Attacker
+from attacker import Attacker, stop_cleanly
 from cluster import Cluster
 
 BUILD = os.environ["DET_E2E_BUILD"]
@@ -25,6 +25,10 @@ class TrialReports(unittest.TestCase):
         assert status == 200, body
         cls.task = cls.editor.start_trial(json.loads(body)["experiment"]["id"])
         cls.trial = json.loads(cls.editor.call("GET", f"/api/v1/experiments/{json.loads(body)['experiment']['id']}/trials")[1])["trials"][0]["id"]
+
+    @classmethod
+    def tearDownClass(cls):
+        stop_cleanly(cls.cluster)
 
     def report(self, step, first):
         return self.editor.call("POST", f"/api/v1/trials/{self.trial}/training_metrics", {

@@ -102,10 +102,13 @@ TEST_CASE("settings of the sandbox are read", "[config]") {
   CHECK(defaults.sandbox == SandboxMode::kBestEffort);
   CHECK(defaults.task_network == TaskNetwork::kHost);
   CHECK(defaults.bind_mounts.empty());
-  const Settings read =
-      need(settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro", "--task-uids",
-                     "5000:10", "--pass-environment", "A, B", "--task-network", "cluster",
-                     "--memory-per-slot", "2 GiB", "--cpus-per-slot", "1.5"}));
+  const Settings read = need(
+      settings({"--sandbox", "required", "--bind-mounts", "/usr, /tmp:rw,/etc:ro", "--task-uids", "5000:10",
+                "--pass-environment", "A, B", "--task-network", "cluster", "--memory-per-slot", "2 GiB",
+                "--cpus-per-slot", "1.5", "--container-engine", "unix:///run/podman.sock",
+                "--image-registries", "docker.io/library/, r.example.org:5000"}));
+  CHECK(read.container_engine == "/run/podman.sock");
+  CHECK(read.image_registries == std::vector<std::string>{"docker.io/library", "r.example.org:5000"});
   CHECK(read.memory_per_slot == 2LL << 30);
   CHECK(read.cpu_millis_per_slot == 1500);
   CHECK(read.task_network == TaskNetwork::kCluster);
@@ -121,13 +124,22 @@ TEST_CASE("settings of the sandbox are read", "[config]") {
 }
 
 TEST_CASE("an unsafe setting of the sandbox is refused with its key", "[config]") {
-  const std::vector<std::pair<std::string, std::string>> bad{
-      {"sandbox", "maybe"},     {"bind-mounts", "data"},
-      {"bind-mounts", "/"},     {"bind-mounts", "/no/such/dir"},
-      {"task-uids", "0:10"},    {"task-uids", "5000"},
-      {"task-network", "none"}, {"cpus-per-slot", "many"},
-      {"cpus-per-slot", "-1"},  {"memory-per-slot", "1 MiB"},
-      {"task-uids", "5000:0"},  {"task-uids", "4294967000:1000"}};
+  const std::vector<std::pair<std::string, std::string>> bad{{"sandbox", "maybe"},
+                                                             {"bind-mounts", "data"},
+                                                             {"bind-mounts", "/"},
+                                                             {"bind-mounts", "/no/such/dir"},
+                                                             {"task-uids", "0:10"},
+                                                             {"task-uids", "5000"},
+                                                             {"task-network", "none"},
+                                                             {"cpus-per-slot", "many"},
+                                                             {"cpus-per-slot", "-1"},
+                                                             {"memory-per-slot", "1 MiB"},
+                                                             {"task-uids", "5000:0"},
+                                                             {"task-uids", "4294967000:1000"},
+                                                             {"container-engine", "podman"},
+                                                             {"container-engine", "tcp://h:1"},
+                                                             {"image-registries", "https://docker.io"},
+                                                             {"image-registries", "/"}};
   for (const auto& [key, value] : bad) {
     INFO(key << " " << value);
     const auto refused = settings({"--" + key, value});
@@ -141,6 +153,7 @@ TEST_CASE("a network of tasks without a sandbox is refused", "[config]") {
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().problems.at(0).message, Catch::Contains("cluster needs a sandbox"));
   CHECK_FALSE(settings({"--sandbox", "off", "--cpus-per-slot", "1"}));
+  CHECK_FALSE(settings({"--sandbox", "off", "--container-engine", "/run/podman.sock"}));
 }
 
 TEST_CASE("detected slots match the configured type and count", "[detect]") {

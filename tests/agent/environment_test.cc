@@ -206,6 +206,23 @@ TEST_CASE("a task gets only listed variables of the agent's environment", "[envi
   CHECK_FALSE(found.contains("DET_AGENT_DATA_DIR"));
 }
 
+TEST_CASE("a task with an image has the variables of the image instead of the agent's", "[environment]") {
+  Surroundings here = around("CPU", 2);
+  here.base = {"PATH=/machine", "LANG=de_DE", "NCCL_DEBUG=INFO", "AWS_ACCESS_KEY_ID=key"};
+  here.pass = {"AWS_ACCESS_KEY_ID"};
+  here.image = {"PATH=/opt/conda/bin:/bin", "LANG=C.UTF-8", "HOME=/root", "DET_MASTER=http://elsewhere",
+                "bare"};
+  auto found = variables(order(), here);
+  CHECK(found["PATH"] == "/opt/conda/bin:/bin");
+  CHECK(found["LANG"] == "C.UTF-8");
+  CHECK(found["HOME"] == "/r/home");
+  CHECK(found["DET_MASTER"] == "http://h:1");
+  CHECK(found["AWS_ACCESS_KEY_ID"] == "key");
+  CHECK_FALSE(found.contains("NCCL_DEBUG"));
+  here.image->clear();
+  CHECK(variables(order(), here)["PATH"] == "/usr/local/bin:/usr/bin:/bin");
+}
+
 TEST_CASE("variables that name a task do not distinguish two environments for libraries", "[agent]") {
   const std::vector<std::string> first{"PATH=/bin",      "HOME=/a",       "USER=u",
                                        "DET_TRIAL_ID=1", "C10D_PORT=130", "OMP_NUM_THREADS=1"};

@@ -326,7 +326,7 @@ TEST_CASE("a spec is read back byte for byte", "[supervisor]") {
                       .cwd = "/x",
                       .attaches = true,
                       .grace = 3s,
-                      .sandbox = Sandbox{.tmp = "/t", .own_network = true},
+                      .sandbox = Sandbox{.root = "/i", .tmp = "/t", .own_network = true},
                       .master = "h:1",
                       .groups = {"/g"}};
   need(at.write_spec(spec));

@@ -22,11 +22,12 @@
 #   cli           `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project
 #   latency       `det experiment create` to the first training step, and a cold start by hand
 #   edit_loop     from an edit of a trial to its first training step; the compiler's CPU time
+#   sandbox       the start of a task with its sandbox and without, in turn
 #   web           the web UI in a real browser: first load and paint, long series, many curves, zoom, time from
 #                 a report to its drawn point
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search mnist_ranks latency edit_loop cli web)
+all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search mnist_ranks latency edit_loop sandbox cli web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
@@ -57,6 +58,7 @@ for name in "${names[@]}"; do
     web) targets=(programs det_webui) command=(node tests/bench/web.mjs build/bench) ;;
     cli) targets=(det det-master) command=(python3 tests/bench/cli.py build/bench) ;;
     latency) targets=(programs) command=(python3 tests/bench/latency.py build/bench) ;;
+    sandbox) targets=(det-supervisor) command=(python3 tests/bench/sandbox.py build/bench) ;;
     edit_loop) targets=(programs) command=(python3 tests/bench/edit_loop.py build/bench) ;;
     *) echo "no such benchmark: $name (there are: ${all[*]})" >&2; exit 2 ;;
   esac

@@ -11,7 +11,9 @@ import os
 import pathlib
 import random
 import select
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -30,6 +32,42 @@ LEASE = 6
 TIMERS = ["--heartbeat", "1s", "--agent-lease", f"{LEASE}s", "--agent-kill-grace", "2s", "--agent-margin", "1s"]
 
 
+# Bytes of the disk of each daemon.
+DISKS = {"master": 64 << 20, "postgres": 512 << 20, **{f"agent-{name}": 192 << 20 for name in AGENTS}}
+
+
+class Disks:
+    """Small file systems for the data of the master, of PostgreSQL and of each agent, which can be filled.
+    Only root can mount them."""
+
+    def __init__(self, directory):
+        self.places = {}
+        if os.geteuid() == 0:
+            self.places = {name: directory / ("master/postgres" if name == "postgres" else name) for name in DISKS}
+
+    def __enter__(self):
+        for name, place in self.places.items():  # The master's comes before that of PostgreSQL below it.
+            place.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISKS[name]}", "tmpfs", place], check=True)
+        return self
+
+    def __exit__(self, *_):
+        for place in reversed(self.places.values()):
+            subprocess.run(["umount", "-l", place], check=False)
+            shutil.rmtree(place, ignore_errors=True)
+
+    def fill(self, name):
+        """Leaves no free byte. Returns the file that takes them."""
+        ballast = self.places[name] / "ballast"
+        with open(ballast, "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(1 << 20))
+            except OSError:
+                pass
+        return ballast
+
+
 def config(cluster, ledger, searcher, steps, slots=1, litter=False):
     return f"""
 name: chaos
@@ -45,8 +83,9 @@ checkpoint_storage: {{type: shared_fs, host_path: "{cluster.dir / "checkpoints"}
 
 
 class Chaos:
-    def __init__(self, cluster, seed):
-        self.cluster, self.dice = cluster, random.Random(seed)
+    def __init__(self, cluster, disks, seed):
+        self.cluster, self.disks, self.dice = cluster, disks, random.Random(seed)
+        self.filled, self.exits = 0, []  # Full disks, and daemons that exited on one.
         self.ledger = cluster.dir / "ledger"
         self.ledger.mkdir()
         self.whole, self.experiments, self.history = {}, [], []
@@ -212,6 +251,21 @@ class Chaos:
         select.select([], [], [], self.dice.uniform(0, 2))
         self.cluster.run_det("experiment", "activate", id)
 
+    def fill_disk(self):
+        """Fills the disk of one daemon for some seconds. The daemons stay: a full disk is a state."""
+        if not self.disks.places:
+            return
+        name = self.dice.choice(sorted(self.disks.places))
+        daemons = {"master": self.cluster.master, **self.cluster.agents}
+        alive = [each for each, process in daemons.items() if process.poll() is None]
+        ballast = self.disks.fill(name)
+        self.filled += 1
+        self.history[-1] += f" {name}"
+        select.select([], [], [], self.dice.uniform(2, 8))
+        self.exits += [f"{each} exited while the disk of {name} was full" for each in alive
+                       if daemons[each].poll() is not None]
+        ballast.unlink()
+
     def kill(self, pid):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -228,7 +282,7 @@ class Chaos:
 
     FAULTS = [kill_master, kill_master, end_master, freeze_master, kill_agent, kill_agent, freeze_agent, kill_trial, kill_trial,
               freeze_trial, kill_supervisor, kill_postgres, kill_connection, pause, freeze_machine,
-              damage_checkpoint, damage_checkpoint]
+              damage_checkpoint, damage_checkpoint, fill_disk, fill_disk, fill_disk]
 
     def repair(self):
         """Restarts exited daemons, like an init system."""
@@ -280,7 +334,7 @@ class Chaos:
         books = Books(self.cluster, self.ledger)
         found = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
                  books.checkpoints_without_files(self.storage, self.damaged) + books.unfinished() + books.stale() +
-                 self.accepted)
+                 self.accepted + self.exits)
         if len(books.acknowledged) < sum(self.whole.values()):
             found.append(f"only {len(books.acknowledged)} reports were acknowledged")
         return books, found
@@ -338,14 +392,15 @@ def sees_faults(chaos, books):
 def one(build, seed, faults):
     """Returns the number of damaged checkpoints and of those that a run met. Raises when there is a
     problem."""
-    with Cluster(build, TIMERS) as cluster:
-        chaos = Chaos(cluster, seed)
+    cluster = Cluster(build, TIMERS)
+    with Disks(cluster.dir) as disks, cluster:
+        chaos = Chaos(cluster, disks, seed)
         try:
             seconds = chaos.run(faults)
             books, found = chaos.problems()
             print(f"seed {seed}: {len(books.acknowledged)} reports acknowledged, {chaos.refused} of stale runs refused, "
-                  f"{len(books.damaged())} of {len(chaos.damaged)} damaged checkpoints met, over {seconds:.1f} s after the last fault",
-                  flush=True)
+                  f"{len(books.damaged())} of {len(chaos.damaged)} damaged checkpoints met, "
+                  f"{chaos.filled} full disks, over {seconds:.1f} s after the last fault", flush=True)
             found += sees_faults(chaos, books) if not found else []
             if found:
                 raise AssertionError("\n".join(found[:20]))

@@ -358,6 +358,20 @@ void to_proto(const core::HeldAllocation& held, v1::AllocationUpdate* out) {
   }
 }
 
+/// The parts of a command's configuration that agents read.
+static Json read_by_agents(const Json& config) {
+  Json parts = Json::object();
+  for (const auto& [section, key] :
+       {std::pair{"resources", "shm_size"}, std::pair{"environment", "image"},
+        std::pair{"environment", "force_pull_image"}, std::pair{"environment", "registry_auth"}}) {
+    const Json values = config.value(section, Json::object());
+    if (values.is_object() && values.contains(key)) parts[section][key] = values.at(key);
+  }
+  for (const char* name : {"bind_mounts", "agent_user_group"})
+    if (config.contains(name) && !config.at(name).empty()) parts[name] = config.at(name);
+  return parts;
+}
+
 static void command_to_proto(const core::Command& command, v1::StartAllocation* out) {
   out->set_task_id(command.task.value);
   const Json& config = command.config->resolved;
@@ -369,13 +383,7 @@ static void command_to_proto(const core::Command& command, v1::StartAllocation* 
   }
   for (const std::string& word : command.config->entrypoint) out->add_entrypoint(word);
   out->set_entrypoint_is_list(true);
-  // The only parts of a command's configuration that agents read.
-  Json read = Json::object();
-  const Json& resources = config.at("resources");
-  if (resources.contains("shm_size")) read["resources"]["shm_size"] = resources.at("shm_size");
-  for (const char* name : {"bind_mounts", "agent_user_group"})
-    if (config.contains(name) && !config.at(name).empty()) read[name] = config.at(name);
-  if (!read.empty()) out->set_experiment_config(dump_json(read));
+  out->set_experiment_config(dump_json(read_by_agents(config)));
   for (const auto& [name, value] : command.config->environment_variables)
     (*out->mutable_environment())[name] = value;
   for (const Json& each : config.value("event_files", Json::array())) {

@@ -1,5 +1,7 @@
 #include "master/db/queries/webhooks.h"
 
+#include "master/db/store/at_rest.h"
+
 namespace det::db {
 namespace {
 
@@ -14,6 +16,15 @@ const Columns<Webhook>& webhook_columns() {
 }
 
 std::string webhook_name(std::int64_t id) { return "webhook " + std::to_string(id); }
+
+/// Decrypts the URLs of webhooks or of their events.
+template <typename Row>
+Status open_urls(std::vector<Row>& rows) {
+  for (Row& row : rows) {
+    TRY_ASSIGN(row.url, open_text(std::move(row.url)));
+  }
+  return {};
+}
 
 /// Reads the triggers of webhooks that are sorted by id.
 Status read_triggers(Pool& pool, std::vector<Webhook>& webhooks) {
@@ -48,8 +59,8 @@ Result<std::int64_t> create_webhook(Pool& pool, const Webhook& webhook) {
                         " SELECT hook.id, t.kind, t.condition FROM hook,"
                         " unnest($6::text[], $7::text[]) WITH ORDINALITY AS t (kind, condition, place)"
                         " ORDER BY t.place) SELECT id FROM hook",
-                        webhook.name, webhook.url, webhook.format, webhook.mode, webhook.workspace, kinds,
-                        conditions));
+                        webhook.name, seal_text(webhook.url), webhook.format, webhook.mode, webhook.workspace,
+                        kinds, conditions));
   return rows[0].next<std::int64_t>();
 }
 
@@ -58,6 +69,7 @@ Result<std::vector<Webhook>> list_webhooks(Pool& pool, const Visible& visible) {
       " FROM webhooks w WHERE $1::bigint[] IS NULL OR w.workspace_id IS NULL OR w.workspace_id = ANY ($1)"
       " ORDER BY w.id");
   TRY_ASSIGN(auto webhooks, webhook_columns().read(pool.query(sql, visible)));
+  TRY(open_urls(webhooks));
   TRY(read_triggers(pool, webhooks));
   return webhooks;
 }
@@ -66,6 +78,7 @@ Result<Webhook> get_webhook(Pool& pool, std::int64_t id) {
   static const std::string sql = webhook_columns().select(" FROM webhooks w WHERE w.id = $1");
   TRY_ASSIGN(auto webhook, webhook_columns().one(pool.query(sql, id), webhook_name(id)));
   std::vector<Webhook> one{std::move(webhook)};
+  TRY(open_urls(one));
   TRY(read_triggers(pool, one));
   return std::move(one.front());
 }
@@ -73,7 +86,7 @@ Result<Webhook> get_webhook(Pool& pool, std::int64_t id) {
 Status set_webhook_url(Pool& pool, std::int64_t id, const std::string& url) {
   return found(pool.query("WITH retried AS (UPDATE webhook_events SET due = now() WHERE webhook_id = $1)"
                           " UPDATE webhooks SET url = $2, failures = 0 WHERE id = $1",
-                          id, url),
+                          id, seal_text(url)),
                webhook_name(id));
 }
 
@@ -127,7 +140,9 @@ Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t li
       " LEFT JOIN experiments e ON e.id = v.experiment_id"
       " LEFT JOIN projects p ON p.id = e.project_id"
       " LEFT JOIN workspaces s ON s.id = p.workspace_id ORDER BY v.id LIMIT $1");
-  return kColumns.read(pool.query(sql, limit));
+  TRY_ASSIGN(auto events, kColumns.read(pool.query(sql, limit)));
+  TRY(open_urls(events));
+  return events;
 }
 
 Status end_webhook_event(Pool& pool, const WebhookEvent& event, const std::string& outcome) {

@@ -41,28 +41,44 @@ Result<bool> open_in(Json& config) {
 
 /// A table with sealed columns, and the functions that restore and seal its row.
 struct SealedTable {
-  const char* select;  ///< key as text, columns; $1: the last key, $2: the limit
-  const char* update;  ///< $1: key as text; $2, $3: columns
-  bool json;           ///< the first column is JSON; otherwise YAML
-  bool original;       ///< there is a second column, in YAML
+  enum class Form { kJson, kYaml, kText };
+  const char* select;     ///< key as text, columns; $1: the last key, $2: the limit
+  const char* update;     ///< $1: key as text; $2, $3: columns
+  Form form;              ///< of the first column
+  bool original = false;  ///< there is a second column, in YAML
+  bool numbered = true;   ///< keys are numbers from 1 on; otherwise text
+
+  std::string first() const { return numbered ? "0" : ""; }
+  Result<std::string> open(const std::string& text) const {
+    return form == Form::kJson ? open_config(text) : form == Form::kYaml ? open_yaml(text) : open_text(text);
+  }
+  std::string seal(const std::string& text) const {
+    return form == Form::kJson   ? seal_config_text(text)
+           : form == Form::kYaml ? seal_yaml(text)
+                                 : seal_text(text);
+  }
 };
+using Form = SealedTable::Form;
 constexpr SealedTable kSealedTables[] = {
     {"SELECT id::text, config::text, original_config FROM experiments WHERE id > $1::bigint ORDER BY id "
      "LIMIT $2",
-     "UPDATE experiments SET config = $2::json, original_config = $3 WHERE id = $1::bigint", true, true},
+     "UPDATE experiments SET config = $2::json, original_config = $3 WHERE id = $1::bigint", Form::kJson,
+     true},
     {"SELECT id::text, config::text, '' FROM commands WHERE id > $1::bigint ORDER BY id LIMIT $2",
-     "UPDATE commands SET config = $2::json WHERE id = $1::bigint", true, false},
+     "UPDATE commands SET config = $2::json WHERE id = $1::bigint", Form::kJson},
     {"SELECT id::text, coalesce(checkpoint_storage::text, ''), '' FROM workspaces WHERE id > $1::bigint"
      " ORDER BY id LIMIT $2",
-     "UPDATE workspaces SET checkpoint_storage = $2::json WHERE id = $1::bigint", true, false},
+     "UPDATE workspaces SET checkpoint_storage = $2::json WHERE id = $1::bigint", Form::kJson},
+    {"SELECT id::text, url, '' FROM webhooks WHERE id > $1::bigint ORDER BY id LIMIT $2",
+     "UPDATE webhooks SET url = $2 WHERE id = $1::bigint", Form::kText},
     {"SELECT task_id, config, '' FROM generic_tasks WHERE task_id > $1 ORDER BY task_id LIMIT $2",
-     "UPDATE generic_tasks SET config = $2 WHERE task_id = $1", false, false},
+     "UPDATE generic_tasks SET config = $2 WHERE task_id = $1", Form::kYaml, false, false},
     {"SELECT name, text, '' FROM templates WHERE name > $1 ORDER BY name LIMIT $2",
-     "UPDATE templates SET text = $2 WHERE name = $1", false, false},
+     "UPDATE templates SET text = $2 WHERE name = $1", Form::kYaml, false, false},
     {"SELECT workload || '/' || coalesce(workspace_id, 0), text, '' FROM config_policies"
      " WHERE workload || '/' || coalesce(workspace_id, 0) > $1 ORDER BY 1 LIMIT $2",
-     "UPDATE config_policies SET text = $2 WHERE workload || '/' || coalesce(workspace_id, 0) = $1", false,
-     false},
+     "UPDATE config_policies SET text = $2 WHERE workload || '/' || coalesce(workspace_id, 0) = $1",
+     Form::kYaml, false, false},
 };
 
 /// Seals the rows after `last` and moves it. Returns the number of rows seen.
@@ -71,10 +87,10 @@ Result<int> seal_rows(Connection& connection, const SealedTable& table, std::str
   for (Rows::Row row : rows) {
     std::string text, original;
     row.into(last, text, original);
-    auto plain = table.json ? open_config(text) : open_yaml(text);
+    const auto plain = table.open(text);
     if (!plain) return fail(plain.error().code, "row " + last + ": " + plain.error().message);
     TRY_ASSIGN(const std::string plain_original, open_yaml(original));
-    const std::string sealed = table.json ? seal_config_text(*plain) : seal_yaml(*plain);
+    const std::string sealed = table.seal(*plain);
     if (table.original) {
       const std::string sealed_original = seal_yaml(plain_original);
       if (sealed != text || sealed_original != original)
@@ -133,7 +149,14 @@ std::string seal_yaml(const std::string& text) {
   return has_secrets(json) || (fixed && has_secrets(json["invariant_config"])) ? vault->seal(text) : text;
 }
 
-Result<std::string> open_yaml(std::string text) {
+Result<std::string> open_yaml(std::string text) { return open_text(std::move(text)); }
+
+std::string seal_text(const std::string& text) {
+  const auto vault = shared_vault().get();
+  return vault && !text.empty() ? vault->seal(text) : text;
+}
+
+Result<std::string> open_text(std::string text) {
   const auto vault = shared_vault().get();
   if (!vault || !Vault::is_sealed(text)) return text;
   return vault->unseal(text);
@@ -146,7 +169,7 @@ Status seal_stored_secrets(Pool& pool) {
   if (!done.empty()) return {};
   std::int64_t seen = 0;
   for (const SealedTable& table : kSealedTables) {
-    std::string last = table.json ? "0" : "";
+    std::string last = table.first();
     for (int rows = kSealBatch; rows == kSealBatch; seen += rows) {
       std::string next;
       TRY(pool.in_transaction([&](Connection& connection) -> Status {
@@ -174,7 +197,7 @@ Result<Rotated> rotate_stored_secrets(Pool& pool, const std::string& secret) {
   const Status status = pool.in_transaction([&](Connection& connection) -> Status {
     done = {};
     for (const SealedTable& table : kSealedTables) {
-      std::string last = table.json ? "0" : "";
+      std::string last = table.first();
       for (int rows = kSealBatch; rows == kSealBatch; done.rows += rows) {
         TRY_ASSIGN(rows, seal_rows(connection, table, last));
       }

@@ -11,6 +11,7 @@
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/templates.h"
+#include "master/db/queries/webhooks.h"
 #include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
@@ -31,6 +32,7 @@ environment:
 constexpr const char* kPolicy = "invariant_config: {data: {secrets: canary-6}}\n";
 constexpr const char* kStorage =
     R"({"checkpoint_storage":{"type":"s3","bucket":"b","access_key":"canary-8","secret_key":"canary-9"}})";
+constexpr const char* kUrl = "https://hooks.example.org/canary-10";
 constexpr const char* kTemplate = "data: {secrets: {key: canary-7}}  # my template\n";
 
 core::PutExperiment experiment(std::int64_t id) {
@@ -42,7 +44,7 @@ core::PutExperiment experiment(std::int64_t id) {
   return put;
 }
 
-/// A database with an experiment, a template and a policy that have secrets.
+/// A database with an experiment, a template, a policy, a storage and a webhook that have secrets.
 struct Secretive {
   const TemporaryDirectory folder = std::move(TemporaryDirectory::create().value());
   const std::string& directory = folder.path();
@@ -61,6 +63,7 @@ struct Secretive {
     REQUIRE(db::set_template(pool, {.name = "t" + std::to_string(id), .text = kTemplate}, false));
     REQUIRE(db::set_workspace_storage(pool, 1, kStorage));
     REQUIRE(db::set_config_policies(pool, {.workload = "experiment"}, kPolicy, UserId(1)));
+    REQUIRE(db::create_webhook(pool, {.name = "hook", .url = kUrl}));
   }
   /// Loads what a restarted master would load.
   Result<core::Recovered> load() {
@@ -74,6 +77,7 @@ struct Secretive {
            database.value("SELECT coalesce(string_agg(text, ' '), '') FROM templates") +
            database.value("SELECT coalesce(string_agg(text, ' '), '') FROM config_policies") +
            database.value("SELECT coalesce(string_agg(checkpoint_storage::text, ' '), '') FROM workspaces") +
+           database.value("SELECT coalesce(string_agg(url, ' '), '') FROM webhooks") +
            database.value("SELECT coalesce(string_agg(config::text, ' '), '') FROM commands");
   }
   void check_readable(std::int64_t id = 1) {
@@ -83,6 +87,11 @@ struct Secretive {
     CHECK(got->config == dump_json(experiment(id).row.config->resolved));
     CHECK(db::get_template(pool, "t" + std::to_string(id))->text == kTemplate);
     CHECK(*db::get_config_policies(pool, {.workload = "experiment"}) == kPolicy);
+    const auto hooks = db::list_webhooks(pool, std::nullopt);
+    REQUIRE(hooks);
+    REQUIRE_FALSE(hooks->empty());
+    CHECK(hooks->front().url == kUrl);
+    CHECK(db::get_webhook(pool, hooks->front().id)->url == kUrl);
     const auto to = db::find_destination(pool, "experiment", 1);
     REQUIRE(to);
     CHECK(to->checkpoint_storage == kStorage);
