@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Debian packages for building, running and testing.
 # Usage: deploy/deps.sh build|test|engines Installs missing packages without prompting. Idempotent. engines:
-#                                          Slurm and podman, for tests/engines and tests/adversary.
+#                                          Slurm, podman, and Go with what renders a Helm chart, for tests.
 #        deploy/deps.sh --cuda [build|test] The same with LibTorch for CUDA, NCCL and the CUDA toolkit. Needs
 #                                          Debian 13. Adds contrib and non-free to APT's sources. Downloads
 #                                          cuDNN from NVIDIA under its licence; not with DET_CUDNN=none.
@@ -25,6 +25,7 @@ test_packages=(
 engines_packages=(
   python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
   podman
+  python3-yaml golang-go golang-github-masterminds-sprig-dev golang-github-ghodss-yaml-dev
 )
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # Sanitizers and libFuzzer of clang: Debian 12 has only versioned packages.

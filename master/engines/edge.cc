@@ -15,6 +15,9 @@ constexpr auto kTick = std::chrono::seconds(1);
 /// Rounds after which unchanged states are reported again: the core cancels leftover jobs on each report.
 constexpr int kReportAgain = 30;
 constexpr std::size_t kBatch = 1024;
+/// A message does not wait for the next round, unless earlier requests have moved that one further away than
+/// this, or the newest list is older than this.
+constexpr auto kMaxAhead = std::chrono::seconds(3);
 
 using core::PilotPhase;
 
@@ -44,14 +47,47 @@ void Round::set_problem(const std::string& problem) {
   for (const std::string& pool : pools_) core_.submit(core::ProviderState{pool, problem});
 }
 
+bool Round::is_submission(const core::Send& message) const {
+  auto* pilot = std::get_if<core::SubmitPilot>(&message);
+  return pilot && pools_.contains(pilot->pool);
+}
+
+bool Round::is_cancellation(const core::Send& message) const {
+  auto* pilot = std::get_if<core::CancelPilot>(&message);
+  return pilot && pools_.contains(pilot->pool);
+}
+
+bool Round::has_live_job(const std::string& pilot) const {
+  const auto jobs = jobs_.find(pilot);
+  return jobs != jobs_.end() &&
+         std::any_of(jobs->second.begin(), jobs->second.end(),
+                     [](const EngineJob& job) { return job.phase != PilotPhase::kEnded; });
+}
+
+Duration Round::run_early(std::vector<core::Send>& messages) {
+  if (rounds_ == 0 || !problem_.empty()) return Duration(0);
+  std::vector<core::CancelPilot> unwanted;
+  std::erase_if(messages, [&](const core::Send& message) {
+    if (is_submission(message)) {
+      enqueue(std::get<core::SubmitPilot>(message));
+    } else if (is_cancellation(message) && has_live_job(std::get<core::CancelPilot>(message).name)) {
+      unwanted.push_back(std::get<core::CancelPilot>(message));
+    } else {
+      return false;
+    }
+    return true;
+  });
+  cancel(unwanted);
+  submit_waiting();
+  return kTick * engine_->take_requests();
+}
+
 Duration Round::run(const std::vector<core::Send>& messages) {
   if (list()) {
     std::vector<core::CancelPilot> unwanted;
     for (const core::Send& message : messages) {
-      if (auto* pilot = std::get_if<core::SubmitPilot>(&message); pilot && pools_.contains(pilot->pool))
-        enqueue(*pilot);
-      if (auto* pilot = std::get_if<core::CancelPilot>(&message); pilot && pools_.contains(pilot->pool))
-        unwanted.push_back(*pilot);
+      if (is_submission(message)) enqueue(std::get<core::SubmitPilot>(message));
+      if (is_cancellation(message)) unwanted.push_back(std::get<core::CancelPilot>(message));
     }
     cancel(unwanted);
     submit_waiting();
@@ -189,14 +225,19 @@ void Round::cancel(const std::vector<core::CancelPilot>& pilots) {
 
 void Edge::start() {
   thread_ = std::thread([this] {
-    MonoTime next = mono_now();
+    MonoTime next = mono_now(), listed = next;
     std::vector<core::Send> messages;
     while (!queue_.closed()) {
       const Duration nap = std::max(next - mono_now(), Duration(0));
       for (core::Send& message : queue_.pop_batch(kBatch, nap)) messages.push_back(std::move(message));
-      if (mono_now() < next) continue;
-      const Duration pause = round_.run(std::exchange(messages, {}));
-      next = mono_now() + pause;
+      const MonoTime now = mono_now();
+      if (now >= next) {
+        listed = now;
+        const Duration pause = round_.run(std::exchange(messages, {}));
+        next = mono_now() + pause;
+      } else if (next - now <= kMaxAhead && now - listed <= kMaxAhead) {
+        next = next + round_.run_early(messages);
+      }
     }
   });
 }

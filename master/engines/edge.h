@@ -38,12 +38,19 @@ class Round {
   /// Lists the jobs, reports changes, and carries out messages; those of other pools are ignored. Returns the
   /// time until the next round: 1 s for each request to the engine, at least 1 s.
   Duration run(const std::vector<core::Send>& messages);
+  /// Carries out submissions, and cancellations of jobs in the newest list, and removes them from `messages`.
+  /// Without effect while the engine does not reply. Returns the time by which the next round is later: 1 s
+  /// for each request.
+  Duration run_early(std::vector<core::Send>& messages);
 
   bool supplies(const std::string& pool) const { return pools_.contains(pool); }
   /// Ends a call of the engine early. Any thread.
   void stop() { engine_->stop(); }
 
  private:
+  bool is_submission(const core::Send& message) const;
+  bool is_cancellation(const core::Send& message) const;
+  bool has_live_job(const std::string& pilot) const;
   void report(const EngineJob& job);
   void report_missing(const std::map<std::string, core::Pilot>& known);
   /// Cancels the later ones of jobs with one name: a submission that was repeated after a lost reply.
@@ -70,7 +77,7 @@ class Round {
   std::map<std::string, EngineJob> reported_;
   std::deque<core::SubmitPilot> waiting_;  ///< submissions for later rounds
   std::string problem_;
-  int rounds_ = 0;
+  int rounds_ = 0;  ///< with a list
 };
 
 /// The thread of one engine.

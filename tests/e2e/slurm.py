@@ -12,6 +12,9 @@ import tempfile
 from cluster import Cluster, processes, wait_until
 from test_main_job import BUILD, ROOT
 
+# Starts a program of this machine from a job, when Slurm runs in a root of its own (tests/engines/slurm_root.sh).
+PREFIX = os.environ.get("DET_SLURM_AGENT_PREFIX", "")
+
 SCRIPT = ROOT / "tests" / "engines" / "slurm.sh"
 LAST_LINES = 40  # of each log in the evidence
 
@@ -29,7 +32,7 @@ resource_pools:
 AGENT = """
 master: {master}
 join_token_file: {token}
-artificial_slots: 2
+{slots}
 stop_timeout: 5s
 bind_mounts: {mounts}:rw
 """
@@ -88,7 +91,7 @@ class Slurm:
             wait_until("slurmctld to end", lambda: not pathlib.Path(f"/proc/{pid}/exe").exists())
 
     def start_controller(self):
-        self.run("/usr/sbin/slurmctld")
+        self.run("slurmctld")
         wait_until("slurmctld to reply", lambda: subprocess.run(
             ["scontrol", "ping"], env=self.env, capture_output=True, timeout=60).returncode == 0)
 
@@ -97,7 +100,7 @@ class Slurm:
         os.kill(int((self.home / f"{node}.pid").read_text()), signal.SIGKILL)
 
     def start_node(self, node):
-        self.run("/usr/sbin/slurmd", "-N", node)
+        self.run("slurmd", "-N", node)
 
     # ---- evidence ----
     def evidence(self, *logs):
@@ -124,16 +127,20 @@ class Slurm:
 
 class Pool:
     """A cluster whose default pool is supplied by a Slurm of its own. `provider`: further keys of the provider.
-    `programs`: a directory before the others on the master's PATH. `sbatch`: further options of sbatch. `rest`: the master uses slurmrestd, and has no commands of Slurm."""
+    `programs`: a directory before the others on the master's PATH. `sbatch`: further options of sbatch. `rest`: the
+    master uses slurmrestd, and has no commands of Slurm. `gpus`: imaginary GPUs of a node; without them, agents have
+    artificial slots."""
 
-    def __init__(self, slurm_options=(), master_options=(), programs="", sbatch=(), rest=False, **provider):
-        self.slurm = Slurm("--gpus", "0", *(["--rest"] if rest else []), *slurm_options)
+    def __init__(self, slurm_options=(), master_options=(), programs="", sbatch=(), rest=False, gpus=0, **provider):
+        self.slurm = Slurm("--gpus", str(gpus), *(["--rest"] if rest else []), *slurm_options)
         self.before = dict(os.environ)
         os.environ.update(self.slurm.settings)
         if programs:
             os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
         dir = self.slurm.dir
         agent = pathlib.Path(BUILD).resolve() / "bin" / "det-agent"
+        if gpus or PREFIX:
+            agent = self.write_agent(agent, gpus)
         keys = "".join(f"      {key}: {value}\n" for key, value in provider.items())
         transport = self.rest_keys() if rest else f"      sbatch_options: {json.dumps([f'--output={dir}/pilot-%j.log', *sbatch])}\n"
         (dir / "master.yaml").write_text(MASTER.format(agent=agent, dir=dir) + transport + keys)
@@ -143,8 +150,17 @@ class Pool:
         except BaseException:
             self.close()
             raise
-        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir,
+        slots = "slot_type: cuda" if gpus else "artificial_slots: 2"
+        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir, slots=slots,
                                                      token=self.cluster.dir / "master" / "agent-join-token"))
+
+    def write_agent(self, agent, gpus):
+        """A program that becomes the agent, beside a stub of NVIDIA's management library."""
+        path = self.slurm.dir / "start-agent"
+        nvml = f"export LD_LIBRARY_PATH={BUILD}/tests/fake_nvml DET_FAKE_NVML_DEVICES={gpus}\n" if gpus else ""
+        path.write_text(f'#!/bin/sh\n{nvml}exec {PREFIX} {agent} "$@"\n')
+        path.chmod(0o755)
+        return path
 
     def rest_keys(self):
         """The keys of slurmrestd, with a token of root."""

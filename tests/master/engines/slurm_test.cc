@@ -327,6 +327,34 @@ TEST_CASE("a round follows after a second for each request, and has few submissi
   CHECK(cluster.jobs.size() == 6);
 }
 
+TEST_CASE("messages between two rounds are carried out at once on the newest list") {
+  Cluster cluster;
+  cluster.jobs[1] = {"det-c-gpu-1"};
+  cluster.jobs[2] = {"det-c-gpu-5"};
+  cluster.next = 3;
+  Round round = cluster.round();
+  std::vector<core::Send> messages{kSubmit, core::CancelPilot{"gpu", "det-c-gpu-5"},
+                                   core::CancelPilot{"gpu", "det-c-gpu-6"},
+                                   core::SubmitPilot{"gpu", "det-c-gpu-2", 1}};
+  // Before the first list, jobs of an earlier process are not known.
+  CHECK(round.run_early(messages) == Duration(0));
+  CHECK(messages.size() == 4);
+  round.run({});
+  CHECK(round.run_early(messages) == std::chrono::seconds(2));
+  CHECK(cluster.squeues == 1);
+  CHECK(cluster.jobs.size() == 3);
+  CHECK(cluster.jobs[2].state == "CANCELLED");
+  // A pilot without a job waits for the next list.
+  REQUIRE(messages.size() == 1);
+  CHECK(std::get<core::CancelPilot>(messages[0]).name == "det-c-gpu-6");
+  cluster.away = true;
+  round.run({});
+  messages = {core::SubmitPilot{"gpu", "det-c-gpu-3", 1}};
+  cluster.away = false;
+  CHECK(round.run_early(messages) == Duration(0));
+  CHECK(cluster.jobs.size() == 3);
+}
+
 TEST_CASE("the jobs of several pilots are canceled by one request, and a queued submission is dropped") {
   Cluster cluster;
   for (int id = 1; id <= 3; ++id) cluster.jobs[id] = {"det-c-gpu-" + std::to_string(id)};
