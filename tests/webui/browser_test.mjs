@@ -349,7 +349,7 @@ const looking = [
       await page.keyboard.press('c');
       await page.waitForURL('**/det/cluster');
       await page.getByRole('link', { name: /trial 1/ }).waitFor();
-      await untilText('1 of 1 slots held');
+      await untilText('1 of 1 slots in use');
       await audit('cluster');
       await page.keyboard.press('g');
       await page.keyboard.press('d');

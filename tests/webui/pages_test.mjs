@@ -35,5 +35,8 @@ const ending = [
   ],
 ];
 
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...finding, ...views, ...ending]);
-await run([...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...quotas, ...trial, ...media, ...bulkActions, ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...steering, ...clicking, ...views, ...ending]);
+await run([
+  ...filling, ...comparing, ...changing, ...queueing, ...usage, ...accounts, ...quotas, ...trial, ...media, ...bulkActions,
+  ...registry, ...joining, ...searching, ...workbench, ...webhooks, ...alerts, ...steering, ...clicking, ...finding, ...views,
+  ...ending,
+]);

@@ -50,6 +50,7 @@ const places = (search, task) => [
   'tasks',
   `tasks/${task}`,
   'users',
+  'quotas',
   'webhooks',
   'settings',
   'nothing/here',

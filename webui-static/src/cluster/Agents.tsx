@@ -107,7 +107,7 @@ export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
         <h3>{agent.id}</h3>
         {state !== '' && <span class="state state-waiting">{state}</span>}
         <span class="quiet">
-          {held} of {slots.length} slots held · up {span(agent.registeredTime, undefined, now)} ·{' '}
+          {held} of {slots.length} slots in use · up {span(agent.registeredTime, undefined, now)} ·{' '}
           {agent.resourcePools.join(', ') || 'default'} · {agent.release}
         </span>
         <span class="spring" />

@@ -1,6 +1,7 @@
 // Slot usage over time and by user, as a chart, a table and CSV files.
 import { paths, useQuery } from '../address';
 import { held, used } from '../calls/usage';
+import { Icon } from '../components/Icon';
 import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
@@ -118,17 +119,24 @@ function Files({ account }: { account: Account }) {
   return (
     <>
       <div class="actions">
-        <button type="button" onClick={() => save(name('slot-seconds'), csv(totalRows(cells)))}>
-          Download totals as CSV
+        <button
+          type="button"
+          aria-label="Download totals as CSV"
+          title="Download totals as CSV"
+          onClick={() => save(name('slot-seconds'), csv(totalRows(cells)))}
+        >
+          <Icon name="download" /> Totals
         </button>
         <button
           type="button"
           disabled={busy}
+          aria-label="Download allocations as CSV"
+          title="Download allocations as CSV"
           onClick={() =>
             void run(async () => save(name('allocations'), csv(heldRows((await held(range.fromMs, range.toMs)).resourceEntries))))
           }
         >
-          Download allocations as CSV
+          <Icon name="download" /> Allocations
         </button>
       </div>
       <ErrorNote error={error} />
@@ -146,11 +154,22 @@ function Summary({ account }: { account: Account }) {
   const mean = average(seconds, range.fromMs, range.toMs);
   const share = utilization(cells);
   return (
-    <span>
-      <strong>{amount(seconds / 3600)} slot-hours</strong>
-      {share === undefined ? ` · ${amount(mean)} slots held on average` : ` · ${percent(share)} of the slots there were`}
-      {range.kind !== 'raw' && <span class="quiet"> · days of UTC</span>}
-    </span>
+    <>
+      <p class="figure">
+        <strong>{amount(seconds / 3600)} slot-hours</strong>
+        <span class="quiet">{range.kind === 'raw' ? 'in use' : 'in use, by days of UTC'}</span>
+      </p>
+      <p class="figure">
+        <strong>{amount(mean)}</strong>
+        <span class="quiet">slots in use on average</span>
+      </p>
+      {share !== undefined && (
+        <p class="figure">
+          <strong>{percent(share)}</strong>
+          <span class="quiet">of the available slots</span>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -159,7 +178,7 @@ function Holders({ account, by }: { account: Account; by: By }) {
   const seconds = account.cells.reduce((sum, cell) => sum + cell.total, 0);
   return (
     <>
-      <Table label="Slot usage" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share']}>
+      <Table label="Slot usage" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share', '']}>
         {all.slice(0, MAX_ROWS).map(([key, own], at) => (
           <tr key={key}>
             <th scope="row">
@@ -169,6 +188,9 @@ function Holders({ account, by }: { account: Account; by: By }) {
             <td class="number">{amount(own / 3600)}</td>
             <td class="number">{amount(average(own, account.range.fromMs, account.range.toMs))}</td>
             <td class="number">{seconds > 0 ? percent(own / seconds) : ''}</td>
+            <td class="share">
+              <progress max={Math.max(1, seconds)} value={own} aria-label={`Share of ${key}`} />
+            </td>
           </tr>
         ))}
       </Table>
@@ -198,12 +220,14 @@ export function Usage() {
             </p>
           ) : (
             <>
-              <div class="section-head">
+              <div class="section-head figures">
                 <Summary account={account} />
+                <span class="spring" />
+                <Files account={account} />
               </div>
-              <figure class="chart wide" aria-label={`Slots held over time, by ${by}`} data-panel="usage">
+              <figure class="chart wide" aria-label={`Slots in use over time, by ${by}`} data-panel="usage">
                 <figcaption>
-                  Slots held, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed: the slots there were</span>}
+                  Slots in use, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed line: available slots</span>}
                 </figcaption>
                 <UsageChart
                   cells={account.cells}
@@ -214,7 +238,6 @@ export function Usage() {
                 />
               </figure>
               <Holders account={account} by={by} />
-              <Files account={account} />
             </>
           )
         }

@@ -59,10 +59,10 @@ export function UseBar({ use }: { use: Use }) {
       <progress
         max={Math.max(1, use.slots)}
         value={use.held}
-        aria-label={`${use.held} of ${use.slots} slots held`}
+        aria-label={`${use.held} of ${use.slots} slots in use`}
       />
       <span>
-        {use.held} of {use.slots} slots held
+        {use.held} of {use.slots} slots in use
         {use.slots > 0 && ` (${percent(use.held / use.slots)})`}
       </span>
       <span class="quiet">

@@ -1,4 +1,4 @@
-// Sign-in page.
+// Sign-in page: the form in the middle of the window, curves of a training below it.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect } from 'preact/hooks';
@@ -7,6 +7,15 @@ import { masterInfo } from '../api';
 import { Logo } from '../components/Icon';
 import { useLive } from '../live';
 import { signIn, user } from '../session';
+
+// Falling loss curves across the lower part of the window.
+const Curves = () => (
+  <svg class="login-curves" viewBox="0 0 1200 300" preserveAspectRatio="none" aria-hidden="true">
+    {[0, 1, 2, 3, 4].map((at) => (
+      <path key={at} d={`M0 ${10 + 12 * at}C${90 + 70 * at} ${200 - 8 * at} ${300 + 40 * at} ${250 - 22 * at} 1200 ${282 - 26 * at}`} />
+    ))}
+  </svg>
+);
 
 export function LoginPage() {
   const { query, route } = useLocation();
@@ -35,6 +44,7 @@ export function LoginPage() {
   };
   return (
     <main class="login" id="content">
+      <Curves />
       <header>
         <Logo />
         <div>
