@@ -42,7 +42,9 @@ Status list_agents(Client& client, const ListOutput& output) {
   TRY_ASSIGN(const auto response, get_agents(client));
   Table table{{"Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled",
                "Draining", "Connected", "Sandbox", "Problem", "Addresses"},
-              {}};
+              {},
+              {0},
+              {"Version", "Draining", "Sandbox", "Addresses"}};
   for (const v1::Agent& each : response.agents()) {
     table.rows.push_back(
         {each.id(), each.release(), time_text(each.registered_time(), each.has_registered_time()),

@@ -28,7 +28,7 @@ std::string slots_text(const v1::Job& job) {
 
 struct JobListOptions {
   Output output;
-  Paging paging{.limit = 100};
+  Paging paging;
   std::string pool;
   bool reverse = false;
   void declare(CLI::App& app) {
@@ -46,16 +46,20 @@ Status list_jobs(Client& client, const JobListOptions& options) {
   request.set_resource_pool(options.pool);
   if (options.reverse) request.set_order_by(v1::ORDER_BY_DESC);
   std::vector<v1::Job> jobs;
-  TRY(each_page(
-      options.paging, request, [&](const auto& page) { return client.call(&JobStub::GetJobs, page); },
-      [&](const auto& response) {
-        jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
-      }));
+  TRY_ASSIGN(const std::int64_t more,
+             each_page(
+                 options.paging.resolved(options.output), request,
+                 [&](const auto& page) { return client.call(&JobStub::GetJobs, page); },
+                 [&](const auto& response) {
+                   jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
+                 }));
   TRY_ASSIGN(const auto names, user_names(client));
   Table table{{"Resource Pool", "#", "ID", "Type", "Job Name", "Experiment", "Priority", "Weight",
                "Submitted", "Slots (acquired/needed)", "Max Slots", "State", "User"},
               {},
-              {2}};
+              {2},
+              {"ID", "Weight", "Max Slots"},
+              more};
   // Positions are counted per pool: the list is ordered by pool.
   std::map<std::string, int> positions;
   for (const v1::Job& job : jobs) {

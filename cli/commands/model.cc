@@ -96,13 +96,16 @@ Status list_models(Client& client, const ModelListOptions& options) {
   if (!options.all) request.mutable_archived()->set_value(false);
   request.mutable_workspace_names()->Assign(options.workspaces.begin(), options.workspaces.end());
   std::vector<v1::Model> models;
-  TRY(each_page(
-      options.paging, request,
-      [&](const v1::GetModelsRequest& page) { return client.call(&ModelStub::GetModels, page); },
-      [&](const v1::GetModelsResponse& page) {
-        models.insert(models.end(), page.models().begin(), page.models().end());
-      }));
-  return options.output.print(model_table(models), [&] { return list_to_json(models); });
+  TRY_ASSIGN(const std::int64_t more,
+             each_page(
+                 options.paging.resolved(options.output), request,
+                 [&](const v1::GetModelsRequest& page) { return client.call(&ModelStub::GetModels, page); },
+                 [&](const v1::GetModelsResponse& page) {
+                   models.insert(models.end(), page.models().begin(), page.models().end());
+                 }));
+  Table table = model_table(models);
+  table.more = more;
+  return options.output.print(table, [&] { return list_to_json(models); });
 }
 
 struct ModelOptions {
@@ -129,7 +132,7 @@ Status create_model(Client& client, const ModelCreateOptions& options) {
   request.set_description(options.description);
   TRY_ASSIGN(const auto response, client.call(&ModelStub::PostModel, request));
   if (options.json) return print_json(response.model());
-  std::cout << to_text(model_table({response.model()}));
+  std::cout << shown(model_table({response.model()}));
   return {};
 }
 
@@ -166,8 +169,8 @@ Status describe_model(Client& client, const ModelDescribeOptions& options) {
     print_json(value);
     return {};
   }
-  std::cout << to_text(model_table({response.model()}));
-  if (!versions.empty()) std::cout << '\n' << to_text(version_table(versions));
+  std::cout << shown(model_table({response.model()}));
+  if (!versions.empty()) std::cout << '\n' << shown(version_table(versions));
   return {};
 }
 
@@ -188,7 +191,7 @@ Status register_version(Client& client, const ModelRegisterOptions& options) {
   request.set_checkpoint_uuid(options.uuid);
   TRY_ASSIGN(const auto response, client.call(&ModelStub::PostModelVersion, request));
   if (options.json) return print_json(response.model_version());
-  std::cout << to_text(version_table({response.model_version()}));
+  std::cout << shown(version_table({response.model_version()}));
   return {};
 }
 

@@ -25,7 +25,7 @@ struct TrialOptions {
 struct TrialDescribeOptions : TrialOptions {
   bool metrics = false, summary = false;
   Output output;
-  Paging paging{.limit = 1000};
+  Paging paging;
   void declare(CLI::App& app) {
     TrialOptions::declare(app);
     app.add_flag("--metrics", metrics, "Include the metrics of all training reports.");
@@ -38,7 +38,8 @@ struct TrialDescribeOptions : TrialOptions {
 /// Prints a trial and its workloads: one JSON object, or two tables.
 Status describe_trial(Client& client, const TrialDescribeOptions& options) {
   TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
-  TRY_ASSIGN(const auto workloads, get_workloads(client, options.id, options.metrics, options.paging));
+  TRY_ASSIGN(const auto workloads,
+             get_workloads(client, options.id, options.metrics, options.paging.resolved(options.output)));
   if (options.output.structured()) {
     TRY_ASSIGN(Json value, to_json(trial));
     TRY_ASSIGN(value["workloads"], list_to_json(workloads));
@@ -57,8 +58,7 @@ Status describe_trial(Client& client, const TrialDescribeOptions& options) {
     head.rows.front().push_back(dump_json(summary));
   }
   const Table body = workload_table({{options.id, workloads}}, false);
-  std::cout << (options.output.csv ? to_csv(head) + "\r\n" + to_csv(body)
-                                   : to_text(head) + "\n" + to_text(body));
+  std::cout << options.output.text(head) << (options.output.csv ? "\r\n" : "\n") << options.output.text(body);
   if (!trial.exit_reason().empty()) std::cout << "\nLast failure: " << printable_lines(trial.exit_reason());
   return {};
 }

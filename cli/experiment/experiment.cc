@@ -85,7 +85,7 @@ struct ExperimentLogOptions : ExperimentOptions {
 };
 
 Status print_experiment_log(Client& client, const ExperimentLogOptions& options) {
-  TRY_ASSIGN(const auto trials, get_trials(client, options.id, Paging{.limit = 1, .pages = "1"}));
+  TRY_ASSIGN(const auto trials, get_trials(client, options.id, Paging{.limit = 1}));
   if (trials.empty())
     return fail(Code::kNotFound,
                 "experiment " + std::to_string(options.id) + " has no trial yet; try again later");
@@ -172,7 +172,7 @@ Status download_best(Client& client, const ExperimentDownloadOptions& options) {
     table.rows.push_back({std::to_string(checkpoint.steps_completed()), checkpoint.uuid(),
                           number_text(*metric_of(checkpoint, options.order.sort_by)), target});
   }
-  if (!options.quiet) std::cout << to_text(table);
+  if (!options.quiet) std::cout << shown(table);
   return {};
 }
 

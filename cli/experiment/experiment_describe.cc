@@ -92,7 +92,7 @@ Status print_tables(const ExperimentDescribeOptions& options,
       TRY(write_file_atomic(options.directory + "/" + name + ".csv", to_csv(table)));
       continue;
     }
-    std::cout << (first ? "" : "\n") << (options.output.csv ? to_csv(table) : to_text(table));
+    std::cout << (first ? "" : "\n") << options.output.text(table);
     first = false;
   }
   return {};

@@ -76,7 +76,7 @@ Result<std::map<std::string, std::string>> metrics_of(Client& client, const v1::
   std::map<std::string, std::string> metrics;
   int id = experiment.has_best_trial_id() ? experiment.best_trial_id().value() : 0;
   if (id == 0) {
-    TRY_ASSIGN(const auto trials, get_trials(client, experiment.id(), Paging{.limit = 1, .pages = "1"}));
+    TRY_ASSIGN(const auto trials, get_trials(client, experiment.id(), Paging{.limit = 1}));
     if (trials.empty()) return metrics;
     id = trials.front().id();
   }
@@ -185,7 +185,7 @@ Json values_json(const Table& table) {
 }
 
 void print_values(const char* title, const Table& table) {
-  std::cout << title << (table.rows.empty() ? ": the same\n\n" : ":\n" + to_text(table) + "\n");
+  std::cout << title << (table.rows.empty() ? ": the same\n\n" : ":\n" + shown(table) + "\n");
 }
 
 Status diff(Client& client, const DiffOptions& options) {

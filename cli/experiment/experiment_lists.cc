@@ -30,6 +30,11 @@ std::string progress_text(const v1::Experiment& experiment) {
   return text;
 }
 
+/// "accuracy=0.8213", or "" before the first validation.
+std::string metric_text(const std::string& name, const google::protobuf::DoubleValue& value, bool is_set) {
+  return is_set ? name + "=" + number_text(value.value()) : "";
+}
+
 /// Lists experiments, newest first. Without --all only unarchived ones of the current user.
 Status list_experiments(Session& session, const ExperimentListOptions& options) {
   TRY_ASSIGN(Client * client, session.client());
@@ -42,14 +47,22 @@ Status list_experiments(Session& session, const ExperimentListOptions& options) 
     request.mutable_archived()->set_value(false);
   }
   std::vector<v1::Experiment> experiments;
-  TRY(each_page(
-      options.paging, request,
-      [&](const auto& page) { return client->call(&v1::ExperimentService::Stub::GetExperiments, page); },
-      [&](const auto& response) {
-        experiments.insert(experiments.end(), response.experiments().begin(), response.experiments().end());
-      }));
-  Table table{{"ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"},
-              {}};
+  TRY_ASSIGN(
+      const std::int64_t more,
+      each_page(
+          options.paging.resolved(options.output), request,
+          [&](const auto& page) { return client->call(&v1::ExperimentService::Stub::GetExperiments, page); },
+          [&](const auto& response) {
+            experiments.insert(experiments.end(), response.experiments().begin(),
+                               response.experiments().end());
+          }));
+  Table table{.columns = {"ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended",
+                          "Resource Pool", "Trials", "Metric"},
+              .rows = {},
+              .wide = {"Parent ID", "Ended", "Resource Pool"},
+              .more = more};
+  // Without --all the owner is the user.
+  if (!options.all) table.wide.emplace_back("Owner");
   if (options.show_project) table.columns.insert(table.columns.end(), {"Workspace", "Project"});
   if (options.all) table.columns.emplace_back("Archived");
   for (const v1::Experiment& each : experiments) {
@@ -61,7 +74,10 @@ Status list_experiments(Session& session, const ExperimentListOptions& options) 
                                  progress_text(each),
                                  time_text(each.start_time(), each.has_start_time()),
                                  time_text(each.end_time(), each.has_end_time()),
-                                 each.resource_pool()};
+                                 each.resource_pool(),
+                                 std::to_string(each.num_trials()),
+                                 metric_text(each.searcher_metric(), each.best_trial_searcher_metric(),
+                                             each.has_best_trial_searcher_metric())};
     if (options.show_project) row.insert(row.end(), {each.workspace_name(), each.project_name()});
     if (options.all) row.push_back(yes_or_no(each.archived()));
     table.rows.push_back(std::move(row));
@@ -116,14 +132,20 @@ struct TrialListOptions : ExperimentOptions {
 
 /// Lists the trials of an experiment, with their hyperparameters as JSON.
 Status list_trials(Client& client, const TrialListOptions& options) {
-  TRY_ASSIGN(const auto trials, get_trials(client, options.id, options.paging));
-  Table table{{"Trial ID", "State", "H-Params", "Started", "Ended", "# of Batches"}, {}};
+  std::int64_t more = 0;
+  TRY_ASSIGN(const auto trials,
+             get_trials(client, options.id, options.paging.resolved(options.output), &more));
+  Table table{.columns = {"Trial ID", "State", "H-Params", "Started", "Ended", "# of Batches", "Metric"},
+              .rows = {},
+              .wide = {"Ended"},
+              .more = more};
   for (const v1::Trial& each : trials) {
     TRY_ASSIGN(const Json hparams, to_json(each.hparams()));
-    table.rows.push_back({std::to_string(each.id()), state_text(each.state()), dump_json(hparams),
-                          time_text(each.start_time(), each.has_start_time()),
-                          time_text(each.end_time(), each.has_end_time()),
-                          std::to_string(each.total_batches_processed())});
+    table.rows.push_back(
+        {std::to_string(each.id()), state_text(each.state()), dump_json(hparams),
+         time_text(each.start_time(), each.has_start_time()), time_text(each.end_time(), each.has_end_time()),
+         std::to_string(each.total_batches_processed()),
+         each.has_searcher_metric_value() ? number_text(each.searcher_metric_value().value()) : ""});
   }
   return options.output.print(table, [&] { return list_to_json(trials); });
 }

@@ -132,7 +132,7 @@ Status simulate(Session&, const SimulateOptions& options) {
   Table table{{"Trained", "Trials"}, {}};
   for (const auto& [length, trials] : simulation.stopped_at)
     table.rows.push_back({std::to_string(length), std::to_string(trials)});
-  std::cout << to_text(table) << '\n';
+  std::cout << shown(table) << '\n';
   // Share of the workers' time that was spent on training.
   const double busy = simulation.makespan > 0 ? simulation.work / (simulation.makespan * options.workers) : 0;
   std::cout << simulation.trials << " trials, " << number_text(simulation.work) << " units of training on "

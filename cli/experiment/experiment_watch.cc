@@ -114,7 +114,7 @@ std::string picture(const Seen& seen, const WatchOptions& options, int width) {
                           series_text(choose_series(seen, trial.id(), "validation", metric), room),
                           series_text(choose_series(seen, trial.id(), "training", options.metric), room)});
   }
-  if (!table.rows.empty()) text += "\n" + to_text(table);
+  if (!table.rows.empty()) text += "\n" + shown(table);
   const int hidden = seen.experiment.num_trials() - static_cast<int>(seen.trials.size());
   if (hidden > 0)
     text += "and " + std::to_string(hidden) + " more: det experiment list-trials " +

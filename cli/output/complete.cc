@@ -1,8 +1,11 @@
 #include "cli/output/complete.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/commands/accounts.h"
@@ -12,6 +15,7 @@
 #include "det/v1/cluster.grpc.pb.h"
 #include "det/v1/job.grpc.pb.h"
 #include "det/v1/role.grpc.pb.h"
+#include "det/v1/run.grpc.pb.h"
 #include "det/v1/template.grpc.pb.h"
 #include "det/v1/token.grpc.pb.h"
 #include "det/v1/user.grpc.pb.h"
@@ -24,32 +28,88 @@ using Candidates = std::vector<Candidate>;
 // Limits of what a completion fetches: the whole query has 800 ms (cli/output/completion.cc).
 constexpr int kNewest = 100, kNewestForTrials = 10, kNewestForCheckpoints = 5;
 
-// ---- candidates from the master; `before` holds the arguments ahead of the cursor ----
-using Source = std::function<Result<Candidates>(Client&, const std::vector<std::string>& before)>;
+// ---- candidates from the master ----
 
-Result<std::vector<v1::Experiment>> newest_experiments(Client& client, int count) {
+/// The arguments before the cursor, and the part of the word at the cursor that is typed.
+struct Typed {
+  const std::vector<std::string>& before;
+  const std::string& begun;
+};
+using Source = std::function<Result<Candidates>(Client&, const Typed&)>;
+
+/// Newest experiments first, at most `count`. `from` and `to` limit the ids, unless they are 0.
+Result<v1::GetExperimentsResponse> newest_experiments(Client& client, int count, int from = 0, int to = 0) {
   v1::GetExperimentsRequest request;
   request.set_sort_by(v1::GetExperimentsRequest::SORT_BY_ID);
   request.set_order_by(v1::ORDER_BY_DESC);
   request.set_limit(count);
-  TRY_ASSIGN(const auto response, client.call(&v1::ExperimentService::Stub::GetExperiments, request));
-  return std::vector<v1::Experiment>(response.experiments().begin(), response.experiments().end());
+  if (from > 0) request.mutable_experiment_id_filter()->mutable_gte()->set_value(from);
+  if (to > 0) request.mutable_experiment_id_filter()->mutable_lte()->set_value(to);
+  return client.call(&v1::ExperimentService::Stub::GetExperiments, request);
 }
 
-Result<Candidates> experiments(Client& client, const std::vector<std::string>&) {
-  TRY_ASSIGN(const auto all, newest_experiments(client, kNewest));
+/// The ids that begin with these digits, as ranges: "12" are 12, 120 to 129, 1200 to 1299 and so on. Empty
+/// for other text.
+std::vector<std::pair<int, int>> ids_from(const std::string& begun) {
+  std::int64_t first = 0;
+  const auto [end, error] = std::from_chars(begun.data(), begun.data() + begun.size(), first);
+  std::vector<std::pair<int, int>> ranges;
+  if (error != std::errc() || end != begun.data() + begun.size() || first < 1) return ranges;
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
+  for (std::int64_t count = 1; first <= kMax; first *= 10, count *= 10)
+    ranges.emplace_back(static_cast<int>(first), static_cast<int>(std::min(first + count - 1, kMax)));
+  return ranges;
+}
+
+/// The newest experiments; of more than a page of them, those whose ids begin with the typed digits.
+Result<Candidates> experiments(Client& client, const Typed& typed) {
+  TRY_ASSIGN(const auto newest, newest_experiments(client, kNewest));
+  std::vector<v1::Experiment> all(newest.experiments().begin(), newest.experiments().end());
+  if (newest.pagination().total() > kNewest && !typed.begun.empty()) {
+    all.clear();
+    for (const auto& [from, to] : ids_from(typed.begun)) {
+      if (from > newest.experiments(0).id()) break;
+      TRY_ASSIGN(const auto part, newest_experiments(client, kNewest, from, to));
+      all.insert(all.end(), part.experiments().begin(), part.experiments().end());
+    }
+  }
   Candidates found;
   for (const v1::Experiment& each : all)
     found.push_back({std::to_string(each.id()), each.name() + ", " + state_text(each.state())});
   return found;
 }
 
-/// Trials of the newest experiments, one call per experiment.
-Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
+/// Trials of all experiments whose ids begin with the typed digits, newest first.
+Result<Candidates> trials_from(Client& client, const std::vector<std::pair<int, int>>& ranges) {
+  const auto limit = [](const char* sign, int value) {
+    return Json{{"kind", "field"}, {"columnName", "id"}, {"operator", sign}, {"value", value}};
+  };
+  Json any = Json::array();
+  for (const auto& [from, to] : ranges)
+    any.push_back(
+        {{"kind", "group"}, {"conjunction", "and"}, {"children", {limit(">=", from), limit("<=", to)}}});
+  v1::SearchRunsRequest request;
+  request.set_limit(kNewest);
+  request.set_sort("id=desc");
+  request.set_filter(
+      dump_json({{"filterGroup", {{"kind", "group"}, {"conjunction", "or"}, {"children", any}}},
+                 {"showArchived", true}}));
+  TRY_ASSIGN(const auto response, client.call(&v1::RunService::Stub::SearchRuns, request));
+  Candidates found;
+  for (const v1::FlatRun& each : response.runs())
+    found.push_back({std::to_string(each.id()), "of experiment " + std::to_string(each.experiment().id()) +
+                                                    ", " + state_text(each.state())});
+  return found;
+}
+
+/// Trials that begin with the typed digits; without digits those of the newest experiments, one call per
+/// experiment.
+Result<Candidates> trials(Client& client, const Typed& typed) {
+  if (const auto ranges = ids_from(typed.begun); !ranges.empty()) return trials_from(client, ranges);
   TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForTrials));
   Candidates found;
-  for (const v1::Experiment& experiment : all) {
-    TRY_ASSIGN(const auto list, get_trials(client, experiment.id(), Paging{.limit = kNewest, .pages = "1"}));
+  for (const v1::Experiment& experiment : all.experiments()) {
+    TRY_ASSIGN(const auto list, get_trials(client, experiment.id(), Paging{.limit = kNewest}));
     for (const v1::Trial& each : list)
       found.push_back({std::to_string(each.id()),
                        "of experiment " + std::to_string(experiment.id()) + ", " + state_text(each.state())});
@@ -58,10 +118,10 @@ Result<Candidates> trials(Client& client, const std::vector<std::string>&) {
 }
 
 /// Checkpoints of the newest experiments, one call or more per experiment.
-Result<Candidates> checkpoints(Client& client, const std::vector<std::string>&) {
+Result<Candidates> checkpoints(Client& client, const Typed&) {
   TRY_ASSIGN(const auto all, newest_experiments(client, kNewestForCheckpoints));
   Candidates found;
-  for (const v1::Experiment& experiment : all) {
+  for (const v1::Experiment& experiment : all.experiments()) {
     TRY_ASSIGN(const auto list, get_checkpoints(client, experiment.id()));
     for (const v1::Checkpoint& each : list)
       found.push_back({each.uuid(), "experiment " + std::to_string(experiment.id()) + ", batch " +
@@ -70,7 +130,7 @@ Result<Candidates> checkpoints(Client& client, const std::vector<std::string>&) 
   return found;
 }
 
-Result<Candidates> agents(Client& client, const std::vector<std::string>&) {
+Result<Candidates> agents(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
   Candidates found;
   for (const v1::Agent& each : response.agents())
@@ -79,31 +139,31 @@ Result<Candidates> agents(Client& client, const std::vector<std::string>&) {
 }
 
 /// Slots of the agent that precedes the cursor.
-Result<Candidates> slots(Client& client, const std::vector<std::string>& before) {
+Result<Candidates> slots(Client& client, const Typed& typed) {
   TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
   Candidates found;
   for (const v1::Agent& agent : response.agents()) {
-    if (before.empty() || agent.id() != before.front()) continue;
+    if (typed.before.empty() || agent.id() != typed.before.front()) continue;
     for (const auto& [id, slot] : agent.slots()) found.push_back({id, slot.device().brand()});
   }
   return found;
 }
 
-Result<Candidates> jobs(Client& client, const std::vector<std::string>&) {
+Result<Candidates> jobs(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response, client.call(&v1::JobService::Stub::GetJobs, v1::GetJobsRequest()));
   Candidates found;
   for (const v1::Job& each : response.jobs()) found.push_back({each.entity_id(), each.name()});
   return found;
 }
 
-Result<Candidates> users(Client& client, const std::vector<std::string>&) {
+Result<Candidates> users(Client& client, const Typed&) {
   TRY_ASSIGN(const auto names, user_names(client));
   Candidates found;
   for (const auto& [id, name] : names) found.push_back({name, ""});
   return found;
 }
 
-Result<Candidates> workspaces(Client& client, const std::vector<std::string>&) {
+Result<Candidates> workspaces(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response,
              client.call(&v1::WorkspaceService::Stub::GetWorkspaces, v1::GetWorkspacesRequest()));
   Candidates found;
@@ -112,9 +172,9 @@ Result<Candidates> workspaces(Client& client, const std::vector<std::string>&) {
 }
 
 /// Projects of the workspace that precedes the cursor.
-Result<Candidates> projects(Client& client, const std::vector<std::string>& before) {
-  if (before.empty()) return Candidates();
-  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, before.back()));
+Result<Candidates> projects(Client& client, const Typed& typed) {
+  if (typed.before.empty()) return Candidates();
+  TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, typed.before.back()));
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(workspace.id());
   TRY_ASSIGN(const auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
@@ -123,7 +183,7 @@ Result<Candidates> projects(Client& client, const std::vector<std::string>& befo
   return found;
 }
 
-Result<Candidates> templates(Client& client, const std::vector<std::string>&) {
+Result<Candidates> templates(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response,
              client.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest()));
   Candidates found;
@@ -131,21 +191,21 @@ Result<Candidates> templates(Client& client, const std::vector<std::string>&) {
   return found;
 }
 
-Result<Candidates> roles(Client& client, const std::vector<std::string>&) {
+Result<Candidates> roles(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::ListRoles, v1::ListRolesRequest()));
   Candidates found;
   for (const v1::Role& each : response.roles()) found.push_back({each.name(), ""});
   return found;
 }
 
-Result<Candidates> groups(Client& client, const std::vector<std::string>&) {
+Result<Candidates> groups(Client& client, const Typed&) {
   TRY_ASSIGN(const auto names, group_names(client));
   Candidates found;
   for (const auto& [id, name] : names) found.push_back({name, ""});
   return found;
 }
 
-Result<Candidates> tokens(Client& client, const std::vector<std::string>&) {
+Result<Candidates> tokens(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response,
              client.call(&v1::TokenService::Stub::GetAccessTokens, v1::GetAccessTokensRequest()));
   Candidates found;
@@ -204,6 +264,7 @@ const std::map<std::string, std::vector<std::string>>& fixed_words() {
       {"init --template", {"classification", "core-api", "language"}},
       {"WORKLOAD", {"experiment", "tasks"}},
       {"--pages", {"1", "all"}},
+      {"--output", {"wide", "json", "yaml", "csv", "name"}},
       {"--mode", {"auto", "direct", "master"}},
       {"--active", {"true", "false"}},
       {"--admin", {"true", "false"}},
@@ -295,7 +356,7 @@ void add_flags(const CLI::App& app, Candidates& found) {
 }
 
 /// Returns the candidates of the first key that has a source. Any failure yields an empty list.
-Candidates ask_master(Position& position, const std::vector<std::string>& keys) {
+Candidates ask_master(Position& position, const std::vector<std::string>& keys, const std::string& begun) {
   Candidates found;
   for (const std::string& key : keys) {
     if (const auto words = fixed_words().find(key); words != fixed_words().end()) {
@@ -308,7 +369,7 @@ Candidates ask_master(Position& position, const std::vector<std::string>& keys) 
     if (!client) return found;
     // A completion must not wait for an unreachable master.
     (*client)->set_patience(Duration(0));
-    const auto answer = source->second(**client, position.arguments);
+    const auto answer = source->second(**client, {position.arguments, begun});
     return answer ? *answer : found;
   }
   return found;
@@ -318,7 +379,7 @@ Candidates ask_master(Position& position, const std::vector<std::string>& keys) 
 Candidates at_cursor(Position& position, const std::string& begun) {
   const std::string noun = position.path.empty() ? "" : position.path.front()->names.front();
   if (!position.pending.empty())
-    return ask_master(position, {noun + " " + position.pending, position.pending});
+    return ask_master(position, {noun + " " + position.pending, position.pending}, begun);
   Candidates found;
   const Command* command = position.path.empty() ? nullptr : position.path.back();
   const std::vector<Command>& next = command == nullptr ? commands() : command->verbs;
@@ -350,7 +411,7 @@ Candidates at_cursor(Position& position, const std::string& begun) {
   const CLI::Option* option = positionals[std::min(position.arguments.size(), positionals.size() - 1)];
   const std::string name = option->get_name(true, false);
   const std::string verb = position.path.size() > 1 ? " " + position.path[1]->names.front() : "";
-  return ask_master(position, {noun + verb + " " + name, noun + " " + name, name});
+  return ask_master(position, {noun + verb + " " + name, noun + " " + name, name}, begun);
 }
 
 }  // namespace

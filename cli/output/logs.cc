@@ -1,10 +1,14 @@
 #include "cli/output/logs.h"
 
+#include <unistd.h>
+
 #include <charconv>
+#include <ctime>
 #include <iostream>
 #include <map>
 
 #include "cli/output/print.h"
+#include "cli/output/terminal.h"
 #include "common/base/clock.h"
 #include "common/base/text.h"
 
@@ -108,7 +112,7 @@ Status print_lines(Client& client, Request request, const LogFlags& flags) {
       const auto value = to_json(entry);
       if (value) std::cout << dump_json(*value) << '\n';
     } else {
-      std::cout << log_line(entry);
+      std::cout << shown_log_line(entry);
     }
     if (flags.follow) std::cout.flush();
     return ++printed != flags.head;
@@ -152,6 +156,39 @@ std::string log_line(const v1::LogEntry& entry) {
   std::string text = entry.message();
   if (!text.ends_with('\n')) text += '\n';
   return text;
+}
+
+std::string short_log_line(const v1::LogEntry& entry, WallTime now, bool color) {
+  constexpr std::string_view kBar = " || ", kRank = "[rank=";
+  const std::string whole = log_line(entry);
+  const std::size_t bar = whole.find(kBar);
+  // A line without a prefix is printed as it is.
+  if (bar == std::string::npos || !entry.has_timestamp()) return whole;
+  const std::string before = whole.substr(0, bar), text = whole.substr(bar + kBar.size());
+  const std::time_t seconds = entry.timestamp().seconds(), today = now.micros / 1'000'000;
+  std::tm parts{}, current{};
+  ::localtime_r(&seconds, &parts);
+  ::localtime_r(&today, &current);
+  const bool same_day = parts.tm_yday == current.tm_yday && parts.tm_year == current.tm_year;
+  char time[32];
+  std::strftime(time, sizeof time, same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &parts);
+  const std::size_t rank = before.find(kRank);
+  const std::string mark =
+      rank == std::string::npos ? "" : before.substr(rank, before.find(']', rank) + 1 - rank) + " ";
+  if (!color) return std::string(time) + " " + mark + text;
+  // The level that begins the text.
+  const char* begin = text.starts_with("ERROR") || text.starts_with("CRITICAL") ? "\033[31m"
+                      : text.starts_with("WARNING")                             ? "\033[33m"
+                                                                                : "";
+  const std::size_t level = *begin == '\0' ? 0 : text.find(':');
+  std::string line = std::string("\033[2m") + time + "\033[0m " + mark;
+  if (level == 0 || level == std::string::npos) return line + text;
+  return line + begin + text.substr(0, level) + "\033[0m" + text.substr(level);
+}
+
+std::string shown_log_line(const v1::LogEntry& entry) {
+  return is_terminal(STDOUT_FILENO) ? short_log_line(entry, wall_now(), wants_color(STDOUT_FILENO))
+                                    : log_line(entry);
 }
 
 Status follow_log(Client& client, v1::TrialLogsRequest request,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/client/session.h"
 #include "det/v1/log.grpc.pb.h"
 #include "det/v1/task.grpc.pb.h"
@@ -36,5 +37,10 @@ Status follow_task_log(Client& client, v1::TaskLogsRequest request,
 
 /// Returns the line as it is printed, with a line end. Control characters are kept.
 std::string log_line(const v1::LogEntry& entry);
+/// Returns the line for a terminal: "12:57:49 [rank=1] text", in local time, the date before it unless it is
+/// that of `now`. `color` dims the time and marks errors and warnings.
+std::string short_log_line(const v1::LogEntry& entry, WallTime now, bool color);
+/// Returns short_log_line() when standard output is a terminal, else log_line().
+std::string shown_log_line(const v1::LogEntry& entry);
 
 }  // namespace det::cli

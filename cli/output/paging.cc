@@ -1,5 +1,9 @@
 #include "cli/output/paging.h"
 
+#include <unistd.h>
+
+#include "cli/output/terminal.h"
+
 namespace det::cli {
 namespace {
 
@@ -11,12 +15,25 @@ void append(const List& list, Target& target) {
 }  // namespace
 
 void Paging::declare(CLI::App& app) {
-  app.add_option("--limit", limit, "Entries per page.")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--limit", limit, "Print at most this many (default: 30 on a terminal, else all).")
+      ->check(kPositive);
   app.add_option("--offset", offset, "Entries to skip; a negative number counts from the end.")
       ->capture_default_str();
-  app.add_option("--pages", pages, "Pages to fetch: 1 or all.")
-      ->check(CLI::IsMember({"1", "all"}))
-      ->capture_default_str();
+  app.add_option("--pages", pages, "all: no limit; 1: one page, of 200 without --limit.")
+      ->check(CLI::IsMember({"1", "all"}));
+}
+
+Paging Paging::resolved(const Output& output) const {
+  constexpr int kPage = 200, kOnTerminal = 30;
+  Paging paging = *this;
+  if (pages == "all") {
+    paging.limit = 0;
+  } else if (limit == 0 && pages == "1") {
+    paging.limit = kPage;
+  } else if (limit == 0 && is_terminal(STDOUT_FILENO) && !output.for_programs() && !output.quiet) {
+    paging.limit = kOnTerminal;
+  }
+  return paging;
 }
 
 Result<v1::Experiment> get_experiment(Client& client, int id) {
@@ -34,14 +51,19 @@ Result<v1::Trial> get_trial(Client& client, int id) {
   return std::move(*response.mutable_trial());
 }
 
-Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const Paging& paging) {
+Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const Paging& paging,
+                                          std::int64_t* more) {
   v1::GetExperimentTrialsRequest request;
   request.set_experiment_id(experiment);
   std::vector<v1::Trial> trials;
-  TRY(each_page(
-      paging, request,
-      [&](const auto& page) { return client.call(&v1::ExperimentService::Stub::GetExperimentTrials, page); },
-      [&](const auto& response) { append(response.trials(), trials); }));
+  TRY_ASSIGN(const std::int64_t left_out,
+             each_page(
+                 paging, request,
+                 [&](const auto& page) {
+                   return client.call(&v1::ExperimentService::Stub::GetExperimentTrials, page);
+                 },
+                 [&](const auto& response) { append(response.trials(), trials); }));
+  if (more != nullptr) *more = left_out;
   return trials;
 }
 
@@ -51,7 +73,7 @@ static Result<std::vector<v1::Checkpoint>> all_checkpoints(Client& client, const
                                                            Request request) {
   std::vector<v1::Checkpoint> checkpoints;
   TRY(each_page(
-      Paging{.limit = kLargePage}, request, [&](const auto& page) { return client.call(call, page); },
+      Paging(), request, [&](const auto& page) { return client.call(call, page); },
       [&](const auto& response) { append(response.checkpoints(), checkpoints); }));
   return checkpoints;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <ctime>
 #include <iostream>
+#include <map>
 
 #include "common/base/text.h"
 #include "common/yaml/yaml.h"
@@ -14,47 +15,11 @@
 namespace det::cli {
 namespace {
 
-/// Columns on a terminal: counts code points. UTF-8 continuation bytes take no column.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-/// True for cells that are aligned to the right: digits, a decimal point, a percent sign.
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789.%") == std::string::npos;
-}
-
-std::string padded(const std::string& text, std::size_t width, bool right) {
-  const std::string spaces(width - std::min(width, width_of(text)), ' ');
-  return right ? spaces + text : text + spaces;
-}
-
-std::string trimmed_end(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
-/// Quotes a cell where RFC 4180 requires it.
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 /// The line that --quiet prints for a row.
 std::string ids_of(const Table& table, const std::vector<std::string>& row) {
   std::vector<std::string> ids;
   for (const std::size_t column : table.id_columns) ids.push_back(printable(row[column]));
   return join(ids, " ");
-}
-
-template <typename Row>
-std::string csv_line(const Row& row) {
-  std::vector<std::string> cells;
-  for (const std::string& cell : row) cells.push_back(csv_cell(cell));
-  return join(cells, ",") + "\r\n";
 }
 
 }  // namespace
@@ -88,58 +53,55 @@ std::string printable(const std::string& text) {
   return result;
 }
 
-std::string to_text(const Table& table) {
-  const std::size_t count = table.columns.size();
-  std::vector<std::size_t> widths(count);
-  // A column is aligned to the right when all of its cells are numbers or empty.
-  std::vector<bool> right(count, !table.rows.empty());
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < count; ++i) widths[i] = width_of(table.columns[i]);
-  for (const auto& row : table.rows) {
-    rows.emplace_back();
-    for (std::size_t i = 0; i < count; ++i) {
-      rows.back().push_back(printable(row[i]));
-      widths[i] = std::max(widths[i], width_of(rows.back()[i]));
-      right[i] = right[i] && (is_number(row[i]) || row[i].empty());
-    }
-  }
-  std::string head, line, text;
-  for (std::size_t i = 0; i < count; ++i) {
-    head += (i == 0 ? " " : " | ") + padded(table.columns[i], widths[i], right[i]);
-    line += (i == 0 ? "" : "+") + std::string(widths[i] + 2, '-');
-  }
-  // No line ends with spaces.
-  text = trimmed_end(head) + line + "\n";
-  for (const auto& row : rows) {
-    std::string cells;
-    for (std::size_t i = 0; i < count; ++i)
-      cells += (i == 0 ? " " : " | ") + padded(row[i], widths[i], right[i]);
-    text += trimmed_end(cells);
-  }
-  return text;
+namespace {
+/// Adds `-o` with the formats in [from, to). The flags of the same meaning exclude it.
+void add_format(CLI::App& app, Output& output, std::size_t from, std::size_t to) {
+  static const std::vector<std::pair<std::string, bool Output::*>> formats{{"wide", &Output::wide},
+                                                                           {"json", &Output::json},
+                                                                           {"yaml", &Output::yaml},
+                                                                           {"csv", &Output::csv},
+                                                                           {"name", &Output::quiet}};
+  std::map<std::string, bool Output::*> known(formats.begin() + static_cast<std::ptrdiff_t>(from),
+                                              formats.begin() + static_cast<std::ptrdiff_t>(to));
+  std::vector<std::string> names;
+  for (std::size_t i = from; i < to; ++i) names.push_back(formats[i].first);
+  CLI::Option* option =
+      app.add_option_function<std::string>(
+             "-o,--output", [&output, known](const std::string& name) { output.*known.at(name) = true; },
+             "Format: " + join(names, ", ") + ".")
+          ->check(CLI::IsMember(names))
+          ->type_name("FORMAT");
+  for (const char* flag : {"--csv", "--json", "--yaml", "--quiet"})
+    if (CLI::Option* other = app.get_option_no_throw(flag)) option->excludes(other);
 }
+}  // namespace
 
-std::string to_csv(const Table& table) {
-  std::string text = csv_line(table.columns);
-  for (const auto& row : table.rows) text += csv_line(row);
-  return text;
-}
-
-void Output::declare(CLI::App& app) {
+void Output::declare_flags(CLI::App& app) {
   CLI::Option* as_csv = app.add_flag("--csv", csv, "Print as CSV.");
   CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.")->excludes(as_csv);
   app.add_flag("--yaml", yaml, "Print as YAML.")->excludes(as_csv)->excludes(as_json);
 }
 
+void Output::declare(CLI::App& app) {
+  declare_flags(app);
+  add_format(app, *this, 0, 4);
+}
+
 void Output::declare_list(CLI::App& app) {
-  declare(app);
+  declare_flags(app);
   CLI::Option* only_ids = app.add_flag("-q,--quiet", quiet, "Print only ids or names, one per line.");
   for (const char* other : {"--csv", "--json", "--yaml"}) only_ids->excludes(app.get_option(other));
+  add_format(app, *this, 0, 5);
 }
 
 void Output::declare_value(CLI::App& app) {
   CLI::Option* as_json = app.add_flag("--json", json, "Print as JSON.");
   app.add_flag("--yaml", yaml, "Print as YAML.")->excludes(as_json);
+  add_format(app, *this, 1, 3);
+}
+
+std::string Output::text(const Table& table) const {
+  return csv ? to_csv(table) : shown(table, wide ? Look::Fit::kWide : Look::Fit::kHide);
 }
 
 void print_warnings(const google::protobuf::RepeatedPtrField<std::string>& warnings) {
@@ -155,7 +117,7 @@ Status Output::print(const Table& table, const std::function<Result<Json>()>& va
   } else if (quiet) {
     for (const auto& row : table.rows) std::cout << ids_of(table, row) << '\n';
   } else {
-    std::cout << (csv ? to_csv(table) : to_text(table));
+    std::cout << text(table);
   }
   return {};
 }
@@ -198,7 +160,7 @@ std::string problem_lines(const std::vector<Problem>& problems) {
   std::string text;
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < 3; ++i) {
-      if (widths[i] > 0) text += padded(row[i], widths[i], false) + "  ";
+      if (widths[i] > 0) text += padded(row[i], widths[i]) + "  ";
     }
     text += row[3] + "\n";
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output/table.h"
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
@@ -29,25 +30,14 @@ namespace det::cli {
 /// Validator of counts on the command line: at least 1.
 inline const CLI::Range kPositive(1, std::numeric_limits<int>::max());
 
-/// Rows of cells; each row has one cell per column.
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::size_t> id_columns = {0};  ///< indices of the columns that --quiet prints
-};
-/// Formats a table for a terminal: aligned columns, numbers to the right, cells as printable() returns them.
-std::string to_text(const Table& table);
-/// Formats a table as CSV (RFC 4180), with CRLF line ends.
-std::string to_csv(const Table& table);
-
-/// `--csv`, `--json`, `--yaml` and `--quiet` of a command that shows a table.
+/// `-o`, `--csv`, `--json`, `--yaml` and `--quiet` of a command that shows a table.
 struct Output {
-  bool csv = false, json = false, yaml = false, quiet = false;
-  /// Adds --csv, --json and --yaml, which exclude one another.
+  bool csv = false, json = false, yaml = false, quiet = false, wide = false;
+  /// Adds -o, --csv, --json and --yaml, which exclude one another.
   void declare(CLI::App& app);
   /// Adds --quiet as well, which prints one line per row with its ids or names.
   void declare_list(CLI::App& app);
-  /// Adds --json and --yaml only.
+  /// Adds -o, --json and --yaml only.
   void declare_value(CLI::App& app);
   /// True with --json or --yaml.
   bool structured() const { return json || yaml; }
@@ -55,8 +45,13 @@ struct Output {
   bool for_programs() const { return structured() || csv; }
   /// Prints `table`, or the result of `value` with --json and --yaml. Errors: those of `value`.
   Status print(const Table& table, const std::function<Result<Json>()>& value) const;
+  /// Returns the table as CSV or as text.
+  std::string text(const Table& table) const;
   /// Prints YAML with --yaml, else JSON.
   void print_value(const Json& value) const;
+
+ private:
+  void declare_flags(CLI::App& app);
 };
 /// Output of a command with the flags of a list only.
 struct ListOutput : Output {

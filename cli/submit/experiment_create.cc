@@ -85,7 +85,7 @@ Result<int> finish_test(Client& client, int id) {
   std::cout << "Training, validating and saving one batch..." << std::endl;
   TRY_ASSIGN(const v1::Experiment end, wait_for_end(client, id, kTestLooks));
   if (end.state() != v1::STATE_COMPLETED) {
-    TRY_ASSIGN(const auto trials, get_trials(client, id, Paging{.limit = 1, .pages = "1"}));
+    TRY_ASSIGN(const auto trials, get_trials(client, id, Paging{.limit = 1}));
     LogFlags last;
     last.tail = 20;
     if (!trials.empty()) TRY(print_logs(client, trials.front().id(), last));

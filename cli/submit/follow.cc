@@ -77,7 +77,7 @@ class StateLine {
 Result<int> wait_for_first_trial(Client& client, int experiment, StateLine& state) {
   int id = 0;
   TRY(ask_until(kOften, [&]() -> Result<bool> {
-    TRY_ASSIGN(const auto trials, get_trials(client, experiment, Paging{.limit = 1, .pages = "1"}));
+    TRY_ASSIGN(const auto trials, get_trials(client, experiment, Paging{.limit = 1}));
     if (!trials.empty()) id = trials.front().id();
     if (id != 0) return true;
     state.refresh(0);
@@ -95,7 +95,8 @@ Status print_followed_log(Client& client, int trial, StateLine& state) {
   std::jthread reader([&] {
     v1::TrialLogsRequest request;
     request.set_trial_id(trial);
-    ended = follow_log(client, request, [&](const v1::LogEntry& entry) { lines.push(log_line(entry)); });
+    ended =
+        follow_log(client, request, [&](const v1::LogEntry& entry) { lines.push(shown_log_line(entry)); });
     lines.close();
   });
   for (;;) {

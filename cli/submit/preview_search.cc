@@ -23,7 +23,7 @@ Result<int> preview_search(const std::string& path) {
         {std::to_string(line.trials),
          line.length == 0 ? "train to completion" : printable(std::to_string(line.length) + " " + unit)});
   }
-  std::cout << to_text(table);
+  std::cout << shown(table);
   return 0;
 }
 

@@ -112,7 +112,7 @@ Result<int> follow_command(Client& client, const std::string& id) {
   v1::TaskLogsRequest request;
   request.set_task_id(id);
   TRY(follow_task_log(client, request,
-                      [](const v1::LogEntry& entry) { std::cout << log_line(entry) << std::flush; }));
+                      [](const v1::LogEntry& entry) { std::cout << shown_log_line(entry) << std::flush; }));
   TRY_ASSIGN(const auto response, get_command(client, id));
   const v1::Command& command = response.command();
   if (command.has_exit_code() && command.exit_code() == 0) return 0;

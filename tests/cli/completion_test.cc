@@ -55,16 +55,25 @@ TEST_CASE("ids and names are completed from the master") {
   (*agent.mutable_slots())["0"].set_id("0");
   master.world.agents.push_back(agent);
   master.world.templates["with space$(x)"] = "{}";
-  CHECK(offered(master, {"e", "pause", ""}) == "7 71");
+  CHECK(offered(master, {"e", "pause", ""}) == "71 7");
   CHECK(offered(master, {"e", "describe", "7", "71"}) == "71");
   CHECK(offered(master, {"e", "pause", "7", ""}) == "");
-  CHECK(offered(master, {"trial", "logs", "-f", ""}) == "70 710");
+  CHECK(offered(master, {"trial", "logs", "-f", ""}) == "710 70");
   CHECK(offered(master, {"slot", "disable", ""}) == "a1");
   CHECK(offered(master, {"slot", "disable", "a1", ""}) == "0");
   CHECK(offered(master, {"e", "create", "--template", ""}) == "with\\ space\\$\\(x\\)");
   const auto zsh = master.det({"completion", "zsh", "--", "e", "pause", "71"});
   CHECK(zsh.out == "71:cifar, UNSPECIFIED\n");
   CHECK(master.det({"completion", "fish", "--", "e", "pause", "71"}).out == "71\tcifar, UNSPECIFIED\n");
+}
+
+TEST_CASE("ids of old experiments are completed from their first digits") {
+  FakeMaster master;
+  for (int id = 1; id <= 1250; ++id) master.world.experiments[id] = experiment(id, "mnist");
+  CHECK(offered(master, {"e", "pause", "12"}).starts_with("12 129 128"));
+  CHECK(offered(master, {"e", "pause", "124"}).ends_with("1241 1240"));
+  CHECK(offered(master, {"e", "pause", "99"}) == "99 999 998 997 996 995 994 993 992 991 990");
+  CHECK(offered(master, {"e", "pause", "1251"}) == "");
 }
 
 TEST_CASE("completion prints nothing without a master or without a login") {

@@ -110,7 +110,12 @@ struct Experiments : v1::ExperimentService::Service {
                         v1::GetExperimentsResponse* response) override {
     NEEDS_TOKEN(context);
     std::vector<v1::Experiment> all;
-    for (const auto& [id, experiment] : world.experiments) all.push_back(experiment);
+    const v1::Int32FieldFilter& ids = request->experiment_id_filter();
+    for (const auto& [id, experiment] : world.experiments) {
+      if ((!ids.has_gte() || id >= ids.gte().value()) && (!ids.has_lte() || id <= ids.lte().value()))
+        all.push_back(experiment);
+    }
+    if (request->order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
     page(all, *request, response->mutable_experiments(), response->mutable_pagination());
     return Status::OK;
   }

@@ -85,22 +85,52 @@ TEST_CASE("experiment list prints a table, CSV or JSON, and the noun alone lists
   const auto lines = split(table.out, '\n');
   REQUIRE(lines.size() == 5);
   CHECK(lines[0].starts_with(" ID | Owner | Name  | Parent ID | State     | Progress | Started"));
-  CHECK(lines[2].find("COMPLETED |    50.0% | 2022-03-02 02:15:18+0000 | N/A") != std::string::npos);
+  CHECK(lines[3].find("COMPLETED |    50.0% | 2022-03-02 02:15:18+0000 | N/A") != std::string::npos);
   const auto csv = split(master.det({"e", "ls", "--csv"}).out, '\n');
-  CHECK(csv[0] == "ID,Owner,Name,Parent ID,State,Progress,Started,Ended,Resource Pool\r");
-  CHECK(csv[2] == "2,admin,mnist,,RUNNING,50.0%,2022-03-02 02:15:18+0000,N/A,default\r");
+  CHECK(csv[0] == "ID,Owner,Name,Parent ID,State,Progress,Started,Ended,Resource Pool,Trials,Metric\r");
+  CHECK(csv[1] == "2,admin,mnist,,RUNNING,50.0%,2022-03-02 02:15:18+0000,N/A,default,0,\r");
   const Json json = json_of(master.det({"e", "list", "--json"}));
   REQUIRE(json.size() == 2);
-  CHECK(json[0]["state"] == "STATE_COMPLETED");
+  CHECK(json[1]["state"] == "STATE_COMPLETED");
 }
 
-TEST_CASE("lists read all pages, or one page on request") {
+TEST_CASE("the best metric of an experiment is a column") {
+  FakeMaster master;
+  fill(master.world);
+  master.world.experiments[1].set_searcher_metric("accuracy");
+  master.world.experiments[1].mutable_best_trial_searcher_metric()->set_value(0.8213);
+  CHECK(master.det({"e", "ls", "--csv"}).out.find(",0,accuracy=0.8213\r\n") != std::string::npos);
+}
+
+TEST_CASE("-o selects the format of a list, and excludes the flags of the same meaning") {
+  FakeMaster master;
+  fill(master.world);
+  for (const auto& [format, flag] : {std::pair{"json", "--json"}, std::pair{"yaml", "--yaml"},
+                                     std::pair{"csv", "--csv"}, std::pair{"name", "--quiet"}}) {
+    INFO(format);
+    const auto done = master.det({"e", "ls", "-o", format});
+    CHECK(done.out == master.det({"e", "ls", flag}).out);
+    CHECK(done.out != master.det({"e", "ls"}).out);
+    CHECK(master.det({"e", "ls", "-o", format, flag}).status.code == 2);
+  }
+  CHECK(master.det({"e", "ls", "-o", "name"}).out == "2\n1\n");
+  CHECK(master.det({"e", "ls", "-o", "xml"}).status.code == 2);
+  // A description has no names.
+  CHECK(master.det({"e", "describe", "1", "-o", "name"}).status.code == 2);
+  CHECK(master.det({"e", "describe", "1", "--output=json"}).out ==
+        master.det({"e", "describe", "1", "--json"}).out);
+}
+
+TEST_CASE("--limit limits a list, and --pages all does not") {
   FakeMaster master;
   for (int id = 1; id <= 25; ++id) master.world.experiments[id] = experiment(id, v1::STATE_COMPLETED);
-  CHECK(json_of(master.det({"e", "list", "--json", "--limit", "10"})).size() == 25);
-  CHECK(
-      json_of(master.det({"e", "list", "--json", "--limit", "10", "--offset", "5", "--pages", "1"})).size() ==
-      10);
+  CHECK(json_of(master.det({"e", "list", "--json"})).size() == 25);
+  CHECK(json_of(master.det({"e", "list", "--json", "--limit", "10"})).size() == 10);
+  CHECK(json_of(master.det({"e", "list", "--json", "--limit", "10", "--pages", "all"})).size() == 25);
+  const Json page =
+      json_of(master.det({"e", "list", "--json", "--limit", "10", "--offset", "5", "--pages", "1"}));
+  REQUIRE(page.size() == 10);
+  CHECK(page[0]["id"] == 20);
 }
 
 TEST_CASE("experiment describe --json is the experiment with its trials") {
